@@ -1,0 +1,1 @@
+"""SafeWriter: a table write that lands whole, once, or not at all."""

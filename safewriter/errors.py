@@ -1,0 +1,118 @@
+"""Everything that SafeWriter raises, as one tree.
+
+    SafeWriterError
+    ├── UsageError                 the call, the settings or the session must be changed       exit 2
+    │   ├── SettingError           an environment variable holds a bad value
+    │   ├── UnguardedSessionError  the Spark session lacks the conditional log store
+    │   ├── UnsupportedError       table, feature or operation that is not guarded (yet)
+    │   ├── StepError              two blocks on one table without a `step`
+    │   ├── BlockOpenError         another block is open on this Spark session
+    │   └── FingerprintError       the same run key with another job
+    ├── TryAgainError              nothing was written; the same call may work later            exit 75
+    │   ├── AnotherAttemptError    a live attempt of this run owns the write
+    │   └── TooLateError           too close to the deadline to begin
+    ├── DeadlineError              the deadline came while the block was open                   exit 124
+    ├── NotCommittedError          success() was called, but the write is not in the table      exit 1
+    ├── SupersededError            a later attempt, or a settler, has taken the write over      exit 1
+    └── UnknownOutcomeError        whether the write landed could not be established            exit 1
+
+Each class says by `exit_code` how a process that does not catch it should end, and by `retryable` whether the same call may
+succeed later without a change. The message says what happened, where, and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "AnotherAttemptError",
+    "BlockOpenError",
+    "DeadlineError",
+    "FingerprintError",
+    "NotCommittedError",
+    "SafeWriterError",
+    "SettingError",
+    "StepError",
+    "SupersededError",
+    "TooLateError",
+    "TryAgainError",
+    "UnguardedSessionError",
+    "UnknownOutcomeError",
+    "UnsupportedError",
+    "UsageError",
+]
+
+
+class SafeWriterError(Exception):
+    """Base of all errors of this package."""
+
+    exit_code: ClassVar[int] = 1
+    retryable: ClassVar[bool] = False
+
+
+class UsageError(SafeWriterError):
+    """The caller must change something first; nothing was written."""
+
+    exit_code = 2
+
+
+class SettingError(UsageError):
+    """An environment variable or argument holds a value that cannot be used."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name}: {problem}")
+        self.name = name
+
+
+class UnguardedSessionError(UsageError):
+    """The Spark session does not commit through the conditional log store, so no write in it can be guarded."""
+
+
+class UnsupportedError(UsageError):
+    """The table, one of its features, or the operation is not guarded by this version."""
+
+
+class StepError(UsageError):
+    """A second block on the same table in one run has no name of its own."""
+
+
+class BlockOpenError(UsageError):
+    """The Spark session already has an open block."""
+
+
+class FingerprintError(UsageError):
+    """The run key was used before for another script, other arguments, another table or step."""
+
+
+class TryAgainError(SafeWriterError):
+    """Nothing was written; the same run may be tried again later."""
+
+    exit_code = 75
+    retryable = True
+
+
+class AnotherAttemptError(TryAgainError):
+    """Another attempt of the same run is alive and owns this write."""
+
+
+class TooLateError(TryAgainError):
+    """The deadline is too near to begin a write."""
+
+
+class DeadlineError(SafeWriterError):
+    """The deadline came while the block was open; the write was settled before this was raised."""
+
+    exit_code = 124
+    retryable = True
+
+
+class NotCommittedError(SafeWriterError):
+    """`success()` was called, but the table does not hold this block's write."""
+
+
+class SupersededError(SafeWriterError):
+    """Somebody else settled this write, or a later attempt claimed it, while this one was not running."""
+
+
+class UnknownOutcomeError(SafeWriterError):
+    """Neither the table nor the checkpoint could tell whether the write landed. Somebody must look."""

@@ -1,0 +1,60 @@
+"""What a job tells its supervisor: lines in a local file that outlive the process.
+
+The supervisor may not list the checkpoint bucket, and after a SIGKILL it has nothing but what reached the kernel. Each line
+is written by one write(2) to a file opened with O_APPEND, before the act it announces.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from safewriter.deadline import epoch_ms
+
+__all__ = ["Entry", "append", "read"]
+
+_LINE_MAX_BYTES: Final = 65_536
+_FILE_MAX_BYTES: Final = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line: what happened, when (epoch milliseconds), and the details."""
+
+    event: str
+    at_ms: int
+    fields: dict[str, Any]
+
+
+def append(path: str | os.PathLike[str], event: str, **fields: Any) -> None:  # noqa: ANN401 - any JSON value
+    """Append one entry; `ValueError` if it is too long for one line."""
+    line = json.dumps({"event": event, "atMs": epoch_ms(), **fields}, separators=(",", ":")).encode() + b"\n"
+    if len(line) > _LINE_MAX_BYTES:
+        msg = f"a journal entry of {len(line)} bytes is longer than {_LINE_MAX_BYTES}"
+        raise ValueError(msg)
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(handle, line)
+    finally:
+        os.close(handle)
+
+
+def read(path: str | os.PathLike[str]) -> tuple[Entry, ...]:
+    """Read all whole entries; none if there is no file. A line that a kill has torn, or that is no entry, is left out."""
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(_FILE_MAX_BYTES)
+    except FileNotFoundError:
+        return ()
+    return tuple(entry for line in data.split(b"\n") if (entry := _parse(line)) is not None)
+
+
+def _parse(line: bytes) -> Entry | None:
+    try:
+        found = json.loads(line)
+        return Entry(found.pop("event"), int(found.pop("atMs")), found)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None

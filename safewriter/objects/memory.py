@@ -1,0 +1,68 @@
+"""The object store in memory: for tests and for replaying recorded requests without a server."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["MemoryObjectStore"]
+
+
+class MemoryObjectStore:
+    """A dictionary that behaves as one S3 bucket does, conditional writes and clock included."""
+
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC), bucket: str = "memory") -> None:
+        self._now = now
+        self._bucket = bucket
+        self._lock = threading.Lock()
+        self._objects: dict[str, tuple[bytes, str, datetime]] = {}
+
+    def get(self, key: str) -> StoredObject | None:
+        with self._lock:
+            found = self._objects.get(key)
+        return None if found is None else StoredObject(key, *found, self._now())
+
+    def create(self, key: str, body: bytes) -> str:
+        with self._lock:
+            if key in self._objects:
+                raise PreconditionFailed(key)
+            return self._write(key, body)
+
+    def replace(self, key: str, body: bytes, *, etag: str) -> str:
+        with self._lock:
+            if key not in self._objects or self._objects[key][1] != etag:
+                raise PreconditionFailed(key)
+            return self._write(key, body)
+
+    def put(self, key: str, body: bytes) -> str:
+        with self._lock:
+            return self._write(key, body)
+
+    def delete(self, key: str) -> None:
+        with self._lock:
+            self._objects.pop(key, None)
+
+    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+        with self._lock:
+            found = sorted(
+                (key, len(body), modified)
+                for key, (body, _, modified) in self._objects.items()
+                if key.startswith(prefix) and key > start_after
+            )
+        for row in found:
+            yield ListedObject(*row)
+
+    def uri(self, key: str) -> str:
+        return f"s3://{self._bucket}/{key}"
+
+    def _write(self, key: str, body: bytes) -> str:
+        etag = '"' + hashlib.md5(body, usedforsecurity=False).hexdigest() + '"'  # S3's own ETag of a simple PUT
+        self._objects[key] = (body, etag, self._now())
+        return etag

@@ -1,0 +1,155 @@
+"""The object store on S3, through boto3."""
+
+from __future__ import annotations
+
+import os
+import time
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+
+    from mypy_boto3_s3 import S3Client
+
+__all__ = ["S3ObjectStore", "s3_client"]
+
+_T = TypeVar("_T")
+
+PAUSES_S: Final = (0.05, 0.2)
+# 409 is a race between conditional writes that S3 did not decide: the answer is to ask again.
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+_CONFLICT: Final = "ConditionalRequestConflict"
+_PRECONDITION: Final = ("PreconditionFailed", "412")
+# A HEAD or GET of a missing key is 403 for a caller without s3:ListBucket. A caller without s3:GetObject gets the same, and
+# then finds out at its first `create`, which fails with 412 while nothing can be read.
+_MISSING: Final = ("NoSuchKey", "404", "AccessDenied", "403")
+
+
+def s3_client(*, connect_timeout_s: float = 2.0, read_timeout_s: float = 5.0, tries: int = 1) -> S3Client:
+    """Make a client whose calls end in bounded time.
+
+    boto3's own retries are off by default: a retried conditional PUT that had landed looks like a lost race, so the store
+    below retries itself and reads back. Endpoint, region and credentials come from the environment as always with boto3.
+    """
+    config = Config(
+        connect_timeout=connect_timeout_s,
+        read_timeout=read_timeout_s,
+        retries={"total_max_attempts": tries, "mode": "standard"},
+        s3={"addressing_style": "path"} if _custom_endpoint() else {},
+        max_pool_connections=16,
+    )
+    return boto3.session.Session().client("s3", config=config)
+
+
+def _custom_endpoint() -> bool:
+    return any(os.environ.get(name) for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"))
+
+
+class S3ObjectStore:
+    """One bucket (and prefix) of S3, or of anything that honours its conditional requests."""
+
+    def __init__(self, client: S3Client, bucket: str, prefix: str = "", *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        self._sleep = sleep
+
+    def get(self, key: str) -> StoredObject | None:
+        def request() -> StoredObject | None:
+            try:
+                answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)
+                body = answer["Body"].read()
+            except ClientError as error:
+                if _code(error) in _MISSING:
+                    return None
+                raise
+            return StoredObject(key, body, answer["ETag"], answer["LastModified"], _server_date(answer))
+
+        return self._tried("GET", key, request)
+
+    def create(self, key: str, body: bytes) -> str:
+        return self._conditional(key, body, {"IfNoneMatch": "*"})
+
+    def replace(self, key: str, body: bytes, *, etag: str) -> str:
+        return self._conditional(key, body, {"IfMatch": etag})
+
+    def put(self, key: str, body: bytes) -> str:
+        return self._tried(
+            "PUT", key, lambda: self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body)["ETag"]
+        )
+
+    def delete(self, key: str) -> None:
+        self._tried("DELETE", key, lambda: self._client.delete_object(Bucket=self._bucket, Key=self._prefix + key))
+
+    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+        more: dict[str, str] = {"StartAfter": self._prefix + start_after} if start_after else {}
+        while True:
+            page = self._tried("LIST", prefix, lambda: self._page(prefix, more))
+            for row in page.get("Contents", ()):
+                yield ListedObject(row["Key"][len(self._prefix) :], row["Size"], row["LastModified"])
+            if not page.get("IsTruncated"):
+                return
+            more = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def uri(self, key: str) -> str:
+        return f"s3://{self._bucket}/{self._prefix}{key}"
+
+    def _page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - a boto3 TypedDict that only the caller reads
+        return self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]
+
+    def _conditional(self, key: str, body: bytes, condition: dict[str, str]) -> str:
+        """Write under a condition; after any refusal or doubt read back, since equal bytes can only be our own."""
+        for pause_s in (*PAUSES_S, None):
+            try:
+                answer = self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body, **condition)  # type: ignore[arg-type]
+            except (ClientError, BotoCoreError) as error:
+                found = self.get(key)
+                if found is not None and found.body == body:
+                    return found.etag
+                if isinstance(error, ClientError) and (_code(error) in _PRECONDITION or _gone(error, condition)):
+                    raise PreconditionFailed(self.uri(key)) from error
+                if pause_s is None or not _again(error):
+                    raise StoreError(f"PUT {self.uri(key)}: {error}") from error
+                self._sleep(pause_s)
+            else:
+                return answer["ETag"]
+        raise AssertionError
+
+    def _tried(self, verb: str, key: str, request: Callable[[], _T]) -> _T:
+        for pause_s in (*PAUSES_S, None):
+            try:
+                return request()
+            except (ClientError, BotoCoreError) as error:
+                if pause_s is None or not _again(error):
+                    raise StoreError(f"{verb} {self.uri(key)}: {error}") from error
+                self._sleep(pause_s)
+        raise AssertionError
+
+
+def _gone(error: ClientError, condition: dict[str, str]) -> bool:
+    """Tell whether an `If-Match` was refused because there is no object any more."""
+    return "IfMatch" in condition and _code(error) in ("NoSuchKey", "404")
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _again(error: Exception) -> bool:
+    """Tell whether the same request may work a moment later."""
+    if not isinstance(error, ClientError):
+        return True
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return status >= 500 or status == 429 or _code(error) in (_CONFLICT, "SlowDown", "RequestTimeout")  # noqa: PLR2004
+
+
+def _server_date(answer: Any) -> datetime:  # noqa: ANN401 - a boto3 TypedDict
+    return parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])

@@ -1,0 +1,78 @@
+"""The six operations on objects that everything else is built from.
+
+A conditional write has three ends, never two: it won, it lost (`PreconditionFailed`), or nobody knows (`StoreError`). An
+implementation must not report a write of its own that landed as lost: when the answer to the first try is lost, the retry
+meets its own object and gets 412 (aws/aws-sdk-java-v2#6580). The body tells: two writers never send equal bytes here, since
+every document carries a nonce.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+__all__ = ["ListedObject", "ObjectStore", "PreconditionFailed", "StoreError", "StoredObject"]
+
+
+class PreconditionFailed(Exception):  # noqa: N818 - the name of the HTTP status, as in boto3 and the S3 documentation
+    """The object existed already (`create`) or was no longer the one that was read (`replace`)."""
+
+
+class StoreError(Exception):
+    """A request failed in a way that does not tell whether it was applied (or, for a read, what is there)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object as read. `server_date` is the store's own clock when it answered."""
+
+    key: str
+    body: bytes
+    etag: str
+    last_modified: datetime
+    server_date: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ListedObject:
+    """An object as listed; `size` in bytes."""
+
+    key: str
+    size: int
+    last_modified: datetime
+
+
+class ObjectStore(Protocol):
+    """One bucket, or one prefix of it; keys are relative. Every method may raise `StoreError`."""
+
+    def get(self, key: str) -> StoredObject | None:
+        """Return the object, or None if there is none (without ListBucket S3 says 403 for that)."""
+        ...
+
+    def create(self, key: str, body: bytes) -> str:
+        """Write the object if there is none; return its ETag; raise `PreconditionFailed` if somebody else's is there."""
+        ...
+
+    def replace(self, key: str, body: bytes, *, etag: str) -> str:
+        """Write the object if it still has `etag`; return the new ETag; raise `PreconditionFailed` otherwise."""
+        ...
+
+    def put(self, key: str, body: bytes) -> str:
+        """Write the object whatever is there; return its ETag."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Delete the object; it is no error if there is none."""
+        ...
+
+    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+        """List the objects whose key begins with `prefix` and sorts after `start_after`, in key order."""
+        ...
+
+    def uri(self, key: str) -> str:
+        """Return the `s3://` URI of a key, for messages and documents."""
+        ...

@@ -1,0 +1,55 @@
+"""SafeWriter's settings from the environment; explicit arguments win."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from safewriter.deadline import milliseconds
+from safewriter.errors import SettingError
+from safewriter.objects.location import Location
+
+__all__ = ["Settings"]
+
+_WARN_BEFORE_MS: Final = 30_000
+_BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where the checkpoint documents live, how early the watchdog acts, and whether rollbacks are audited."""
+
+    checkpoint_bucket: Location
+    warn_before_ms: int = _WARN_BEFORE_MS
+    audit_log: bool = True
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Settings:
+        """Read `SW_CHECKPOINT_BUCKET`, `SW_WARN_BEFORE_MS`, `SW_AUDIT_LOG`; raise `SettingError` for a bad one."""
+        warn_before_ms = milliseconds(environment, "SW_WARN_BEFORE_MS")
+        if warn_before_ms == 0:
+            raise SettingError("SW_WARN_BEFORE_MS", "0 leaves no time to settle a write; leave it out for 30000")
+        return cls(
+            checkpoint_bucket=parse_bucket(environment.get("SW_CHECKPOINT_BUCKET", "")),
+            warn_before_ms=_WARN_BEFORE_MS if warn_before_ms is None else warn_before_ms,
+            audit_log=_boolean("SW_AUDIT_LOG", environment.get("SW_AUDIT_LOG", "true")),
+        )
+
+
+def parse_bucket(text: str) -> Location:
+    """Parse `bucket` or `bucket/prefix`, with or without `s3://` before it."""
+    if not text:
+        raise SettingError("SW_CHECKPOINT_BUCKET", "is not set; name the bucket (optionally bucket/prefix) for checkpoints")
+    try:
+        found = Location.parse(text if "://" in text else f"s3://{text}")
+    except ValueError as error:
+        raise SettingError("SW_CHECKPOINT_BUCKET", str(error)) from None
+    return Location(found.bucket, found.key.strip("/"))
+
+
+def _boolean(name: str, text: str) -> bool:
+    try:
+        return _BOOLEANS[text.strip().lower()]
+    except KeyError:
+        raise SettingError(name, f"{text!r} is neither true nor false") from None

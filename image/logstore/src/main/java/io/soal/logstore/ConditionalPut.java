@@ -1,0 +1,106 @@
+package io.soal.logstore;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.util.Arrays;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.s3a.RemoteFileChangedException;
+import software.amazon.awssdk.core.exception.SdkServiceException;
+
+/**
+ * Creates an object if there is none, and knows its own write again.
+ *
+ * <p>A failed PUT says nothing: the SDK repeats a request whose answer was lost, and the repetition meets its own object.
+ * So after any failure the object is read back. Equal bytes are ours, since no two commits are equal (each carries a
+ * random id). An exception of {@link #put} means that nobody knows.
+ */
+final class ConditionalPut {
+  /** What S3 has shown to be true. */
+  enum Outcome {
+    LANDED,
+    TAKEN
+  }
+
+  private static final int TRIES = 5;
+  private static final long PAUSE_MS = 100;
+  private static final int CONFLICT = 409;
+  private static final int SERVER_ERROR = 500;
+
+  private ConditionalPut() {}
+
+  static Outcome put(Path path, byte[] body, Configuration conf) throws IOException {
+    FileSystem fs = path.getFileSystem(conf);
+    IOException doubt = null;
+    for (int attempt = 1; attempt <= TRIES; attempt++) {
+      try {
+        once(fs, path, body);
+        return Outcome.LANDED;
+      } catch (IOException error) {
+        if (doubt != null) {
+          error.addSuppressed(doubt);
+        }
+        doubt = error;
+      }
+      byte[] there = read(fs, path);
+      if (there != null) {
+        return Arrays.equals(there, body) ? Outcome.LANDED : Outcome.TAKEN;
+      }
+      if (!again(doubt)) {
+        break;
+      }
+      pause(attempt);
+    }
+    throw doubt;
+  }
+
+  /** Returns what the object holds, or null if there is none; an exception says that it cannot be told. */
+  static byte[] read(FileSystem fs, Path path) throws IOException {
+    try (FSDataInputStream in = fs.open(path)) {
+      return in.readAllBytes();
+    } catch (FileNotFoundException missing) {
+      return null;
+    }
+  }
+
+  private static void once(FileSystem fs, Path path, byte[] body) throws IOException {
+    // Only this builder option makes S3A send If-None-Match; create(path, false) looks first and then overwrites.
+    FSDataOutputStream out =
+        fs.createFile(path).overwrite(false).must("fs.option.create.conditional.overwrite", true).build();
+    try {
+      out.write(body);
+    } catch (IOException error) {
+      out.abort(); // closing would send what there is of the body
+      throw error;
+    }
+    out.close();
+  }
+
+  /** 409 asks for a repetition; server errors and broken connections may be repeated because the PUT is conditional. */
+  private static boolean again(IOException error) {
+    if (error instanceof InterruptedIOException || Thread.currentThread().isInterrupted()) {
+      return false;
+    }
+    for (Throwable cause = error; cause != null; cause = cause.getCause()) {
+      if (cause instanceof SdkServiceException) {
+        int status = ((SdkServiceException) cause).statusCode();
+        return status == CONFLICT || status >= SERVER_ERROR;
+      }
+    }
+    // A precondition that failed although nothing is there now: somebody has deleted the object in between.
+    return !(error instanceof RemoteFileChangedException);
+  }
+
+  private static void pause(int attempt) throws IOException {
+    try {
+      Thread.sleep(PAUSE_MS * attempt);
+    } catch (InterruptedException interrupt) {
+      Thread.currentThread().interrupt();
+      throw new InterruptedIOException("interrupted between two tries of a conditional PUT");
+    }
+  }
+}

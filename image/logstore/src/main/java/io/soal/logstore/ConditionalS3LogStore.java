@@ -1,0 +1,97 @@
+package io.soal.logstore;
+
+import io.delta.storage.HadoopFileSystemLogStore;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
+import java.util.Iterator;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.Path;
+
+/**
+ * Delta's log on S3, each commit being one PUT with {@code If-None-Match: *}.
+ *
+ * <p>Delta's own store for S3 looks whether the slot is free and then writes, which protects only the writers of one JVM:
+ * two functions on one table overwrite each other's commits, and both report success. Here S3 decides. For a table with an
+ * open SafeWriter block the commit also passes a {@link Gate}.
+ *
+ * <p>Two lines of configuration, at session build:
+ *
+ * <pre>
+ * spark.delta.logStore.s3a.impl = io.soal.logstore.ConditionalS3LogStore
+ * spark.delta.logStore.s3.impl  = io.soal.logstore.ConditionalS3LogStore
+ * </pre>
+ *
+ * @see <a href="https://github.com/delta-io/delta/issues/4813">delta-io/delta#4813</a>
+ */
+public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
+  private static final Pattern COMMIT = Pattern.compile("(\\d{20})\\.json");
+
+  public ConditionalS3LogStore(Configuration hadoopConf) {
+    super(hadoopConf);
+  }
+
+  @Override
+  public void write(Path path, Iterator<String> actions, Boolean overwrite, Configuration hadoopConf)
+      throws IOException {
+    byte[] body = bytes(actions);
+    if (overwrite) {
+      try (FSDataOutputStream out = path.getFileSystem(hadoopConf).create(path, true)) {
+        out.write(body);
+      }
+      return;
+    }
+    Matcher commit = COMMIT.matcher(path.getName());
+    if (commit.matches()) {
+      commit(path, Long.parseLong(commit.group(1)), body, hadoopConf);
+    } else if (ConditionalPut.put(path, body, hadoopConf) != ConditionalPut.Outcome.LANDED) {
+      throw new FileAlreadyExistsException(path.toString());
+    }
+  }
+
+  /** S3 shows an object whole or not at all. */
+  @Override
+  public Boolean isPartialWriteVisible(Path path, Configuration hadoopConf) {
+    return false;
+  }
+
+  private static void commit(Path path, long version, byte[] body, Configuration hadoopConf) throws IOException {
+    String table = Gate.canonical(path.getParent().getParent().toString());
+    Gate gate = Gate.find(table, body);
+    if (gate != null) {
+      gate.pass(version, body, hadoopConf);
+    }
+    ConditionalPut.Outcome outcome;
+    try {
+      outcome = ConditionalPut.put(path, body, hadoopConf);
+    } catch (IOException error) {
+      if (gate != null) {
+        gate.unknown(error);
+      }
+      throw error;
+    }
+    if (outcome == ConditionalPut.Outcome.LANDED) {
+      if (gate != null) {
+        gate.landed(version);
+      }
+      return;
+    }
+    if (gate != null) {
+      gate.lost(path, hadoopConf);
+    }
+    throw new FileAlreadyExistsException(path.toString());
+  }
+
+  private static byte[] bytes(Iterator<String> lines) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    while (lines.hasNext()) {
+      out.writeBytes(lines.next().getBytes(StandardCharsets.UTF_8));
+      out.write('\n');
+    }
+    return out.toByteArray();
+  }
+}

@@ -1,0 +1,261 @@
+package io.soal.logstore;
+
+import java.io.IOException;
+import java.lang.ref.WeakReference;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import java.nio.file.StandardOpenOption;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.SparkSession;
+import scala.Option;
+
+/**
+ * The place that every commit of a guarded table passes, first try and rebase alike.
+ *
+ * <p>A gate belongs to one block: one Spark session, one table, one (write key, epoch). It lets exactly one commit through,
+ * not after the latest start, and knows afterwards whether that commit landed. The guard drives it from Python:
+ *
+ * <pre>
+ * Gate gate = Gate.open(session, table, key, epoch, latestStartMs, creationNote, journal, nonce);
+ * gate.shut("deadline"); gate.status(); gate.passed(); gate.version(); gate.refusal(); gate.close();
+ * </pre>
+ *
+ * <p>Nothing may rest on what a gate says of the table except one thing: when no commit ever passed, none can land.
+ */
+public final class Gate {
+  /** The protocol between this class and the guard; both sides must name the same number. */
+  public static final int PROTOCOL = 1;
+
+  private static final Map<String, List<Gate>> OPEN = new ConcurrentHashMap<>();
+
+  private final WeakReference<SparkSession> session;
+  private final String table;
+  private final String key;
+  private final long epoch;
+  private final long latestStartMs;
+  private final String creationNote;
+  private final String journal;
+  private final String nonce;
+
+  private String status = "none";
+  private String refusal = "";
+  private String shutBy = "";
+  private String stray = "";
+  private boolean passed;
+  private boolean noted;
+  private long version = -1;
+
+  private Gate(
+      SparkSession session, String table, String key, long epoch, long latestStartMs, String creationNote,
+      String journal, String nonce) {
+    this.session = new WeakReference<>(session);
+    this.table = table;
+    this.key = key;
+    this.epoch = epoch;
+    this.latestStartMs = latestStartMs;
+    this.creationNote = creationNote;
+    this.journal = journal;
+    this.nonce = nonce;
+  }
+
+  public static int protocol() {
+    return PROTOCOL;
+  }
+
+  /**
+   * Opens the gate of one block.
+   *
+   * @param latestStartMs epoch milliseconds after which no commit may start; 0 or less: no limit
+   * @param creationNote s3a URI of the note that a block which may create its table writes first; empty: none needed
+   * @param journal local file that learns of a commit before it is sent; empty: none
+   */
+  public static Gate open(
+      SparkSession session, String table, String key, long epoch, long latestStartMs, String creationNote,
+      String journal, String nonce) {
+    Gate gate = new Gate(session, canonical(table), key, epoch, latestStartMs, creationNote, journal, nonce);
+    OPEN.computeIfAbsent(gate.table, t -> new CopyOnWriteArrayList<>()).add(gate);
+    return gate;
+  }
+
+  /** Ends the block; the table is written unguarded, and still conditionally, from now on. */
+  public void close() {
+    shut("the block is over");
+    OPEN.computeIfPresent(table, (t, gates) -> {
+      gates.remove(this);
+      return gates.isEmpty() ? null : gates;
+    });
+  }
+
+  /** Lets nothing through from now on; the first reason stays. */
+  public synchronized void shut(String reason) {
+    if (shutBy.isEmpty()) {
+      shutBy = reason;
+    }
+  }
+
+  /** One of none, in flight, landed, unknown. */
+  public synchronized String status() {
+    return status;
+  }
+
+  /** Whether a commit of this block was ever sent. */
+  public synchronized boolean passed() {
+    return passed;
+  }
+
+  /** The version of the commit that landed, or of the one last sent; -1: none. */
+  public synchronized long version() {
+    return version;
+  }
+
+  /** The code and message of the first refusal, or nothing. */
+  public synchronized String refusal() {
+    return refusal;
+  }
+
+  /** Another table that this block's session has written, or nothing. */
+  public synchronized String stray() {
+    return stray;
+  }
+
+  /** One name for one table: scheme and slashes as in SafeWriter's own canonical form. */
+  static String canonical(String table) {
+    String path = new Path(table).toString().replaceFirst("^s3[an]://", "s3://");
+    return path.endsWith("/") ? path.substring(0, path.length() - 1) : path;
+  }
+
+  /** Returns the gate that a commit has to pass, or null if the table is not guarded from where the commit comes. */
+  static Gate find(String table, byte[] body) throws IOException {
+    if (OPEN.isEmpty()) {
+      return null;
+    }
+    CommitBody commit = CommitBody.parse(body);
+    SparkSession active = active();
+    Gate own = null;
+    for (Map.Entry<String, List<Gate>> entry : OPEN.entrySet()) {
+      for (Gate gate : entry.getValue()) {
+        boolean marked = commit.transactions.containsKey(gate.key);
+        if (!entry.getKey().equals(table)) {
+          if (marked) {
+            gate.strayed(table);
+          }
+        } else if (marked || gate.session.get() == active) {
+          own = gate;
+        }
+      }
+    }
+    return own;
+  }
+
+  private static SparkSession active() {
+    Option<SparkSession> active = SparkSession.getActiveSession();
+    return active.isDefined() ? active.get() : null;
+  }
+
+  private synchronized void strayed(String other) {
+    stray = other;
+  }
+
+  /** Lets one commit through or throws {@link Refused}. */
+  void pass(long slot, byte[] body, Configuration conf) throws IOException {
+    CommitBody commit = CommitBody.parse(body);
+    check(slot, commit);
+    if (!creationNote.isEmpty() && !noted) {
+      note(commit, conf);
+    }
+    synchronized (this) {
+      check(slot, commit); // the watchdog may have shut the gate while the note was written
+      announce();
+      passed = true;
+      status = "in flight";
+      version = slot;
+    }
+  }
+
+  private synchronized void check(long slot, CommitBody commit) throws Refused {
+    if (!shutBy.isEmpty()) {
+      throw refuse("shut", "no commit may start any more: " + shutBy);
+    }
+    if (latestStartMs > 0 && System.currentTimeMillis() > latestStartMs) {
+      throw refuse("late", "the deadline is too near for a commit to start");
+    }
+    if (status.equals("landed")) {
+      throw refuse("second", "this block's commit is version " + version + " already; a block holds one commit");
+    }
+    checkOperation(slot, commit);
+    Long carried = commit.transactions.get(key);
+    if (carried == null || carried != epoch) {
+      throw refuse("transaction", "the commit does not carry this block's transaction action. Remove the options"
+          + " txnAppId and txnVersion from the write; SafeWriter sets its own");
+    }
+  }
+
+  private void checkOperation(long slot, CommitBody commit) throws Refused {
+    boolean creates = slot == 0 && (commit.operation.equals("WRITE") || commit.operation.startsWith("CREATE"));
+    boolean appends = commit.operation.equals("WRITE") && commit.mode.equals("Append") && !commit.changesMetadata;
+    if (commit.removesFiles || !(creates || appends)) {
+      String what = commit.mode.isEmpty() ? commit.operation : commit.operation + " with mode " + commit.mode;
+      throw refuse("operation", "only a create or an append that leaves the schema as it is can be guarded by this"
+          + " version, not " + what + (commit.changesMetadata ? " that changes the table's schema or properties" : ""));
+    }
+  }
+
+  /**
+   * Records what the table will look like, before it exists.
+   *
+   * <p>An empty log cannot be fenced by an empty commit: version 0 needs a schema. So whoever would settle this block later
+   * and the block itself compete for one object. If the settler is first, this commit is never sent; if the note is, the
+   * settler can fence with an empty table of the right shape.
+   */
+  private void note(CommitBody commit, Configuration conf) throws IOException {
+    byte[] body = (commit.creation + "{\"note\":{\"nonce\":\"" + nonce + "\"}}\n").getBytes(StandardCharsets.UTF_8);
+    if (ConditionalPut.put(new Path(creationNote), body, conf) != ConditionalPut.Outcome.LANDED) {
+      shut("this write was settled by somebody else");
+      throw refuse("fenced", "this write was settled by somebody else, nothing may be committed any more");
+    }
+    noted = true;
+  }
+
+  /** The supervisor trusts this line: as long as it is missing, no commit was sent. So it is written first. */
+  private void announce() throws IOException {
+    if (!journal.isEmpty()) {
+      String line = "{\"event\":\"commit_passed\",\"atMs\":" + System.currentTimeMillis() + ",\"nonce\":\"" + nonce + "\"}\n";
+      Files.write(Paths.get(journal), line.getBytes(StandardCharsets.UTF_8), StandardOpenOption.APPEND);
+    }
+  }
+
+  synchronized void landed(long slot) {
+    status = "landed";
+    version = slot;
+  }
+
+  /** The slot holds something else: a fence of ours ends the block, anything else is for Delta to check and rebase. */
+  void lost(Path slot, Configuration conf) throws IOException {
+    byte[] winner = ConditionalPut.read(slot.getFileSystem(conf), slot);
+    if (winner != null && CommitBody.parse(winner).transactions.containsKey(key)) {
+      shut("this write was settled by somebody else");
+      throw refuse("fenced", "this write was settled by somebody else, nothing may be committed any more");
+    }
+    synchronized (this) {
+      status = "none";
+    }
+  }
+
+  synchronized void unknown(IOException error) {
+    status = "unknown";
+    shut("whether the commit landed is not known: " + error);
+  }
+
+  private synchronized Refused refuse(String code, String message) {
+    if (refusal.isEmpty()) {
+      refusal = code + ": " + message;
+    }
+    return new Refused(code, message);
+  }
+}

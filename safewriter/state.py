@@ -1,0 +1,216 @@
+"""The checkpoint document: what is known of one write, and how it may change.
+
+The legal moves are data. The store checks them before each write, the tests after each kill.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import uuid
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+__all__ = [
+    "ATTEMPTS_MAX",
+    "LEGAL_MOVES",
+    "OPEN",
+    "SCHEMA_VERSION",
+    "AttemptRecord",
+    "Checkpoint",
+    "CommitPoint",
+    "IllegalMoveError",
+    "Status",
+    "UnreadableCheckpointError",
+]
+
+SCHEMA_VERSION: Final = 1
+ATTEMPTS_MAX: Final = 50
+
+
+class Status(StrEnum):
+    """The states of a write; the first three are the paper's words."""
+
+    IN_PROGRESS = "in_progress"
+    COMMITTED = "committed"
+    ROLLED_BACK = "rolled_back"
+    ROLLING_BACK = "rolling_back"
+    UNKNOWN = "unknown"
+
+
+class CommitPoint(StrEnum):
+    """What makes the write count when nobody says whether it failed: the table's commit, or only `success()`."""
+
+    WRITE = "write"
+    SUCCESS = "success"
+
+
+OPEN: Final = frozenset({Status.IN_PROGRESS, Status.ROLLING_BACK, Status.UNKNOWN})
+
+LEGAL_MOVES: Final = frozenset(
+    {
+        (Status.IN_PROGRESS, Status.COMMITTED),
+        (Status.IN_PROGRESS, Status.ROLLED_BACK),
+        (Status.IN_PROGRESS, Status.ROLLING_BACK),
+        (Status.IN_PROGRESS, Status.UNKNOWN),
+        (Status.ROLLING_BACK, Status.ROLLED_BACK),
+        (Status.ROLLING_BACK, Status.COMMITTED),  # the undo was refused
+        (Status.ROLLING_BACK, Status.UNKNOWN),
+        (Status.UNKNOWN, Status.COMMITTED),
+        (Status.UNKNOWN, Status.ROLLED_BACK),
+        (Status.UNKNOWN, Status.ROLLING_BACK),
+        (Status.ROLLED_BACK, Status.IN_PROGRESS),  # a new claim, and only that, raises the epoch
+        # Hygiene only: the attempts' clean-up is noted under the same verdict.
+        (Status.COMMITTED, Status.COMMITTED),
+        (Status.ROLLED_BACK, Status.ROLLED_BACK),
+    }
+)
+
+
+class IllegalMoveError(Exception):
+    """A bug of ours: a document was about to change in a way that the protocol does not know."""
+
+
+class UnreadableCheckpointError(Exception):
+    """The object is not a checkpoint of a version that this code knows; it is left as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One attempt as the document remembers it. Times are epoch milliseconds.
+
+    `version_before` is a lower bound of the table's version at the claim, -1 standing for "absent" (so it is written).
+    `table_id`, `features` and `properties` are what the table was then: enough to settle without Spark.
+    """
+
+    epoch: int
+    nonce: str
+    run_id: str
+    request_id: str | None
+    prefix: str
+    deadline_ms: int | None
+    started_ms: int
+    version_before: int
+    table_id: str | None = None
+    features: tuple[str, ...] = ()
+    properties: dict[str, str] = dataclasses.field(default_factory=dict)
+    commit_version: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    settled_ms: int | None = None
+    settled_by: str | None = None
+    files_removed: int = 0
+    cleaned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The document of one write key. `owner` is the nonce of the attempt that owns `epoch`."""
+
+    run_key: str
+    write_key: str
+    fingerprint: str
+    table: str
+    format: str
+    step: str | None
+    commit_point: CommitPoint
+    status: Status
+    epoch: int
+    owner: str
+    attempts: tuple[AttemptRecord, ...]
+    reason: str | None = None
+    undo_refused: str | None = None
+    attempts_dropped: int = 0
+    nonce: str = ""
+
+    @property
+    def attempt(self) -> AttemptRecord:
+        """The attempt that owns the current epoch."""
+        return self.attempts[-1]
+
+    def moved(self, status: Status, *, reason: str | None = None, undo_refused: str | None = None, **attempt: Any) -> Checkpoint:  # noqa: ANN401 - fields of AttemptRecord
+        """Return the document after a legal move, `attempt` being changes to the owner's record."""
+        if (self.status, status) not in LEGAL_MOVES or status is Status.IN_PROGRESS:
+            message = f"{self.write_key}: {self.status} -> {status}"
+            raise IllegalMoveError(message)
+        last = dataclasses.replace(self.attempt, **attempt)
+        return dataclasses.replace(
+            self,
+            status=status,
+            reason=reason if reason is not None else self.reason,
+            undo_refused=undo_refused if undo_refused is not None else self.undo_refused,
+            attempts=(*self.attempts[:-1], last),
+        )
+
+    def claimed(self, attempt: AttemptRecord, commit_point: CommitPoint) -> Checkpoint:
+        """Return the document after a new claim of a rolled back write."""
+        if (self.status, Status.IN_PROGRESS) not in LEGAL_MOVES or attempt.epoch != self.epoch + 1:
+            message = f"{self.write_key}: claim of epoch {attempt.epoch} over {self.status} epoch {self.epoch}"
+            raise IllegalMoveError(message)
+        attempts = (*self.attempts, attempt)
+        return dataclasses.replace(
+            self,
+            status=Status.IN_PROGRESS,
+            commit_point=commit_point,
+            epoch=attempt.epoch,
+            owner=attempt.nonce,
+            attempts=attempts[-ATTEMPTS_MAX:],
+            attempts_dropped=self.attempts_dropped + max(0, len(attempts) - ATTEMPTS_MAX),
+            reason=None,
+            undo_refused=None,
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return the document as JSON, with a nonce of its own, so that no two writes of it are equal."""
+        return json.dumps(_written(self), indent=1).encode()
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> Checkpoint:
+        """Parse a document; `UnreadableCheckpointError` if it is of a version that is not known here, or damaged."""
+        try:
+            found = json.loads(body)
+            version = found.pop("schema_version")
+            if version != SCHEMA_VERSION:
+                message = f"checkpoint of schema version {version}; this code knows {SCHEMA_VERSION}"
+                raise UnreadableCheckpointError(message)
+            return _read(found)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            message = f"not a checkpoint document: {error!r}"
+            raise UnreadableCheckpointError(message) from error
+
+
+def _written(document: Checkpoint) -> dict[str, Any]:
+    fields = dataclasses.asdict(document)
+    for attempt in fields["attempts"]:
+        if attempt["version_before"] < 0:
+            attempt["version_before"] = "absent"
+    return {
+        "schema_version": SCHEMA_VERSION,
+        **fields,
+        # The paper's fields, for people and monitors that read one document at a glance.
+        "version_before": fields["attempts"][-1]["version_before"],
+        "run_id": document.attempt.run_id,
+        "deadline_ms": document.attempt.deadline_ms,
+        "nonce": uuid.uuid4().hex,
+    }
+
+
+def _read(found: dict[str, Any]) -> Checkpoint:
+    names = {field.name for field in dataclasses.fields(Checkpoint)}
+    known = {name: value for name, value in found.items() if name in names}
+    known["attempts"] = tuple(_read_attempt(attempt) for attempt in found["attempts"])
+    known["status"] = Status(found["status"])
+    known["commit_point"] = CommitPoint(found["commit_point"])
+    if not known["attempts"]:
+        message = "no attempt"
+        raise ValueError(message)
+    return Checkpoint(**known)
+
+
+def _read_attempt(found: dict[str, Any]) -> AttemptRecord:
+    names = {field.name for field in dataclasses.fields(AttemptRecord)}
+    known = {name: value for name, value in found.items() if name in names}
+    known["version_before"] = -1 if found["version_before"] == "absent" else int(found["version_before"])
+    known["features"] = tuple(found.get("features", ()))
+    return AttemptRecord(**known)

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.s3a.RemoteFileChangedException;
@@ -69,8 +70,10 @@ final class ConditionalPut {
 
   private static void once(FileSystem fs, Path path, byte[] body) throws IOException {
     // Only this builder option makes S3A send If-None-Match; create(path, false) looks first and then overwrites.
-    FSDataOutputStream out =
-        fs.createFile(path).overwrite(false).must("fs.option.create.conditional.overwrite", true).build();
+    FSDataOutputStreamBuilder<?, ?> builder = fs.createFile(path);
+    builder.overwrite(false);
+    builder.must("fs.option.create.conditional.overwrite", true);
+    FSDataOutputStream out = builder.build();
     try {
       out.write(body);
     } catch (IOException error) {

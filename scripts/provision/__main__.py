@@ -1,0 +1,81 @@
+"""The steps of scripts/setup in their order: Python, Java, jars, log store, emulator."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import os
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from scripts.provision.jars import ensure_jars
+from scripts.provision.java import ensure_java
+from scripts.provision.logstore import ensure_logstore
+from scripts.provision.maven import find_maven
+from scripts.provision.place import Place
+from scripts.provision.python_env import ensure_python
+from scripts.provision.report import Found, SetupError, say
+from scripts.provision.rie import ensure_rie
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WAIT_S: Final = 900
+
+
+def main() -> int:
+    """Run all steps; return the exit code."""
+    place = Place(Path(__file__).resolve().parents[2])
+    began = time.monotonic()
+    try:
+        with _alone(place):
+            found = _steps(place)
+    except SetupError as error:
+        say(f"failed: {error}")
+        return 1
+    done = "done" if any(step.changed for step in found) else "nothing to do"
+    say(f"{done} in {time.monotonic() - began:.1f} s: {'; '.join(step.what for step in found)}")
+    return 0
+
+
+def _steps(place: Place) -> list[Found]:
+    place.sweep()
+    found = [ensure_python(place)]
+    java, step = ensure_java(place, os.environ)
+    found.append(step)
+    maven = functools.cache(lambda: find_maven(java))
+    found.append(ensure_jars(place, maven))
+    found.append(ensure_logstore(place, java, maven))
+    found.append(ensure_rie(place))
+    return found
+
+
+@contextmanager
+def _alone(place: Place) -> Iterator[None]:
+    """Hold the lock of this tree, so that two set-ups at once do the work once. The kernel lets go of it if we die."""
+    place.home.mkdir(exist_ok=True)
+    with (place.home / "setup.lock").open("w") as lock:
+        until = time.monotonic() + _WAIT_S
+        waiting = False
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise SetupError(
+                        f"another scripts/setup holds {lock.name} for {_WAIT_S} s",
+                        todo="end it, then run scripts/setup again",
+                    ) from None
+            if not waiting:
+                say("waiting for another scripts/setup in this tree")
+                waiting = True
+            time.sleep(0.2)
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())

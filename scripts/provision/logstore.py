@@ -1,0 +1,98 @@
+"""The conditional log store: image/logstore/src/main/java -> .soal/jars/soal-logstore.jar.
+
+javac where there is one; else ECJ, the compiler of Eclipse, which is one jar and needs a Java runtime only.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from typing import TYPE_CHECKING, Final
+
+from scripts.provision.checksums import sha256_of
+from scripts.provision.command import run
+from scripts.provision.jars import LOG_STORE_JAR, admit
+from scripts.provision.place import fingerprint
+from scripts.provision.report import Found, SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from scripts.provision.java import Java
+    from scripts.provision.maven import Maven
+    from scripts.provision.place import Place
+
+__all__ = ["ensure_logstore", "pack"]
+
+# The last ECJ that runs on Java 17.
+_ECJ: Final = "org.eclipse.jdt:ecj:3.42.0"
+_ECJ_JAR: Final = "ecj-3.42.0.jar"
+_ECJ_SHA256: Final = "29f6d3918ee02db4400c103bc25dd90a22491c3a395867d9393070cb96a7dd29"
+_FLAGS: Final = ("--release", "17", "-encoding", "UTF-8", "-proc:none", "-nowarn")
+# Equal sources make an equal jar, whenever and wherever they are compiled: the oldest time that a zip can hold.
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+
+
+def ensure_logstore(place: Place, java: Java, maven: Callable[[], Maven]) -> Found:
+    """Compile when sources, class path or compiler have changed, or when the jar is not the one made from them."""
+    main = place.root / "image" / "logstore" / "src" / "main"
+    sources = sorted((main / "java").rglob("*.java"))
+    jar = place.jars / LOG_STORE_JAR
+    stamp = place.stamp("logstore")
+    if not sources:
+        jar.unlink(missing_ok=True)
+        stamp.clear()
+        return Found(f"no log store sources in {main / 'java'}")
+    resources = sorted(path for path in (main / "resources").rglob("*") if path.is_file())
+    lists = [place.root / "image" / "jars" / "jars.sha256", place.requirements / "runtime.txt"]
+    inputs = fingerprint([*sources, *resources, *lists, java.version, str(java.javac)])
+    if jar.exists() and stamp.matches(f"{inputs} {sha256_of(jar)}"):
+        return Found("log store")
+    stamp.clear()
+    with place.scratch() as scratch:
+        classes = scratch / "classes"
+        _compile(place, java, maven, sources, classes)
+        members = {str(path.relative_to(classes)): path for path in classes.rglob("*.class")}
+        members |= {str(path.relative_to(main / "resources")): path for path in resources}
+        fresh = scratch / LOG_STORE_JAR
+        pack(members, fresh)
+        fresh.replace(jar)
+    stamp.write(f"{inputs} {sha256_of(jar)}")
+    return Found(f"log store compiled with {'javac' if java.javac else 'ECJ'}", changed=True)
+
+
+def pack(members: dict[str, Path], jar: Path) -> None:
+    """Write a jar of `members` (name in the jar -> file) that depends on their contents only."""
+    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF", _EPOCH), "Manifest-Version: 1.0\r\n\r\n")
+        for name in sorted(members):
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), members[name].read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def _compile(place: Place, java: Java, maven: Callable[[], Maven], sources: list[Path], classes: Path) -> None:
+    compiler = [java.javac] if java.javac else [java.java, "-jar", _ecj(place, maven)]
+    run(
+        [*compiler, *_FLAGS, "-cp", _class_path(place), "-d", classes, *sources],
+        what=f"compiling {sources[0].parent}",
+        todo="correct the Java sources, then run scripts/setup again",
+    )
+
+
+def _class_path(place: Place) -> str:
+    ours = [path for path in place.jars.glob("*.jar") if path.name != LOG_STORE_JAR]
+    spark = list(place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar"))
+    if not spark:
+        raise SetupError(
+            f"no jars of PySpark in {place.venv}", todo=f"remove {place.venv}, then run scripts/setup again"
+        )
+    return ":".join(str(path) for path in sorted(ours) + sorted(spark))
+
+
+def _ecj(place: Place, maven: Callable[[], Maven]) -> Path:
+    tools = place.home / "tools"
+    ecj = tools / _ECJ_JAR
+    if not ecj.exists() or sha256_of(ecj) != _ECJ_SHA256:
+        with place.scratch() as scratch:
+            maven().copy_artifact(_ECJ, scratch)
+            admit(scratch, tools, {_ECJ_JAR: _ECJ_SHA256})
+    return ecj

@@ -1,0 +1,94 @@
+"""Where things are in a working tree, and the stamps that tell whether a step has been done for its present inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["Place", "Stamp", "fingerprint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A clone of the repository and what set-up makes in it."""
+
+    root: Path
+
+    @property
+    def venv(self) -> Path:
+        return self.root / ".venv"
+
+    @property
+    def python(self) -> Path:
+        return self.venv / "bin" / "python"
+
+    @property
+    def home(self) -> Path:
+        """`.soal`: everything that is not Python."""
+        return self.root / ".soal"
+
+    @property
+    def jars(self) -> Path:
+        return self.home / "jars"
+
+    @property
+    def requirements(self) -> Path:
+        return self.root / "requirements"
+
+    def stamp(self, name: str) -> Stamp:
+        return Stamp(self.home / "stamps" / name)
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A directory on the same file system as the result, so that a finished file is moved into place at once."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        directory = Path(tempfile.mkdtemp(prefix="scratch-", dir=self.home))
+        try:
+            yield directory
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def sweep(self) -> None:
+        """Remove what an interrupted run has left."""
+        for left in self.home.glob("scratch-*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The fingerprint of the inputs that a step was last completed for."""
+
+    path: Path
+
+    def matches(self, inputs: str) -> bool:
+        try:
+            return self.path.read_text(encoding="utf-8").strip() == inputs
+        except FileNotFoundError:
+            return False
+
+    def clear(self) -> None:
+        """Call before the step begins: a step that is interrupted must not look done."""
+        self.path.unlink(missing_ok=True)
+
+    def write(self, inputs: str) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self.path.with_suffix(".new")
+        fresh.write_text(inputs + "\n", encoding="utf-8")
+        fresh.replace(self.path)
+
+
+def fingerprint(parts: Iterable[str | Path]) -> str:
+    """Hash texts and the contents of files (with their names), in the order given."""
+    digest = hashlib.sha256()
+    for part in parts:
+        name, body = (part.name, part.read_bytes()) if isinstance(part, Path) else ("", part.encode())
+        digest.update(f"{len(name)} {len(body)}\n{name}".encode() + body)
+    return digest.hexdigest()

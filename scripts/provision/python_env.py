@@ -1,0 +1,84 @@
+"""`.venv`: exactly what requirements/dev.txt lists, and this project in it, editable."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from scripts.provision.command import run
+from scripts.provision.place import Stamp, fingerprint
+from scripts.provision.report import Found, say
+
+if TYPE_CHECKING:
+    from scripts.provision.place import Place
+
+__all__ = ["ensure_python", "inputs_of"]
+
+_NETWORK: Final = "check the network and pip's index settings, then run scripts/setup again"
+
+
+def ensure_python(place: Place) -> Found:
+    """Create or bring up to date the virtual environment.
+
+    uv does the work, itself installed by pip with its hash: it is fast, and it removes what is not listed. Everything is
+    checked by hash, what builds the source distributions too.
+    """
+    stamp = Stamp(place.venv / "soal.stamp")
+    inputs = inputs_of(place)
+    found = f"Python {platform.python_version()}"
+    if _runs(place, "import sys; sys.exit(sys.version_info < (3, 11))") and stamp.matches(inputs):
+        return Found(found)
+    stamp.clear()
+    if not _runs(place, "import sys, pip; sys.exit(sys.version_info < (3, 11))"):
+        _create(place)
+    say("installing the Python packages of requirements/dev.txt")
+    pip: list[str | Path] = [
+        place.python,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--quiet",
+        "--require-hashes",
+    ]
+    run([*pip, "--requirement", place.requirements / "uv.txt"], what="installing uv", todo=_NETWORK)
+    uv: list[str | Path] = [place.venv / "bin" / "uv", "pip"]
+    here: list[str | Path] = ["--python", place.python, "--build-constraint", place.requirements / "build.txt"]
+    lock = place.requirements / "dev.txt"
+    run([*uv, "sync", *here, "--require-hashes", lock], what=f"installing {lock}", todo=_NETWORK)
+    run([*uv, "install", *here, "--no-deps", "--editable", place.root], what="installing soal", todo=_NETWORK)
+    stamp.write(inputs)
+    return Found(f"{found}, packages brought up to date", changed=True)
+
+
+def inputs_of(place: Place) -> str:
+    """Hash what the environment is made from: the locks, what installing reads of pyproject.toml, and the place."""
+    project = tomllib.loads((place.root / "pyproject.toml").read_text(encoding="utf-8"))
+    installed = [project["project"], project["build-system"], project["tool"]["hatch"]]
+    locks = [place.requirements / f"{name}.txt" for name in ("dev", "build", "uv")]
+    return fingerprint([*locks, json.dumps(installed, sort_keys=True), str(place.root)])
+
+
+def _runs(place: Place, program: str) -> bool:
+    try:
+        return (
+            subprocess.run([place.python, "-c", program], check=False, capture_output=True, timeout=60).returncode == 0
+        )
+    except OSError:
+        return False
+
+
+def _create(place: Place) -> None:
+    # Not sys.executable: that may be the environment which is being replaced.
+    base = Path(getattr(sys, "_base_executable", sys.executable))
+    say(f"creating {place.venv} with Python {platform.python_version()}")
+    run(
+        [base, "-m", "venv", "--clear", place.venv],
+        what=f"creating {place.venv}",
+        todo="install Python's venv module (Debian, Ubuntu: apt install python3-venv), then run scripts/setup again",
+    )

@@ -1,0 +1,32 @@
+"""What set-up says, and how it fails: what, where, what to do."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+__all__ = ["Found", "SetupError", "say"]
+
+
+class SetupError(Exception):
+    """Set-up cannot go on; the message says what happened and where, `todo` what the reader should do."""
+
+    def __init__(self, message: str, *, todo: str) -> None:
+        super().__init__(message)
+        self.todo = todo
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n  To do: {self.todo}"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a step ended with, in a few words, and whether it had to change anything for it."""
+
+    what: str
+    changed: bool = False
+
+
+def say(line: str) -> None:
+    """Tell on stderr, so that the output of what runs after set-up stays clean."""
+    print(f"setup: {line}", file=sys.stderr, flush=True)

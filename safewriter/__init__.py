@@ -1,1 +1,42 @@
-"""SafeWriter: a table write that lands whole, once, or not at all."""
+"""SafeWriter: a table write that lands whole, once, or not at all, whatever kills the job. PROTOCOL.md says how."""
+
+from safewriter.errors import (
+    AnotherAttemptError,
+    BlockOpenError,
+    DeadlineError,
+    FingerprintError,
+    NotCommittedError,
+    SafeWriterError,
+    SettingError,
+    StepError,
+    SupersededError,
+    TooLateError,
+    TryAgainError,
+    UnguardedSessionError,
+    UnknownOutcomeError,
+    UnreadableCheckpointError,
+    UnsupportedError,
+    UsageError,
+)
+from safewriter.writer import SafeWriter, save
+
+__all__ = [
+    "AnotherAttemptError",
+    "BlockOpenError",
+    "DeadlineError",
+    "FingerprintError",
+    "NotCommittedError",
+    "SafeWriter",
+    "SafeWriterError",
+    "SettingError",
+    "StepError",
+    "SupersededError",
+    "TooLateError",
+    "TryAgainError",
+    "UnguardedSessionError",
+    "UnknownOutcomeError",
+    "UnreadableCheckpointError",
+    "UnsupportedError",
+    "UsageError",
+    "save",
+]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.state import Checkpoint
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from safewriter.objects.store import ObjectStore
     from safewriter.state import AttemptRecord
 
-__all__ = ["GRACE_MS", "LEASE_MS", "Checkpoints", "StoredCheckpoint"]
+__all__ = ["GRACE_MS", "LEASE_MS", "Checkpoints", "HeldCheckpoint", "StoredCheckpoint"]
 
 LEASE_MS: Final = 20_000
 """An attempt whose lease is older than this counts as dead."""
@@ -24,11 +24,17 @@ GRACE_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class StoredCheckpoint:
-    """A document as read, with what a change of it needs, and the store's clock at that moment."""
+class HeldCheckpoint:
+    """A document as it was read or written last, with what a change of it needs."""
 
     document: Checkpoint
     etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheckpoint(HeldCheckpoint):
+    """A document as read, with the store's clock at that moment."""
+
     last_modified: datetime
     server_date: datetime
 
@@ -50,23 +56,22 @@ class Checkpoints:
             return None
         return StoredCheckpoint(Checkpoint.from_bytes(found.body), found.etag, found.last_modified, found.server_date)
 
-    def create(self, document: Checkpoint) -> bool:
-        """Write the first document of a write key; False if there is one."""
+    def create(self, document: Checkpoint) -> HeldCheckpoint | None:
+        """Write the first document of a write key; None if there is one."""
         try:
-            self.store.create(_document(document.write_key), document.to_bytes())
+            return HeldCheckpoint(document, self.store.create(_document(document.write_key), document.to_bytes()))
         except PreconditionFailed:
-            return False
-        return True
+            return None
 
-    def replace(self, stored: StoredCheckpoint, document: Checkpoint) -> bool:
-        """Write the document if it is still the one that was read; False if it is not."""
+    def replace(self, held: HeldCheckpoint, document: Checkpoint) -> HeldCheckpoint | None:
+        """Write the document if it is still the one that is held; None if it is not."""
         try:
-            self.store.replace(_document(document.write_key), document.to_bytes(), etag=stored.etag)
+            etag = self.store.replace(_document(document.write_key), document.to_bytes(), etag=held.etag)
         except PreconditionFailed:
-            return False
-        return True
+            return None
+        return HeldCheckpoint(document, etag)
 
-    # -- markers: so that what is open is found at a cost that grows with what is open -----------------------------------
+    # -- markers: so that what is open is found at a cost that grows with what is open -------------------------------
 
     def mark(self, write_key: str, nonce: str, deadline_ms: int | None) -> None:
         """Announce an attempt, before it touches the document."""
@@ -82,7 +87,7 @@ class Checkpoints:
         prefix = f"open/{write_key}/"
         return tuple(listed.key[len(prefix) :] for listed in self.store.list(prefix))
 
-    # -- leases: for progress and politeness, no safety rests on them -----------------------------------------------------
+    # -- leases: for progress and politeness, no safety rests on them ------------------------------------------------
 
     def renew_lease(self, write_key: str, nonce: str) -> None:
         """Say that the attempt lives; the store's own clock dates it."""
@@ -101,7 +106,7 @@ class Checkpoints:
         last_sign = max(stored.last_modified, renewed) if renewed is not None else stored.last_modified
         return (stored.server_date - last_sign).total_seconds() * 1000 > LEASE_MS
 
-    # -- what an unsettled creation is fenced by --------------------------------------------------------------------------
+    # -- what an unsettled creation is fenced by ---------------------------------------------------------------------
 
     def creation_key(self, write_key: str, epoch: int) -> str:
         """Return the key of the note that a creating commit writes before it is sent."""
@@ -110,8 +115,8 @@ class Checkpoints:
     def close_creation(self, write_key: str, epoch: int) -> bytes | None:
         """Take the creation note of an epoch that is being settled.
 
-        Returns None if no commit of that epoch was or can ever be sent, else the note: the protocol and metaData actions of
-        the table that the commit would have created.
+        Returns None if no commit of that epoch was or can ever be sent, else the note: the protocol and metaData
+        actions of the table that the commit would have created.
         """
         key = self.creation_key(write_key, epoch)
         try:
@@ -124,7 +129,7 @@ class Checkpoints:
             return None if b'"closed"' in found.body else found.body
         return None
 
-    # -- the trail of rollbacks --------------------------------------------------------------------------------------------
+    # -- the trail of rollbacks --------------------------------------------------------------------------------------
 
     def audit(self, document: Checkpoint, event: str) -> None:
         """Write one JSON line for a rollback: one object each, since S3 cannot append."""

@@ -14,10 +14,11 @@
     ├── DeadlineError              the deadline came while the block was open                   exit 124
     ├── NotCommittedError          success() was called, but the write is not in the table      exit 1
     ├── SupersededError            a later attempt, or a settler, has taken the write over      exit 1
+    ├── UnreadableCheckpointError  the document is of a version that this code does not know    exit 1
     └── UnknownOutcomeError        whether the write landed could not be established            exit 1
 
-Each class says by `exit_code` how a process that does not catch it should end, and by `retryable` whether the same call may
-succeed later without a change. The message says what happened, where, and what to do.
+Each class says by `exit_code` how a process that does not catch it should end, and by `retryable` whether the same call
+may succeed later without a change. The message says what happened, where, and what to do.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ __all__ = [
     "TryAgainError",
     "UnguardedSessionError",
     "UnknownOutcomeError",
+    "UnreadableCheckpointError",
     "UnsupportedError",
     "UsageError",
 ]
@@ -112,6 +114,10 @@ class NotCommittedError(SafeWriterError):
 
 class SupersededError(SafeWriterError):
     """Somebody else settled this write, or a later attempt claimed it, while this one was not running."""
+
+
+class UnreadableCheckpointError(SafeWriterError):
+    """The checkpoint is of a schema version that is not known here, or damaged; it is left as it is."""
 
 
 class UnknownOutcomeError(SafeWriterError):

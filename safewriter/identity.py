@@ -6,12 +6,14 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TYPE_CHECKING
 
 from safewriter.errors import UnsupportedError
 from safewriter.objects.location import Location
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["Attempt", "Run", "Write", "canonical_table"]
 

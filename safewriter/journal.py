@@ -1,7 +1,7 @@
 """What a job tells its supervisor: lines in a local file that outlive the process.
 
-The supervisor may not list the checkpoint bucket, and after a SIGKILL it has nothing but what reached the kernel. Each line
-is written by one write(2) to a file opened with O_APPEND, before the act it announces.
+The supervisor may not list the checkpoint bucket, and after a SIGKILL it has nothing but what reached the kernel. Each
+line is written by one write(2) to a file opened with O_APPEND, before the act it announces.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def append(path: str | os.PathLike[str], event: str, **fields: Any) -> None:  # 
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Entry, ...]:
-    """Read all whole entries; none if there is no file. A line that a kill has torn, or that is no entry, is left out."""
+    """Read all whole entries; none if there is no file. A line that a kill has torn, or that is no entry, is left
+    out."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(_FILE_MAX_BYTES)

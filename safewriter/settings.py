@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TYPE_CHECKING
 
 from safewriter.deadline import milliseconds
 from safewriter.errors import SettingError
 from safewriter.objects.location import Location
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["Settings"]
 
@@ -40,7 +42,9 @@ class Settings:
 def parse_bucket(text: str) -> Location:
     """Parse `bucket` or `bucket/prefix`, with or without `s3://` before it."""
     if not text:
-        raise SettingError("SW_CHECKPOINT_BUCKET", "is not set; name the bucket (optionally bucket/prefix) for checkpoints")
+        raise SettingError(
+            "SW_CHECKPOINT_BUCKET", "is not set; name the bucket (optionally bucket/prefix) for checkpoints"
+        )
     try:
         found = Location.parse(text if "://" in text else f"s3://{text}")
     except ValueError as error:

@@ -10,7 +10,12 @@ import json
 import uuid
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TYPE_CHECKING
+
+from safewriter.errors import UnreadableCheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 __all__ = [
     "ATTEMPTS_MAX",
@@ -22,7 +27,6 @@ __all__ = [
     "CommitPoint",
     "IllegalMoveError",
     "Status",
-    "UnreadableCheckpointError",
 ]
 
 SCHEMA_VERSION: Final = 1
@@ -70,10 +74,6 @@ LEGAL_MOVES: Final = frozenset(
 
 class IllegalMoveError(Exception):
     """A bug of ours: a document was about to change in a way that the protocol does not know."""
-
-
-class UnreadableCheckpointError(Exception):
-    """The object is not a checkpoint of a version that this code knows; it is left as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,9 @@ class Checkpoint:
         """The attempt that owns the current epoch."""
         return self.attempts[-1]
 
-    def moved(self, status: Status, *, reason: str | None = None, undo_refused: str | None = None, **attempt: Any) -> Checkpoint:  # noqa: ANN401 - fields of AttemptRecord
+    def moved(
+        self, status: Status, *, reason: str | None = None, undo_refused: str | None = None, **attempt: Any
+    ) -> Checkpoint:
         """Return the document after a legal move, `attempt` being changes to the owner's record."""
         if (self.status, status) not in LEGAL_MOVES or status is Status.IN_PROGRESS:
             message = f"{self.write_key}: {self.status} -> {status}"
@@ -160,6 +162,19 @@ class Checkpoint:
             reason=None,
             undo_refused=None,
         )
+
+    def cleaned(self, nonces: Collection[str], files_removed: int) -> Checkpoint:
+        """Return the document after a clean-up under a terminal verdict; `nonces` are the attempts that are done
+        with."""
+        if self.status in OPEN:
+            message = f"{self.write_key}: clean-up under {self.status}"
+            raise IllegalMoveError(message)
+        attempts = tuple(
+            dataclasses.replace(attempt, cleaned=True) if attempt.nonce in nonces else attempt
+            for attempt in self.attempts
+        )
+        last = dataclasses.replace(attempts[-1], files_removed=attempts[-1].files_removed + files_removed)
+        return dataclasses.replace(self, attempts=(*attempts[:-1], last))
 
     def to_bytes(self) -> bytes:
         """Return the document as JSON, with a nonce of its own, so that no two writes of it are equal."""

@@ -3,7 +3,7 @@
 from safewriter.objects.location import Location
 from safewriter.objects.memory import MemoryObjectStore
 from safewriter.objects.s3 import S3ObjectStore, s3_client
-from safewriter.objects.store import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError
+from safewriter.objects.store import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError, Upload
 
 __all__ = [
     "ListedObject",
@@ -14,5 +14,6 @@ __all__ = [
     "S3ObjectStore",
     "StoreError",
     "StoredObject",
+    "Upload",
     "s3_client",
 ]

@@ -7,7 +7,7 @@ import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject
+from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +23,7 @@ class MemoryObjectStore:
         self._bucket = bucket
         self._lock = threading.Lock()
         self._objects: dict[str, tuple[bytes, str, datetime]] = {}
+        self._uploads: set[Upload] = set()
 
     def get(self, key: str) -> StoredObject | None:
         with self._lock:
@@ -58,6 +59,20 @@ class MemoryObjectStore:
             )
         for row in found:
             yield ListedObject(*row)
+
+    def uploads(self, prefix: str) -> Iterator[Upload]:
+        with self._lock:
+            found = sorted(self._uploads, key=lambda upload: (upload.key, upload.id))
+        yield from (upload for upload in found if upload.key.startswith(prefix))
+
+    def abort(self, upload: Upload) -> None:
+        with self._lock:
+            self._uploads.discard(upload)
+
+    def begin_upload(self, upload: Upload) -> None:
+        """Begin a multipart upload, for tests of what has to abort it."""
+        with self._lock:
+            self._uploads.add(upload)
 
     def uri(self, key: str) -> str:
         return f"s3://{self._bucket}/{key}"

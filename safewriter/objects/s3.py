@@ -11,7 +11,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, StoreError
+from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, StoreError, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,16 +28,17 @@ PAUSES_S: Final = (0.05, 0.2)
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 _CONFLICT: Final = "ConditionalRequestConflict"
 _PRECONDITION: Final = ("PreconditionFailed", "412")
-# A HEAD or GET of a missing key is 403 for a caller without s3:ListBucket. A caller without s3:GetObject gets the same, and
-# then finds out at its first `create`, which fails with 412 while nothing can be read.
+# A HEAD or GET of a missing key is 403 for a caller without s3:ListBucket. A caller without s3:GetObject gets the same,
+# and then finds out at its first `create`, which fails with 412 while nothing can be read.
 _MISSING: Final = ("NoSuchKey", "404", "AccessDenied", "403")
 
 
 def s3_client(*, connect_timeout_s: float = 2.0, read_timeout_s: float = 5.0, tries: int = 1) -> S3Client:
     """Make a client whose calls end in bounded time.
 
-    boto3's own retries are off by default: a retried conditional PUT that had landed looks like a lost race, so the store
-    below retries itself and reads back. Endpoint, region and credentials come from the environment as always with boto3.
+    boto3's own retries are off by default: a retried conditional PUT that had landed looks like a lost race, so the
+    store below retries itself and reads back. Endpoint, region and credentials come from the environment as always with
+    boto3.
     """
     config = Config(
         connect_timeout=connect_timeout_s,
@@ -56,7 +57,9 @@ def _custom_endpoint() -> bool:
 class S3ObjectStore:
     """One bucket (and prefix) of S3, or of anything that honours its conditional requests."""
 
-    def __init__(self, client: S3Client, bucket: str, prefix: str = "", *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, client: S3Client, bucket: str, prefix: str = "", *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self._client = client
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
@@ -98,6 +101,32 @@ class S3ObjectStore:
             if not page.get("IsTruncated"):
                 return
             more = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def uploads(self, prefix: str) -> Iterator[Upload]:
+        more: dict[str, str] = {}
+        while True:
+            page = self._tried(
+                "LIST UPLOADS",
+                prefix,
+                lambda: self._client.list_multipart_uploads(Bucket=self._bucket, Prefix=self._prefix + prefix, **more),  # type: ignore[arg-type]  # noqa: B023
+            )
+            for row in page.get("Uploads", ()):
+                yield Upload(row["Key"][len(self._prefix) :], row["UploadId"])
+            if not page.get("IsTruncated"):
+                return
+            more = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
+
+    def abort(self, upload: Upload) -> None:
+        def request() -> None:
+            try:
+                self._client.abort_multipart_upload(
+                    Bucket=self._bucket, Key=self._prefix + upload.key, UploadId=upload.id
+                )
+            except ClientError as error:
+                if _code(error) != "NoSuchUpload":
+                    raise
+
+        self._tried("ABORT", upload.key, request)
 
     def uri(self, key: str) -> str:
         return f"s3://{self._bucket}/{self._prefix}{key}"

@@ -1,9 +1,9 @@
 """The six operations on objects that everything else is built from.
 
-A conditional write has three ends, never two: it won, it lost (`PreconditionFailed`), or nobody knows (`StoreError`). An
-implementation must not report a write of its own that landed as lost: when the answer to the first try is lost, the retry
-meets its own object and gets 412 (aws/aws-sdk-java-v2#6580). The body tells: two writers never send equal bytes here, since
-every document carries a nonce.
+A conditional write has three ends, never two: it won, it lost (`PreconditionFailed`), or nobody knows (`StoreError`).
+An implementation must not report a write of its own that landed as lost: when the answer to the first try is lost, the
+retry meets its own object and gets 412 (aws/aws-sdk-java-v2#6580). The body tells: two writers never send equal bytes
+here, since every document carries a nonce.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-__all__ = ["ListedObject", "ObjectStore", "PreconditionFailed", "StoreError", "StoredObject"]
+__all__ = ["ListedObject", "ObjectStore", "PreconditionFailed", "StoreError", "StoredObject", "Upload"]
 
 
 class PreconditionFailed(Exception):  # noqa: N818 - the name of the HTTP status, as in boto3 and the S3 documentation
@@ -46,6 +46,14 @@ class ListedObject:
     last_modified: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A multipart upload that was begun and neither completed nor aborted."""
+
+    key: str
+    id: str
+
+
 class ObjectStore(Protocol):
     """One bucket, or one prefix of it; keys are relative. Every method may raise `StoreError`."""
 
@@ -54,7 +62,8 @@ class ObjectStore(Protocol):
         ...
 
     def create(self, key: str, body: bytes) -> str:
-        """Write the object if there is none; return its ETag; raise `PreconditionFailed` if somebody else's is there."""
+        """Write the object if there is none; return its ETag; raise `PreconditionFailed` if somebody else's is
+        there."""
         ...
 
     def replace(self, key: str, body: bytes, *, etag: str) -> str:
@@ -71,6 +80,14 @@ class ObjectStore(Protocol):
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
         """List the objects whose key begins with `prefix` and sorts after `start_after`, in key order."""
+        ...
+
+    def uploads(self, prefix: str) -> Iterator[Upload]:
+        """List the unfinished multipart uploads of keys that begin with `prefix`."""
+        ...
+
+    def abort(self, upload: Upload) -> None:
+        """Abort an unfinished upload; it is no error if there is none."""
         ...
 
     def uri(self, key: str) -> str:

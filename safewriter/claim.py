@@ -1,0 +1,158 @@
+"""From a write key to the right to write: steps 1 to 4 of the protocol.
+
+The marker is put first, then the document is created; only if there is one it is read. Whoever finds an open document
+of a dead attempt settles it; of a live one, goes away.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from safewriter.checkpoint import LEASE_MS
+from safewriter.deadline import epoch_ms
+from safewriter.errors import AnotherAttemptError, FingerprintError, TooLateError, TryAgainError
+from safewriter.recovery import Cause
+from safewriter.state import OPEN, AttemptRecord, Checkpoint, CommitPoint, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.checkpoint import Checkpoints, HeldCheckpoint, StoredCheckpoint
+    from safewriter.deadline import Clock, Deadline
+    from safewriter.identity import Attempt, Write
+    from safewriter.recovery import Recovery
+    from safewriter.tables.delta.session import TableState
+
+__all__ = ["Claim", "Claimer"]
+
+_ROUNDS_MAX: Final = 20
+_POLL_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The outcome: the document that is ours now, or the one that says that the write is in the table already."""
+
+    held: HeldCheckpoint
+    already_committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Claimer:
+    """What a claim needs; `lead_ms` before the deadline it is too late for one."""
+
+    checkpoints: Checkpoints
+    recovery: Recovery
+    write: Write
+    attempt: Attempt
+    commit_point: CommitPoint
+    deadline: Deadline | None
+    lead_ms: int
+    clock: Clock = epoch_ms
+    sleep: Callable[[float], None] = time.sleep
+
+    def mark(self) -> None:
+        """Step 1: announce the attempt."""
+        self._check_time()
+        self.checkpoints.mark(self.write.key, self.attempt.nonce, self._deadline_ms())
+
+    def claim(self, before: TableState) -> Claim:
+        """Steps 2 to 4: raises `TryAgainError` or `FingerprintError` with nothing claimed."""
+        held = self.checkpoints.create(self._first(before))
+        if held is not None:
+            return Claim(held, already_committed=False)
+        for _ in range(_ROUNDS_MAX):
+            stored = self.checkpoints.read(self.write.key)
+            if stored is None:
+                held = self.checkpoints.create(self._first(before))
+            else:
+                self._check_fingerprint(stored.document)
+                if stored.document.status is Status.COMMITTED:
+                    return Claim(stored, already_committed=True)
+                if stored.document.status in OPEN:
+                    self._take_over(stored)
+                    continue
+                self._check_time()
+                record = self._record(stored.document.epoch + 1, before)
+                held = self.checkpoints.replace(stored, stored.document.claimed(record, self.commit_point))
+            if held is not None:
+                return Claim(held, already_committed=False)
+        message = f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again"
+        raise TryAgainError(message)
+
+    def _take_over(self, stored: StoredCheckpoint) -> None:
+        """Return when the write is settled or somebody else's move; raise if its owner lives.
+
+        A lease that is renewed while we look is a sign of life. One that is not runs out, and then its owner is dead.
+        """
+        document = stored.document
+        seen = self.checkpoints.lease_renewed_at(self.write.key, document.owner)
+        for _ in range(2 * LEASE_MS // int(_POLL_S * 1000)):
+            if self.checkpoints.is_dead(stored):
+                self.recovery.settle(self.write.key, Cause.RETRY)
+                return
+            self._check_time()
+            self.sleep(_POLL_S)
+            renewed = self.checkpoints.lease_renewed_at(self.write.key, document.owner)
+            if renewed is not None and renewed != seen:
+                break
+            again = self.checkpoints.read(self.write.key)
+            if again is None or again.etag != stored.etag:
+                return
+            stored = again
+        message = (
+            f"attempt {document.owner} (request {document.attempt.request_id or 'unknown'}) of run {document.run_key!r} is"
+            f" alive and writes {document.table}; this attempt changed nothing. Try again when it has ended"
+        )
+        raise AnotherAttemptError(message)
+
+    def _check_fingerprint(self, document: Checkpoint) -> None:
+        if document.fingerprint != self.write.fingerprint:
+            message = (
+                f"run key {document.run_key!r} was used before with another script, other arguments or another format for"
+                f" {document.table} (step {document.step!r}). Use a new clientToken for another job"
+            )
+            raise FingerprintError(message)
+
+    def _check_time(self) -> None:
+        if self.deadline is not None and self.deadline.remaining_ms() <= self.lead_ms:
+            message = (
+                f"{self.deadline.remaining_ms()} ms before the deadline is too late to begin a write"
+                f" (open writes are settled {self.lead_ms} ms before it). Try again with more time"
+            )
+            raise TooLateError(message)
+
+    def _deadline_ms(self) -> int | None:
+        return None if self.deadline is None else self.deadline.at_ms
+
+    def _first(self, before: TableState) -> Checkpoint:
+        return Checkpoint(
+            run_key=self.write.run.key,
+            write_key=self.write.key,
+            fingerprint=self.write.fingerprint,
+            table=str(self.write.table),
+            format=self.write.format,
+            step=self.write.step,
+            commit_point=self.commit_point,
+            status=Status.IN_PROGRESS,
+            epoch=1,
+            owner=self.attempt.nonce,
+            attempts=(self._record(1, before),),
+        )
+
+    def _record(self, epoch: int, before: TableState) -> AttemptRecord:
+        return AttemptRecord(
+            epoch=epoch,
+            nonce=self.attempt.nonce,
+            run_id=self.write.run.id,
+            request_id=self.write.run.request_id,
+            prefix=self.attempt.file_prefix(self.write.key, epoch),
+            deadline_ms=self._deadline_ms(),
+            started_ms=self.clock(),
+            version_before=before.version,
+            table_id=before.table_id,
+            features=before.features,
+            properties=before.properties,
+        )

@@ -1,0 +1,220 @@
+"""Settle: bring one write, whatever happened to it, to one true verdict. The same code for guard, supervisor and retry.
+
+The verdict is always read from the table; the document follows it. PROTOCOL.md numbers the steps S1 to S6.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from safewriter.checkpoint import past_grace
+from safewriter.errors import UnknownOutcomeError
+from safewriter.objects.store import StoreError
+from safewriter.state import OPEN, CommitPoint, Status
+from safewriter.tables.delta.history import DeltaHistory, RetentionGapError
+from safewriter.tables.delta.revert import find_live, revert
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from safewriter.checkpoint import Checkpoints, StoredCheckpoint
+    from safewriter.deadline import Clock
+    from safewriter.objects.store import ObjectStore
+    from safewriter.state import AttemptRecord, Checkpoint
+    from safewriter.tables.delta.commit import Commit
+
+__all__ = ["Cause", "Evidence", "Recovery"]
+
+_ROUNDS_MAX: Final = 50
+_log = logging.getLogger(__name__)
+
+
+class Cause(Enum):
+    """Why a write is settled. An exception is the program's own word that it failed; an end from outside says
+    nothing."""
+
+    EXCEPTION = "exception"
+    DEADLINE = "deadline"
+    KILLED = "killed"
+    RETRY = "retry"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What only the settler can know of the attempt it settles.
+
+    `epoch` limits it to that epoch (a guard may settle only its own). `nothing_sent`: no commit of this attempt was
+    ever sent, so none can land and no fence is needed. `quiet`: none of its requests is still on its way.
+    """
+
+    epoch: int | None = None
+    nothing_sent: bool = False
+    quiet: bool = False
+
+
+class Recovery:
+    """Settles and cleans the writes of one checkpoint bucket, without Spark.
+
+    `table_store` opens the object store of a table by its canonical `s3://` URI.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        table_store: Callable[[str], ObjectStore],
+        *,
+        clock: Clock,
+        audit_log: bool = True,
+        may_go_on: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._checkpoints = checkpoints
+        self._table_store = table_store
+        self._clock = clock
+        self._audit_log = audit_log
+        self._may_go_on = may_go_on
+
+    def settle(self, write_key: str, cause: Cause, evidence: Evidence = Evidence()) -> StoredCheckpoint | None:
+        """Return the document once it is not open any more (None: there is none).
+
+        Raises `UnknownOutcomeError` if S3 does not let the truth be found out now; the document then stays open (or
+        says unknown), and whoever looks next goes on from where this ended.
+        """
+        try:
+            for _ in range(_ROUNDS_MAX):
+                stored = self._checkpoints.read(write_key)  # S1
+                if stored is None or not self._may_settle(stored.document, evidence):
+                    return stored
+                if not self._may_go_on():
+                    break
+                self._round(stored, cause, evidence)
+        except StoreError as error:
+            message = f"{self._checkpoints.uri(write_key)} could not be settled: {error}"
+            raise UnknownOutcomeError(message) from error
+        message = f"{self._checkpoints.uri(write_key)} could not be settled in time; it stays open for the next look"
+        raise UnknownOutcomeError(message)
+
+    @staticmethod
+    def _may_settle(document: Checkpoint, evidence: Evidence) -> bool:
+        return document.status in OPEN and (evidence.epoch is None or evidence.epoch == document.epoch)
+
+    def _round(self, stored: StoredCheckpoint, cause: Cause, evidence: Evidence) -> None:
+        """Go once through S2 to S6; a lost compare-and-swap ends the round, the next one begins by reading."""
+        document = stored.document
+        history = DeltaHistory(self._table_store(document.table), self._clock)
+        try:
+            if not evidence.nothing_sent:
+                history.fence(document, self._checkpoints)  # S2
+            commits = history.since(document.attempt)
+            ours = find_live(commits, document.write_key, document.epoch)  # S3
+            if ours is None:  # S4
+                self._close(
+                    stored,
+                    Status.ROLLED_BACK,
+                    cause,
+                    f"{cause.value}: no commit of this write is in the table",
+                    evidence,
+                )
+            elif not _undo(document, cause):
+                self._close(
+                    stored, Status.COMMITTED, cause, f"{cause.value} after the commit had landed", evidence, ours
+                )
+            elif document.status is not Status.ROLLING_BACK:
+                self._checkpoints.replace(stored, document.moved(Status.ROLLING_BACK, commit_version=ours.version))
+            else:
+                self._undo(stored, history, ours, cause, evidence)  # S5
+        except RetentionGapError as gap:
+            if document.status is Status.UNKNOWN:
+                message = (
+                    f"{self._checkpoints.uri(document.write_key)}: {gap}. Look at the table and set the verdict by hand"
+                )
+                raise UnknownOutcomeError(message) from gap
+            self._checkpoints.replace(stored, document.moved(Status.UNKNOWN, reason=str(gap)))
+
+    def _undo(
+        self, stored: StoredCheckpoint, history: DeltaHistory, ours: Commit, cause: Cause, evidence: Evidence
+    ) -> None:
+        obstacle = revert(history, stored.document, ours, self._clock)
+        if obstacle is None:
+            kept = ", an empty table remains" if ours.version == 0 else ""
+            reason = f"{cause.value}: version {ours.version} was undone{kept}"
+            self._close(stored, Status.ROLLED_BACK, cause, reason, evidence)
+        else:
+            _log.error("version %s of %s stays: %s", ours.version, stored.document.table, obstacle)
+            reason = f"{cause.value}: version {ours.version} could not be undone and stays"
+            self._close(stored, Status.COMMITTED, cause, reason, evidence, ours, undo_refused=obstacle)
+
+    def _close(
+        self,
+        stored: StoredCheckpoint,
+        verdict: Status,
+        cause: Cause,
+        reason: str,
+        evidence: Evidence,
+        ours: Commit | None = None,
+        undo_refused: str | None = None,
+    ) -> None:
+        """Write the verdict; if that was won, clean up (S6)."""
+        found = {} if ours is None else {"commit_version": ours.version, "rows": ours.rows, "bytes": ours.bytes}
+        document = stored.document.moved(
+            verdict,
+            reason=reason,
+            undo_refused=undo_refused,
+            settled_ms=self._clock(),
+            settled_by=cause.value,
+            **found,
+        )
+        if self._checkpoints.replace(stored, document) is None:
+            return
+        # The verdict stands. What follows is hygiene: whoever looks later does it again.
+        try:
+            if self._audit_log and (verdict is Status.ROLLED_BACK or undo_refused is not None):
+                self._checkpoints.audit(document, "undo_refused" if undo_refused is not None else "rolled_back")
+            self.clean(document.write_key, quiet_nonce=document.owner if evidence.quiet else None)
+        except (StoreError, RetentionGapError) as error:
+            _log.warning("%s is settled; cleaning up is left to a later look: %s", document.write_key, error)
+
+    # -- clean-up: only under a terminal verdict, only what is exactly ours ------------------------------------------
+
+    def clean(self, write_key: str, *, quiet_nonce: str | None = None) -> int:
+        """Delete what the ended attempts of a write have left; return how many files went.
+
+        An attempt counts as clean, and its marker goes, once nothing of it can still arrive: its grace is over, or it
+        is the one (`quiet_nonce`) whose owner knows that all its requests have ended.
+        """
+        removed = 0
+        for _ in range(_ROUNDS_MAX):
+            stored = self._checkpoints.read(write_key)
+            if stored is None or stored.document.status in OPEN:
+                return removed
+            dirty = [attempt for attempt in stored.document.attempts if not attempt.cleaned]
+            if not dirty:
+                return removed
+            count = self._remove(stored.document, dirty)
+            removed += count
+            done = {
+                attempt.nonce
+                for attempt in dirty
+                if attempt.nonce == quiet_nonce or past_grace(attempt, stored.server_date)
+            }
+            if not done and not count:
+                return removed
+            if self._checkpoints.replace(stored, stored.document.cleaned(done, count)) is not None:
+                for nonce in sorted(done):
+                    self._checkpoints.unmark(write_key, nonce)
+                return removed
+        return removed
+
+    def _remove(self, document: Checkpoint, dirty: list[AttemptRecord]) -> int:
+        history = DeltaHistory(self._table_store(document.table), self._clock)
+        oldest = min(dirty, key=lambda attempt: attempt.version_before)
+        return history.remove_files(tuple(attempt.prefix for attempt in dirty), history.since(oldest), self._may_go_on)
+
+
+def _undo(document: Checkpoint, cause: Cause) -> bool:
+    return (
+        cause is Cause.EXCEPTION
+        or document.commit_point is CommitPoint.SUCCESS
+        or document.status is Status.ROLLING_BACK
+    )

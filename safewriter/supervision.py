@@ -1,0 +1,159 @@
+"""What the supervisor of a job does for its guarded writes: keep their leases while it lives, settle them when it is
+dead.
+
+The job says in its journal which writes it has opened, before anything of them is on S3.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from safewriter import journal
+from safewriter.checkpoint import Checkpoints
+from safewriter.deadline import epoch_ms
+from safewriter.errors import SafeWriterError
+from safewriter.objects.location import Location
+from safewriter.objects.s3 import S3ObjectStore, s3_client
+from safewriter.objects.store import StoreError
+from safewriter.recovery import Cause, Evidence, Recovery
+from safewriter.state import OPEN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from safewriter.deadline import Clock
+    from safewriter.settings import Settings
+    from safewriter.state import Checkpoint
+
+__all__ = ["Supervision", "WriteReport"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteReport:
+    """The verdict on one write of a job. `status` is committed, rolled_back, unknown, or in_progress (another's)."""
+
+    table: str
+    format: str
+    step: str | None
+    status: str
+    version: int | None
+    rows: int | None
+    bytes: int | None
+    reason: str | None
+    undo_refused: str | None
+    checkpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    write_key: str
+    nonce: str
+    table: str
+    format: str
+    step: str | None
+    checkpoint: str
+
+
+class Supervision:
+    """The guarded writes of one child process, as its journal tells of them."""
+
+    def __init__(
+        self, path: Path, settings: Settings, request_id: str | None = None, *, clock: Clock = epoch_ms
+    ) -> None:
+        self._path = path
+        self._settings = settings
+        self._request_id = request_id
+        self._clock = clock
+        self._client = s3_client()
+        bucket = settings.checkpoint_bucket
+        self._checkpoints = Checkpoints(S3ObjectStore(self._client, bucket.bucket, bucket.key))
+
+    def renew_leases(self) -> None:
+        """Say for every open write that its attempt lives. Never raises."""
+        entries = journal.read(self._path)
+        closed = {entry.fields.get("nonce") for entry in entries if entry.event == "write_closed"}
+        for opened in _opened(entries):
+            if opened.nonce not in closed:
+                try:
+                    self._checkpoints.renew_lease(opened.write_key, opened.nonce)
+                except StoreError as error:
+                    _log.warning("lease of %s: %s", opened.write_key, error)
+
+    def settle(self, *, budget_ms: int) -> tuple[WriteReport, ...]:
+        """Bring every write that the journal names to its verdict; call it only when nothing of the child runs any
+        more.
+
+        A write whose truth cannot be found out within the budget is reported as unknown, never as anything else.
+        """
+        until_ms = self._clock() + budget_ms
+        recovery = Recovery(
+            self._checkpoints,
+            self._table_store,
+            clock=self._clock,
+            audit_log=self._settings.audit_log,
+            may_go_on=lambda: self._clock() < until_ms,
+        )
+        entries = journal.read(self._path)
+        sent = {entry.fields.get("nonce") for entry in entries if entry.event == "commit_passed"}
+        last = {opened.write_key: opened for opened in _opened(entries)}
+        return tuple(self._settled(recovery, opened, nothing_sent=opened.nonce not in sent) for opened in last.values())
+
+    def _settled(self, recovery: Recovery, opened: _Opened, *, nothing_sent: bool) -> WriteReport:
+        try:
+            stored = self._checkpoints.read(opened.write_key)
+            if stored is None:
+                return _report(opened, "rolled_back", "the attempt ended before it had claimed the write")
+            if stored.document.status in OPEN and stored.document.owner == opened.nonce:
+                evidence = Evidence(stored.document.epoch, nothing_sent=nothing_sent)
+                stored = recovery.settle(opened.write_key, Cause.KILLED, evidence) or stored
+        except (SafeWriterError, StoreError) as error:
+            return _report(opened, "unknown", str(error))
+        document = stored.document
+        if document.status in OPEN and document.owner != opened.nonce:
+            return _report(opened, "in_progress", f"another attempt ({document.owner}) owns the write")
+        return _verdict(opened, document)
+
+    def _table_store(self, uri: str) -> S3ObjectStore:
+        table = Location.parse(uri)
+        return S3ObjectStore(self._client, table.bucket, table.key)
+
+
+def _opened(entries: tuple[journal.Entry, ...]) -> tuple[_Opened, ...]:
+    return tuple(
+        _Opened(
+            write_key=entry.fields["writeKey"],
+            nonce=entry.fields["nonce"],
+            table=entry.fields["table"],
+            format=entry.fields["format"],
+            step=entry.fields["step"],
+            checkpoint=entry.fields["checkpoint"],
+        )
+        for entry in entries
+        if entry.event == "write_opened"
+    )
+
+
+def _report(opened: _Opened, status: str, reason: str) -> WriteReport:
+    return WriteReport(
+        opened.table, opened.format, opened.step, status, None, None, None, reason, None, opened.checkpoint
+    )
+
+
+def _verdict(opened: _Opened, document: Checkpoint) -> WriteReport:
+    attempt = document.attempt
+    return WriteReport(
+        table=opened.table,
+        format=opened.format,
+        step=opened.step,
+        status=document.status.value,
+        version=attempt.commit_version,
+        rows=attempt.rows,
+        bytes=attempt.bytes,
+        reason=document.reason,
+        undo_refused=document.undo_refused,
+        checkpoint=opened.checkpoint,
+    )

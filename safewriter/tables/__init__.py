@@ -1,0 +1,1 @@
+"""One folder for each table format; nothing outside imports Spark."""

@@ -1,0 +1,97 @@
+"""One version of a Delta log, as far as a guard must understand it.
+
+Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote
+
+__all__ = ["FENCE", "REVERT", "Commit", "Mark"]
+
+FENCE: Final = "SAFEWRITER FENCE"
+REVERT: Final = "SAFEWRITER REVERT"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a commit of the guard's own says in its `userMetadata`: whose fence it is, or which version it reverts."""
+
+    write_key: str
+    epoch: int
+    reverts: int | None = None
+
+    def to_text(self) -> str:
+        """Return the mark as the text that `DESCRIBE HISTORY` shows."""
+        return json.dumps({"safewriter": {"key": self.write_key, "epoch": self.epoch, "reverts": self.reverts}})
+
+    @classmethod
+    def from_text(cls, text: object) -> Mark | None:
+        """Read a mark back; None for any other text."""
+        try:
+            found = json.loads(str(text))["safewriter"]
+            return cls(found["key"], found["epoch"], found.get("reverts"))
+        except (ValueError, TypeError, KeyError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A version with its actions, each as in the file."""
+
+    version: int
+    info: dict[str, Any]
+    adds: tuple[dict[str, Any], ...]
+    removes: tuple[dict[str, Any], ...]
+    cdc: tuple[dict[str, Any], ...]
+    transactions: dict[str, int]
+    metadata: dict[str, Any] | None
+    protocol: dict[str, Any] | None
+    domains: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, version: int, body: bytes) -> Commit:
+        """Parse the JSON lines of a commit; `ValueError` if they are none."""
+        actions: dict[str, list[dict[str, Any]]] = {}
+        for line in body.splitlines():
+            if line.strip():
+                for kind, action in json.loads(line).items():
+                    actions.setdefault(kind, []).append(action)
+        return cls(
+            version=version,
+            info=next(iter(actions.get("commitInfo", ())), {}),
+            adds=tuple(actions.get("add", ())),
+            removes=tuple(actions.get("remove", ())),
+            cdc=tuple(actions.get("cdc", ())),
+            transactions={txn["appId"]: int(txn["version"]) for txn in actions.get("txn", ())},
+            metadata=next(iter(actions.get("metaData", ())), None),
+            protocol=next(iter(actions.get("protocol", ())), None),
+            domains=tuple(domain["domain"] for domain in actions.get("domainMetadata", ())),
+        )
+
+    @property
+    def mark(self) -> Mark | None:
+        """The guard's own mark, if this is a fence or a revert."""
+        return Mark.from_text(self.info.get("userMetadata")) if self.info.get("operation") in (FENCE, REVERT) else None
+
+    @property
+    def paths(self) -> set[str]:
+        """The keys, relative to the table, of all files that this version refers to."""
+        return {unquote(action["path"]) for action in (*self.adds, *self.removes, *self.cdc)}
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows the operation says it has written."""
+        return _whole(self.info.get("operationMetrics", {}).get("numOutputRows"))
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files added, in bytes."""
+        return sum(int(action.get("size", 0)) for action in self.adds)
+
+
+def _whole(text: object) -> int | None:
+    return int(str(text)) if str(text).isdigit() else None

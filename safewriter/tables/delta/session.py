@@ -1,0 +1,258 @@
+"""The Spark side of a guarded Delta block: what is looked at before, set inside, and put back after.
+
+The only module of SafeWriter that talks to a JVM, through py4j on the driver; any master will do.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.errors import UnguardedSessionError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["DeltaSession", "GateState", "TableState"]
+
+LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
+_GATE_PROTOCOL: Final = 1
+_TXN_APP: Final = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
+_TXN_RESET: Final = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
+_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+_SELF_COMMIT: Final = "spark.databricks.delta.commit.idempotencyCheck.enabled"
+_AUTO_COMPACT: Final = "spark.databricks.delta.autoCompact.enabled"
+# Internal to Delta and static, so it is set on the session state. Tested with every Delta release that is pinned here.
+_FILE_PREFIX: Final = "spark.databricks.delta.testOnly.dataFileNamePrefix"
+_GROUP: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+_CATALOG_MANAGED: Final = frozenset(
+    {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
+)
+_POLL_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table before a write. `version` is -1 if there is none; `features` are those of its protocol."""
+
+    version: int
+    table_id: str | None
+    features: tuple[str, ...]
+    properties: dict[str, str]
+
+    @property
+    def append_only(self) -> bool:
+        """Whether the table forbids removals, and with them every undo."""
+        return self.properties.get("delta.appendOnly") == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class GateState:
+    """What the gate has seen. `status` is none, in flight, landed or unknown; `refusal` is `code: message` or empty."""
+
+    status: str
+    passed: bool
+    version: int
+    refusal: str
+    stray: str
+
+
+class DeltaSession:
+    """One guarded block on one table in one Spark session."""
+
+    def __init__(self, spark: SparkSession, table: str) -> None:
+        if spark._jvm is None:  # noqa: SLF001 - py4j is the only way to Delta's own log; Spark Connect has none
+            message = "this session is a Spark Connect client; SafeWriter needs the driver's own session"
+            raise UnguardedSessionError(message)
+        self._spark = spark
+        self._jvm: Any = spark._jvm  # noqa: SLF001
+        self._jspark: Any = spark._jsparkSession  # noqa: SLF001
+        self._table = table
+        self._gate: Any = None
+        self._group = ""
+        self._restore: list[Callable[[], None]] = []
+
+    # -- before ------------------------------------------------------------------------------------------------------
+
+    def verify(self) -> None:
+        """Make sure that this session commits to the table through the gate; `UnguardedSessionError` says what to
+        add."""
+        scheme = self._table.split("://", 1)[0]
+        key = f"spark.delta.logStore.{scheme}.impl"
+        conf = self._spark.sparkContext.getConf()
+        found = conf.get(key) or conf.get(key.removeprefix("spark."), None)
+        other = conf.get("spark.delta.logStore.class", None)
+        if found != LOG_STORE or other not in (None, LOG_STORE):
+            what = f"{key} is {found or 'not set'}" if found != LOG_STORE else f"spark.delta.logStore.class is {other}"
+            raise UnguardedSessionError(_remedy(what, key))
+        try:
+            protocol = int(self._jvm.io.soal.logstore.Gate.protocol())
+        except TypeError:  # py4j takes an unknown class for a package, and a package cannot be called
+            raise UnguardedSessionError(
+                _remedy(f"the class {LOG_STORE} is not on the driver's class path", key)
+            ) from None
+        if protocol != _GATE_PROTOCOL:
+            what = f"soal-logstore.jar speaks protocol {protocol}, this SafeWriter speaks {_GATE_PROTOCOL}"
+            raise UnguardedSessionError(_remedy(what, key))
+
+    def state(self) -> TableState:
+        """Look at the table as it is now (one LIST on a table that this session knows)."""
+        log = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._jspark, self._table)
+        nothing = self._jvm.scala.Option.empty()
+        snapshot = log.update(False, nothing, nothing)
+        version = int(snapshot.version())
+        if version < 0:
+            return TableState(-1, None, (), {})
+        protocol = json.loads(snapshot.protocol().json())["protocol"]
+        metadata = json.loads(snapshot.metadata().json())["metaData"]
+        features = tuple(sorted({*protocol.get("readerFeatures", ()), *protocol.get("writerFeatures", ())}))
+        if managed := sorted(_CATALOG_MANAGED.intersection(features)):
+            message = f"{self._table}: a catalog commits to this table ({', '.join(managed)}), past every gate of ours"
+            raise UnsupportedError(message)
+        properties = {
+            key: value for key, value in metadata.get("configuration", {}).items() if key.startswith("delta.")
+        }
+        return TableState(version, metadata["id"], features, properties)
+
+    def transaction_version(self, app_id: str) -> int:
+        """Return the version that the table, as last looked at, stores for an application id; -1 for none."""
+        log = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._jspark, self._table)
+        found = log.unsafeVolatileSnapshot().transactions().get(app_id)
+        return int(found.get()) if found.isDefined() else -1
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        *,
+        write_key: str,
+        epoch: int,
+        nonce: str,
+        file_prefix: str,
+        latest_start_ms: int | None,
+        creation_note: str | None,
+        journal: str | None,
+    ) -> None:
+        """Open the gate and mark everything that the block's statements will write."""
+        self._gate = self._jvm.io.soal.logstore.Gate.open(
+            self._jspark, self._table, write_key, epoch, latest_start_ms or 0, creation_note or "", journal or "", nonce
+        )
+        self._restore.append(self._gate.close)
+        mine: dict[str, object] = {"safewriter": {"key": write_key, "epoch": epoch}}
+        if (users := self._spark.conf.get(_METADATA, None)) is not None:
+            mine["user"] = users  # the user's own text is kept inside ours
+        for key, value in (
+            (_TXN_APP, write_key),
+            (_TXN_VERSION, str(epoch)),
+            (_TXN_RESET, "false"),
+            (_METADATA, json.dumps(mine)),
+            (_SELF_COMMIT, "true"),
+            # A second commit would be refused, but only after its data files were written.
+            (_AUTO_COMPACT, "false"),
+        ):
+            self._set(key, value)
+        self._set_prefix(file_prefix)
+        self._begin_group(f"safewriter-{write_key}-{epoch}-{nonce}")
+
+    def skip(self, *, write_key: str, epoch: int, nonce: str) -> None:
+        """Let Delta's own transaction rule skip a write that landed before, and the gate refuse it should Delta not."""
+        self.begin(
+            write_key=write_key,
+            epoch=epoch,
+            nonce=nonce,
+            file_prefix=f"{write_key[:15]}-skipped-",
+            latest_start_ms=None,
+            creation_note=None,
+            journal=None,
+        )
+        self._gate.shut("this write was committed by an earlier attempt")
+
+    def _set(self, key: str, value: str) -> None:
+        before = self._spark.conf.get(key, None)
+        conf = self._spark.conf
+        self._restore.append(lambda: conf.unset(key) if before is None else conf.set(key, before))
+        conf.set(key, value)
+
+    def _set_prefix(self, value: str) -> None:
+        conf = self._jspark.sessionState().conf()
+        before = conf.getConfString(_FILE_PREFIX, "")
+        self._restore.append(
+            lambda: conf.setConfString(_FILE_PREFIX, before) if before else conf.unsetConf(_FILE_PREFIX)
+        )
+        conf.setConfString(_FILE_PREFIX, value)
+
+    def _begin_group(self, group: str) -> None:
+        context = self._spark.sparkContext
+        before = {name: context.getLocalProperty(name) for name in _GROUP}
+
+        def restore() -> None:
+            for name, value in before.items():
+                context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it
+
+        self._restore.append(restore)
+        self._group = group
+        # Without the interrupt the tasks go on, and upload, for seconds after the statement has ended.
+        context.setJobGroup(
+            group, context.getLocalProperty("spark.job.description") or "SafeWriter", interruptOnCancel=True
+        )
+
+    def gate(self) -> GateState:
+        """Ask the gate what it has seen."""
+        gate = self._gate
+        return GateState(gate.status(), bool(gate.passed()), int(gate.version()), gate.refusal(), gate.stray())
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def shut(self, reason: str) -> None:
+        """Let no commit through any more."""
+        self._gate.shut(reason)
+
+    def cancel(self) -> None:
+        """Cancel the block's jobs, those that it would still start included."""
+        self._jspark.sparkContext().cancelJobGroupAndFutureJobs(self._group)
+
+    def wait_until_quiet(self, *, until: Callable[[], bool]) -> bool:
+        """Wait until no job of the block and no task at all runs here; False if `until` came first."""
+        tracker = self._spark.sparkContext.statusTracker()
+        executors = self._jspark.sparkContext().statusTracker()
+        while not until():
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+            running = any(job is not None and job.status == "RUNNING" for job in jobs)
+            if not running and not any(info.numRunningTasks() for info in executors.getExecutorInfos()):
+                return True
+            time.sleep(_POLL_S)
+        return False
+
+    def may_have_left_files(self) -> bool:
+        """Tell whether a task of the block failed, so that files of ours may lie about that no commit refers to."""
+        tracker = self._spark.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+        if not jobs or any(job is None or job.status != "SUCCEEDED" for job in jobs):
+            return True
+        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+        # A skipped stage has no record.
+        return any(stage is not None and stage.numFailedTasks for stage in stages)
+
+    def restore(self) -> None:
+        """Put the session back as it was, in reverse order, whatever fails on the way."""
+        failure: Exception | None = None
+        while self._restore:
+            undo = self._restore.pop()
+            try:
+                undo()
+            except Exception as error:  # noqa: BLE001 - each of the others must have its turn
+                failure = error
+        if failure is not None:
+            raise failure
+
+
+def _remedy(what: str, key: str) -> str:
+    return (
+        f"SafeWriter cannot guard this session: {what}. Add, when the session is built (soal-logstore.jar on the driver's"
+        f" class path):\n    .config({key!r}, {LOG_STORE!r})\n    .config('spark.jars', '<path>/soal-logstore.jar')"
+    )

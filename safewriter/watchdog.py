@@ -1,0 +1,75 @@
+"""The thread that acts before the deadline, because nothing can act after it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.deadline import Deadline
+
+__all__ = ["Heartbeat", "Watchdog"]
+
+_STEP_MAX_S: Final = 1.0
+
+
+class Watchdog:
+    """Calls `act` once, `lead_ms` before the deadline, unless it is stopped before."""
+
+    def __init__(self, deadline: Deadline, lead_ms: int, act: Callable[[], None]) -> None:
+        self._deadline = deadline
+        self._lead_ms = lead_ms
+        self._act = act
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="safewriter-watchdog", daemon=True)
+        self.fired = threading.Event()
+        """Set before `act` is called."""
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End watching; an `act` that has begun goes on."""
+        self._stopped.set()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for an `act` that has begun; False if it has not ended in time."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _watch(self) -> None:
+        # Waits in small steps, by the wall clock: a frozen sandbox that thaws must notice at once how late it is.
+        while (left_ms := self._deadline.remaining_ms() - self._lead_ms) > 0:
+            if self._stopped.wait(min(left_ms / 1000, _STEP_MAX_S)):
+                return
+        if not self._stopped.is_set():
+            self.fired.set()
+            self._act()
+
+
+class Heartbeat:
+    """Calls `beat` every `every_s` seconds until it is stopped; a beat that fails is tried again at the next one."""
+
+    def __init__(self, every_s: float, beat: Callable[[], None]) -> None:
+        self._every_s = every_s
+        self._beat = beat
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="safewriter-lease", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; a beat that has begun goes on."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._every_s):
+            try:
+                self._beat()
+            except Exception:  # noqa: BLE001, S112 - a lease is only for politeness
+                continue

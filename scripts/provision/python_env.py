@@ -25,7 +25,7 @@ _NETWORK: Final = "check the network and pip's index settings, then run scripts/
 def ensure_python(place: Place) -> Found:
     """Create or bring up to date the virtual environment.
 
-    uv does the work, itself installed by pip with its hash: it is fast, and it removes what is not listed. Everything is
+    uv does the work, itself installed by pip with its hash: it is fast, and it removes what is not listed. All is
     checked by hash, what builds the source distributions too.
     """
     stamp = Stamp(place.venv / "soal.stamp")

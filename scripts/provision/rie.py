@@ -10,9 +10,12 @@ from scripts.provision.report import Found, SetupError
 from scripts.provision.wheel import downloaded_wheel, extract
 
 if TYPE_CHECKING:
+    import zipfile
+    from pathlib import Path
+
     from scripts.provision.place import Place
 
-__all__ = ["binary_name", "ensure_rie"]
+__all__ = ["binary_name", "ensure_rie", "extract_all"]
 
 _ARCHITECTURES: Final = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 _INSIDE_WHEEL: Final = "samcli/local/rapid/"
@@ -45,3 +48,9 @@ def ensure_rie(place: Place) -> Found:
         fresh.chmod(0o755)
         fresh.replace(target)
     return Found("Lambda emulator fetched", changed=True)
+
+
+def extract_all(wheel: zipfile.ZipFile, folder: Path) -> None:
+    """Write the binary of every architecture to `folder`."""
+    for name in sorted({binary_name(machine) for machine in _ARCHITECTURES}):
+        extract(wheel, _INSIDE_WHEEL + name, folder / name)

@@ -1,0 +1,79 @@
+"""Run a command and see to it that no process of it stays: `python -m scripts.leftovers COMMAND ...`.
+
+A process that outlives a test run holds a port, a lock or gigabytes, and spoils the next run. Whatever the command starts,
+detached or not, becomes our child when its own parent ends, so it can be named, killed, and counted as a failure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+__all__ = ["main"]
+
+_PR_SET_CHILD_SUBREAPER: Final = 36
+# What has been told to end may need a moment; a Java virtual machine runs its shutdown hooks.
+_GRACE_S: Final = 5.0
+
+
+def main(command: Sequence[str]) -> int:
+    """Return the command's exit code (128 + n for signal n), or 1 if it left processes behind, which are killed."""
+    _adopt_orphans()
+    child = subprocess.Popen(command)
+
+    def forward(signum: int, _frame: FrameType | None) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            child.send_signal(signum)
+
+    signal.signal(signal.SIGTERM, forward)
+    # The terminal sends this one to the whole group: the child decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    code = child.wait()
+    left = _still_there()
+    for process in left:
+        with contextlib.suppress(psutil.Error):
+            print(f"left behind: {process.pid} {' '.join(process.cmdline())[:200]}", file=sys.stderr)
+            process.kill()
+    _still_there()
+    if code == 0 and left:
+        return 1
+    return code if code >= 0 else 128 - code
+
+
+def _adopt_orphans() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def _still_there() -> list[psutil.Process]:
+    """Wait, bounded, until there is no descendant; return those that stay."""
+    until = time.monotonic() + _GRACE_S
+    while True:
+        _reap()
+        left = psutil.Process().children(recursive=True)
+        if not left or time.monotonic() > until:
+            return left
+        time.sleep(0.05)
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

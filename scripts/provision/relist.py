@@ -1,0 +1,70 @@
+"""Write the lists of checksums again, after a deliberate change of what they pin (called by scripts/lock).
+
+`jars`: image/jars/jars.sha256 from what image/jars/pom.xml resolves to; `rie`: requirements/rie.sha256 from the pinned wheel.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from scripts.provision.checksums import write_sums
+from scripts.provision.java import ensure_java
+from scripts.provision.maven import find_maven
+from scripts.provision.place import Place
+from scripts.provision.report import SetupError, say
+from scripts.provision.rie import extract_all
+from scripts.provision.wheel import downloaded_wheel
+
+__all__ = ["main", "shipped_twice"]
+
+
+def main(what: str) -> int:
+    """Write the list that is called `what`; return the exit code."""
+    place = Place(Path(__file__).resolve().parents[2])
+    try:
+        path, count = {"jars": _jars, "rie": _rie}[what](place)
+    except SetupError as error:
+        say(f"failed: {error}")
+        return 1
+    say(f"{count} files listed in {path}; look at the difference before you commit it")
+    return 0
+
+
+def _jars(place: Place) -> tuple[Path, int]:
+    folder = place.root / "image" / "jars"
+    java, _ = ensure_java(place, os.environ)
+    with place.scratch() as scratch:
+        find_maven(java).copy_closure(folder / "pom.xml", scratch)
+        spark = place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar")
+        twice = shipped_twice([jar.name for jar in scratch.iterdir()], [jar.name for jar in spark])
+        if twice:
+            raise SetupError(
+                f"PySpark ships these too, perhaps in another version: {', '.join(twice)}",
+                todo=f"exclude them in {folder / 'pom.xml'}",
+            )
+        return folder / "jars.sha256", write_sums(folder / "jars.sha256", scratch)
+
+
+def _rie(place: Place) -> tuple[Path, int]:
+    path = place.requirements / "rie.sha256"
+    with downloaded_wheel(place, "rie") as wheel, place.scratch() as scratch:
+        extract_all(wheel, scratch)
+        return path, write_sums(path, scratch)
+
+
+def shipped_twice(ours: list[str], theirs: list[str]) -> list[str]:
+    """Name those of `ours` whose artifact, whatever its version, is among `theirs`."""
+    known = {_artifact(name) for name in theirs}
+    return sorted(name for name in ours if _artifact(name) in known)
+
+
+def _artifact(jar: str) -> str:
+    words = jar.removesuffix(".jar").split("-")
+    version = next((index for index, word in enumerate(words) if index and word[:1].isdigit()), len(words))
+    return "-".join(words[:version])
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -12,6 +12,7 @@ from safewriter.state import Checkpoint
 
 if TYPE_CHECKING:
     from datetime import datetime
+
     from safewriter.objects.store import ObjectStore
     from safewriter.state import AttemptRecord
 
@@ -124,10 +125,13 @@ class Checkpoints:
         except PreconditionFailed:
             found = self.store.get(key)
             if found is None:
-                message = f"{self.store.uri(key)} exists but cannot be read"
-                raise StoreError(message) from None
+                raise StoreError(f"{self.store.uri(key)} exists but cannot be read") from None
             return None if b'"closed"' in found.body else found.body
         return None
+
+    def forget_creation(self, write_key: str, epoch: int) -> None:
+        """Remove the note of a creation that has landed."""
+        self.store.delete(self.creation_key(write_key, epoch))
 
     # -- the trail of rollbacks --------------------------------------------------------------------------------------
 

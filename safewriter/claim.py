@@ -79,8 +79,7 @@ class Claimer:
                 held = self.checkpoints.replace(stored, stored.document.claimed(record, self.commit_point))
             if held is not None:
                 return Claim(held, already_committed=False)
-        message = f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again"
-        raise TryAgainError(message)
+        raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again")
 
     def _take_over(self, stored: StoredCheckpoint) -> None:
         """Return when the write is settled or somebody else's move; raise if its owner lives.
@@ -102,27 +101,24 @@ class Claimer:
             if again is None or again.etag != stored.etag:
                 return
             stored = again
-        message = (
-            f"attempt {document.owner} (request {document.attempt.request_id or 'unknown'}) of run {document.run_key!r} is"
-            f" alive and writes {document.table}; this attempt changed nothing. Try again when it has ended"
+        raise AnotherAttemptError(
+            f"attempt {document.owner} (request {document.attempt.request_id or 'unknown'}) of run {document.run_key!r}"
+            f" is alive and writes {document.table}; this attempt changed nothing. Try again when it has ended"
         )
-        raise AnotherAttemptError(message)
 
     def _check_fingerprint(self, document: Checkpoint) -> None:
         if document.fingerprint != self.write.fingerprint:
-            message = (
-                f"run key {document.run_key!r} was used before with another script, other arguments or another format for"
-                f" {document.table} (step {document.step!r}). Use a new clientToken for another job"
+            raise FingerprintError(
+                f"run key {document.run_key!r} was used before with another script, other arguments or another format"
+                f" for {document.table} (step {document.step!r}). Use a new clientToken for another job"
             )
-            raise FingerprintError(message)
 
     def _check_time(self) -> None:
         if self.deadline is not None and self.deadline.remaining_ms() <= self.lead_ms:
-            message = (
+            raise TooLateError(
                 f"{self.deadline.remaining_ms()} ms before the deadline is too late to begin a write"
                 f" (open writes are settled {self.lead_ms} ms before it). Try again with more time"
             )
-            raise TooLateError(message)
 
     def _deadline_ms(self) -> int | None:
         return None if self.deadline is None else self.deadline.at_ms

@@ -40,7 +40,8 @@ def _process_start_ms() -> int:
 @dataclass(frozen=True, slots=True)
 class Deadline:
     """`at_ms` and `started_ms` are milliseconds since the epoch; what lies between them is the whole time that was
-    given."""
+    given.
+    """
 
     at_ms: int
     started_ms: int

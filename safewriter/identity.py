@@ -7,7 +7,7 @@ import json
 import re
 import uuid
 from dataclasses import dataclass
-from typing import Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import UnsupportedError
 from safewriter.objects.location import Location
@@ -31,12 +31,10 @@ def canonical_table(table: str) -> Location:
     try:
         found = Location.parse(table)
     except ValueError as error:
-        message = f"{error}. SafeWriter guards Delta tables by their path, s3a://bucket/table"
-        raise UnsupportedError(message) from None
+        raise UnsupportedError(f"{error}. SafeWriter guards Delta tables by their path, s3a://bucket/table") from None
     key = _SLASHES.sub("/", found.key).strip("/")
     if not key:
-        message = f"{table!r} is a whole bucket; give the table a path of its own in it"
-        raise UnsupportedError(message)
+        raise UnsupportedError(f"{table!r} is a whole bucket; give the table a path of its own in it")
     return Location(found.bucket, key)
 
 

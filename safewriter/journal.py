@@ -33,8 +33,7 @@ def append(path: str | os.PathLike[str], event: str, **fields: Any) -> None:  # 
     """Append one entry; `ValueError` if it is too long for one line."""
     line = json.dumps({"event": event, "atMs": epoch_ms(), **fields}, separators=(",", ":")).encode() + b"\n"
     if len(line) > _LINE_MAX_BYTES:
-        msg = f"a journal entry of {len(line)} bytes is longer than {_LINE_MAX_BYTES}"
-        raise ValueError(msg)
+        raise ValueError(f"a journal entry of {len(line)} bytes is longer than {_LINE_MAX_BYTES}")
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.write(handle, line)
@@ -44,7 +43,8 @@ def append(path: str | os.PathLike[str], event: str, **fields: Any) -> None:  # 
 
 def read(path: str | os.PathLike[str]) -> tuple[Entry, ...]:
     """Read all whole entries; none if there is no file. A line that a kill has torn, or that is no entry, is left
-    out."""
+    out.
+    """
     try:
         with Path(path).open("rb") as file:
             data = file.read(_FILE_MAX_BYTES)

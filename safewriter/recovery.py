@@ -19,6 +19,7 @@ from safewriter.tables.delta.revert import find_live, revert
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
     from safewriter.checkpoint import Checkpoints, StoredCheckpoint
     from safewriter.deadline import Clock
     from safewriter.objects.store import ObjectStore
@@ -33,7 +34,8 @@ _log = logging.getLogger(__name__)
 
 class Cause(Enum):
     """Why a write is settled. An exception is the program's own word that it failed; an end from outside says
-    nothing."""
+    nothing.
+    """
 
     EXCEPTION = "exception"
     DEADLINE = "deadline"
@@ -90,10 +92,10 @@ class Recovery:
                     break
                 self._round(stored, cause, evidence)
         except StoreError as error:
-            message = f"{self._checkpoints.uri(write_key)} could not be settled: {error}"
-            raise UnknownOutcomeError(message) from error
-        message = f"{self._checkpoints.uri(write_key)} could not be settled in time; it stays open for the next look"
-        raise UnknownOutcomeError(message)
+            raise UnknownOutcomeError(f"{self._checkpoints.uri(write_key)} could not be settled: {error}") from error
+        raise UnknownOutcomeError(
+            f"{self._checkpoints.uri(write_key)} could not be settled in time; it stays open for the next look"
+        )
 
     @staticmethod
     def _may_settle(document: Checkpoint, evidence: Evidence) -> bool:
@@ -126,10 +128,9 @@ class Recovery:
                 self._undo(stored, history, ours, cause, evidence)  # S5
         except RetentionGapError as gap:
             if document.status is Status.UNKNOWN:
-                message = (
+                raise UnknownOutcomeError(
                     f"{self._checkpoints.uri(document.write_key)}: {gap}. Look at the table and set the verdict by hand"
-                )
-                raise UnknownOutcomeError(message) from gap
+                ) from gap
             self._checkpoints.replace(stored, document.moved(Status.UNKNOWN, reason=str(gap)))
 
     def _undo(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from safewriter.deadline import milliseconds
 from safewriter.errors import SettingError
@@ -27,19 +27,30 @@ class Settings:
     audit_log: bool = True
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> Settings:
-        """Read `SW_CHECKPOINT_BUCKET`, `SW_WARN_BEFORE_MS`, `SW_AUDIT_LOG`; raise `SettingError` for a bad one."""
-        warn_before_ms = milliseconds(environment, "SW_WARN_BEFORE_MS")
-        if warn_before_ms == 0:
+    def from_environment(
+        cls,
+        environment: Mapping[str, str],
+        *,
+        checkpoint_bucket: str | None = None,
+        warn_before_ms: int | None = None,
+    ) -> Settings:
+        """Read `SW_CHECKPOINT_BUCKET`, `SW_WARN_BEFORE_MS`, `SW_AUDIT_LOG`; arguments win.
+
+        Raises `SettingError`, which names the variable, for a value that cannot be used.
+        """
+        bucket = environment.get("SW_CHECKPOINT_BUCKET", "") if checkpoint_bucket is None else checkpoint_bucket
+        if warn_before_ms is None:
+            warn_before_ms = milliseconds(environment, "SW_WARN_BEFORE_MS")
+        if warn_before_ms is not None and warn_before_ms <= 0:
             raise SettingError("SW_WARN_BEFORE_MS", "0 leaves no time to settle a write; leave it out for 30000")
         return cls(
-            checkpoint_bucket=parse_bucket(environment.get("SW_CHECKPOINT_BUCKET", "")),
+            checkpoint_bucket=_bucket(bucket),
             warn_before_ms=_WARN_BEFORE_MS if warn_before_ms is None else warn_before_ms,
             audit_log=_boolean("SW_AUDIT_LOG", environment.get("SW_AUDIT_LOG", "true")),
         )
 
 
-def parse_bucket(text: str) -> Location:
+def _bucket(text: str) -> Location:
     """Parse `bucket` or `bucket/prefix`, with or without `s3://` before it."""
     if not text:
         raise SettingError(

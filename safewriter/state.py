@@ -10,7 +10,7 @@ import json
 import uuid
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import UnreadableCheckpointError
 
@@ -130,12 +130,16 @@ class Checkpoint:
         return self.attempts[-1]
 
     def moved(
-        self, status: Status, *, reason: str | None = None, undo_refused: str | None = None, **attempt: Any
+        self,
+        status: Status,
+        *,
+        reason: str | None = None,
+        undo_refused: str | None = None,
+        **attempt: Any,  # noqa: ANN401 - fields of AttemptRecord
     ) -> Checkpoint:
         """Return the document after a legal move, `attempt` being changes to the owner's record."""
         if (self.status, status) not in LEGAL_MOVES or status is Status.IN_PROGRESS:
-            message = f"{self.write_key}: {self.status} -> {status}"
-            raise IllegalMoveError(message)
+            raise IllegalMoveError(f"{self.write_key}: {self.status} -> {status}")
         last = dataclasses.replace(self.attempt, **attempt)
         return dataclasses.replace(
             self,
@@ -148,8 +152,9 @@ class Checkpoint:
     def claimed(self, attempt: AttemptRecord, commit_point: CommitPoint) -> Checkpoint:
         """Return the document after a new claim of a rolled back write."""
         if (self.status, Status.IN_PROGRESS) not in LEGAL_MOVES or attempt.epoch != self.epoch + 1:
-            message = f"{self.write_key}: claim of epoch {attempt.epoch} over {self.status} epoch {self.epoch}"
-            raise IllegalMoveError(message)
+            raise IllegalMoveError(
+                f"{self.write_key}: claim of epoch {attempt.epoch} over {self.status} epoch {self.epoch}"
+            )
         attempts = (*self.attempts, attempt)
         return dataclasses.replace(
             self,
@@ -165,10 +170,10 @@ class Checkpoint:
 
     def cleaned(self, nonces: Collection[str], files_removed: int) -> Checkpoint:
         """Return the document after a clean-up under a terminal verdict; `nonces` are the attempts that are done
-        with."""
+        with.
+        """
         if self.status in OPEN:
-            message = f"{self.write_key}: clean-up under {self.status}"
-            raise IllegalMoveError(message)
+            raise IllegalMoveError(f"{self.write_key}: clean-up under {self.status}")
         attempts = tuple(
             dataclasses.replace(attempt, cleaned=True) if attempt.nonce in nonces else attempt
             for attempt in self.attempts
@@ -187,12 +192,12 @@ class Checkpoint:
             found = json.loads(body)
             version = found.pop("schema_version")
             if version != SCHEMA_VERSION:
-                message = f"checkpoint of schema version {version}; this code knows {SCHEMA_VERSION}"
-                raise UnreadableCheckpointError(message)
+                raise UnreadableCheckpointError(
+                    f"checkpoint of schema version {version}; this code knows {SCHEMA_VERSION}"
+                )
             return _read(found)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            message = f"not a checkpoint document: {error!r}"
-            raise UnreadableCheckpointError(message) from error
+            raise UnreadableCheckpointError(f"not a checkpoint document: {error!r}") from error
 
 
 def _written(document: Checkpoint) -> dict[str, Any]:
@@ -218,8 +223,7 @@ def _read(found: dict[str, Any]) -> Checkpoint:
     known["status"] = Status(found["status"])
     known["commit_point"] = CommitPoint(found["commit_point"])
     if not known["attempts"]:
-        message = "no attempt"
-        raise ValueError(message)
+        raise ValueError("no attempt")
     return Checkpoint(**known)
 
 

@@ -14,8 +14,7 @@ from safewriter import journal
 from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import epoch_ms
 from safewriter.errors import SafeWriterError
-from safewriter.objects.location import Location
-from safewriter.objects.s3 import S3ObjectStore, s3_client
+from safewriter.objects.s3 import open_store, table_store
 from safewriter.objects.store import StoreError
 from safewriter.recovery import Cause, Evidence, Recovery
 from safewriter.state import OPEN
@@ -61,16 +60,11 @@ class _Opened:
 class Supervision:
     """The guarded writes of one child process, as its journal tells of them."""
 
-    def __init__(
-        self, path: Path, settings: Settings, request_id: str | None = None, *, clock: Clock = epoch_ms
-    ) -> None:
+    def __init__(self, path: Path, settings: Settings, *, clock: Clock = epoch_ms) -> None:
         self._path = path
         self._settings = settings
-        self._request_id = request_id
         self._clock = clock
-        self._client = s3_client()
-        bucket = settings.checkpoint_bucket
-        self._checkpoints = Checkpoints(S3ObjectStore(self._client, bucket.bucket, bucket.key))
+        self._checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
 
     def renew_leases(self) -> None:
         """Say for every open write that its attempt lives. Never raises."""
@@ -92,7 +86,7 @@ class Supervision:
         until_ms = self._clock() + budget_ms
         recovery = Recovery(
             self._checkpoints,
-            self._table_store,
+            table_store,
             clock=self._clock,
             audit_log=self._settings.audit_log,
             may_go_on=lambda: self._clock() < until_ms,
@@ -116,10 +110,6 @@ class Supervision:
         if document.status in OPEN and document.owner != opened.nonce:
             return _report(opened, "in_progress", f"another attempt ({document.owner}) owns the write")
         return _verdict(opened, document)
-
-    def _table_store(self, uri: str) -> S3ObjectStore:
-        table = Location.parse(uri)
-        return S3ObjectStore(self._client, table.bucket, table.key)
 
 
 def _opened(entries: tuple[journal.Entry, ...]) -> tuple[_Opened, ...]:

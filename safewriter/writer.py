@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import threading
-import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from safewriter import journal
 from safewriter.checkpoint import LEASE_MS, Checkpoints
 from safewriter.claim import Claim, Claimer
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.errors import (
-    BlockOpenError,
     DeadlineError,
     NotCommittedError,
     SafeWriterError,
-    StepError,
+    SettingError,
     SupersededError,
+    TryAgainError,
     UnknownOutcomeError,
     UnsupportedError,
+    UsageError,
 )
 from safewriter.identity import Attempt, Run, Write, canonical_table
-from safewriter.objects.location import Location
-from safewriter.objects.s3 import S3ObjectStore, s3_client
+from safewriter.objects.s3 import open_store, table_store
 from safewriter.objects.store import StoreError
 from safewriter.recovery import Cause, Evidence, Recovery
-from safewriter.settings import Settings, parse_bucket
+from safewriter.registry import Registry
+from safewriter.settings import Settings
 from safewriter.state import CommitPoint, Status
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.revert import UNDOABLE_FEATURES
@@ -37,6 +36,7 @@ from safewriter.tables.delta.session import DeltaSession, TableState
 from safewriter.watchdog import Heartbeat, Watchdog
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from pyspark.sql import DataFrameWriter, SparkSession
@@ -50,12 +50,10 @@ __all__ = ["SafeWriter", "save"]
 
 _log = logging.getLogger(__name__)
 _LEASE_EVERY_S: Final = LEASE_MS / 3000
-_EXIT_DEADLINE: Final = 124
+_QUIET_S: Final = 30.0
+"""How long a failed block waits for its tasks to end before it leaves their files to a later look."""
 
-# A process-wide view of the blocks: one may be open per Spark session, and a name may be used once per run.
-_registry = threading.Lock()
-_open_sessions: weakref.WeakSet[Any] = weakref.WeakSet()
-_used_names: set[str] = set()
+_registry: Final = Registry()
 
 
 class SafeWriter:
@@ -96,9 +94,10 @@ class SafeWriter:
         warn_before_ms: int | None = None,
     ) -> None:
         if format != "delta":
-            message = f"format {format!r} is not guarded; use 'delta'"
-            raise UnsupportedError(message)
-        settings = _settings(checkpoint_bucket, warn_before_ms)
+            raise UnsupportedError(f"format {format!r} is not guarded; use 'delta'")
+        settings = Settings.from_environment(
+            os.environ, checkpoint_bucket=checkpoint_bucket, warn_before_ms=warn_before_ms
+        )
         self.table = table.rstrip("/")
         """The table's path as it is to be given to the write."""
         self.already_committed = False
@@ -108,9 +107,9 @@ class SafeWriter:
         self._commit_point = _commit_point(commit_point)
         self._deadline = Deadline.from_environment(os.environ)
         self._lead_ms = 0 if self._deadline is None else self._deadline.lead_ms(settings.warn_before_ms)
-        self._checkpoints = Checkpoints(_store(settings.checkpoint_bucket))
+        self._checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
         self._recovery = Recovery(
-            self._checkpoints, _table_store, clock=epoch_ms, audit_log=settings.audit_log, may_go_on=self._in_time
+            self._checkpoints, table_store, clock=epoch_ms, audit_log=settings.audit_log, may_go_on=self._in_time
         )
         self._spark = spark
         self._session = DeltaSession(spark, self.table)
@@ -136,9 +135,9 @@ class SafeWriter:
     def __enter__(self) -> Self:
         """Claim the write and open the gate."""
         self._session.verify()
-        self._register()
+        _registry.open(self._spark, self._write)
         try:
-            claim = self._claim()
+            claim = self._claimed()
             self._held, self.already_committed = claim.held, claim.already_committed
             if claim.already_committed:
                 self._session.skip(
@@ -151,20 +150,19 @@ class SafeWriter:
             raise
         return self
 
-    def _register(self) -> None:
-        key = self._write.key
-        with _registry:
-            if self._spark in _open_sessions:
-                message = "another SafeWriter block is open on this Spark session; end it first"
-                raise BlockOpenError(message)
-            if key in _used_names:
-                message = (
-                    f"this run has written {self._write.table} (step {self._write.step!r}) before. Give each block on one"
-                    " table a step of its own that is the same on a retry, such as step='2026-11'"
-                )
-                raise StepError(message)
-            _open_sessions.add(self._spark)
-            _used_names.add(key)
+    def _claimed(self) -> Claim:
+        """Claim, and name what went wrong with the checkpoint bucket."""
+        try:
+            return self._claim()
+        except StoreError as error:
+            if error.denied:
+                problem = f"{error}. The job needs GetObject, PutObject and DeleteObject there"
+                raise SettingError("SW_CHECKPOINT_BUCKET", problem) from error
+            raise TryAgainError(f"nothing was written, the checkpoint could not be: {error}") from error
+        except (UsageError, TryAgainError):
+            # Every request of the claim was answered, so nothing of this attempt can still arrive.
+            self._tidy(lambda: self._checkpoints.unmark(self._write.key, self._attempt.nonce))
+            raise
 
     def _claim(self) -> Claim:
         """Steps 1 to 4. The marker's PUT and the look at the table run side by side: neither needs the other."""
@@ -203,8 +201,9 @@ class SafeWriter:
         unknown = sorted(set(before.features) - UNDOABLE_FEATURES)
         if before.append_only or unknown:
             what = "it is append-only" if before.append_only else f"it uses {', '.join(unknown)}"
-            message = f"{self.table}: a commit could not be undone ({what}), so commit_point='success' cannot be kept"
-            raise UnsupportedError(message)
+            raise UnsupportedError(
+                f"{self.table}: a commit could not be undone ({what}), so commit_point='success' cannot be kept"
+            )
 
     def _begin(self, held: HeldCheckpoint) -> None:
         """Step 5."""
@@ -283,27 +282,27 @@ class SafeWriter:
     def _read_back(self, seen: GateState) -> Commit:
         ours = self._history().read(seen.version)
         if ours.transactions.get(self._write.key) != self._current().document.epoch:
-            message = (
+            raise NotCommittedError(
                 f"version {seen.version} of {self.table} is not the commit of this block; nothing may be believed of it"
             )
-            raise NotCommittedError(message)
         return ours
 
     def _check_no_change(self, seen: GateState) -> None:
         """Without a commit of our own: was nothing to do, or was it done elsewhere, or prevented?"""
         if seen.stray:
-            message = f"the block guards {self.table}, but it has written {seen.stray}; nothing is in {self.table}"
-            raise NotCommittedError(message)
+            raise NotCommittedError(
+                f"the block guards {self.table}, but it has written {seen.stray}; nothing is in {self.table}"
+            )
         if seen.passed or seen.refusal:
-            message = (
+            raise NotCommittedError(
                 f"the block's commit did not land in {self.table} ({seen.refusal or 'it lost against another one'})"
             )
-            raise NotCommittedError(message)
         document = self._current().document
         commits = self._history().since(document.attempt)
         if any(commit.transactions.get(document.write_key, -1) >= document.epoch for commit in commits):
-            message = f"{self.checkpoint_uri}: this write was settled by somebody else, and Delta has skipped it"
-            raise SupersededError(message)
+            raise SupersededError(
+                f"{self.checkpoint_uri}: this write was settled by somebody else, and Delta has skipped it"
+            )
 
     def _lost(self) -> None:
         """Somebody else has changed the document: only what it says now counts."""
@@ -311,8 +310,9 @@ class SafeWriter:
         self._held = stored or self._held
         document = self._current().document
         if document.status is not Status.COMMITTED or document.owner != self._attempt.nonce:
-            message = f"{self.checkpoint_uri}: settled as {document.status} by somebody else ({document.reason})"
-            raise SupersededError(message)
+            raise SupersededError(
+                f"{self.checkpoint_uri}: settled as {document.status} by somebody else ({document.reason})"
+            )
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -338,22 +338,16 @@ class SafeWriter:
         with self._ending:
             if self._watchdog is not None and self._watchdog.fired.is_set():
                 self._after_deadline(error)
-                message = (
+                raise DeadlineError(
                     f"the deadline came while the block was open; the write is committed (see {self.checkpoint_uri})"
-                )
-                raise DeadlineError(message) from error
+                ) from error
             self._roll_back(error)
 
     def _roll_back(self, error: BaseException | None) -> None:
-        """As an exception: settle with undo. The user's exception goes on; a refusal by the gate gets a name of its
-        own."""
-        self._session.shut("the block has failed")
-        self._session.cancel()
-        quiet = self._session.wait_until_quiet(until=lambda: not self._in_time())
-        seen = self._session.gate()
-        evidence = Evidence(
-            self._current().document.epoch, nothing_sent=not seen.passed, quiet=quiet and not seen.passed
-        )
+        """As an exception: settle with undo. The user's exception goes on; a refusal by the gate gets a type of its
+        own.
+        """
+        seen, evidence = self._halt("the block has failed", _QUIET_S)
         try:
             self._held = self._recovery.settle(self._write.key, Cause.EXCEPTION, evidence) or self._held
         except UnknownOutcomeError as unknown:
@@ -364,45 +358,49 @@ class SafeWriter:
         document = self._current().document
         if error is None:
             _log.warning("block left without success(): %s is %s (%s)", self.table, document.status, document.reason)
-        elif isinstance(error, Exception) and (named := _refused(seen)) is not None:
+        elif isinstance(error, Exception) and seen is not None and (named := seen.error()) is not None:
             raise named from error
         elif document.undo_refused is not None:
-            error.add_note(
-                f"{self.table}: the block failed, but its commit stays in the table: {document.undo_refused}"
-            )
+            error.add_note(f"{self.table}: the block failed, but its commit stays: {document.undo_refused}")
 
     def _at_deadline(self) -> None:
-        """On the watchdog's thread: settle now. What cannot be settled in time ends the process; others settle it
-        then."""
+        """On the watchdog's thread: settle now. What cannot be settled in time ends the process, and others settle
+        it.
+        """
         patience_s = self._lead_ms / 4000
         held = self._ending.acquire(timeout=patience_s)
         try:
-            if self._succeeded:
-                return
-            self._session.shut("the deadline is near")
-            self._session.cancel()
-            quiet = self._session.wait_until_quiet(until=lambda: self._remaining_ms() < self._lead_ms * 3 // 4)
-            seen = self._session.gate()
-            evidence = Evidence(
-                self._current().document.epoch, nothing_sent=not seen.passed, quiet=quiet and not seen.passed
-            )
-            settled = self._recovery.settle(self._write.key, Cause.DEADLINE, evidence)
-            self._held = settled or self._held
-        except BaseException:
+            if not self._succeeded:
+                _, evidence = self._halt("the deadline is near", patience_s)
+                settled = self._recovery.settle(self._write.key, Cause.DEADLINE, evidence)
+                self._held = settled or self._held
+        except Exception:  # noqa: BLE001 - whatever it was, this thread is the last that can act
             _log.exception("the deadline is here and %s could not be settled; ending the process", self.checkpoint_uri)
-            os._exit(_EXIT_DEADLINE)
+            os._exit(DeadlineError.exit_code)
         finally:
             if held:
                 self._ending.release()
+
+    def _halt(self, reason: str, patience_s: float) -> tuple[GateState | None, Evidence]:
+        """Stop the block's work and say what is known of it; of a JVM that does not answer, nothing is."""
+        epoch = self._current().document.epoch
+        try:
+            self._session.shut(reason)
+            self._session.cancel()
+            quiet = self._session.wait_until_quiet(min(patience_s, max(0.0, self._remaining_ms() / 1000)))
+            seen = self._session.gate()
+        except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone
+            _log.warning("the JVM does not answer (%s); the table will tell what has happened", error)
+            return None, Evidence(epoch)
+        return seen, Evidence(epoch, nothing_sent=not seen.passed, quiet=quiet and not seen.passed)
 
     def _after_deadline(self, error: BaseException | None) -> None:
         """Return if the watchdog's verdict is committed, raise `DeadlineError` otherwise."""
         document = self._current().document
         if document.status is not Status.COMMITTED or document.owner != self._attempt.nonce:
-            message = (
+            raise DeadlineError(
                 f"the deadline came while the block was open; {self.table} is {document.status} ({document.reason})"
-            )
-            raise DeadlineError(message) from error
+            ) from error
 
     def _abandon(self) -> None:
         """Stop the threads and put the session back."""
@@ -410,23 +408,25 @@ class SafeWriter:
             self._watchdog.stop()
         if self._heartbeat is not None:
             self._heartbeat.stop()
-        with _registry:
-            _open_sessions.discard(self._spark)
-            status = None if self._held is None else self._held.document.status
-            if status not in (Status.COMMITTED, Status.UNKNOWN):
-                _used_names.discard(self._write.key)  # a block that left nothing may be tried again
+        landed = self._held is not None and self._held.document.status is not Status.ROLLED_BACK
+        _registry.close(self._spark, self._write, landed=landed)
         if self._journal:
             journal.append(self._journal, "write_closed", nonce=self._attempt.nonce)
-        self._session.restore()
+        try:
+            self._session.restore()
+        except Exception as error:  # noqa: BLE001 - the verdict stands; what ended the block must be what is seen
+            _log.warning("the session's settings could not be put back: %s", error)
 
     def _clean_after_success(self) -> None:
         document = self._current().document
         if document.attempt.cleaned:
             self._checkpoints.unmark(self._write.key, self._attempt.nonce)
+        if document.attempt.version_before < 0:  # its slot is taken for good, so the note has no more to say
+            self._checkpoints.forget_creation(self._write.key, document.epoch)
         if any(not attempt.cleaned for attempt in document.attempts):
             self._recovery.clean(self._write.key, quiet_nonce=self._attempt.nonce)
 
-    def _tidy(self, work: Any) -> None:  # noqa: ANN401 - a callable without arguments or result
+    def _tidy(self, work: Callable[[], None]) -> None:
         """Run hygiene beside the job; the interpreter waits for it, a kill leaves it to the next look."""
 
         def run() -> None:
@@ -441,12 +441,11 @@ class SafeWriter:
 
     def _current(self) -> HeldCheckpoint:
         if self._held is None:
-            message = "the block is not open; use SafeWriter in a `with` statement"
-            raise NotCommittedError(message)
+            raise NotCommittedError("the block is not open; use SafeWriter in a `with` statement")
         return self._held
 
     def _history(self) -> DeltaHistory:
-        return DeltaHistory(_table_store(str(self._write.table)), epoch_ms)
+        return DeltaHistory(table_store(str(self._write.table)), epoch_ms)
 
     def _remaining_ms(self) -> int:
         return 2**62 if self._deadline is None else self._deadline.remaining_ms()
@@ -479,42 +478,8 @@ def save(
     return document
 
 
-def _refused(seen: GateState) -> SafeWriterError | None:
-    """Give a refusal by the gate its type."""
-    code, _, text = seen.refusal.partition(": ")
-    if code in ("operation", "transaction", "second"):
-        return UnsupportedError(text)
-    if code == "fenced":
-        return SupersededError(text)
-    return DeadlineError(text) if code == "late" else None
-
-
-def _settings(checkpoint_bucket: str | None, warn_before_ms: int | None) -> Settings:
-    environment = dict(os.environ)
-    if checkpoint_bucket is not None:
-        environment["SW_CHECKPOINT_BUCKET"] = str(parse_bucket(checkpoint_bucket))
-    if warn_before_ms is not None:
-        environment["SW_WARN_BEFORE_MS"] = str(warn_before_ms)
-    return Settings.from_environment(environment)
-
-
 def _commit_point(text: str) -> CommitPoint:
     try:
         return CommitPoint(text)
     except ValueError:
-        message = f"commit_point {text!r} is neither 'write' nor 'success'"
-        raise UnsupportedError(message) from None
-
-
-@functools.lru_cache(maxsize=4)
-def _client(*_environment: str | None) -> Any:  # noqa: ANN401 - boto3's client
-    return s3_client()
-
-
-def _store(location: Location) -> S3ObjectStore:
-    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION")
-    return S3ObjectStore(_client(*(os.environ.get(name) for name in names)), location.bucket, location.key)
-
-
-def _table_store(uri: str) -> S3ObjectStore:
-    return _store(Location.parse(uri))
+        raise UnsupportedError(f"commit_point {text!r} is neither 'write' nor 'success'") from None

@@ -24,12 +24,10 @@ class Location:
         """Parse an `s3://`, `s3a://` or `s3n://` URI; `ValueError` says what is wrong with any other text."""
         match = _URI.fullmatch(uri)
         if match is None:
-            msg = f"{uri!r} is not an S3 path; write s3://bucket/key"
-            raise ValueError(msg)
+            raise ValueError(f"{uri!r} is not an S3 path; write s3://bucket/key")
         _, bucket, key = match.groups()
         if not _BUCKET.fullmatch(bucket):
-            msg = f"{uri!r} has no valid bucket name (3 to 63 of a-z, 0-9, '.', '-')"
-            raise ValueError(msg)
+            raise ValueError(f"{uri!r} has no valid bucket name (3 to 63 of a-z, 0-9, '.', '-')")
         return cls(bucket, key)
 
     def __truediv__(self, name: str) -> Location:

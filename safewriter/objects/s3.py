@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from email.utils import parsedate_to_datetime
@@ -11,6 +12,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from safewriter.objects.location import Location
 from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, StoreError, Upload
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["S3ObjectStore", "s3_client"]
+__all__ = ["S3ObjectStore", "open_store", "s3_client", "table_store"]
 
 _T = TypeVar("_T")
 
@@ -31,6 +33,8 @@ _PRECONDITION: Final = ("PreconditionFailed", "412")
 # A HEAD or GET of a missing key is 403 for a caller without s3:ListBucket. A caller without s3:GetObject gets the same,
 # and then finds out at its first `create`, which fails with 412 while nothing can be read.
 _MISSING: Final = ("NoSuchKey", "404", "AccessDenied", "403")
+
+_DENIED: Final = ("AccessDenied", "403", "NoSuchBucket", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken")
 
 
 def s3_client(*, connect_timeout_s: float = 2.0, read_timeout_s: float = 5.0, tries: int = 1) -> S3Client:
@@ -52,6 +56,22 @@ def s3_client(*, connect_timeout_s: float = 2.0, read_timeout_s: float = 5.0, tr
 
 def _custom_endpoint() -> bool:
     return any(os.environ.get(name) for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"))
+
+
+@functools.lru_cache(maxsize=4)
+def _shared_client(*_environment: str | None) -> S3Client:
+    return s3_client()
+
+
+def open_store(location: Location) -> S3ObjectStore:
+    """Open a bucket or prefix through the client that this process shares; a changed environment gets a new one."""
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION")
+    return S3ObjectStore(_shared_client(*(os.environ.get(name) for name in names)), location.bucket, location.key)
+
+
+def table_store(uri: str) -> S3ObjectStore:
+    """Open the store of a table by its `s3://` URI."""
+    return open_store(Location.parse(uri))
 
 
 class S3ObjectStore:
@@ -95,7 +115,7 @@ class S3ObjectStore:
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
         more: dict[str, str] = {"StartAfter": self._prefix + start_after} if start_after else {}
         while True:
-            page = self._tried("LIST", prefix, lambda: self._page(prefix, more))
+            page = self._tried("LIST", prefix, functools.partial(self._page, prefix, more))
             for row in page.get("Contents", ()):
                 yield ListedObject(row["Key"][len(self._prefix) :], row["Size"], row["LastModified"])
             if not page.get("IsTruncated"):
@@ -105,11 +125,7 @@ class S3ObjectStore:
     def uploads(self, prefix: str) -> Iterator[Upload]:
         more: dict[str, str] = {}
         while True:
-            page = self._tried(
-                "LIST UPLOADS",
-                prefix,
-                lambda: self._client.list_multipart_uploads(Bucket=self._bucket, Prefix=self._prefix + prefix, **more),  # type: ignore[arg-type]  # noqa: B023
-            )
+            page = self._tried("LIST UPLOADS", prefix, functools.partial(self._uploads_page, prefix, more))
             for row in page.get("Uploads", ()):
                 yield Upload(row["Key"][len(self._prefix) :], row["UploadId"])
             if not page.get("IsTruncated"):
@@ -131,6 +147,9 @@ class S3ObjectStore:
     def uri(self, key: str) -> str:
         return f"s3://{self._bucket}/{self._prefix}{key}"
 
+    def _uploads_page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - as below
+        return self._client.list_multipart_uploads(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]
+
     def _page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - a boto3 TypedDict that only the caller reads
         return self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]
 
@@ -146,7 +165,7 @@ class S3ObjectStore:
                 if isinstance(error, ClientError) and (_code(error) in _PRECONDITION or _gone(error, condition)):
                     raise PreconditionFailed(self.uri(key)) from error
                 if pause_s is None or not _again(error):
-                    raise StoreError(f"PUT {self.uri(key)}: {error}") from error
+                    raise _failure("PUT", self.uri(key), error) from error
                 self._sleep(pause_s)
             else:
                 return answer["ETag"]
@@ -158,7 +177,7 @@ class S3ObjectStore:
                 return request()
             except (ClientError, BotoCoreError) as error:
                 if pause_s is None or not _again(error):
-                    raise StoreError(f"{verb} {self.uri(key)}: {error}") from error
+                    raise _failure(verb, self.uri(key), error) from error
                 self._sleep(pause_s)
         raise AssertionError
 
@@ -170,6 +189,11 @@ def _gone(error: ClientError, condition: dict[str, str]) -> bool:
 
 def _code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _failure(verb: str, uri: str, error: Exception) -> StoreError:
+    denied = isinstance(error, ClientError) and _code(error) in _DENIED
+    return StoreError(f"{verb} {uri}: {error}", denied=denied)
 
 
 def _again(error: Exception) -> bool:

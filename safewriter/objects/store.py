@@ -23,7 +23,14 @@ class PreconditionFailed(Exception):  # noqa: N818 - the name of the HTTP status
 
 
 class StoreError(Exception):
-    """A request failed in a way that does not tell whether it was applied (or, for a read, what is there)."""
+    """A request failed in a way that does not tell whether it was applied (or, for a read, what is there).
+
+    `denied`: the store refuses the caller (no permission, no such bucket), so trying again will not help.
+    """
+
+    def __init__(self, message: str, *, denied: bool = False) -> None:
+        super().__init__(message)
+        self.denied = denied
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +70,8 @@ class ObjectStore(Protocol):
 
     def create(self, key: str, body: bytes) -> str:
         """Write the object if there is none; return its ETag; raise `PreconditionFailed` if somebody else's is
-        there."""
+        there.
+        """
         ...
 
     def replace(self, key: str, body: bytes, *, etag: str) -> str:

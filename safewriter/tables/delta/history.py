@@ -55,28 +55,28 @@ class DeltaHistory:
             self._same_table(attempt, versions)
         after = [version for version in versions if version > before]
         if after != list(range(before + 1, before + 1 + len(after))):
-            message = f"the log has lost versions after {before} (log retention): {after[:3]}"
-            raise RetentionGapError(message)
+            raise RetentionGapError(f"the log has lost versions after {before} (log retention): {after[:3]}")
         return tuple(self.read(version) for version in after)
 
     def _same_table(self, attempt: AttemptRecord, versions: list[int]) -> None:
         if not versions:
-            message = f"version {attempt.version_before} is gone and nothing is after it: the table was dropped"
-            raise RetentionGapError(message)
+            raise RetentionGapError(
+                f"version {attempt.version_before} is gone and nothing is after it: the table was dropped"
+            )
         # A table that was dropped and recreated begins at version 0 with another id. An old log may have lost its
         # version 0.
         first = self.store.get(_key(0)) if attempt.table_id else None
         metadata = Commit.parse(0, first.body).metadata if first is not None else None
         if metadata is not None and metadata.get("id") != attempt.table_id:
-            message = f"the table was dropped and recreated: its id is {metadata.get('id')}, it was {attempt.table_id}"
-            raise RetentionGapError(message)
+            raise RetentionGapError(
+                f"the table was dropped and recreated: its id is {metadata.get('id')}, it was {attempt.table_id}"
+            )
 
     def read(self, version: int) -> Commit:
         """Return one version; `StoreError` if it cannot be read."""
         found = self.store.get(_key(version))
         if found is None:
-            message = f"{self.store.uri(_key(version))} is listed, but cannot be read"
-            raise StoreError(message)
+            raise StoreError(f"{self.store.uri(_key(version))} is listed, but cannot be read")
         return Commit.parse(version, found.body)
 
     # -- the fence ---------------------------------------------------------------------------------------------------
@@ -107,8 +107,7 @@ class DeltaHistory:
             ]
             if self.append(head + 1, body):
                 return
-        message = f"{self.store.uri('_delta_log')}: no free slot for a fence in {_SLOTS_MAX} tries"
-        raise StoreError(message)
+        raise StoreError(f"{self.store.uri('_delta_log')}: no free slot for a fence in {_SLOTS_MAX} tries")
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -168,8 +167,7 @@ class DeltaHistory:
         removed = 0
         for listed in self.store.list(""):
             if not may_go_on():
-                message = f"{self.store.uri('')}: out of time while cleaning up, {removed} files removed so far"
-                raise StoreError(message)
+                raise StoreError(f"{self.store.uri('')}: out of time while cleaning up, {removed} files removed so far")
             if _is_data_file(listed.key, prefixes) and listed.key not in referred:
                 self.store.delete(listed.key)
                 removed += 1

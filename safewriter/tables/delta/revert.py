@@ -68,11 +68,12 @@ def revert(history: DeltaHistory, document: Checkpoint, ours: Commit, clock: Clo
         body = [history.info(REVERT, mark, document.attempt, commits), *(_removal(add, clock()) for add in ours.adds)]
         if history.append(commits[-1].version + 1, body):
             return None
-    message = f"{history.store.uri('_delta_log')}: no free slot for a revert in {_SLOTS_MAX} tries"
-    raise StoreError(message)
+    raise StoreError(f"{history.store.uri('_delta_log')}: no free slot for a revert in {_SLOTS_MAX} tries")
 
 
-def undo_obstacle(document: Checkpoint, ours: Commit, commits: tuple[Commit, ...]) -> str | None:
+def undo_obstacle(  # noqa: PLR0911 - one return for each obstacle
+    document: Checkpoint, ours: Commit, commits: tuple[Commit, ...]
+) -> str | None:
     """Tell why our commit must stay, or None if it can be undone."""
     later = [commit for commit in commits if commit.version > ours.version]
     features, properties = _table(document, ours)

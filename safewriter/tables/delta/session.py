@@ -10,12 +10,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.errors import UnguardedSessionError, UnsupportedError
+from safewriter.errors import DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
+
+    from safewriter.errors import SafeWriterError
 
 __all__ = ["DeltaSession", "GateState", "TableState"]
 
@@ -61,14 +63,24 @@ class GateState:
     refusal: str
     stray: str
 
+    def error(self) -> SafeWriterError | None:
+        """Return what the gate has refused, as an error that says what to do; None if it refused nothing."""
+        code, _, text = self.refusal.partition(": ")
+        if code in ("operation", "transaction", "second"):
+            return UnsupportedError(text)
+        if code == "fenced":
+            return SupersededError(text)
+        return DeadlineError(text) if code == "late" else None
+
 
 class DeltaSession:
     """One guarded block on one table in one Spark session."""
 
     def __init__(self, spark: SparkSession, table: str) -> None:
         if spark._jvm is None:  # noqa: SLF001 - py4j is the only way to Delta's own log; Spark Connect has none
-            message = "this session is a Spark Connect client; SafeWriter needs the driver's own session"
-            raise UnguardedSessionError(message)
+            raise UnguardedSessionError(
+                "this session is a Spark Connect client; SafeWriter needs the driver's own session"
+            )
         self._spark = spark
         self._jvm: Any = spark._jvm  # noqa: SLF001
         self._jspark: Any = spark._jsparkSession  # noqa: SLF001
@@ -81,7 +93,8 @@ class DeltaSession:
 
     def verify(self) -> None:
         """Make sure that this session commits to the table through the gate; `UnguardedSessionError` says what to
-        add."""
+        add.
+        """
         scheme = self._table.split("://", 1)[0]
         key = f"spark.delta.logStore.{scheme}.impl"
         conf = self._spark.sparkContext.getConf()
@@ -104,7 +117,8 @@ class DeltaSession:
         """Look at the table as it is now (one LIST on a table that this session knows)."""
         log = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._jspark, self._table)
         nothing = self._jvm.scala.Option.empty()
-        snapshot = log.update(False, nothing, nothing)
+        stale_is_fine = False
+        snapshot = log.update(stale_is_fine, nothing, nothing)
         version = int(snapshot.version())
         if version < 0:
             return TableState(-1, None, (), {})
@@ -112,8 +126,9 @@ class DeltaSession:
         metadata = json.loads(snapshot.metadata().json())["metaData"]
         features = tuple(sorted({*protocol.get("readerFeatures", ()), *protocol.get("writerFeatures", ())}))
         if managed := sorted(_CATALOG_MANAGED.intersection(features)):
-            message = f"{self._table}: a catalog commits to this table ({', '.join(managed)}), past every gate of ours"
-            raise UnsupportedError(message)
+            raise UnsupportedError(
+                f"{self._table}: a catalog commits to this table ({', '.join(managed)}), past every gate of ours"
+            )
         properties = {
             key: value for key, value in metadata.get("configuration", {}).items() if key.startswith("delta.")
         }
@@ -216,11 +231,12 @@ class DeltaSession:
         """Cancel the block's jobs, those that it would still start included."""
         self._jspark.sparkContext().cancelJobGroupAndFutureJobs(self._group)
 
-    def wait_until_quiet(self, *, until: Callable[[], bool]) -> bool:
-        """Wait until no job of the block and no task at all runs here; False if `until` came first."""
+    def wait_until_quiet(self, patience_s: float) -> bool:
+        """Wait until no job of the block and no task at all runs here; False if patience ended first."""
         tracker = self._spark.sparkContext.statusTracker()
         executors = self._jspark.sparkContext().statusTracker()
-        while not until():
+        until_s = time.monotonic() + patience_s
+        while time.monotonic() < until_s:
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
             running = any(job is not None and job.status == "RUNNING" for job in jobs)
             if not running and not any(info.numRunningTasks() for info in executors.getExecutorInfos()):
@@ -253,6 +269,7 @@ class DeltaSession:
 
 def _remedy(what: str, key: str) -> str:
     return (
-        f"SafeWriter cannot guard this session: {what}. Add, when the session is built (soal-logstore.jar on the driver's"
-        f" class path):\n    .config({key!r}, {LOG_STORE!r})\n    .config('spark.jars', '<path>/soal-logstore.jar')"
+        f"SafeWriter cannot guard this session: {what}. Add two lines where the session is built:\n"
+        f"    .config({key!r}, {LOG_STORE!r})\n"
+        "    .config('spark.driver.extraClassPath', '<path>/soal-logstore.jar')  # or spark.jars"
     )

@@ -60,6 +60,7 @@ class Claimer:
 
     def claim(self, before: TableState) -> Claim:
         """Steps 2 to 4: raises `TryAgainError` or `FingerprintError` with nothing claimed."""
+        self._check_time()
         held = self.checkpoints.create(self._first(before))
         if held is not None:
             return Claim(held, already_committed=False)

@@ -140,9 +140,7 @@ class SafeWriter:
             claim = self._claimed()
             self._held, self.already_committed = claim.held, claim.already_committed
             if claim.already_committed:
-                self._session.skip(
-                    write_key=self._write.key, epoch=claim.held.document.epoch, nonce=self._attempt.nonce
-                )
+                self._session.skip(write_key=self._write.key, nonce=self._attempt.nonce)
             else:
                 self._begin(claim.held)
         except BaseException:

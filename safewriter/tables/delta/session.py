@@ -174,11 +174,11 @@ class DeltaSession:
         self._set_prefix(file_prefix)
         self._begin_group(f"safewriter-{write_key}-{epoch}-{nonce}")
 
-    def skip(self, *, write_key: str, epoch: int, nonce: str) -> None:
+    def skip(self, *, write_key: str, nonce: str) -> None:
         """Let Delta's own transaction rule skip a write that landed before, and the gate refuse it should Delta not."""
         self.begin(
             write_key=write_key,
-            epoch=epoch,
+            epoch=1,  # the lowest there is: Delta skips what is not above the stored version
             nonce=nonce,
             file_prefix=f"{write_key[:15]}-skipped-",
             latest_start_ms=None,

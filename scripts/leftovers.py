@@ -1,6 +1,6 @@
 """Run a command and see to it that no process of it stays: `python -m scripts.leftovers COMMAND ...`.
 
-A process that outlives a test run holds a port, a lock or gigabytes, and spoils the next run. Whatever the command starts,
+A process that outlives a test run holds a port, a lock or gigabytes, and spoils the next run. What the command starts,
 detached or not, becomes our child when its own parent ends, so it can be named, killed, and counted as a failure.
 """
 

@@ -1,6 +1,6 @@
 """Write the lists of checksums again, after a deliberate change of what they pin (called by scripts/lock).
 
-`jars`: image/jars/jars.sha256 from what image/jars/pom.xml resolves to; `rie`: requirements/rie.sha256 from the pinned wheel.
+`jars`: image/jars/jars.sha256 from what image/jars/pom.xml resolves to; `rie`: requirements/rie.sha256 from its wheel.
 """
 
 from __future__ import annotations

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from scripts.provision.command import run
+from scripts.provision.report import SetupError
+
+
+def test_output_is_returned_with_both_streams() -> None:
+    """The output of a command is one text, and `env` is added to its environment."""
+    program = "import os, sys; print('out', flush=True); print(os.environ['EXTRA'], file=sys.stderr)"
+
+    assert run([sys.executable, "-c", program], what="w", todo="t", env={"EXTRA": "err"}) == "out\nerr\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "timeout_s", "why"),
+    [
+        (["/no/such/program"], 60, "cannot run /no/such/program: No such file"),
+        ([sys.executable, "-c", "import sys; sys.exit('what went wrong')"], 60, r"exit 1: .*\n  \| what went wrong"),
+        ([sys.executable, "-c", "import signal; signal.pause()"], 0.1, "not done after 0.1 s"),
+    ],
+    ids=["missing", "failed", "too long"],
+)
+def test_a_failure_says_what_where_and_what_to_do(args: list[str], timeout_s: float, why: str) -> None:
+    """A command that is missing, fails or takes too long ends in one kind of error, with the reader's next step."""
+    with pytest.raises(SetupError, match=f"^the act: {why}") as failed:
+        run(args, what="the act", todo="the remedy", timeout_s=timeout_s)
+
+    assert str(failed.value).endswith("To do: the remedy")

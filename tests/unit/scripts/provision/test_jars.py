@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scripts.provision.jars import LOG_STORE_JAR, admit, ensure_jars
+from scripts.provision.java import Java
+from scripts.provision.maven import Maven
+from scripts.provision.place import Place
+from scripts.provision.report import SetupError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BODY = b"the jar that was pinned"
+SUM = hashlib.sha256(BODY).hexdigest()
+
+
+class Repository(Maven):
+    """Maven with what its repositories answer, instead of a network."""
+
+    answers: dict[str, bytes]
+    calls: int
+
+    def __init__(self, **answers: bytes) -> None:
+        object.__setattr__(self, "answers", {f"{name}.jar": body for name, body in answers.items()})
+        object.__setattr__(self, "calls", 0)
+
+    def __call__(self) -> Repository:
+        return self
+
+    def copy_closure(self, pom: Path, target: Path) -> None:
+        assert pom.name == "pom.xml"
+        object.__setattr__(self, "calls", self.calls + 1)
+        for name, body in self.answers.items():
+            (target / name).write_bytes(body)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    folder = tmp_path / "image" / "jars"
+    folder.mkdir(parents=True)
+    (folder / "jars.sha256").write_text(f"{SUM}  one.jar\n{SUM}  two.jar\n")
+    return Place(tmp_path)
+
+
+def jars(place: Place) -> set[str]:
+    return {path.name for path in place.jars.iterdir()}
+
+
+def test_the_listed_jars_are_fetched_and_no_others(place: Place) -> None:
+    """What Maven resolves beyond the list does not get in."""
+    found = ensure_jars(place, Repository(one=BODY, two=BODY, three=BODY))
+
+    assert found.changed
+    assert jars(place) == {"one.jar", "two.jar"}
+
+
+def test_a_second_run_does_not_call_maven(place: Place) -> None:
+    """When every jar is there and right, nothing is fetched."""
+    maven = Repository(one=BODY, two=BODY)
+    ensure_jars(place, maven)
+
+    assert not ensure_jars(place, maven).changed
+    assert maven.calls == 1
+
+
+def test_a_corrupted_jar_is_replaced(place: Place) -> None:
+    """A jar that was changed on the disk is noticed at the next run, and fetched again."""
+    maven = Repository(one=BODY, two=BODY)
+    ensure_jars(place, maven)
+    (place.jars / "two.jar").write_bytes(BODY + b"!")
+
+    assert ensure_jars(place, maven).changed
+    assert (place.jars / "two.jar").read_bytes() == BODY
+
+
+def test_a_corrupted_download_is_refused_and_removed(place: Place) -> None:
+    """A jar that is not the pinned one fails the set-up, and neither it nor the others get in."""
+    with pytest.raises(SetupError, match=r"two\.jar: expected") as refused:
+        ensure_jars(place, Repository(one=BODY, two=b"another jar"))
+
+    assert not place.jars.exists()
+    assert list(place.home.iterdir()) == []
+    assert "To do:" in str(refused.value)
+
+
+def test_a_stale_jar_is_removed(place: Place) -> None:
+    """A jar of an earlier list would be on the class path: it goes. The log store's own jar stays."""
+    maven = Repository(one=BODY, two=BODY)
+    ensure_jars(place, maven)
+    (place.jars / "old-1.0.jar").write_bytes(BODY)
+    (place.jars / LOG_STORE_JAR).write_bytes(BODY)
+
+    assert "old-1.0.jar" in ensure_jars(place, maven).what
+    assert jars(place) == {"one.jar", "two.jar", LOG_STORE_JAR}
+
+
+def test_a_changed_list_is_noticed(place: Place) -> None:
+    """When the list wants another version, the new jar comes and the old one goes."""
+    ensure_jars(place, Repository(one=BODY, two=BODY))
+    (place.root / "image" / "jars" / "jars.sha256").write_text(f"{SUM}  one.jar\n{SUM}  three.jar\n")
+
+    assert ensure_jars(place, Repository(one=BODY, three=BODY)).changed
+    assert jars(place) == {"one.jar", "three.jar"}
+
+
+def test_a_pom_that_does_not_give_a_listed_jar_says_so(place: Place) -> None:
+    """When pom.xml and the list have come apart, the error names the jar and the command that writes the list."""
+    with pytest.raises(SetupError, match=r"two\.jar") as refused:
+        ensure_jars(place, Repository(one=BODY))
+
+    assert "scripts/lock jars" in refused.value.todo
+
+
+def test_nothing_is_admitted_when_one_file_is_wrong(tmp_path: Path) -> None:
+    """A folder is admitted whole or not at all, and the wrong file is deleted."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    (source / "one.jar").write_bytes(BODY)
+    (source / "two.jar").write_bytes(b"x")
+
+    with pytest.raises(SetupError):
+        admit(source, target, {"one.jar": SUM, "two.jar": SUM})
+
+    assert not target.exists()
+    assert [path.name for path in source.iterdir()] == ["one.jar"]
+
+
+def test_maven_runs_with_the_java_that_was_found(tmp_path: Path) -> None:
+    """Maven gets its Java by JAVA_HOME, whatever is on the PATH."""
+    program = tmp_path / "mvn"
+    program.write_text('#!/bin/sh\necho "$JAVA_HOME" "$@" >"${0%/*}/seen"\n')
+    program.chmod(0o755)
+
+    Maven(str(program), Java(tmp_path / "java", "17.0.1")).copy_closure(tmp_path / "pom.xml", tmp_path / "out")
+
+    seen = (tmp_path / "seen").read_text()
+    assert seen.startswith(f"{tmp_path / 'java'} ")
+    assert f"-DoutputDirectory={tmp_path / 'out'}" in seen

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import pytest
+
+from scripts.provision.report import SetupError
+from scripts.provision.rie import binary_name
+
+
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [("x86_64", "aws-lambda-rie-x86_64"), ("AMD64", "aws-lambda-rie-x86_64"), ("aarch64", "aws-lambda-rie-arm64")],
+)
+def test_the_binary_is_that_of_the_machine(machine: str, name: str) -> None:
+    """Every name that systems give to the two architectures of Lambda is understood."""
+    assert binary_name(machine) == name
+
+
+def test_a_machine_without_emulator_is_told() -> None:
+    """On any other architecture the error names it."""
+    with pytest.raises(SetupError, match="riscv64"):
+        binary_name("riscv64")

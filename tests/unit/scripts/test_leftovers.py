@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).parents[3]
+# A process that its parent does not wait for, in a session of its own, which prints its id.
+DETACHED = (
+    "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'],"
+    " start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); print(child.pid)"
+)
+
+
+def leftovers(program: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "scripts.leftovers", sys.executable, "-c", program]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize(("program", "code"), [("pass", 0), ("raise SystemExit(5)", 5), ("import os; os.abort()", 134)])
+def test_the_exit_code_of_the_command_is_kept(program: str, code: int) -> None:
+    """Whatever the command ended with is what the caller sees, a signal as a shell would show it."""
+    assert leftovers(program).returncode == code
+
+
+def test_a_process_that_stays_is_named_killed_and_a_failure() -> None:
+    """A detached process of a command that went well makes the run fail, and is gone after it."""
+    done = leftovers(DETACHED)
+
+    pid = int(done.stdout)
+    assert done.returncode == 1
+    assert f"left behind: {pid} " in done.stderr
+    assert not psutil.pid_exists(pid)

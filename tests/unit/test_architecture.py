@@ -1,0 +1,247 @@
+"""The tree is the architecture: who may import whom, and what each package exports, read from the sources."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+OURS = frozenset({"handler", "infra", "safewriter", "scripts", "tests"})
+MAY_IMPORT = {
+    "handler": frozenset({"handler", "safewriter"}),
+    "infra": frozenset({"infra"}),
+    "safewriter": frozenset({"safewriter"}),
+    "scripts": OURS - {"tests"},
+}
+# Engines and formats are imported only by the adapter that needs them, so that the rest runs where they are not.
+ADAPTERS = {
+    "delta": "safewriter/tables/delta",
+    "deltalake": "safewriter/tables/delta",
+    "kazoo": "safewriter/coordination",
+    "py4j": "safewriter/tables",
+    "pyiceberg": "safewriter/tables/iceberg",
+    "pyspark": "safewriter/tables",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One import statement's module; `typing_only` if it stands under `if TYPE_CHECKING`."""
+
+    module: str
+    line: int
+    typing_only: bool
+
+    @property
+    def top(self) -> str:
+        return self.module.split(".")[0]
+
+
+def imports_of(path: Path, root: Path) -> Iterator[Import]:
+    """All imports of a file, wherever they stand in it, relative ones resolved."""
+    package = path.relative_to(root).with_suffix("").parts[:-1]
+
+    def walk(node: ast.AST, *, typing_only: bool) -> Iterator[Import]:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, typing_only)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            yield Import(".".join([*base, *filter(None, [node.module])]), node.lineno, typing_only)
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            for child in node.body:
+                yield from walk(child, typing_only=True)
+            for child in node.orelse:
+                yield from walk(child, typing_only=typing_only)
+        else:
+            for inner in ast.iter_child_nodes(node):
+                yield from walk(inner, typing_only=typing_only)
+
+    yield from walk(ast.parse(path.read_text(encoding="utf-8")), typing_only=False)
+
+
+def violations(root: Path) -> list[str]:
+    """Everything under `root` that breaks the dependency rule, one line each."""
+    found = []
+    for package, allowed in MAY_IMPORT.items():
+        for path in sorted((root / package).rglob("*.py")):
+            name = path.relative_to(root).as_posix()
+            for imported in imports_of(path, root):
+                where = f"{name}:{imported.line} imports {imported.module}"
+                if imported.top in OURS - allowed:
+                    found.append(f"{where}; {package} may import of ours only {', '.join(sorted(allowed))}")
+                adapter = ADAPTERS.get(imported.top)
+                if (
+                    package == "safewriter"
+                    and adapter
+                    and not imported.typing_only
+                    and not name.startswith(f"{adapter}/")
+                ):
+                    found.append(f"{where}; only {adapter} may")
+    return found
+
+
+def exported_by(init: Path) -> tuple[set[str], set[str]]:
+    """What a package says that it exports (`__all__`), and the public names that its `__init__.py` binds."""
+    listed: set[str] = set()
+    bound: set[str] = set()
+    body = ast.parse(init.read_text(encoding="utf-8")).body
+    # Names that a module-level __getattr__ gives are declared to type checkers in such a block.
+    body += [child for node in body if isinstance(node, ast.If) for child in node.body]
+    for node in body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and getattr(node, "module", None) not in {
+            "__future__",
+            "typing",
+        }:
+            bound |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            bound.add(node.name)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = {target.id for target in targets if isinstance(target, ast.Name)}
+            if "__all__" in names and node.value is not None:
+                listed = set(ast.literal_eval(node.value))
+            bound |= names
+    return listed, {name for name in bound if not name.startswith("_") or name in listed}
+
+
+def untold_tests(path: Path) -> list[str]:
+    """The test functions of a file that do not say in a docstring what they show."""
+    functions = [
+        node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.FunctionDef)
+    ]
+    return [node.name for node in functions if node.name.startswith("test_") and not ast.get_docstring(node)]
+
+
+def packages() -> list[str]:
+    inits = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("__init__.py"))]
+    return [".".join(init.parent.relative_to(ROOT).parts) for init in inits]
+
+
+def write(root: Path, name: str, text: str) -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_dependency_rule_holds() -> None:
+    """Nothing in the tree imports what its room may not import."""
+    assert violations(ROOT) == []
+
+
+def test_every_room_is_looked_at() -> None:
+    """The rule is applied to real files, not to an empty folder."""
+    assert {name.split(".")[0] for name in packages()} >= {"handler", "safewriter", "scripts"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("safewriter/writer.py", "import handler.app"),
+        ("safewriter/writer.py", "from scripts import soal"),
+        ("safewriter/deep/er.py", "def f():\n    from handler import app"),
+        ("safewriter/writer.py", "import pyspark.sql"),
+        ("safewriter/writer.py", "def f():\n    from py4j.protocol import Py4JError"),
+        ("safewriter/tables/iceberg/publish.py", "import delta"),
+        ("safewriter/writer.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import handler"),
+        (
+            "safewriter/writer.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    pass\nelse:\n    import pyspark",
+        ),
+        ("handler/app.py", "import scripts.soal"),
+        ("handler/app.py", "from infra.stack import Stack"),
+        ("infra/stack.py", "import safewriter"),
+        ("scripts/soal/app.py", "from tests.faults import kill"),
+    ],
+)
+def test_a_forbidden_import_is_found(tmp_path: Path, name: str, text: str) -> None:
+    """Each kind of forbidden import is reported, with file and line."""
+    write(tmp_path, name, text)
+
+    (found,) = violations(tmp_path)
+
+    assert found.startswith(f"{name}:{len(text.splitlines())} imports ")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("handler/app.py", "import safewriter"),
+        ("handler/bootstrap.py", "import pyspark"),
+        ("safewriter/tables/delta/session.py", "from pyspark.sql import SparkSession"),
+        (
+            "safewriter/writer.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pyspark.sql import SparkSession",
+        ),
+        ("safewriter/tables/delta/history.py", "from . import commit\nfrom ...objects import store"),
+        ("scripts/soal/app.py", "import handler\nimport infra\nimport safewriter"),
+    ],
+)
+def test_an_allowed_import_is_not_reported(tmp_path: Path, name: str, text: str) -> None:
+    """What the rule allows is left alone."""
+    write(tmp_path, name, text)
+
+    assert violations(tmp_path) == []
+
+
+@pytest.mark.parametrize("module", ["safewriter", "safewriter.supervision"])
+def test_importing_safewriter_loads_no_engine(module: str) -> None:
+    """The supervisor and the sweeper use SafeWriter in a process without Spark, also through indirect imports."""
+    program = f"import {module}, sys; print(*sorted({set(ADAPTERS)!r} & sys.modules.keys()))"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert loaded.stdout.split() == []
+
+
+@pytest.mark.parametrize("package", packages())
+def test_all_lists_what_a_package_exports(package: str) -> None:
+    """`__all__` names exactly the public names of a package, in order, and each can be had."""
+    listed, bound = exported_by(ROOT.joinpath(*package.split("."), "__init__.py"))
+
+    assert listed == bound
+    module = importlib.import_module(package)
+    assert [name for name in listed if not hasattr(module, name)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from a.b import c, d\n__all__ = ['c']",
+        "from a.b import c\n__all__ = ['c', 'd']",
+        "from a.b import c",
+        "def c(): ...\n__all__ = []",
+    ],
+)
+def test_a_wrong_all_is_found(tmp_path: Path, text: str) -> None:
+    """A name that is exported but not listed, or listed but not there, makes a difference."""
+    listed, bound = exported_by(write(tmp_path, "__init__.py", text))
+
+    assert listed != bound
+
+
+def test_every_test_says_what_it_shows() -> None:
+    """Each test's docstring is its sentence of behaviour."""
+    untold = {str(path.relative_to(ROOT)): untold_tests(path) for path in sorted((ROOT / "tests").rglob("test_*.py"))}
+
+    assert {path: names for path, names in untold.items() if names} == {}
+
+
+def test_a_test_without_a_sentence_is_found(tmp_path: Path) -> None:
+    """A missing docstring is noticed in functions and in methods."""
+    text = 'def test_a(): ...\ndef test_b():\n    "B."\nclass TestC:\n    def test_d(self): ...\ndef helper(): ...'
+
+    assert untold_tests(write(tmp_path, "test_x.py", text)) == ["test_a", "test_d"]

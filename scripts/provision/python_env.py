@@ -31,10 +31,13 @@ def ensure_python(place: Place) -> Found:
     stamp = Stamp(place.venv / "soal.stamp")
     inputs = inputs_of(place)
     found = f"Python {platform.python_version()}"
-    if _runs(place, "import sys; sys.exit(sys.version_info < (3, 11))") and stamp.matches(inputs):
+    usable = _is_usable(place)
+    if usable and stamp.matches(inputs):
         return Found(found)
+    # Without a stamp an earlier run was killed half-way: a package can be there in part, which no installer would notice.
+    was_complete = usable and stamp.path.exists()
     stamp.clear()
-    if not _runs(place, "import sys, pip; sys.exit(sys.version_info < (3, 11))"):
+    if not was_complete:
         _create(place)
     say("installing the Python packages of requirements/dev.txt")
     pip: list[str | Path] = [
@@ -64,11 +67,10 @@ def inputs_of(place: Place) -> str:
     return fingerprint([*locks, json.dumps(installed, sort_keys=True), str(place.root)])
 
 
-def _runs(place: Place, program: str) -> bool:
+def _is_usable(place: Place) -> bool:
+    command = [place.python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
     try:
-        return (
-            subprocess.run([place.python, "-c", program], check=False, capture_output=True, timeout=60).returncode == 0
-        )
+        return subprocess.run(command, check=False, capture_output=True, timeout=60).returncode == 0
     except OSError:
         return False
 

@@ -55,9 +55,13 @@ def _steps(place: Place) -> list[Found]:
 
 @contextmanager
 def _alone(place: Place) -> Iterator[None]:
-    """Hold the lock of this tree, so that two set-ups at once do the work once. The kernel lets go of it if we die."""
+    """Hold the lock of this tree, so that two set-ups at once do the work once.
+
+    The commands that we run hold it too, and the kernel lets go of it when the last of us has ended.
+    """
     place.home.mkdir(exist_ok=True)
     with (place.home / "setup.lock").open("w") as lock:
+        os.set_inheritable(lock.fileno(), True)  # noqa: FBT003 - its signature
         until = time.monotonic() + _WAIT_S
         waiting = False
         while True:

@@ -34,7 +34,7 @@ def ensure_python(place: Place) -> Found:
     usable = _is_usable(place)
     if usable and stamp.matches(inputs):
         return Found(found)
-    # Without a stamp an earlier run was killed half-way: a package can be there in part, which no installer would notice.
+    # Without a stamp an earlier run was killed half-way: a package may be there in part, and no installer would notice.
     was_complete = usable and stamp.path.exists()
     stamp.clear()
     if not was_complete:
@@ -68,7 +68,7 @@ def inputs_of(place: Place) -> str:
 
 
 def _is_usable(place: Place) -> bool:
-    command = [place.python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+    command: list[str | Path] = [place.python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
     try:
         return subprocess.run(command, check=False, capture_output=True, timeout=60).returncode == 0
     except OSError:

@@ -37,7 +37,7 @@ def run(
             errors="replace",
             timeout=timeout_s,
             env={**os.environ, **(env or {})},
-            close_fds=False,  # the lock of set-up is inherited: if we are killed, the next run waits for what still writes
+            close_fds=False,  # the lock of set-up is inherited: if we are killed, the next run waits for this one
             check=False,
         )
     except OSError as error:

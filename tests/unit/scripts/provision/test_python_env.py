@@ -25,7 +25,8 @@ class Commands:
 
     def __call__(self, args: list[object], *, what: str, todo: str) -> str:
         words = [str(arg) for arg in args]
-        step = next(word for word in ("venv", "uv.txt", "sync", "--editable") if any(word in arg for arg in words[1:]))
+        known = ("venv", "uv.txt", "sync", "--editable")
+        step = next(step for step in known if any(word == step or word.endswith(f"/{step}") for word in words))
         if step == self.fails:
             raise SetupError(what, todo=todo)
         self.ran.append(step)

@@ -1,0 +1,164 @@
+"""One request and its answer, on their way through the emulator, and the record that stays of them."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
+
+from scripts.emulator.labels import MUTATING, key_class, operation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ConnectionDropped", "Exchange", "Reply", "Request"]
+
+_CONDITIONS: Final = ("If-Match", "If-None-Match")
+_CREDENTIAL: Final = re.compile(r"Credential=([^/,\s]+)/")
+_CODES: Final = {
+    403: "AccessDenied",
+    404: "NoSuchKey",
+    409: "ConditionalRequestConflict",
+    412: "PreconditionFailed",
+    500: "InternalError",
+    503: "SlowDown",
+}
+
+
+class ConnectionDropped(Exception):  # noqa: N818 - it is what happens, and to the client it is the error
+    """The connection is to be closed without an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What happened to one request. Times are monotonic, in nanoseconds; `body_bytes` is the size on the wire.
+
+    `status` is what the client was told, None if it was told nothing. `applied` is the status of S3 itself, None if the
+    request never got there. `mutation` counts the mutating requests from 1, None for those that only read.
+    """
+
+    ordinal: int
+    mutation: int | None
+    operation: str
+    bucket: str
+    key: str
+    key_class: str
+    condition: str | None
+    body_bytes: int
+    status: int | None
+    applied: int | None
+    rule: str | None
+    started_ns: int
+    ended_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An HTTP answer, whole."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    @classmethod
+    def error(cls, status: int, message: str) -> Reply:
+        """Make an answer as S3 gives it for an error."""
+        code = _CODES.get(status, "InternalError")
+        body = (
+            f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>{message}</Message></Error>'
+        ).encode()
+        return cls(status, (("Content-Type", "application/xml"),), body)
+
+    @property
+    def line(self) -> str:
+        """Return the status with its reason, e.g. `404 Not Found`."""
+        try:
+            return f"{self.status} {HTTPStatus(self.status).phrase}"
+        except ValueError:
+            return f"{self.status} -"
+
+
+@dataclass(slots=True)
+class Request:
+    """One request: its meaning, its body (read when it is first asked for), and the way to apply it."""
+
+    environ: dict[str, Any]
+    ordinal: int
+    mutation: int | None
+    operation: str
+    bucket: str
+    key: str
+    key_class: str
+    condition: str | None
+    access_key: str | None
+    apply_to: Callable[[Request], Reply]
+    applied: int | None = None
+    body_bytes: int = 0
+    _body: bytes | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, environ: dict[str, Any], apply_to: Callable[[Request], Reply]) -> Request:
+        """Read the meaning of a WSGI request; the ordinals are 0 until the trace has counted it."""
+        path = str(environ.get("PATH_INFO", "/")).encode("latin-1").decode("utf-8", "replace").lstrip("/")
+        bucket, _, key = path.partition("/")
+        query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
+        is_copy = "HTTP_X_AMZ_COPY_SOURCE" in environ
+        name = operation(environ["REQUEST_METHOD"], bucket=bucket, key=key, query=query, is_copy=is_copy)
+        conditions = [
+            f"{header}: {environ[variable]}"
+            for header in _CONDITIONS
+            if (variable := "HTTP_" + header.upper().replace("-", "_")) in environ
+        ]
+        credential = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
+        return cls(
+            environ=environ,
+            ordinal=0,
+            mutation=None,
+            operation=name,
+            bucket=bucket,
+            key=key,
+            key_class=key_class(key),
+            condition=", ".join(conditions) or None,
+            access_key=credential[1] if credential else None,
+            apply_to=apply_to,
+        )
+
+    @property
+    def is_mutating(self) -> bool:
+        """Tell whether it changes what is stored."""
+        return self.operation in MUTATING
+
+    def read_half(self) -> None:
+        """Take half of the body off the connection, as a server does whose client dies in the middle."""
+        announced = int(self.environ.get("CONTENT_LENGTH") or 0)
+        self.body_bytes = len(self.environ["wsgi.input"].read(announced // 2))
+
+    def body(self) -> bytes:
+        """Return the whole body as it came over the wire.
+
+        Raises:
+            ConnectionDropped: the client went away in the middle.
+        """
+        if self._body is None:
+            announced = self.environ.get("CONTENT_LENGTH")
+            self._body = self.environ["wsgi.input"].read() if announced is None else self._announced(int(announced))
+            self.body_bytes = len(self._body)
+        return self._body
+
+    def _announced(self, size_bytes: int) -> bytes:
+        body: bytes = self.environ["wsgi.input"].read(size_bytes)
+        if len(body) < size_bytes:
+            raise ConnectionDropped
+        return body
+
+    def apply(self) -> Reply:
+        """Hand the request to S3 and return its answer; the client has not seen it yet."""
+        body = self.body()
+        self.environ["wsgi.input"] = io.BytesIO(body)
+        self.environ["CONTENT_LENGTH"] = str(len(body))
+        reply = self.apply_to(self)
+        self.applied = reply.status
+        return reply

@@ -1,0 +1,201 @@
+"""Faults as data: which request is hit, and what happens to it.
+
+    Rule(Match(operations={"PutObject"}, key_class="delta_log/commit"), LoseReply())
+
+The first commit is applied, and the writer is told 503. `nth` says which matching request is the first to be hit,
+`times` how many in a row from there on. A request is hit by one rule: the first in the list that takes it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol
+
+from scripts.emulator.exchange import ConnectionDropped, Reply, Request
+
+__all__ = [
+    "Action",
+    "Delay",
+    "Freeze",
+    "Kill",
+    "Late",
+    "LoseReply",
+    "Match",
+    "Refuse",
+    "Rule",
+]
+
+Callback = Callable[[], None]
+
+# Nothing waits for ever: a test that forgets to release what it holds ends all the same.
+_HOLD_LIMIT_S: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The requests that a rule is about. What is None or empty does not restrict. `key` is searched as a regex."""
+
+    operations: AbstractSet[str] = frozenset()
+    bucket: str | None = None
+    key: str | None = None
+    key_class: str | None = None
+    is_mutating: bool | None = None
+
+    def __call__(self, request: Request) -> bool:
+        return (
+            (not self.operations or request.operation in self.operations)
+            and (self.bucket is None or request.bucket == self.bucket)
+            and (self.key is None or re.search(self.key, request.key) is not None)
+            and (self.key_class is None or request.key_class == self.key_class)
+            and (self.is_mutating is None or request.is_mutating == self.is_mutating)
+        )
+
+
+class Action(Protocol):
+    """What happens to a request that is hit: it returns what the client is told, or drops the connection."""
+
+    def __call__(self, request: Request) -> Reply: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Apply it after a while."""
+
+    delay_ms: int
+
+    def __call__(self, request: Request) -> Reply:
+        request.body()
+        threading.Event().wait(self.delay_ms / 1000)
+        return request.apply()
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Do not apply it; answer with an error."""
+
+    status: int = 503
+
+    def __call__(self, request: Request) -> Reply:
+        request.body()
+        return Reply.error(self.status, "refused by a rule")
+
+
+@dataclass(frozen=True, slots=True)
+class LoseReply:
+    """Apply it, and answer with an error all the same; with `status` None close the connection instead."""
+
+    status: int | None = 503
+
+    def __call__(self, request: Request) -> Reply:
+        request.apply()
+        if self.status is None:
+            raise ConnectionDropped
+        return Reply.error(self.status, "the reply was lost by a rule")
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """End the client, which `end` knows how to do: before it is applied, in the middle of its body, or after."""
+
+    phase: Literal["before", "torn", "after"]
+    end: Callback
+
+    def __call__(self, request: Request) -> Reply:
+        if self.phase == "torn":
+            request.read_half()
+        elif self.phase == "after":
+            request.apply()
+        self.end()
+        raise ConnectionDropped
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """Stop the client, which `stop` knows how to do, then apply: the answer waits in a socket that nobody reads."""
+
+    stop: Callback
+
+    def __call__(self, request: Request) -> Reply:
+        request.body()
+        self.stop()
+        return request.apply()
+
+
+@dataclass(slots=True)
+class Late:
+    """Take the request whole, but apply it only on `release()`; meanwhile the network has it.
+
+    `then` is what the client sees at once: "dropped" (closed connection, for one that `end` has killed), a status, or
+    "waits" (nothing until the release).
+    """
+
+    then: Literal["dropped", "waits"] | int = "dropped"
+    end: Callback | None = None
+    _held: list[Request] = field(default_factory=list)
+    _released: threading.Event = field(default_factory=threading.Event)
+    _replies: list[Reply] = field(default_factory=list)
+
+    def __call__(self, request: Request) -> Reply:
+        request.body()
+        self._held.append(request)
+        if self.end is not None:
+            self.end()
+        if self.then == "dropped":
+            raise ConnectionDropped
+        if isinstance(self.then, int):
+            return Reply.error(self.then, "the request is late by a rule")
+        if not self._released.wait(_HOLD_LIMIT_S):
+            raise ConnectionDropped
+        return self._replies[self._held.index(request)]
+
+    def release(self) -> tuple[Reply, ...]:
+        """Apply what is held, in the order of arrival; return what S3 said to each."""
+        self._replies.extend(request.apply() for request in self._held[len(self._replies) :])
+        self._released.set()
+        return tuple(self._replies)
+
+
+@dataclass(slots=True)
+class Rule:
+    """Hits the `nth` request that matches and the next ones, `times` in all (None: every one from the nth on)."""
+
+    match: Match
+    action: Action
+    nth: int = 1
+    times: int | None = 1
+    name: str = ""
+    _seen: int = 0
+    _hits: int = 0
+    _fired: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.name = self.name or type(self.action).__name__.lower()
+
+    @property
+    def hits(self) -> int:
+        """The number of requests that this rule has taken."""
+        return self._hits
+
+    def takes(self, request: Request) -> bool:
+        """Count the request and tell whether it is to be hit. The wire calls this once for each, one at a time."""
+        if not self.match(request):
+            return False
+        self._seen += 1
+        is_hit = self._seen >= self.nth and (self.times is None or self._hits < self.times)
+        self._hits += is_hit
+        return is_hit
+
+    def act(self, request: Request) -> Reply:
+        """Do to the request what the rule says, and let `fired` know of it."""
+        try:
+            return self.action(request)
+        finally:
+            self._fired.set()
+
+    def fired(self, *, timeout_s: float) -> bool:
+        """Wait until the action of this rule has been carried out once; tell whether it was within the time."""
+        return self._fired.wait(timeout_s)

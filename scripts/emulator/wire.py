@@ -1,0 +1,156 @@
+"""The layer between the clients and moto: it knows what each request means, keeps a trace, and lets rules act.
+
+It also makes moto tell the truth where moto is more lenient than S3: requests are applied one at a time (moto checks a
+condition and then acts, with no lock, and lists a dict that another thread may change), and a caller that may not list
+a bucket is told 403 where a key is missing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Any, Final
+
+from scripts.emulator.exchange import ConnectionDropped, Exchange, Reply, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from scripts.emulator.rules import Rule
+    from scripts.emulator.stores import Store
+
+__all__ = ["OBSERVER", "Wire"]
+
+# The access key of who looks on: not in the trace, hit by no rule, allowed everything.
+OBSERVER: Final = "AKIAOBSERVER"
+
+_LISTING: Final = frozenset({"ListObjects", "ListObjectsV2", "ListObjectVersions"})
+_READING: Final = frozenset({"GetObject", "HeadObject"})
+_MISSING: Final = 404
+_TRACE_LIMIT: Final = 1_000_000
+
+
+class Wire:
+    """A WSGI application around moto's."""
+
+    def __init__(
+        self,
+        app: Callable[..., Iterable[bytes]],
+        store: Store,
+        *,
+        rules: Iterable[Rule] = (),
+        unlistable: Collection[str] = (),
+    ) -> None:
+        self._app = app
+        self._store = store
+        self._unlistable = frozenset(unlistable)
+        self._applying = threading.Lock()
+        self._counting = threading.Lock()
+        self._rules = list(rules)
+        self._trace: list[Exchange] = []
+        self._ordinal = 0
+        self._mutation = 0
+        self.clock_ahead_s = 0.0
+        """How far the `Date` of the answers is ahead, so that a lease runs out without a wait."""
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
+        request = Request.of(environ, self._apply)
+        reply = request.apply() if request.access_key == OBSERVER else self._observed(request)
+        date = formatdate(time.time() + self.clock_ahead_s, usegmt=True)
+        start_response(reply.line, [*(pair for pair in reply.headers if pair[0].lower() != "date"), ("Date", date)])
+        return [reply.body]
+
+    def add(self, rule: Rule) -> Rule:
+        """Let one more rule act from now on; it comes after those that are there."""
+        with self._counting:
+            self._rules.append(rule)
+        return rule
+
+    def clear_rules(self) -> None:
+        """Let no rule act from now on."""
+        with self._counting:
+            self._rules.clear()
+
+    def trace(self) -> tuple[Exchange, ...]:
+        """Return what has been answered (or dropped) so far, in the order in which it ended."""
+        with self._counting:
+            return tuple(self._trace)
+
+    def clear_trace(self) -> None:
+        """Forget the trace and count from 1 again."""
+        with self._counting:
+            self._trace.clear()
+            self._ordinal = self._mutation = 0
+
+    def _observed(self, request: Request) -> Reply:
+        started_ns = time.monotonic_ns()
+        rule = self._count(request)
+        status = None
+        try:
+            reply = request.apply() if rule is None else rule.act(request)
+            status = reply.status
+        finally:
+            self._record(request, rule, status, started_ns)
+        return reply
+
+    def _count(self, request: Request) -> Rule | None:
+        """Give the request its ordinals and find the rule that it sets off, as one step."""
+        with self._counting:
+            self._ordinal += 1
+            request.ordinal = self._ordinal
+            if request.is_mutating:
+                self._mutation += 1
+                request.mutation = self._mutation
+            # Every rule counts, also behind one that fires, so `nth` means the same whatever other rules there are.
+            fired = [rule for rule in self._rules if rule.takes(request)]
+            return fired[0] if fired else None
+
+    def _record(self, request: Request, rule: Rule | None, status: int | None, started_ns: int) -> None:
+        exchange = Exchange(
+            ordinal=request.ordinal,
+            mutation=request.mutation,
+            operation=request.operation,
+            bucket=request.bucket,
+            key=request.key,
+            key_class=request.key_class,
+            condition=request.condition,
+            body_bytes=request.body_bytes,
+            status=status,
+            applied=request.applied,
+            rule=None if rule is None else rule.name,
+            started_ns=started_ns,
+            ended_ns=time.monotonic_ns(),
+        )
+        with self._counting:
+            if len(self._trace) < _TRACE_LIMIT:
+                self._trace.append(exchange)
+
+    def _apply(self, request: Request) -> Reply:
+        may_list = request.access_key == OBSERVER or request.bucket not in self._unlistable
+        if not may_list and request.operation in _LISTING:
+            return Reply.error(403, "not allowed: s3:ListBucket")
+        with self._applying, self._store.in_use():
+            reply = self._moto(request.environ)
+        if not may_list and request.operation in _READING and reply.status == _MISSING:
+            return Reply.error(403, "not allowed: s3:ListBucket")
+        return reply
+
+    def _moto(self, environ: dict[str, Any]) -> Reply:
+        answered: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def start_response(status: str, headers: list[tuple[str, str]], _error: object = None) -> Callable[..., None]:
+            answered[:] = [(status, headers)]
+            return lambda _data: None
+
+        chunks = self._app(environ, start_response)
+        try:
+            body = b"".join(chunks)
+        finally:
+            close = getattr(chunks, "close", None)
+            if close is not None:
+                close()
+        if not answered:
+            raise ConnectionDropped
+        status, headers = answered[0]
+        return Reply(int(status.split(" ", 1)[0]), tuple(headers), body)

@@ -81,7 +81,7 @@ class Reply:
             return f"{self.status} -"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Request:
     """One request: its meaning, its body (read when it is first asked for), and the way to apply it."""
 

@@ -56,9 +56,11 @@ class Match:
 
 
 class Action(Protocol):
-    """What happens to a request that is hit: it returns what the client is told, or drops the connection."""
+    """What happens to a request that is hit: it returns what the client is told, or how to wait for that, or drops
+    the connection.
+    """
 
-    def __call__(self, request: Request) -> Reply: ...
+    def __call__(self, request: Request) -> Reply | Callable[[], Reply]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,24 +141,28 @@ class Late:
     _released: threading.Event = field(default_factory=threading.Event)
     _replies: list[Reply] = field(default_factory=list)
 
-    def __call__(self, request: Request) -> Reply:
+    def __call__(self, request: Request) -> Reply | Callable[[], Reply]:
         request.body()
         self._held.append(request)
+        position = len(self._held) - 1
         if self.end is not None:
             self.end()
         if self.then == "dropped":
             raise ConnectionDropped
         if isinstance(self.then, int):
             return Reply.error(self.then, "the request is late by a rule")
-        if not self._released.wait(_HOLD_LIMIT_S):
-            raise ConnectionDropped
-        return self._replies[self._held.index(request)]
+        return lambda: self._wait(position)
 
     def release(self) -> tuple[Reply, ...]:
         """Apply what is held, in the order of arrival; return what S3 said to each."""
         self._replies.extend(request.apply() for request in self._held[len(self._replies) :])
         self._released.set()
         return tuple(self._replies)
+
+    def _wait(self, position: int) -> Reply:
+        if not self._released.wait(_HOLD_LIMIT_S):
+            raise ConnectionDropped
+        return self._replies[position]
 
 
 @dataclass(slots=True)
@@ -192,10 +198,13 @@ class Rule:
     def act(self, request: Request) -> Reply:
         """Do to the request what the rule says, and let `fired` know of it."""
         try:
-            return self.action(request)
+            reply = self.action(request)
         finally:
             self._fired.set()
+        return reply() if callable(reply) else reply
 
     def fired(self, *, timeout_s: float) -> bool:
-        """Wait until the action of this rule has been carried out once; tell whether it was within the time."""
+        """Wait until the action of this rule has been carried out once (`Late`: until it holds a request); tell whether
+        it was within the time.
+        """
         return self._fired.wait(timeout_s)

@@ -1,0 +1,48 @@
+"""Spark sessions in this process, with the settings that the image ships, on an emulated S3."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["JARS", "ROOT", "build_session", "shipped_settings"]
+
+ROOT = Path(__file__).parents[2]
+JARS = Path(os.environ.get("SOAL_HOME", ROOT / ".soal")) / "jars"
+
+
+def shipped_settings() -> dict[str, str]:
+    """Return the settings of image/spark/spark-defaults.conf."""
+    lines = (ROOT / "image/spark/spark-defaults.conf").read_text().splitlines()
+    pairs = (line.split(None, 1) for line in lines if line.strip() and not line.lstrip().startswith("#"))
+    return {key: value.strip() for key, value in pairs}
+
+
+def build_session(endpoint: str, master: str = "local[2]", settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Build a session; `settings` win. The credentials are those of the environment."""
+    from pyspark.sql import SparkSession
+
+    jars = ":".join(str(jar) for jar in sorted(JARS.glob("*.jar")))
+    builder = SparkSession.builder.master(master).appName("soal")
+    wanted = {
+        **shipped_settings(),
+        "spark.driver.extraClassPath": jars,
+        "spark.executor.extraClassPath": jars,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.hadoop.fs.s3a.endpoint": endpoint,
+        "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+        **(settings or {}),
+    }
+    for key, value in wanted.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

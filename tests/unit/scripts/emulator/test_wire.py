@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from botocore.exceptions import ClientError
+
+from scripts.emulator import EmbeddedS3, Match, Refuse, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mypy_boto3_s3 import S3Client
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedS3]:
+    with EmbeddedS3(buckets=["lake", "private"], unlistable=["private"]) as running:
+        yield running
+
+
+@pytest.fixture
+def s3(server: EmbeddedS3) -> EmbeddedS3:
+    server.reset()
+    return server
+
+
+def test_the_trace_tells_what_each_request_was(s3: EmbeddedS3) -> None:
+    """Operation, key, class, condition, size, status and the two ordinals are in the trace, times in order."""
+    client = s3.client()
+    client.put_object(Bucket="lake", Key="t/day=ä 1/a.parquet", Body=b"12345")
+    client.get_object(Bucket="lake", Key="t/day=ä 1/a.parquet")
+    client.put_object(Bucket="lake", Key="t/_delta_log/00000000000000000000.json", Body=b"{}", IfNoneMatch="*")
+    first, second, third = s3.trace()
+    assert (first.operation, first.bucket, first.key, first.key_class) == (
+        "PutObject",
+        "lake",
+        "t/day=ä 1/a.parquet",
+        "data",
+    )
+    assert (first.ordinal, first.mutation, first.body_bytes, first.status, first.applied) == (1, 1, 5, 200, 200)
+    assert (second.ordinal, second.mutation, second.operation) == (2, None, "GetObject")
+    assert (third.ordinal, third.mutation, third.condition) == (3, 2, "If-None-Match: *")
+    assert first.started_ns <= first.ended_ns <= second.started_ns
+
+
+def test_the_trace_names_the_rule_and_what_was_not_applied(s3: EmbeddedS3) -> None:
+    """A refused request has a status for the client, none of S3, and the name of the rule."""
+    s3.wire.add(Rule(Match(), Refuse(503)))
+    with pytest.raises(ClientError):
+        s3.client().put_object(Bucket="lake", Key="k", Body=b"")
+    (exchange,) = s3.trace()
+    assert (exchange.status, exchange.applied, exchange.rule) == (503, None, "refuse")
+
+
+def test_one_of_many_conditional_creations_wins(s3: EmbeddedS3) -> None:
+    """However many clients create the same key at once, one is told that it did, and its body is there."""
+    clients = [s3.client() for _ in range(8)]
+
+    def create(number: int) -> int:
+        try:
+            answer = clients[number % 8].put_object(
+                Bucket="lake", Key="slot", Body=str(number).encode(), IfNoneMatch="*"
+            )
+        except ClientError as error:
+            return error.response["ResponseMetadata"]["HTTPStatusCode"]
+        return answer["ResponseMetadata"]["HTTPStatusCode"]
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(create, range(40)))
+    assert sorted(statuses) == [200] + [412] * 39
+    winner = str(statuses.index(200)).encode()
+    assert clients[0].get_object(Bucket="lake", Key="slot")["Body"].read() == winner
+
+
+def test_no_update_by_compare_and_swap_is_lost(s3: EmbeddedS3) -> None:
+    """Counting with If-Match by many clients at once ends at the number of successes."""
+    s3.client().put_object(Bucket="lake", Key="n", Body=b"0")
+
+    def increase(_: int) -> int:
+        client = s3.client()
+        for _attempt in range(200):
+            read = client.get_object(Bucket="lake", Key="n")
+            value = int(read["Body"].read()) + 1
+            try:
+                client.put_object(Bucket="lake", Key="n", Body=str(value).encode(), IfMatch=read["ETag"])
+            except ClientError:
+                continue
+            return 1
+        return 0
+
+    with ThreadPoolExecutor(4) as pool:
+        successes = sum(pool.map(increase, range(12)))
+    assert int(s3.observer().get_object(Bucket="lake", Key="n")["Body"].read()) == successes == 12
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda client: client.get_object(Bucket="private", Key="missing"),
+        lambda client: client.head_object(Bucket="private", Key="missing"),
+        lambda client: client.list_objects_v2(Bucket="private"),
+        lambda client: client.list_objects(Bucket="private"),
+    ],
+)
+def test_who_may_not_list_is_told_403(s3: EmbeddedS3, call: Callable[[S3Client], object]) -> None:
+    """Without ListBucket a missing key and a listing are both 403."""
+    with pytest.raises(ClientError) as caught:
+        call(s3.client())
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+
+
+def test_who_may_not_list_can_still_read_and_write(s3: EmbeddedS3) -> None:
+    """Only missing keys and listings change in a bucket that may not be listed."""
+    client = s3.client()
+    client.put_object(Bucket="private", Key="k", Body=b"1", IfNoneMatch="*")
+    assert client.get_object(Bucket="private", Key="k")["Body"].read() == b"1"
+    with pytest.raises(ClientError) as caught:
+        client.put_object(Bucket="private", Key="k", Body=b"2", IfNoneMatch="*")
+    assert caught.value.response["Error"]["Code"] == "PreconditionFailed"
+
+
+def test_a_missing_key_is_404_elsewhere(s3: EmbeddedS3) -> None:
+    """Who may list a bucket is told that the key is missing."""
+    with pytest.raises(ClientError) as caught:
+        s3.client().get_object(Bucket="lake", Key="missing")
+    assert caught.value.response["Error"]["Code"] == "NoSuchKey"
+
+
+def test_the_observer_is_not_seen_and_not_hit(s3: EmbeddedS3) -> None:
+    """An observer lists a private bucket, is hit by no rule, and leaves no trace."""
+    s3.wire.add(Rule(Match(), Refuse(503), times=None))
+    s3.observer().put_object(Bucket="private", Key="k", Body=b"")
+    assert s3.keys("private") == ("k",)
+    assert s3.trace() == ()

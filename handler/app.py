@@ -1,0 +1,182 @@
+"""The Lambda function: event → job → script → submit → child → outcome → response."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from handler import observability, submit
+from handler.bounded import OverdueError, within
+from handler.child import Ladder, supervise
+from handler.event import parse_event
+from handler.guard import Guard
+from handler.job import Job
+from handler.outcome import Evidence, judge, of_error
+from handler.output import Output
+from handler.redact import Redactor
+from handler.report import Facts, result_of
+from handler.response import deliver
+from handler.runs import Runs, result_key
+from handler.sandbox import oom_kills, open_sandbox
+from handler.script import download
+from handler.settings import read_settings
+from safewriter import journal
+from safewriter.deadline import Deadline, epoch_ms
+from safewriter.objects import S3ObjectStore, StoreError, s3_client
+from safewriter.supervision import Supervision
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from handler.outcome import Outcome
+    from handler.response import Result
+    from handler.sandbox import Sandbox
+    from handler.submit import Command
+    from safewriter.deadline import Clock
+    from safewriter.objects import Location, ObjectStore
+
+__all__ = ["Services", "handle", "lambda_handler"]
+
+# Shares of the lead time, as divisors, that are kept free for what comes after a step.
+_ANSWER_RESERVE: Final = 7
+_RECORD_RESERVE: Final = 20
+
+
+def _s3_store(location: Location) -> ObjectStore:
+    return S3ObjectStore(s3_client(), location.bucket, location.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the handler does to the world outside; tests put others in their place."""
+
+    client: Callable[[], Any] = lambda: s3_client(tries=3)
+    store: Callable[[Location], ObjectStore] = _s3_store
+    run_child: Callable[..., Any] = supervise
+    supervision: Callable[..., Supervision] = Supervision
+    clock: Clock = epoch_ms
+
+
+_SERVICES: Final = Services()
+_warm = False
+
+
+@observability.metrics.log_metrics
+@observability.logger.inject_lambda_context(clear_state=True)
+def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
+    """Run the job that an event describes; return its result document, or raise `JobFailed` with it."""
+    global _warm
+    cold_start, _warm = not _warm, True
+    facts = Facts(
+        deadline=Deadline(epoch_ms() + context.get_remaining_time_in_millis(), epoch_ms()),
+        request_id=context.aws_request_id,
+        run_id=uuid.uuid4().hex,
+        memory_mb=int(context.memory_limit_in_mb),
+        cold_start=cold_start,
+    )
+    result = handle(event, facts, os.environ)
+    observability.count(result)
+    return deliver(result, facts.settings)
+
+
+def handle(event: object, facts: Facts, environment: Mapping[str, str], services: Services = _SERVICES) -> Result:
+    """Do everything but raise."""
+    facts.redactor = Redactor.of_environment(environment)
+    try:
+        outcome = _attempt(event, facts, environment, services)
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong here, the answer is a document
+        observability.logger.exception("the attempt ended early")
+        outcome = of_error(error, started=facts.started and facts.writes is None)
+    return _recorded(facts, outcome, services)
+
+
+def _attempt(event: object, facts: Facts, environment: Mapping[str, str], services: Services) -> Outcome:
+    settings = facts.settings = read_settings(environment)
+    request = parse_event(event, settings)
+    job = facts.job = Job.of(request, settings, facts.request_id)
+    machine = submit.this_machine(facts.memory_mb)
+    submit.check(job, settings, machine)
+    facts.warnings.extend(request.warnings)
+    with open_sandbox(settings.tmp) as sandbox:
+        runs = Runs(services.store(settings.guard.checkpoint_bucket), services.clock)
+        facts.run = runs.begin(job, run_id=facts.run_id, request_id=facts.request_id, deadline=facts.deadline)
+        with facts.timed("script_download_ms"):
+            files = download(job, sandbox, services.client())
+        attempt = submit.Attempt.of(facts.run_id, facts.request_id, facts.deadline)
+        command = submit.compose(job, files, sandbox, settings, machine, attempt, environment)
+        supervision = services.supervision(sandbox.journal, settings.guard, facts.request_id)
+        guard = Guard(supervision, runs, facts.run, settings.guard.warn_before_ms)
+        return _supervised(command, sandbox, guard, facts, services)
+
+
+def _supervised(command: Command, sandbox: Sandbox, guard: Guard, facts: Facts, services: Services) -> Outcome:
+    warn_before_ms = guard.warn_before_ms
+    lead_ms = facts.deadline.lead_ms(warn_before_ms)
+    output = facts.output = Output(facts.redactor, log=observability.log_job_line, metric=observability.print_metric)
+    kills_before = oom_kills()
+    facts.started = True
+    try:
+        facts.ended = services.run_child(
+            command, Ladder.of(facts.deadline, warn_before_ms), output, clock=services.clock, beat=guard.beat
+        )
+    finally:
+        with facts.timed("settle_ms"):
+            settled = guard.settle(facts.deadline.remaining_ms() - lead_ms // _ANSWER_RESERVE)
+        facts.writes = settled.writes
+        facts.journal = journal.read(sandbox.journal)
+    kills = max((after - kills_before.get(name, after) for name, after in oom_kills().items()), default=0)
+    facts.warnings.extend(_remarks(facts, kills))
+    return judge(
+        Evidence(
+            ended=facts.ended,
+            journal=facts.journal,
+            writes=settled.writes,
+            unsettled=settled.problem,
+            out_of_memory_kills=kills,
+            saw_java_out_of_memory=output.saw_out_of_memory,
+            retry=facts.retry(),
+        )
+    )
+
+
+def _remarks(facts: Facts, kills: int) -> Iterator[str]:
+    """Say what the state alone does not."""
+    if kills:
+        yield f"the kernel killed {kills} process(es) for memory while the job ran"
+    if facts.output is not None and facts.output.lines_dropped:
+        yield f"{facts.output.lines_dropped} lines of output were not logged, because there were too many"
+    if facts.ended is not None and facts.ended.survivors:
+        pids = ", ".join(str(process.pid) for process in facts.ended.survivors)
+        yield f"processes {pids} of the job could not be killed"
+    for write in facts.writes or ():
+        if write.undo_refused is not None:
+            yield f"{write.table}: the commit stays, it could not be undone: {write.undo_refused}"
+
+
+def _recorded(facts: Facts, outcome: Outcome, services: Services) -> Result:
+    """Put the document together and keep it on S3; if that fails, the answer itself says so."""
+    if facts.run is None or facts.settings is None:
+        return result_of(facts, outcome)
+    reserve_ms = facts.deadline.lead_ms(facts.settings.guard.warn_before_ms) // _RECORD_RESERVE
+    store = services.store(facts.settings.guard.checkpoint_bucket)
+    run = facts.run
+    try:
+        within(
+            facts.deadline.remaining_ms() - reserve_ms,
+            lambda: facts.warnings.extend(Runs(store, services.clock).end(run, state=outcome.state.value)),
+        )
+    except (StoreError, OverdueError) as error:
+        facts.warnings.append(f"the run's record still says RUNNING: {error}")
+    result = result_of(facts, outcome)
+    body = json.dumps(result.document(), ensure_ascii=False).encode()
+    try:
+        within(facts.deadline.remaining_ms() - reserve_ms, lambda: store.put(result_key(facts.run_id), body))
+    except (StoreError, OverdueError) as error:
+        facts.warnings.append(f"this document is not at resultUri: {error}")
+        result = result_of(facts, outcome)
+    return result

@@ -1,0 +1,113 @@
+"""The driver's first lines: runs the user's script as if it had been started itself, and tells the journal how it went.
+
+`python bootstrap.py SCRIPT ARGUMENT…`, started by Spark's PythonRunner. The script runs in the real `__main__`, so that
+what it defines can be pickled for Python workers. Nothing of PySpark is patched.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from itertools import chain, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from types import ModuleType, TracebackType
+
+_MESSAGE_MAX_LENGTH: Final = 4000
+_POLL_S: Final = 0.01
+_POLL_SLOW_S: Final = 0.2
+_POLL_FAST_MAX: Final = 2000
+
+
+def main(module: ModuleType) -> None:
+    """Run the script that `sys.argv` names in `module`; ends as the script ends."""
+    from handler.processes import die_with_parent
+
+    die_with_parent()
+    script = sys.argv[1]
+    sys.argv = sys.argv[1:]
+    sys.path[0] = str(Path(script).parent)
+    journal = os.environ.get("SOAL_JOURNAL")
+    _note(journal, "python_started")
+    if journal:
+        threading.Thread(target=_watch_for_session, args=(journal,), name="soal-session", daemon=True).start()
+    code = 1
+    try:
+        _run(module, script)
+        code = 0
+    except SystemExit as end:
+        code = _code(end.code)
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the script lets go
+        code = _uncaught(error, script, journal)
+        sys.exit(code)
+    finally:
+        _note(journal, "python_exited", exitCode=code)
+
+
+def _run(module: ModuleType, script: str) -> None:
+    source = Path(script).read_bytes()
+    names = module.__dict__
+    kept = {name: names[name] for name in ("__name__", "__builtins__")}
+    names.clear()
+    names.update(kept, __file__=script, __doc__=None, __package__=None, __spec__=None, __loader__=None, __cached__=None)
+    exec(compile(source, script, "exec", dont_inherit=True), names)  # noqa: S102 - this is what the handler is for
+
+
+def _uncaught(error: Exception, script: str, journal: str | None) -> int:
+    """Show the script's traceback without our frames, and return the exit code that the exception asks for."""
+    code = getattr(error, "exit_code", 1)
+    code = code if type(code) is int and 0 < code < 256 else 1  # noqa: PLR2004 - what a process can end with
+    _note(
+        journal,
+        "uncaught",
+        type=type(error).__name__,
+        message=str(error)[:_MESSAGE_MAX_LENGTH],
+        exitCode=code,
+        retryable=getattr(error, "retryable", None) is True,
+        carriesExitCode=hasattr(error, "exit_code"),
+    )
+    sys.excepthook(type(error), error, _from_script(error.__traceback__, script))
+    return code
+
+
+def _from_script(trace: TracebackType | None, script: str) -> TracebackType | None:
+    """Leave out the frames before the script's own; all of ours if it could not even be compiled."""
+    while trace is not None and trace.tb_frame.f_code.co_filename != script:
+        trace = trace.tb_next
+    return trace
+
+
+def _code(code: object) -> int:
+    """Say which exit code Python makes of `sys.exit(code)`."""
+    if code is None:
+        return 0
+    return code & 0xFF if isinstance(code, int) else 1
+
+
+def _watch_for_session(journal: str) -> None:
+    """Note when the script's session is ready, by looking: PySpark has no hook for it, and it is not to be patched."""
+    for pause_s in chain(repeat(_POLL_S, _POLL_FAST_MAX), repeat(_POLL_SLOW_S)):
+        sql = sys.modules.get("pyspark.sql.session")
+        if sql is not None and getattr(getattr(sql, "SparkSession", None), "_instantiatedSession", None) is not None:
+            _note(journal, "session_ready")
+            return
+        time.sleep(pause_s)
+
+
+def _note(journal: str | None, event: str, **fields: object) -> None:
+    if journal:
+        from safewriter import journal as lines
+
+        lines.append(journal, event, **fields)
+
+
+if __name__ == "__main__":
+    # The copy that is imported keeps its names when the script takes `__main__` over.
+    from handler import bootstrap  # noqa: PLW0406
+
+    bootstrap.main(sys.modules["__main__"])

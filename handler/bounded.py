@@ -1,0 +1,46 @@
+"""A call that may hang, with a bound on how long it is waited for."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["OverdueError", "within"]
+
+_T = TypeVar("_T")
+
+
+class OverdueError(Exception):
+    """The call did not end in time; whether it will still have an effect is not known."""
+
+
+class _Slot(Generic[_T]):
+    def __init__(self, call: Callable[[], _T]) -> None:
+        self._call = call
+        self.value: _T
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.value = self._call()
+        except BaseException as error:  # noqa: BLE001 - raised again on the caller's thread
+            self.error = error
+
+
+def within(timeout_ms: int, call: Callable[[], _T]) -> _T:
+    """Return what `call` returns, or raise what it raises; `OverdueError` after `timeout_ms`.
+
+    A late call goes on by itself on its own thread: use it only for what does no harm then.
+    """
+    slot = _Slot(call)
+    thread = threading.Thread(target=slot.run, name="soal-bounded", daemon=True)
+    thread.start()
+    thread.join(max(0, timeout_ms) / 1000)
+    if thread.is_alive():
+        raise OverdueError(f"no answer within {timeout_ms} ms")
+    if slot.error is not None:
+        raise slot.error
+    return slot.value

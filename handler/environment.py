@@ -1,0 +1,85 @@
+"""The environment of the child: a fresh one, in which nothing of an event is a variable."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from handler.job import Job
+    from handler.sandbox import Sandbox
+    from handler.submit import Attempt
+
+__all__ = ["child_environment"]
+
+# What the handler sets itself, and what would make Spark or Python start differently than it has planned.
+_WITHHELD: Final = re.compile(
+    r"SOAL_.*|SPARK_(?!SCRIPT$).*|PYSPARK_.*|HADOOP_.*|YARN_.*|PYTHON.*|VIRTUAL_ENV|CONDA_.*|JAVA_HOME|HOME|TMP|TEMP|TMPDIR"
+    r"|PWD|OLDPWD|SHLVL|_|_HANDLER|AWS_LAMBDA_RUNTIME_API|AWS_LAMBDA_LOG_.*|LAMBDA_RUNTIME_DIR|XDG_.*|LC_.*|LANGUAGE"
+)
+_CODE: Final = Path(__file__).resolve().parent.parent
+_NSS_WRAPPER: Final = "libnss_wrapper.so"
+_LIBRARIES: Final = (
+    Path("/usr/lib64"),
+    Path("/usr/lib"),
+    Path("/usr/lib/x86_64-linux-gnu"),
+    Path("/usr/lib/aarch64-linux-gnu"),
+)
+_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+
+
+def child_environment(
+    job: Job, sandbox: Sandbox, attempt: Attempt, inherited: Mapping[str, str], *, spark_home: Path
+) -> dict[str, str]:
+    """Build the child's environment from the function's variables and the handler's own."""
+    passed = {name: value for name, value in inherited.items() if not _WITHHELD.fullmatch(name)}
+    return {
+        "PATH": _PATH,
+        "LANG": "C.UTF-8",
+        **passed,
+        **_user(sandbox),
+        "HOME": str(sandbox.home),
+        "TMPDIR": str(sandbox.tmp),
+        "SPARK_HOME": str(spark_home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_HOSTNAME": "localhost",
+        # An empty one: Spark must not look for settings anywhere but in the properties file.
+        "SPARK_CONF_DIR": str(sandbox.home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": str(_CODE),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "SOAL_RUN_ID": attempt.run_id,
+        "SOAL_RUN_KEY": job.run_key,
+        "SOAL_REQUEST_ID": attempt.request_id,
+        "SOAL_JOB_FINGERPRINT": job.fingerprint,
+        "SOAL_DEADLINE_EPOCH_MS": str(attempt.deadline_epoch_ms),
+        "SOAL_JOURNAL": str(sandbox.journal),
+        **({"SOAL_EVENT_FILE": str(sandbox.event_file)} if job.trigger_event is not None else {}),
+    }
+
+
+def _user(sandbox: Sandbox) -> dict[str, str]:
+    """Give a user id that has no row in passwd a name, where the wrapper library is installed: Hadoop's login dies
+    without one (HADOOP-19401).
+    """
+    user, group = os.getuid(), os.getgid()
+    try:
+        pwd.getpwuid(user)
+    except KeyError:
+        library = next((path / _NSS_WRAPPER for path in _LIBRARIES if (path / _NSS_WRAPPER).exists()), None)
+        if library is None:
+            return {}
+        passwd, groups = sandbox.root / "passwd", sandbox.root / "group"
+        passwd.write_text(f"soal:x:{user}:{group}::{sandbox.home}:/bin/false\n", encoding="ascii")
+        groups.write_text(f"soal:x:{group}:\n", encoding="ascii")
+        return {"LD_PRELOAD": str(library), "NSS_WRAPPER_PASSWD": str(passwd), "NSS_WRAPPER_GROUP": str(groups)}
+    return {}

@@ -1,0 +1,278 @@
+"""From what Lambda delivers to a request: which script, with what, under which key.
+
+Accepted forms (README, "Events"):
+- a job document with the field names of EMR Serverless' StartJobRun, flat or under `jobDriver.spark_submit`;
+- the S3 path of a script alone;
+- an event of S3, SQS, Kinesis, EventBridge or a schedule, or any other object, where the function's environment names
+  the script (see `trigger`). An SQS message whose body is a job document is that job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+from handler.confs import check_conf
+from handler.settings import script_location
+from handler.submit_parameters import parse_submit_parameters
+from handler.trigger import Trigger, recognise
+from handler.usage import UsageError, found, validated
+from safewriter.objects import Location
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from handler.settings import HandlerSettings
+
+__all__ = ["Request", "parse_event"]
+
+# One argument of execve is at most 128 KiB on Linux, all together 2 MiB with the environment.
+_ARGUMENT_MAX_LENGTH: Final = 32_768
+_ARGUMENTS_MAX: Final = 200
+_ARGUMENTS_MAX_LENGTH: Final = 262_144
+_PY_FILES_MAX: Final = 50
+_PY_FILE_SUFFIXES: Final = (".py", ".zip", ".egg")
+# A key of these in an object says that it is a job document. `name`, `tags` and `conf` may well be somebody else's.
+_DISTINCTIVE: Final = frozenset(
+    {"entryPoint", "script", "jobDriver", "entryPointArguments", "sparkSubmitParameters", "pyFiles", "clientToken"}
+)
+_CLOUD_ONLY: Final = ("application_id", "execution_role_arn")
+
+
+def _script(value: str) -> str:
+    script_location(value)
+    return value
+
+
+def _py_file(value: str) -> str:
+    location = Location.parse(value)
+    name = location.key.rsplit("/", 1)[-1]
+    if not name.endswith(_PY_FILE_SUFFIXES):
+        raise ValueError(f"{value!r} is not a .py, .zip or .egg file on S3")
+    if "," in name or not value.isprintable():
+        raise ValueError(f"{value!r} has a comma or a control character in its name")
+    return value
+
+
+def _argument(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("holds a NUL character, which no process can be given")
+    return value
+
+
+def _printable(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError(f"holds a control character: {found(value)}")
+    return value
+
+
+_S3Script = Annotated[str, StringConstraints(max_length=1100), AfterValidator(_script)]
+_S3PyFile = Annotated[str, StringConstraints(max_length=1100), AfterValidator(_py_file)]
+_Argument = Annotated[str, StringConstraints(max_length=_ARGUMENT_MAX_LENGTH), AfterValidator(_argument)]
+_Arguments = Annotated[tuple[_Argument, ...], Field(max_length=_ARGUMENTS_MAX, strict=False)]
+_Label = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_printable)]
+_TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_printable)]
+_TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_printable)]
+_Tags = Annotated[dict[_TagKey, _TagValue], Field(max_length=50)]
+_Parameters = Annotated[str, StringConstraints(max_length=102_400)]
+# As in EMR Serverless, so that a job can move there.
+_Token = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")]
+_STRICT: Final = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
+
+
+class _Common(BaseModel):
+    model_config = _STRICT
+
+    client_token: _Token | None = None
+    name: _Label | None = None
+    tags: _Tags = {}
+    application_id: str | None = None
+    execution_role_arn: str | None = None
+
+
+class _SparkSubmit(BaseModel):
+    model_config = _STRICT
+
+    entry_point: _S3Script
+    entry_point_arguments: _Arguments = ()
+    spark_submit_parameters: _Parameters = ""
+
+
+class _JobDriver(BaseModel):
+    model_config = _STRICT
+
+    spark_submit: _SparkSubmit
+
+
+class _NestedDocument(_Common):
+    job_driver: _JobDriver
+
+
+class _FlatDocument(_Common):
+    entry_point: _S3Script | None = None
+    script: _S3Script | None = None
+    entry_point_arguments: _Arguments = ()
+    spark_submit_parameters: _Parameters = ""
+    conf: dict[str, str] = {}
+    py_files: Annotated[tuple[_S3PyFile, ...], Field(max_length=_PY_FILES_MAX, strict=False)] = ()
+
+
+_FIELDS_BY_LOWER: Final = {name.lower(): name for name in _DISTINCTIVE}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an event asks for, checked. `trigger` is set when the job is to receive the event itself."""
+
+    entry_point: Location
+    arguments: tuple[str, ...] = ()
+    conf: Mapping[str, str] = field(default_factory=dict)
+    py_files: tuple[Location, ...] = ()
+    client_token: str | None = None
+    event_key: str | None = None
+    name: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    trigger: Trigger | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def parse_event(event: object, settings: HandlerSettings) -> Request:
+    """Turn an event into a request; `UsageError` names the field that is wrong and what to do."""
+    if isinstance(event, str):
+        return _flat(validated(_FlatDocument, {"entryPoint": event}), settings, "")
+    if not isinstance(event, dict):
+        raise UsageError("event", f"must be a job document or the S3 path of a script, not {found(event)}")
+    if _is_document(event):
+        return _document(event, settings, "")
+    trigger = recognise(event)
+    if trigger is not None and trigger.document is not None and _is_document(trigger.document):
+        request = _document(trigger.document, settings, trigger.document_path)
+        return _with_key(request, trigger)
+    _check_near_miss(event, settings)
+    return _triggered(trigger or Trigger(event=event, key=None), settings)
+
+
+def _is_document(event: Mapping[str, Any]) -> bool:
+    return not _DISTINCTIVE.isdisjoint(event)
+
+
+def _check_near_miss(event: Mapping[str, Any], settings: HandlerSettings) -> None:
+    """A job document whose only clue is misspelt must not pass for some other event."""
+    for key in event:
+        right = _FIELDS_BY_LOWER.get(key.lower().replace("_", "").replace("-", ""))
+        if right is not None and right != key:
+            raise UsageError(key, f"is not a known field; did you mean {right}?")
+    if not event and settings.script is None:
+        raise UsageError("entryPoint", "is missing; add it")
+
+
+def _document(event: Mapping[str, Any], settings: HandlerSettings, prefix: str) -> Request:
+    if "jobDriver" in event:
+        return _nested(validated(_NestedDocument, event, prefix=prefix), prefix)
+    return _flat(validated(_FlatDocument, event, prefix=prefix), settings, prefix)
+
+
+def _nested(document: _NestedDocument, prefix: str) -> Request:
+    submit = document.job_driver.spark_submit
+    path = f"{prefix}.jobDriver.spark_submit".lstrip(".")
+    return _request(
+        document,
+        script_location(submit.entry_point),
+        arguments=submit.entry_point_arguments,
+        parameters=submit.spark_submit_parameters,
+        path=path,
+    )
+
+
+def _flat(document: _FlatDocument, settings: HandlerSettings, prefix: str) -> Request:
+    if document.entry_point is not None and document.script is not None:
+        raise UsageError(_below(prefix, "script"), "is only another name for entryPoint, which is there too; keep one")
+    named = document.entry_point or document.script
+    entry_point = script_location(named) if named is not None else settings.script
+    if entry_point is None:
+        raise UsageError(_below(prefix, "entryPoint"), "is missing; add it")
+    return _request(
+        document,
+        entry_point,
+        arguments=document.entry_point_arguments,
+        parameters=document.spark_submit_parameters,
+        path=prefix,
+        conf=document.conf,
+        py_files=document.py_files,
+    )
+
+
+def _request(
+    common: _Common,
+    entry_point: Location,
+    *,
+    arguments: tuple[str, ...],
+    parameters: str,
+    path: str,
+    conf: Mapping[str, str] | None = None,
+    py_files: tuple[str, ...] = (),
+) -> Request:
+    if sum(map(len, arguments)) > _ARGUMENTS_MAX_LENGTH:
+        raise UsageError(
+            _below(path, "entryPointArguments"),
+            f"have more than {_ARGUMENTS_MAX_LENGTH} characters together; put them in an object on S3",
+        )
+    given = dict(conf or {})
+    check_conf(given, _below(path, "conf"))
+    submit = parse_submit_parameters(parameters, _below(path, "sparkSubmitParameters"))
+    if doubled := sorted(set(given) & set(submit.conf)):
+        raise UsageError(
+            _below(path, "sparkSubmitParameters"), f"sets {doubled[0]}, which conf sets too; keep one of the two"
+        )
+    files = tuple(Location.parse(uri) for uri in (*py_files, *(_in_parameters(uri, path) for uri in submit.py_files)))
+    _check_py_files(files, entry_point, path)
+    return Request(
+        entry_point=entry_point,
+        arguments=arguments,
+        conf={**given, **submit.conf},
+        py_files=files,
+        client_token=common.client_token,
+        name=common.name or submit.name,
+        tags=common.tags,
+        warnings=tuple(
+            f"{to_camel(name)} has a meaning for EMR Serverless only; it was not used"
+            for name in _CLOUD_ONLY
+            if getattr(common, name) is not None
+        ),
+    )
+
+
+def _in_parameters(uri: str, path: str) -> str:
+    try:
+        return _py_file(uri)
+    except ValueError as error:
+        raise UsageError(_below(path, "sparkSubmitParameters"), f"--py-files: {error}") from None
+
+
+def _check_py_files(files: tuple[Location, ...], entry_point: Location, path: str) -> None:
+    """They land in one directory by their last names, so those must differ."""
+    names = [location.key.rsplit("/", 1)[-1] for location in (entry_point, *files)]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise UsageError(_below(path, "pyFiles"), f"two files are called {name}; rename one, Python sees one name")
+
+
+def _triggered(trigger: Trigger, settings: HandlerSettings) -> Request:
+    if settings.script is None:
+        raise UsageError(
+            "entryPoint",
+            "is missing, and the function names no script for events like this one; add it to the event, or set"
+            " SOAL_ENTRY_POINT=s3://bucket/script.py for the function",
+        )
+    return Request(entry_point=settings.script, event_key=trigger.key, trigger=trigger)
+
+
+def _with_key(request: Request, trigger: Trigger) -> Request:
+    return replace(request, event_key=trigger.key)
+
+
+def _below(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}".lstrip(".")

@@ -1,0 +1,65 @@
+"""The function's log and metrics, through Powertools: JSON lines with the request id, metrics as lines (EMF)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+if TYPE_CHECKING:
+    from handler.response import Result
+
+__all__ = ["count", "log_job_line", "logger", "metrics", "print_metric"]
+
+_SERVICE: Final = os.environ.get("POWERTOOLS_SERVICE_NAME", "soal")
+_NAMESPACE: Final = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "SoAL")
+
+logger: Final = Logger(service=_SERVICE)
+metrics: Final = Metrics(namespace=_NAMESPACE, service=_SERVICE)
+
+
+def log_job_line(line: str) -> None:
+    """Log one line that the job has printed, at the level with which Spark's own lines begin."""
+    if line.startswith("ERROR "):
+        logger.error(line, source="job")
+    elif line.startswith("WARN "):
+        logger.warning(line, source="job")
+    else:
+        logger.info(line, source="job")
+
+
+def print_metric(line: str) -> None:
+    """Pass a metric of the job's own on: CloudWatch reads it only as a line of its own, unchanged."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def count(result: Result) -> None:
+    """Turn a result into metrics."""
+    timings = result.timings
+    metrics.add_metric("ColdStart", MetricUnit.Count, int(result.cold_start))
+    metrics.add_metric(f"State{_words(result.state.value)}", MetricUnit.Count, 1)
+    for status in ("committed", "rolled_back", "unknown"):
+        number = sum(write.status == status for write in result.writes)
+        metrics.add_metric(f"Verdict{_words(status)}", MetricUnit.Count, number)
+    metrics.add_metric("UndoRefused", MetricUnit.Count, sum(write.undo_refused is not None for write in result.writes))
+    started = (timings.jvm_start_ms, timings.session_ms)
+    for name, value in (
+        ("SparkStartMs", None if None in started else sum(part or 0 for part in started)),
+        ("JobMs", timings.job_ms),
+        ("SettleMs", timings.settle_ms),
+        ("TotalMs", timings.total_ms),
+        ("RemainingMs", timings.remaining_ms),
+    ):
+        if value is not None:
+            metrics.add_metric(name, MetricUnit.Milliseconds, value)
+    if result.memory.peak_mb is not None:
+        metrics.add_metric("PeakMb", MetricUnit.Megabytes, result.memory.peak_mb)
+    metrics.add_metadata("runId", result.run_id)
+
+
+def _words(text: str) -> str:
+    return "".join(part.capitalize() for part in text.split("_"))

@@ -1,0 +1,138 @@
+"""Linux processes: what descends from this one, and how to be sure that nothing of it is left.
+
+Sources: prctl(2), proc(5), waitpid(2). A process group is not enough (anyone may leave it), a parent id neither (an
+orphan loses it): so this process becomes the one that orphans go to, and walks the tree below itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+__all__ = ["Process", "become_subreaper", "descendants", "die_with_parent", "end_all", "resident_mb", "signal_all"]
+
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+_PAUSE_S: Final = 0.002
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process as the kernel names it: ids are used again, an id with its start time is not."""
+
+    pid: int
+    started_ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    process: Process
+    parent: int
+    zombie: bool
+    resident_pages: int
+
+
+def become_subreaper() -> None:
+    """Take in the orphans of everything below this process, also what called setsid or forked twice."""
+    if _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def die_with_parent() -> None:
+    """Ask for SIGKILL when the thread that forked this process ends. Survives exec, is not passed on to children."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+def descendants(*, without: frozenset[Process] = frozenset()) -> frozenset[Process]:
+    """Return the living processes below this one, except those in `without` and what is below them."""
+    return frozenset(row.process for row in _below(without) if not row.zombie)
+
+
+def resident_mb(*, without: frozenset[Process] = frozenset()) -> int:
+    """Return the resident memory of this process and all below it in MiB; pages that are shared count more than
+    once.
+    """
+    rows = _below(without)
+    own = _row(os.getpid())
+    pages: int = sum(row.resident_pages for row in (*rows, *((own,) if own else ())))
+    return pages * _PAGE // _MIB
+
+
+def signal_all(number: signal.Signals, *, without: frozenset[Process]) -> None:
+    """Send a signal to everything below this process once."""
+    for process in descendants(without=without):
+        _kill(process, number)
+
+
+def end_all(*, without: frozenset[Process], timeout_s: float) -> frozenset[Process]:
+    """Kill and reap everything below this process until nothing is left; return what is left after `timeout_s`.
+
+    Processes may fork while they are being killed: hence the loop. What cannot be killed sleeps in the kernel.
+    """
+    until = time.monotonic() + timeout_s
+    while True:
+        rows = _below(without)
+        for row in rows:
+            if row.zombie:
+                _reap(row)
+            else:
+                _kill(row.process, signal.SIGKILL)
+        if not rows or time.monotonic() >= until:
+            return frozenset(row.process for row in rows)
+        time.sleep(_PAUSE_S)
+
+
+def _below(without: frozenset[Process]) -> list[_Row]:
+    children: dict[int, list[_Row]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - names only, and often
+        if name.isdigit() and (row := _row(int(name))) is not None:
+            children.setdefault(row.parent, []).append(row)
+    found: list[_Row] = []
+    todo = [os.getpid()]
+    while todo:
+        for row in children.get(todo.pop(), ()):
+            if row.process not in without:
+                found.append(row)
+                todo.append(row.process.pid)
+    return found
+
+
+def _row(pid: int) -> _Row | None:
+    """Read /proc/PID/stat; None if the process has gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The name, in parentheses, may hold blanks and parentheses of its own.
+    fields = text.rpartition(b")")[2].split()
+    return _Row(
+        process=Process(pid, int(fields[19])),
+        parent=int(fields[1]),
+        zombie=fields[0] in (b"Z", b"X"),
+        resident_pages=int(fields[21]),
+    )
+
+
+def _kill(process: Process, number: signal.Signals) -> None:
+    row = _row(process.pid)
+    if row is not None and row.process == process:
+        try:
+            os.kill(process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return  # gone meanwhile; or a setuid program's, which end_all reports as left
+
+
+def _reap(row: _Row) -> None:
+    if row.parent == os.getpid():
+        try:
+            os.waitpid(row.process.pid, os.WNOHANG)
+        except ChildProcessError:
+            return  # reaped elsewhere

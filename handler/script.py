@@ -1,0 +1,79 @@
+"""From a job to the files that it needs: the script and the Python files, copied from S3 into the sandbox."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from handler.usage import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from handler.job import Job
+    from handler.sandbox import Sandbox
+    from safewriter.objects import Location
+
+__all__ = ["DownloadError", "Files", "download"]
+
+_SCRIPT_MAX_MB: Final = 10
+_PY_FILE_MAX_MB: Final = 250
+_MIB: Final = 1024 * 1024
+_CHUNK: Final = 256 * 1024
+_MISSING: Final = ("NoSuchKey", "NoSuchBucket", "404")
+_DENIED: Final = ("AccessDenied", "403")
+
+
+class DownloadError(Exception):
+    """S3 did not give the script for a reason that may go away; the same invocation may work later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where the job's code is on this machine."""
+
+    script: Path
+    py_files: tuple[Path, ...]
+
+
+def download(job: Job, sandbox: Sandbox, client: Any) -> Files:  # noqa: ANN401 - boto3's S3 client, or a test's
+    """Copy the job's code into the sandbox.
+
+    Raises `UsageError` for what is missing, forbidden or too large, `DownloadError` if S3 cannot be asked.
+    """
+    script = _copy(job.entry_point, sandbox.scripts, client, field="entryPoint", max_mb=_SCRIPT_MAX_MB)
+    py_files = tuple(
+        _copy(location, sandbox.scripts, client, field=f"pyFiles[{index}]", max_mb=_PY_FILE_MAX_MB)
+        for index, location in enumerate(job.py_files)
+    )
+    return Files(script, py_files)
+
+
+def _copy(location: Location, directory: Path, client: Any, *, field: str, max_mb: int) -> Path:  # noqa: ANN401
+    path = directory / location.key.rsplit("/", 1)[-1]
+    try:
+        answer = client.get_object(Bucket=location.bucket, Key=location.key)
+        if answer["ContentLength"] > max_mb * _MIB:
+            raise UsageError(field, f"{location} has {answer['ContentLength'] // _MIB} MB; {max_mb} MB are allowed")
+        with path.open("xb") as file:
+            for chunk in answer["Body"].iter_chunks(_CHUNK):
+                file.write(chunk)
+    except ClientError as error:
+        raise _refusal(error, location, field) from error
+    except BotoCoreError as error:
+        raise DownloadError(f"{location} could not be read: {error}") from error
+    return path
+
+
+def _refusal(error: ClientError, location: Location, field: str) -> Exception:
+    code = error.response.get("Error", {}).get("Code", "")
+    if code in _MISSING:
+        return UsageError(field, f"{location} does not exist; upload it or correct the path")
+    if code in _DENIED:
+        return UsageError(
+            field,
+            f"{location} does not exist, or the function's role may not read it; upload it, or allow s3:GetObject",
+        )
+    return DownloadError(f"{location} could not be read: {error}")

@@ -1,0 +1,112 @@
+"""The function's environment as one validated value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from handler.usage import UsageError, validated
+from safewriter.errors import SettingError
+from safewriter.objects import Location
+from safewriter.settings import Settings as GuardSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["HandlerSettings", "read_settings", "soal_home"]
+
+_IMAGE_HOME: Final = Path("/opt/soal")
+_REPOSITORY: Final = Path(__file__).resolve().parent.parent
+
+
+def soal_home() -> Path:
+    """Return where jars and Spark defaults are when `SOAL_HOME` does not say: in the image, or in a working tree."""
+    return _IMAGE_HOME if _IMAGE_HOME.is_dir() else _REPOSITORY / ".soal"
+
+
+def _url(value: str) -> str:
+    if not value.startswith(("http://", "https://")):
+        raise ValueError("must be a URL that begins with http:// or https://")
+    return value
+
+
+def _home(value: Path) -> Path:
+    if not (value / "jars").is_dir():
+        raise ValueError(f"{value} has no directory 'jars'; run scripts/setup, or leave the variable out")
+    return value
+
+
+def _java_home(value: Path) -> Path:
+    if not (value / "bin" / "java").is_file():
+        raise ValueError(f"{value} has no bin/java; set it to a Java 17, or leave the variable out")
+    return value
+
+
+def script_location(value: str) -> Location:
+    """Parse the S3 path of a Python script; `ValueError` says what is wrong with it."""
+    location = Location.parse(value)
+    name = location.key.rsplit("/", 1)[-1]
+    if not name.endswith(".py") or name == ".py":
+        raise ValueError(f"{value!r} does not name a Python script (…/name.py)")
+    if not value.isprintable():
+        raise ValueError(f"{value!r} holds a control character")
+    return location
+
+
+class HandlerSettings(BaseModel):
+    """What the function's environment says to the handler; other variables are the job's own."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
+
+    guard: GuardSettings
+    soal_home: Annotated[Path, AfterValidator(_home)] = Field(alias="SOAL_HOME", default_factory=soal_home)
+    java_home: Annotated[Path, AfterValidator(_java_home)] | None = Field(alias="JAVA_HOME", default=None)
+    entry_point: str | None = Field(alias="SOAL_ENTRY_POINT", default=None)
+    script_bucket: str | None = Field(alias="SCRIPT_BUCKET", default=None)
+    spark_script: str | None = Field(alias="SPARK_SCRIPT", default=None)
+    errors: Literal["raise", "return"] = Field(alias="SOAL_ERRORS", default="raise")
+    jit: Literal["auto", "c1", "full"] = Field(alias="SOAL_JIT", default="auto")
+    endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL_S3", default=None)
+    general_endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL", default=None)
+    region: str | None = Field(alias="AWS_REGION", default=None)
+    tmp: Path = Field(alias="TMPDIR", default=Path("/tmp"))  # noqa: S108 - the one place on Lambda that can be written
+
+    @model_validator(mode="after")
+    def _one_script(self) -> Self:
+        if self.entry_point is not None and self.spark_script is not None:
+            raise UsageError("SOAL_ENTRY_POINT", "is set beside SPARK_SCRIPT; set one of the two")
+        if self.spark_script is not None and not self.script_bucket:
+            raise UsageError("SCRIPT_BUCKET", "is missing; SPARK_SCRIPT needs the bucket (or bucket/prefix) it is in")
+        variable = "SOAL_ENTRY_POINT" if self.entry_point is not None else "SPARK_SCRIPT"
+        try:
+            self.script  # noqa: B018 - parsed to be refused here
+        except ValueError as error:
+            raise UsageError(variable, str(error)) from None
+        return self
+
+    @property
+    def script(self) -> Location | None:
+        """The script that runs for events that do not name one themselves."""
+        if self.entry_point is not None:
+            return script_location(self.entry_point)
+        if self.spark_script is not None:
+            folder = (self.script_bucket or "").removeprefix("s3://").strip("/")
+            return script_location(f"s3://{folder}/{self.spark_script.lstrip('/')}")
+        return None
+
+    @property
+    def s3_endpoint(self) -> str | None:
+        """The endpoint that boto3 and S3A both talk to, if it is not Amazon's own."""
+        return self.endpoint or self.general_endpoint
+
+
+def read_settings(environment: Mapping[str, str]) -> HandlerSettings:
+    """Read the environment; `UsageError` names the variable. An empty variable counts as not set."""
+    given = {name: value for name, value in environment.items() if value != ""}
+    try:
+        guard = GuardSettings.from_environment(given)
+    except SettingError as error:
+        raise UsageError(error.name, str(error).removeprefix(f"{error.name}: ")) from None
+    return validated(HandlerSettings, {**given, "guard": guard})

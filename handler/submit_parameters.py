@@ -1,0 +1,88 @@
+"""`sparkSubmitParameters`, the one string of StartJobRun, as settings."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from handler.confs import check_conf
+from handler.usage import UsageError, found
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SubmitParameters", "parse_submit_parameters"]
+
+# Options of spark-submit that are nothing but another way to write a setting.
+_AS_CONF: Final = {
+    "--driver-memory": "spark.driver.memory",
+    "--driver-cores": "spark.driver.cores",
+    "--executor-memory": "spark.executor.memory",
+    "--executor-cores": "spark.executor.cores",
+    "--num-executors": "spark.executor.instances",
+}
+_REFUSED: Final = {
+    "--master": "the job runs on this function's own local Spark; leave it out",
+    "--deploy-mode": "the job runs on this function's own local Spark; leave it out",
+    "--packages": "nothing is resolved at run time; add jars in a derived image",
+    "--jars": "nothing is resolved at run time; add jars in a derived image",
+    "--class": "only Python scripts run here",
+    "--files": "read other files from S3 in the script",
+    "--archives": "read other files from S3 in the script",
+    "--driver-java-options": "the Java virtual machine is set up by the handler; leave it out",
+    "--driver-class-path": "nothing is resolved at run time; add jars in a derived image",
+    "--properties-file": "write the settings as --conf key=value",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitParameters:
+    """What the string says."""
+
+    conf: Mapping[str, str] = field(default_factory=dict)
+    py_files: tuple[str, ...] = ()
+    name: str | None = None
+
+
+def parse_submit_parameters(text: str, path: str) -> SubmitParameters:
+    """Parse and check the string; `UsageError` names `path`."""
+    conf: dict[str, str] = {}
+    py_files: tuple[str, ...] = ()
+    name: str | None = None
+    for option, value in _options(text, path):
+        if option in ("--conf", "-c"):
+            key, equals, setting = value.partition("=")
+            if not equals:
+                raise UsageError(path, f"--conf {found(value)} must be key=value")
+            conf[key.strip()] = setting.strip()
+        elif option in _AS_CONF:
+            conf[_AS_CONF[option]] = value
+        elif option == "--py-files":
+            py_files = tuple(part.strip() for part in value.split(",") if part.strip())
+        elif option == "--name":
+            name = value
+        else:
+            raise UsageError(path, f"{found(option)}: {_REFUSED.get(option, 'is not an option that is known here')}")
+    check_conf(conf, path)
+    return SubmitParameters(conf, py_files, name)
+
+
+def _options(text: str, path: str) -> list[tuple[str, str]]:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(path, f"cannot be split into words ({error}); check the quotes") from None
+    options = []
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            raise UsageError(path, f"{found(word)} is not an option; arguments of the script go to entryPointArguments")
+        option, equals, value = word.partition("=")
+        if not equals or option == "--conf":
+            following = next(rest, None) if not equals else value
+            if following is None:
+                raise UsageError(path, f"{found(option)} has no value")
+            value = following
+        options.append((option, value))
+    return options

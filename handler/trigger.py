@@ -1,0 +1,98 @@
+"""Envelopes of AWS services: what happened, and the identity of the event, which names the run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from handler.usage import UsageError, found
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["Trigger", "recognise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """An event that is not a job document. `key` is its own identity, the same on each delivery; None if it has none.
+
+    `document` is the JSON object in an SQS message's body, found at `document_path` of the event.
+    """
+
+    event: Mapping[str, Any]
+    key: str | None
+    document: Mapping[str, Any] | None = None
+    document_path: str = ""
+
+
+def recognise(event: Mapping[str, Any]) -> Trigger | None:
+    """Recognise an envelope; None for any other object, `UsageError` for one that cannot be one run."""
+    if "Records" in event:
+        return _records(event)
+    if "detail-type" in event and "source" in event:
+        return Trigger(event, f"eventbridge:{_text(event, 'id', 'id')}")
+    return None
+
+
+def _records(event: Mapping[str, Any]) -> Trigger:
+    records = event["Records"]
+    if not isinstance(records, list) or not records or not isinstance(records[0], dict):
+        raise UsageError("Records", f"must be a list with one record, not {found(records)}")
+    source = records[0].get("eventSource")
+    if source not in _SOURCES:
+        known = ", ".join(sorted(_SOURCES))
+        raise UsageError("Records[0].eventSource", f"{found(source)} is not a source that is known here ({known})")
+    if len(records) != 1:
+        raise UsageError(
+            "Records", f"holds {len(records)} records, and each is a run of its own; set the batch size to 1"
+        )
+    return _SOURCES[source](event, records[0])
+
+
+def _s3(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
+    path = "Records[0].s3"
+    s3 = _object(record, "s3", path)
+    bucket = _text(_object(s3, "bucket", f"{path}.bucket"), "name", f"{path}.bucket.name")
+    item = _object(s3, "object", f"{path}.object")
+    key = _text(item, "key", f"{path}.object.key")
+    # Both are absent in some events: the version without versioning, the sequencer for replayed and hand-made ones.
+    version, sequencer = item.get("versionId", ""), item.get("sequencer", "")
+    return Trigger(event, f"s3:{bucket}/{key}/{version}/{sequencer}")
+
+
+def _sqs(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
+    key = f"sqs:{_text(record, 'messageId', 'Records[0].messageId')}"
+    try:
+        body = json.loads(record.get("body", ""))
+    except (TypeError, ValueError):
+        body = None
+    return Trigger(event, key, body if isinstance(body, dict) else None, "Records[0].body")
+
+
+def _kinesis(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
+    # eventID is "shardId-000000000006:sequence number"; the stream is in the ARN.
+    stream = _text(record, "eventSourceARN", "Records[0].eventSourceARN")
+    return Trigger(event, f"kinesis:{stream}/{_text(record, 'eventID', 'Records[0].eventID')}")
+
+
+_SOURCES: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Trigger]]] = {
+    "aws:s3": _s3,
+    "aws:sqs": _sqs,
+    "aws:kinesis": _kinesis,
+}
+
+
+def _object(parent: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:
+    value = parent.get(name)
+    if not isinstance(value, dict):
+        raise UsageError(path, f"must be an object, not {found(value)}")
+    return value
+
+
+def _text(parent: Mapping[str, Any], name: str, path: str) -> str:
+    value = parent.get(name)
+    if not isinstance(value, str) or not value:
+        raise UsageError(path, f"must be a string that is not empty, not {found(value)}")
+    return value

@@ -1,0 +1,86 @@
+"""Usage errors: what the caller must change, in words that need no knowledge of this code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from handler.redact import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["UsageError", "validated"]
+
+_M = TypeVar("_M", bound=BaseModel)
+_FOUND_MAX: Final = 80
+
+# pydantic's error types, as what to do. `{…}` are pydantic's own context values.
+_REMEDIES: Final[dict[str, str]] = {
+    "missing": "is missing; add it",
+    "extra_forbidden": "is not a known field; remove it or correct its name",
+    "string_type": "must be a string",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must match {pattern}",
+    "tuple_type": "must be a list",
+    "dict_type": "must be an object of strings",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "too_long": "must have at most {max_length} entries",
+    "literal_error": "must be {expected}",
+    "int_parsing": "must be a whole number",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+}
+
+
+class UsageError(Exception):
+    """The event or a setting must be changed; nothing was started and nothing was written.
+
+    `field` is the path in the event (`conf.spark.master`, `entryPointArguments[2]`) or the environment variable.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+def validated(model: type[_M], data: object, *, prefix: str = "") -> _M:
+    """Validate `data` as `model`; the first thing that is wrong becomes a `UsageError` with the path below `prefix`."""
+    return _in_words(lambda: model.model_validate(data), prefix)
+
+
+def _in_words(validate: Callable[[], _M], prefix: str) -> _M:
+    try:
+        return validate()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UsageError(_path(prefix, first["loc"]), _problem(first)) from None
+
+
+def _path(prefix: str, loc: tuple[int | str, ...]) -> str:
+    path = prefix
+    for part in loc:
+        if part == "[key]":  # pydantic's mark for a bad key of a mapping; the key itself precedes it
+            continue
+        path += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return path.lstrip(".") or "event"
+
+
+def _problem(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    if error["type"] == "value_error":  # raised by a validator of ours, in our words
+        return str(error["ctx"]["error"])
+    template = _REMEDIES.get(error["type"])
+    text = template.format(**error.get("ctx", {})) if template else str(error["msg"])
+    if error["type"] in ("missing", "extra_forbidden"):
+        return text
+    return f"{text}, not {found(error['input'])}"
+
+
+def found(value: object) -> str:
+    """Describe a value that was found, short, on one line and without secrets."""
+    text = redact(repr(value))
+    return text if len(text) <= _FOUND_MAX else f"{text[:_FOUND_MAX]}…"

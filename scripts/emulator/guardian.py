@@ -1,0 +1,40 @@
+"""Run a command so that nothing of it outlives whoever asked: `python -m scripts.emulator.guardian COMMAND ...`.
+
+The asker holds the other end of our standard input. When that closes (it is done, or it was killed) everything that the
+command has started is killed, also what is in a session of its own: orphans come to us, not to init.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+from handler.processes import become_subreaper, end_all
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+_END_TIMEOUT_S: Final = 10.0
+
+
+def main(command: Sequence[str]) -> int:
+    """Return the command's exit code, 128 + n for signal n, or 0 if we ended it."""
+    become_subreaper()
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    handle = os.pidfd_open(child.pid)
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    poll.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
+    ready = {file for file, _ in poll.poll()}
+    code = child.wait() if handle in ready else 0
+    end_all(without=frozenset(), timeout_s=_END_TIMEOUT_S)
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,227 @@
+"""A Lambda function on this machine: a handler under the real runtime interface emulator (RIE).
+
+What the RIE does otherwise than Lambda is kept in here: it answers 200 for errors and timeouts, a second concurrent
+invocation crashes it, and what leaves its process group survives its kill.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import psutil
+
+from scripts.emulator.spark import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["EmulatorError", "FunctionError", "Invocation", "LambdaEmulator"]
+
+_PATH: Final = "/2015-03-31/functions/function/invocations"
+_START_TRIES: Final = 3
+_START_TIMEOUT_S: Final = 30.0
+_END_TIMEOUT_S: Final = 20.0
+# Lambda allows a function 10 s to import its handler, before its timeout begins to count; a busy laptop needs more.
+_INIT_TIMEOUT_S: Final = 60.0
+_TAIL_LINES: Final = 200
+_TIMED_OUT: Final = re.compile(r"Task timed out after \d+(\.\d+)? seconds")
+
+
+class EmulatorError(Exception):
+    """The emulator itself did not start, or did not answer; its last lines are in the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionError:
+    """What Lambda reports of a handler that raised: the class, and the text."""
+
+    type: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """The answer to one event. With `timed_out` the function was killed; with `error` its handler raised."""
+
+    payload: Any
+    error: FunctionError | None
+    timed_out: bool
+    duration_ms: int
+
+
+class LambdaEmulator:
+    """A context manager: `with LambdaEmulator(variables, timeout_s=60) as function: function.invoke(event)`.
+
+    The function sees `environment` and what Lambda sets, nothing of ours. `handler` is `module.function`, imported from
+    `directory`. Every line that it or the emulator prints goes to `on_line`, from a thread. When the block ends, or this
+    process does, by whatever means, nothing of it is left.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        timeout_s: int = 900,
+        memory_mb: int = 3008,
+        handler: str = "handler.app.lambda_handler",
+        directory: Path = ROOT,
+        binary: Path | None = None,
+        on_line: Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        self._environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            **environment,
+            "PYTHONPATH": os.pathsep.join(dict.fromkeys((str(directory), str(ROOT)))),
+            "PYTHONUNBUFFERED": "1",
+            "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout_s),
+            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(memory_mb),
+        }
+        self._timeout_s = timeout_s
+        self._handler = handler
+        self._directory = directory
+        self._binary = binary or Path(os.environ.get("SOAL_HOME", ROOT / ".soal")) / "rie"
+        self._on_line = on_line
+        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._one_at_a_time = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader: threading.Thread | None = None
+        self._port = 0
+
+    def __enter__(self) -> Self:
+        if not self._binary.is_file():
+            raise EmulatorError(f"there is no Lambda emulator at {self._binary}; run scripts/setup")
+        for _ in range(_START_TRIES):  # another process may take a port that was free a moment ago
+            self._start()
+            if self._listens():
+                return self
+            self._stop()
+        raise EmulatorError(f"the Lambda emulator did not start\n{self.tail()}")
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def tail(self) -> str:
+        """Return the last lines of the log."""
+        return "\n".join(tuple(self._tail))
+
+    def processes(self) -> tuple[psutil.Process, ...]:
+        """Return what runs now: the emulator and everything below it."""
+        if self._process is None:
+            return ()
+        try:
+            return tuple(psutil.Process(self._process.pid).children(recursive=True))
+        except psutil.NoSuchProcess:
+            return ()
+
+    def invoke(self, event: object) -> Invocation:
+        """Deliver one event and wait for the end of the function. A second caller waits for its turn.
+
+        Raises:
+            EmulatorError: the emulator has died, or has not answered long after its own timeout.
+        """
+        body = json.dumps(event).encode()
+        with self._one_at_a_time:
+            started = time.monotonic()
+            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=self._timeout_s + _INIT_TIMEOUT_S)
+            try:
+                connection.request("POST", _PATH, body=body, headers={"Content-Type": "application/json"})
+                text = connection.getresponse().read().decode("utf-8", "replace")
+            except (OSError, http.client.HTTPException) as error:
+                raise EmulatorError(f"the Lambda emulator gave no answer: {error!r}\n{self.tail()}") from error
+            finally:
+                connection.close()
+            return _invocation(text, round((time.monotonic() - started) * 1000))
+
+    def _start(self) -> None:
+        self._port, runtime_port = _free_port(), _free_port()
+        command = [
+            *(sys.executable, "-P", "-m", "scripts.emulator.guardian", str(self._binary)),
+            *("--runtime-interface-emulator-address", f"127.0.0.1:{self._port}"),
+            *("--runtime-api-address", f"127.0.0.1:{runtime_port}"),
+            *(sys.executable, "-m", "awslambdaric", self._handler),
+        ]
+        self._process = subprocess.Popen(
+            command,
+            env=self._environment,
+            cwd=self._directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for us: we end it in order
+        )
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
+        self._reader.start()
+
+    def _read(self, stream: Any) -> None:  # noqa: ANN401 - the stdout of a Popen
+        for line in stream:
+            text = line.decode("utf-8", "replace").rstrip("\n")
+            self._tail.append(text)
+            self._on_line(text)
+
+    def _listens(self) -> bool:
+        """Wait until a process of ours listens on the port; who else might have it must not get our events."""
+        until = time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < until and self._process is not None and self._process.poll() is None:
+            for process in self.processes():
+                with contextlib.suppress(psutil.Error):
+                    for connection in process.net_connections("tcp4"):
+                        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == self._port:
+                            return True
+            time.sleep(0.01)
+        return False
+
+    def _stop(self) -> None:
+        """Let the guardian end everything; if it is gone or stuck, do it ourselves."""
+        process, self._process = self._process, None
+        if process is None or process.stdin is None or process.stdout is None:
+            return
+        process.stdin.close()
+        try:
+            process.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            below = psutil.Process(process.pid).children(recursive=True)
+            for one in below:
+                with contextlib.suppress(psutil.Error):
+                    one.send_signal(signal.SIGKILL)
+            process.kill()
+            process.wait(_END_TIMEOUT_S)
+        if self._reader is not None:
+            self._reader.join(_END_TIMEOUT_S)
+        process.stdout.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _invocation(text: str, duration_ms: int) -> Invocation:
+    """Tell the answers apart, which all have the status 200."""
+    try:
+        payload = json.loads(text) if text else None
+    except json.JSONDecodeError:
+        payload = text
+    if isinstance(payload, str) and _TIMED_OUT.fullmatch(payload.strip()):
+        return Invocation(payload, None, timed_out=True, duration_ms=duration_ms)
+    error = None
+    if isinstance(payload, dict) and "errorType" in payload:
+        error = FunctionError(str(payload["errorType"]), str(payload.get("errorMessage", "")))
+        if _TIMED_OUT.search(error.message):
+            return Invocation(payload, error, timed_out=True, duration_ms=duration_ms)
+    return Invocation(payload, error, timed_out=False, duration_ms=duration_ms)

@@ -1,0 +1,331 @@
+"""SafeWriter blocks on real Delta tables: what ends how, and what a reader that is not Spark then sees."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+import safewriter
+from safewriter import SafeWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tests.support.lake import Lake
+
+pytestmark = pytest.mark.spark
+
+
+def batch(spark: SparkSession, rows: int = 10) -> DataFrame:
+    return spark.range(rows).withColumn("part", F.col("id") % 3)
+
+
+def append(spark: SparkSession, lake: Lake, rows: int = 10, step: str | None = None) -> SafeWriter:
+    with SafeWriter(spark, lake.table, step=step) as block:
+        batch(spark, rows).write.format("delta").mode("append").save(block.table)
+        block.success()
+    return block
+
+
+def settle_threads() -> None:
+    """Wait for the hygiene that a block leaves to a thread of its own."""
+    for thread in threading.enumerate():
+        if thread.name == "safewriter-tidy":
+            thread.join(30)
+
+
+def test_a_create_and_an_append_land_once_and_are_on_record(spark: SparkSession, lake: Lake) -> None:
+    """Two blocks leave two versions, two committed documents with their figures, no marker, no lease, no note."""
+    append(spark, lake, 10, "one")
+    append(spark, lake, 5, "two")
+    settle_threads()
+    assert lake.rows() == 15
+    assert lake.operations() == ["WRITE", "WRITE"]
+    documents = {document.step: document for document in lake.documents()}
+    assert {step: document.status for step, document in documents.items()} == {"one": "committed", "two": "committed"}
+    assert documents["one"].attempt.version_before == -1
+    assert (documents["two"].attempt.commit_version, documents["two"].attempt.rows) == (1, 5)
+    assert all(lake.markers(document) == () for document in documents.values())
+    assert not [key for key in lake.checkpoints.store.list("creations/") if documents["one"].write_key in key.key]
+    lake.check()
+
+
+def test_an_exception_undoes_exactly_our_commit(spark: SparkSession, lake: Lake) -> None:
+    """The user's exception goes on unchanged; a commit of somebody else that came behind ours stays."""
+    append(spark, lake, 10, "base")
+    with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step="fails") as block:
+        batch(spark, 7).write.format("delta").mode("append").save(block.table)
+        batch(spark.newSession(), 4).write.format("delta").mode("append").save(block.table)
+        _ = 1 / 0
+    assert lake.rows() == 14
+    assert lake.operations() == ["WRITE", "WRITE", "WRITE", "SAFEWRITER REVERT"]
+    assert block.checkpoint is not None
+    assert block.checkpoint.status == "rolled_back"
+    assert spark.read.format("delta").load(lake.table).count() == 14
+    append(spark, lake, 1, "after")  # Spark goes on from there
+    assert lake.rows() == 15
+    lake.check()
+
+
+def test_a_block_that_is_left_without_success_leaves_nothing(spark: SparkSession, lake: Lake) -> None:
+    """Undoing a creation leaves an empty table, and the verdict says so."""
+    with SafeWriter(spark, lake.table) as block:
+        batch(spark).write.format("delta").mode("append").save(block.table)
+    assert lake.rows() == 0
+    document = lake.document()
+    assert document.status == "rolled_back"
+    assert "an empty table remains" in str(document.reason)
+    lake.check()
+
+
+def test_an_exception_before_the_write_leaves_no_trace_in_the_table(spark: SparkSession, lake: Lake) -> None:
+    """Nothing was sent, so no fence is needed: the table does not even exist."""
+    with pytest.raises(RuntimeError), SafeWriter(spark, lake.table):
+        raise RuntimeError
+    settle_threads()
+    assert lake.keys() == set()
+    assert lake.document().status == "rolled_back"
+    assert lake.markers(lake.document()) == ()
+
+
+def test_an_exception_after_success_undoes_nothing(spark: SparkSession, lake: Lake) -> None:
+    """What was declared a success stays one."""
+    with pytest.raises(RuntimeError), SafeWriter(spark, lake.table) as block:
+        batch(spark).write.format("delta").mode("append").save(block.table)
+        block.success()
+        raise RuntimeError
+    assert lake.rows() == 10
+    assert lake.document().status == "committed"
+
+
+def test_a_committed_write_is_skipped_on_a_retry_however_the_script_goes_about_it(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`already_committed` says so; a write that is made all the same lands nowhere; the one-line form skips by
+    itself.
+    """
+    append(spark, lake)
+    monkeypatch.setattr(safewriter.writer, "_registry", safewriter.registry.Registry())  # as in a new process
+    with SafeWriter(spark, lake.table) as block:
+        assert block.already_committed
+        batch(spark).write.format("delta").mode("append").save(block.table)
+        block.success()
+    monkeypatch.setattr(safewriter.writer, "_registry", safewriter.registry.Registry())
+    document = safewriter.save(batch(spark).write.mode("append"), lake.table)
+    settle_threads()
+    assert document.status == "committed"
+    assert lake.rows() == 10
+    assert lake.operations() == ["WRITE"]
+    assert lake.orphans() == set()
+    assert lake.markers(lake.document()) == ()
+
+
+def test_the_one_line_form_does_the_whole_thing(spark: SparkSession, lake: Lake) -> None:
+    """A writer with all its options goes in, the document comes out."""
+    document = safewriter.save(batch(spark).write.mode("append").partitionBy("part"), lake.table)
+    assert (document.status, document.attempt.rows) == ("committed", 10)
+    assert lake.rows() == 10
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("INSERT OVERWRITE delta.`{table}` SELECT * FROM batch", "mode Overwrite"),
+        ("DELETE FROM delta.`{table}` WHERE id = 1", "DELETE"),
+        ("UPDATE delta.`{table}` SET part = 7 WHERE id = 1", "UPDATE"),
+        ("MERGE INTO delta.`{table}` t USING batch s ON t.id = s.id WHEN MATCHED THEN UPDATE SET part = 9", "MERGE"),
+        ("OPTIMIZE delta.`{table}`", "OPTIMIZE"),
+        ("ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.appendOnly' = 'true')", "SET TBLPROPERTIES"),
+    ],
+)
+def test_any_other_operation_is_refused_and_leaves_nothing(
+    spark: SparkSession, lake: Lake, statement: str, named: str
+) -> None:
+    """Neither a version nor a file of a statement that is not guarded yet remains."""
+    append(spark, lake, 10, "one")
+    append(spark, lake, 10, "two")
+    batch(spark).createOrReplaceTempView("batch")
+    with pytest.raises(safewriter.UnsupportedError, match=named), SafeWriter(spark, lake.table, step="other") as block:
+        spark.sql(statement.format(table=lake.table))
+        block.success()
+    settle_threads()
+    assert lake.operations() == ["WRITE", "WRITE"]
+    assert lake.orphans() == set()
+    lake.check()
+
+
+def test_an_append_that_changes_the_schema_is_refused(spark: SparkSession, lake: Lake) -> None:
+    """Its undo could not put the schema back."""
+    append(spark, lake, 10, "one")
+    wider = batch(spark).withColumn("more", F.lit(1)).write.format("delta").mode("append").option("mergeSchema", "true")
+    with pytest.raises(safewriter.UnsupportedError, match="schema"), SafeWriter(spark, lake.table, step="w") as block:
+        wider.save(block.table)
+    assert lake.operations() == ["WRITE"]
+    assert lake.orphans() == set()
+
+
+def test_a_second_commit_in_one_block_is_refused_and_the_first_is_undone(spark: SparkSession, lake: Lake) -> None:
+    """A block holds one commit; the error makes the block fail as a whole."""
+    with pytest.raises(safewriter.UnsupportedError, match="one commit"), SafeWriter(spark, lake.table) as block:
+        batch(spark).write.format("delta").mode("append").save(block.table)
+        # Delta skips a repeated transaction before it writes, so this one comes from another angle.
+        spark.sql(f"OPTIMIZE delta.`{lake.table}`")
+        spark.sql(f"DELETE FROM delta.`{lake.table}` WHERE id = 1")
+        block.success()
+    assert lake.rows() == 0
+    lake.check()
+
+
+def test_the_users_own_transaction_options_are_refused_not_lost(spark: SparkSession, lake: Lake) -> None:
+    """They would replace ours, and with it the fence."""
+    own = batch(spark).write.format("delta").mode("append").option("txnAppId", "mine").option("txnVersion", "1")
+    with pytest.raises(safewriter.UnsupportedError, match="txnAppId"), SafeWriter(spark, lake.table) as block:
+        own.save(block.table)
+    assert lake.operations() == []
+    assert lake.orphans() == set()
+
+
+def test_a_block_that_writes_another_table_is_not_a_success(spark: SparkSession, lake: Lake) -> None:
+    """The guard says which table was written instead of the guarded one."""
+    with pytest.raises(safewriter.NotCommittedError, match="elsewhere"), SafeWriter(spark, lake.table) as block:
+        batch(spark).write.format("delta").mode("append").save(f"{lake.table}-elsewhere")
+        block.success()
+    assert lake.document().status == "rolled_back"
+
+
+def test_a_block_without_a_write_is_committed_as_no_change(spark: SparkSession, lake: Lake) -> None:
+    """There was nothing to do, and that was done."""
+    append(spark, lake, 10, "one")
+    with SafeWriter(spark, lake.table, step="nothing") as block:
+        block.success()
+    assert block.checkpoint is not None
+    assert (block.checkpoint.status, block.checkpoint.reason) == ("committed", "no change: the block made no commit")
+    assert lake.operations() == ["WRITE"]
+
+
+def test_two_blocks_on_one_table_need_a_step(spark: SparkSession, lake: Lake) -> None:
+    """An ordinal would match other data on a retry; a block that left nothing may be tried again."""
+    with pytest.raises(RuntimeError), SafeWriter(spark, lake.table):
+        raise RuntimeError
+    append(spark, lake)
+    with pytest.raises(safewriter.StepError, match="step"):
+        append(spark, lake)
+    append(spark, lake, step="second")
+    assert lake.rows() == 20
+
+
+def test_one_block_may_be_open_on_a_session(spark: SparkSession, lake: Lake) -> None:
+    """The second is refused before it does anything; the first goes on."""
+    with SafeWriter(spark, lake.table) as block:
+        with pytest.raises(safewriter.BlockOpenError):
+            SafeWriter(spark, f"{lake.table}-other").__enter__()
+        batch(spark).write.format("delta").mode("append").save(block.table)
+        block.success()
+    assert lake.rows() == 10
+
+
+def test_the_session_is_put_back_as_it_was(spark: SparkSession, lake: Lake) -> None:
+    """After success and after an error; the user's own metadata is kept inside ours."""
+    key, txn = "spark.databricks.delta.commitInfo.userMetadata", "spark.databricks.delta.write.txnAppId"
+    spark.conf.set(key, "nightly load")
+    try:
+        append(spark, lake)
+        with pytest.raises(RuntimeError), SafeWriter(spark, lake.table, step="fails"):
+            raise RuntimeError
+        assert spark.conf.get(key) == "nightly load"
+        assert spark.conf.get(txn, None) is None
+        assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+        batch(spark).write.format("delta").mode("append").save(lake.table)
+    finally:
+        spark.conf.unset(key)
+    (info,) = [action["commitInfo"] for action in lake.commits()[0] if "commitInfo" in action]
+    assert json.loads(info["userMetadata"])["user"] == "nightly load"
+    (unguarded,) = [action["commitInfo"] for action in lake.commits()[1] if "commitInfo" in action]
+    assert unguarded["userMetadata"] == "nightly load"
+    assert not any("txn" in action for action in lake.commits()[1])
+
+
+def test_files_of_a_failed_job_are_removed_from_every_partition(spark: SparkSession, lake: Lake) -> None:
+    """A task fails after others have written: the table is unchanged, and nothing of ours lies about."""
+    append(spark, lake, 9, "base")
+    fails = F.udf(lambda number: 1 // (number - 8), "long")
+    frame = spark.range(0, 9, 1, 9).withColumn("part", F.col("id") % 3).withColumn("id", fails("id"))
+    with pytest.raises(Exception, match="ZeroDivisionError"), SafeWriter(spark, lake.table, step="fails") as block:
+        frame.write.format("delta").mode("append").save(block.table)
+    settle_threads()
+    assert lake.rows() == 9
+    assert lake.orphans() == set()
+    assert block.checkpoint is not None
+    assert lake.markers(block.checkpoint) == ()
+
+
+def test_a_supervised_block_tells_its_journal_first(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opened, before anything is on S3; passed, before the commit is sent; closed."""
+    monkeypatch.setenv("SOAL_JOURNAL", str(tmp_path / "journal"))
+    append(spark, lake)
+    entries = safewriter.journal.read(tmp_path / "journal")
+    assert [entry.event for entry in entries] == ["write_opened", "commit_passed", "write_closed"]
+    assert len({entry.fields["nonce"] for entry in entries}) == 1
+
+
+def test_a_session_without_the_log_store_is_refused_with_the_two_lines(spark: SparkSession, lake: Lake) -> None:
+    """The scheme s3n has no log store of ours here, and the guard does not believe that it has."""
+    with pytest.raises(safewriter.UnguardedSessionError, match=r"spark\.delta\.logStore\.s3n\.impl.*\n.*spark.jars"):
+        SafeWriter(spark, lake.table.replace("s3a://", "s3n://")).__enter__()
+    assert lake.documents() == []
+
+
+def test_an_append_only_table_cannot_promise_an_undo(spark: SparkSession, lake: Lake) -> None:
+    """`commit_point="success"` is refused before the write; an exception ends committed, loudly."""
+    spark.sql(f"CREATE TABLE delta.`{lake.table}` (id LONG) USING delta TBLPROPERTIES ('delta.appendOnly' = 'true')")
+    with pytest.raises(safewriter.UnsupportedError, match="append-only"):
+        SafeWriter(spark, lake.table, commit_point="success").__enter__()
+    with pytest.raises(RuntimeError) as raised, SafeWriter(spark, lake.table, step="two") as block:
+        spark.range(5).write.format("delta").mode("append").save(block.table)
+        raise RuntimeError
+    assert block.checkpoint is not None
+    assert (block.checkpoint.status, block.checkpoint.undo_refused) == ("committed", "the table is append-only")
+    assert any("append-only" in note for note in raised.value.__notes__)
+    assert lake.rows() == 5
+
+
+FEATURES = {
+    "plain": "",
+    "change data feed": "'delta.enableChangeDataFeed' = 'true'",
+    "in-commit timestamps": "'delta.enableInCommitTimestamps' = 'true'",
+    "row tracking": "'delta.enableRowTracking' = 'true'",
+    "column mapping": "'delta.columnMapping.mode' = 'name'",
+    "deletion vectors": "'delta.enableDeletionVectors' = 'true'",
+    "v2 checkpoints": "'delta.checkpointPolicy' = 'v2'",
+}
+
+
+@pytest.mark.parametrize("properties", FEATURES.values(), ids=FEATURES.keys())
+def test_an_undo_is_right_under_every_table_feature_that_allows_one(
+    spark: SparkSession, lake: Lake, properties: str
+) -> None:
+    """Spark reads the same rows as before, its history is whole, and it goes on appending and deleting."""
+    table = f"delta.`{lake.table}`"
+    with_properties = f"TBLPROPERTIES ({properties})" if properties else ""
+    spark.sql(f"CREATE TABLE {table} (id LONG, part LONG) USING delta PARTITIONED BY (part) {with_properties}")
+    append(spark, lake, 6, "base")
+    with pytest.raises(RuntimeError), SafeWriter(spark, lake.table, step="fails") as block:
+        batch(spark, 20).write.format("delta").mode("append").save(block.table)
+        raise RuntimeError
+    assert block.checkpoint is not None
+    assert (block.checkpoint.status, block.checkpoint.undo_refused) == ("rolled_back", None)
+    assert spark.read.format("delta").load(lake.table).count() == 6
+    append(spark, lake, 6, "after")
+    spark.sql(f"DELETE FROM {table} WHERE id = 0")
+    assert spark.read.format("delta").load(lake.table).count() == 10
+    operations = [row.operation for row in spark.sql(f"DESCRIBE HISTORY {table}").collect()]
+    assert operations == ["DELETE", "WRITE", "SAFEWRITER REVERT", "WRITE", "WRITE", "CREATE TABLE"]
+    lake.check()

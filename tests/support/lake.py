@@ -1,0 +1,169 @@
+"""A table and its checkpoint bucket, seen from outside: by boto3 and deltalake, never by the writer under test."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from safewriter.checkpoint import Checkpoints
+from safewriter.objects import Location, S3ObjectStore
+from safewriter.state import OPEN
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+    from safewriter.state import Checkpoint
+
+__all__ = ["CHECKPOINTS", "LAKE", "Lake"]
+
+LAKE = "soal-lake"
+CHECKPOINTS = "soal-checkpoints"
+
+
+@dataclass(frozen=True)
+class Lake:
+    """One table on one S3 endpoint."""
+
+    client: S3Client
+    endpoint: str
+    name: str
+
+    @property
+    def table(self) -> str:
+        return f"s3a://{LAKE}/{self.name}"
+
+    @property
+    def store(self) -> S3ObjectStore:
+        return S3ObjectStore(self.client, LAKE, self.name)
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        return Checkpoints(S3ObjectStore(self.client, CHECKPOINTS))
+
+    # -- the table ---------------------------------------------------------------------------------------------------
+
+    def delta(self) -> DeltaTable | None:
+        options = {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+        }
+        try:
+            return DeltaTable(f"s3://{LAKE}/{self.name}", storage_options=options)
+        except TableNotFoundError:
+            return None
+
+    def rows(self) -> int:
+        table = self.delta()
+        return 0 if table is None else sum(int(add) for add in _counts(table))
+
+    def version(self) -> int:
+        table = self.delta()
+        return -1 if table is None else table.version()
+
+    def operations(self) -> list[str]:
+        # From the log itself: deltalake's history holds the interpreter's lock, and an S3 in this process cannot
+        # answer.
+        return [
+            action["commitInfo"]["operation"]
+            for commit in self.commits()
+            for action in commit
+            if "commitInfo" in action
+        ]
+
+    def keys(self) -> set[str]:
+        return {listed.key for listed in self.store.list("")}
+
+    def commits(self) -> list[list[dict[str, Any]]]:
+        logs = sorted(
+            key
+            for key in self.keys()
+            if key.startswith("_delta_log/") and key.endswith(".json") and "." not in key[11:31]
+        )
+        found = []
+        for key in logs:
+            stored = self.store.get(key)
+            assert stored is not None
+            found.append([json.loads(line) for line in stored.body.splitlines()])
+        return found
+
+    def orphans(self) -> set[str]:
+        """Data files that no version of the log refers to."""
+        referred = {
+            unquote(action[kind]["path"])
+            for commit in self.commits()
+            for action in commit
+            for kind in ("add", "remove", "cdc")
+            if kind in action
+        }
+        return {
+            key
+            for key in self.keys()
+            if not key.startswith("_delta_log/") and key not in referred and not key.endswith("/")
+        }
+
+    # -- the checkpoints ---------------------------------------------------------------------------------------------
+
+    def documents(self) -> list[Checkpoint]:
+        found = [self.checkpoints.read(listed.key[12:-5]) for listed in self.checkpoints.store.list("checkpoints/")]
+        return [
+            stored.document
+            for stored in found
+            if stored is not None and stored.document.table.endswith(f"/{self.name}")
+        ]
+
+    def document(self) -> Checkpoint:
+        (document,) = self.documents()
+        return document
+
+    def markers(self, document: Checkpoint) -> tuple[str, ...]:
+        return self.checkpoints.marked(document.write_key)
+
+    # -- what must always hold ---------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """The log has no gap and all its files are there; every document parses, and a terminal one tells the truth."""
+        commits = self.commits()
+        keys = self.keys()
+        assert [key for key in sorted(keys) if key.endswith(".json") and key.startswith("_delta_log/0")] == [
+            f"_delta_log/{version:020}.json" for version in range(len(commits))
+        ]
+        for commit in commits:
+            for action in commit:
+                if "add" in action:
+                    assert unquote(action["add"]["path"]) in keys
+        for document in self.documents():
+            if document.status not in OPEN and document.reason != "no change: the block made no commit":
+                live = self.live_versions(document.write_key)
+                assert len(live) == (1 if document.status == "committed" else 0), (document.status, live)
+
+    def live_versions(self, write_key: str) -> list[int]:
+        """The versions that carry the write's transaction and were not undone."""
+        ours, undone = [], set()
+        for version, commit in enumerate(self.commits()):
+            info: dict[str, Any] = next((action["commitInfo"] for action in commit if "commitInfo" in action), {})
+            if info.get("operation") == "SAFEWRITER REVERT":
+                mark = json.loads(info["userMetadata"])["safewriter"]
+                if mark["key"] == write_key:
+                    undone.add(mark["reverts"])
+            elif info.get("operation") != "SAFEWRITER FENCE" and any(
+                action.get("txn", {}).get("appId") == write_key for action in commit
+            ):
+                ours.append(version)
+        return [version for version in ours if version not in undone]
+
+
+def _counts(table: DeltaTable) -> list[int]:
+    actions = table.get_add_actions(flatten=True)
+    return [int(count) for count in actions.column("num_records").to_pylist()]
+
+
+def location(uri: str) -> Location:
+    return Location.parse(uri)

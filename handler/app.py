@@ -101,6 +101,7 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
     job = facts.job = Job.of(request, settings, facts.request_id)
     machine = submit.this_machine(facts.memory_mb)
     submit.check(job, settings, machine)
+    facts.redactor = facts.redactor.knowing(job.arguments)
     facts.warnings.extend(request.warnings)
     with open_sandbox(settings.tmp) as sandbox:
         runs = Runs(services.store(settings.guard.checkpoint_bucket), services.clock)
@@ -109,7 +110,7 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
             files = download(job, sandbox, services.client())
         attempt = submit.Attempt.of(facts.run_id, facts.request_id, facts.deadline)
         command = submit.compose(job, files, sandbox, settings, machine, attempt, environment)
-        supervision = services.supervision(sandbox.journal, settings.guard, facts.request_id)
+        supervision = services.supervision(sandbox.journal, settings.guard)
         guard = Guard(supervision, runs, facts.run, settings.guard.warn_before_ms)
         return _supervised(command, sandbox, guard, facts, services)
 

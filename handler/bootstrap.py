@@ -71,7 +71,8 @@ def _uncaught(error: Exception, script: str, journal: str | None) -> int:
         retryable=getattr(error, "retryable", None) is True,
         carriesExitCode=hasattr(error, "exit_code"),
     )
-    sys.excepthook(type(error), error, _from_script(error.__traceback__, script))
+    trace = _from_script(error.__traceback__, script)
+    sys.excepthook(type(error), error.with_traceback(trace), trace)
     return code
 
 

@@ -47,6 +47,7 @@ def child_environment(
         "HOME": str(sandbox.home),
         "TMPDIR": str(sandbox.tmp),
         "SPARK_HOME": str(spark_home),
+        "SPARK_LOCAL_DIRS": str(sandbox.tmp),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_HOSTNAME": "localhost",
         # An empty one: Spark must not look for settings anywhere but in the properties file.

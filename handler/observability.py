@@ -17,7 +17,8 @@ __all__ = ["count", "log_job_line", "logger", "metrics", "print_metric"]
 _SERVICE: Final = os.environ.get("POWERTOOLS_SERVICE_NAME", "soal")
 _NAMESPACE: Final = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "SoAL")
 
-logger: Final = Logger(service=_SERVICE)
+# Without the deserialiser a line of the job that happens to be JSON, such as "100", would change its type.
+logger: Final = Logger(service=_SERVICE, json_deserializer=str)
 metrics: Final = Metrics(namespace=_NAMESPACE, service=_SERVICE)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,7 @@ _EMF_LINE_MAX: Final = 262_144  # CloudWatch's own bound on an event
 _TAIL_LINES: Final = 50
 _TAIL_LINE_MAX: Final = 1_000
 _LOGGED_MAX: Final = 16 * 1024 * 1024
+_JAVA_FRAME: Final = re.compile(rb"\s+(?:at [\w$.<>/]+\(|\.\.\. \d+ more)")
 _OUT_OF_MEMORY: Final = b"java.lang.OutOfMemoryError"
 
 
@@ -74,12 +76,12 @@ class Output:
         return tuple(_cut(self._redact_tail(_text(line)), _TAIL_LINE_MAX) for line in self._tail)
 
     def _line(self, raw: bytes) -> None:
-        line = raw.rstrip(b"\r")
+        line = raw.rstrip()
         if b'"_aws"' in line and _is_metric(line):
             self._metric(self._mask_known(_text(line)))
             return
         self.saw_out_of_memory = self.saw_out_of_memory or _OUT_OF_MEMORY in line
-        if not line.strip():
+        if not line:
             return
         self._remember(line)
         if self._logged_left <= 0:
@@ -91,7 +93,12 @@ class Output:
             self._log("too much output: further lines are not logged, only the last ones go into the result")
 
     def _remember(self, line: bytes) -> None:
-        """Keep the line for the tail. A private key whose first line leaves the tail is still one."""
+        """Keep the line for the tail, except Java's stack frames: the log has them, and the causes are worth more.
+
+        A private key whose first line leaves the tail is still one.
+        """
+        if _JAVA_FRAME.match(line):
+            return
         if len(self._tail) == _TAIL_LINES:
             self._redact_tail(_text(self._tail[0][:_LINE_MAX]) if b"PRIVATE KEY-----" in self._tail[0] else "")
         self._tail.append(line[: 2 * _LINE_MAX])

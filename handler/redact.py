@@ -74,6 +74,13 @@ class Redactor:
         }
         return cls(tuple(sorted(values, key=len, reverse=True)))
 
+    def knowing(self, arguments: Iterable[str]) -> Redactor:
+        """Return one that also knows the values that follow options such as `--password`."""
+        given, shown = tuple(arguments), self.arguments(arguments)
+        found = {value for value, mask in zip(given, shown, strict=True) if mask == MASK and value != MASK}
+        found |= {value for argument in given for value in _option_values(argument)}
+        return Redactor(tuple(sorted({*self.known, *found}, key=len, reverse=True)))
+
     def mask_known(self, text: str) -> str:
         """Mask the known values only."""
         for value in self.known:
@@ -95,6 +102,12 @@ class Redactor:
             shown.append(MASK if hide_next and not argument.startswith("--") else self(argument))
             hide_next = argument.startswith("-") and "=" not in argument and bool(_SECRET_NAME.search(argument))
         return tuple(shown)
+
+
+def _option_values(argument: str) -> Iterable[str]:
+    """Return the value of `--password=value`."""
+    name, equals, value = argument.partition("=")
+    return (value,) if equals and name.startswith("--") and value and _SECRET_NAME.search(name) else ()
 
 
 redact: Final = Redactor()

@@ -261,7 +261,6 @@ def _conf(job: Job, sandbox: Sandbox, settings: HandlerSettings, machine: Machin
         **job.conf,
         "spark.master": f"local[{cores}]",
         "spark.driver.memory": f"{_heap_mb(job, machine)}m",
-        "spark.local.dir": str(sandbox.tmp),
         "spark.hadoop.hadoop.tmp.dir": str(sandbox.tmp),
         **_store(settings),
     }

@@ -67,8 +67,8 @@ class LambdaEmulator:
     """A context manager: `with LambdaEmulator(variables, timeout_s=60) as function: function.invoke(event)`.
 
     The function sees `environment` and what Lambda sets, nothing of ours. `handler` is `module.function`, imported from
-    `directory`. Every line that it or the emulator prints goes to `on_line`, from a thread. When the block ends, or this
-    process does, by whatever means, nothing of it is left.
+    `directory`. Every line that it or the emulator prints goes to `on_line`, from a thread. When the block ends, or
+    this process does, by whatever means, nothing of it is left.
     """
 
     def __init__(

@@ -59,6 +59,9 @@ class Output:
         cut = False  # the line that `rest` begins was longer than allowed, and its beginning has been taken
         while chunk := stream.read1(_CHUNK):  # type: ignore[attr-defined]  # a buffered pipe
             *lines, rest = (rest + chunk).split(b"\n")
+            if lines and not cut and self._is_plain(chunk):
+                self._skip(lines)
+                lines = []
             for line in lines:
                 if not cut:
                     self._line(line)
@@ -70,6 +73,17 @@ class Output:
                 rest, cut = b"", True
         if rest:
             self._line(rest)
+
+    def _is_plain(self, chunk: bytes) -> bool:
+        """Tell whether lines need no look any more: none is logged, and none is a metric or part of a key."""
+        return self._logged_left <= 0 and b'"_aws"' not in chunk and b"PRIVATE KEY" not in chunk
+
+    def _skip(self, lines: list[bytes]) -> None:
+        """Take many lines at once."""
+        self.lines_dropped += len(lines)
+        for line in lines[-_TAIL_LINES:]:
+            self._remember(line.rstrip())
+        self.saw_out_of_memory = self.saw_out_of_memory or any(_OUT_OF_MEMORY in line for line in lines)
 
     def tail(self) -> tuple[str, ...]:
         """Return the last lines, cut and without their secrets."""
@@ -97,7 +111,7 @@ class Output:
 
         A private key whose first line leaves the tail is still one.
         """
-        if _JAVA_FRAME.match(line):
+        if not line or _JAVA_FRAME.match(line):
             return
         if len(self._tail) == _TAIL_LINES:
             self._redact_tail(_text(self._tail[0][:_LINE_MAX]) if b"PRIVATE KEY-----" in self._tail[0] else "")

@@ -20,11 +20,19 @@ if TYPE_CHECKING:
     from scripts.emulator.exchange import Exchange
     from scripts.emulator.rules import Rule
 
-__all__ = ["REGION", "EmbeddedS3"]
+__all__ = ["CREDENTIALS", "REGION", "EmbeddedS3"]
 
 REGION: Final = "us-east-1"
 _CLIENT: Final = "AKIACLIENT"
 _SECRET: Final = "not-a-secret"  # noqa: S105 - the server does not check it
+CREDENTIALS: Final = {
+    "AWS_ACCESS_KEY_ID": _CLIENT,
+    "AWS_SECRET_ACCESS_KEY": _SECRET,
+    "AWS_REGION": REGION,
+    "AWS_DEFAULT_REGION": REGION,
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+"""Variables of a client of any embedded S3; only the endpoint is missing."""
 
 
 class EmbeddedS3:
@@ -71,14 +79,7 @@ class EmbeddedS3:
 
     def environment(self) -> dict[str, str]:
         """Return the variables with which a child process finds this S3, and no other credentials or settings."""
-        return {
-            "AWS_ACCESS_KEY_ID": _CLIENT,
-            "AWS_SECRET_ACCESS_KEY": _SECRET,
-            "AWS_REGION": REGION,
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_ENDPOINT_URL_S3": self.endpoint,
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
+        return {**CREDENTIALS, "AWS_ENDPOINT_URL_S3": self.endpoint}
 
     def client(self) -> S3Client:
         """Make a client like any other: in the trace, hit by the rules, bound by the permissions. It never retries."""

@@ -1,0 +1,1 @@
+"""The `soal` command line: data on stdout, talk on stderr."""

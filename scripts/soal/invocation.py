@@ -1,0 +1,139 @@
+"""An event from the command line -> the real handler under the real emulator -> a result, or why there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+
+from handler.response import Result, exit_status
+from scripts.emulator.rie import EmulatorError, Invocation, LambdaEmulator
+from scripts.soal.problem import EXIT_DEADLINE, EXIT_FAILED, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from scripts.soal.place import Home
+    from scripts.soal.target import Target
+
+__all__ = ["Function", "Report", "assignments", "function_variables", "read_event"]
+
+_INLINE: Final = ("{", "[", '"')
+_S3: Final = ("s3://", "s3a://")
+# The caller's own settings of the guard, and what says where Java is; everything else is given by --env.
+_PASSED: Final = ("SW_CHECKPOINT_BUCKET", "SW_WARN_BEFORE_MS", "SW_AUDIT_LOG", "JAVA_HOME", "SOAL_HOME")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an invocation came to: the result document, or a problem in the words of the emulator."""
+
+    result: Result | None
+    problem: str | None
+    exit_code: int
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """The function as it is to be emulated."""
+
+    variables: Mapping[str, str]
+    timeout_s: int
+    memory_mb: int
+    home: Home
+    on_line: Callable[[str], None] = field(default=lambda _line: None)
+
+    def invoke(self, event: object) -> Report:
+        """Start the emulator, deliver one event, end the emulator.
+
+        Raises `Problem` if the emulator does not work.
+        """
+        try:
+            with LambdaEmulator(
+                self.variables,
+                timeout_s=self.timeout_s,
+                memory_mb=self.memory_mb,
+                binary=self.home.rie,
+                on_line=self.on_line,
+            ) as emulator:
+                return report(emulator.invoke(event), self.timeout_s)
+        except EmulatorError as error:
+            raise Problem(str(error), todo="look at the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
+
+
+def report(invocation: Invocation, timeout_s: int) -> Report:
+    """Read the answer of the emulator."""
+    if invocation.timed_out:
+        problem = (
+            f"the function was killed at its timeout of {timeout_s} s before the handler had answered; what it had begun"
+            " to write is settled by the next invocation with the same clientToken"
+        )
+        return Report(None, problem, EXIT_DEADLINE, invocation.duration_ms)
+    error = invocation.error
+    try:
+        payload = json.loads(error.message) if error is not None and error.type == "JobFailed" else invocation.payload
+        result = None if error is not None and error.type != "JobFailed" else Result.model_validate(payload)
+    except (json.JSONDecodeError, ValidationError):
+        result = None
+    if result is None:
+        what = str(invocation.payload)[:2000] if error is None else f"{error.type}: {error.message}"
+        return Report(None, f"the function did not answer with a result: {what}", EXIT_FAILED, invocation.duration_ms)
+    return Report(result, None, exit_status(result), invocation.duration_ms)
+
+
+def read_event(text: str) -> Any:  # noqa: ANN401 - any JSON value may be an event
+    """Read EVENT: `-` (stdin), an s3:// script path, inline JSON, or the path of a JSON file."""
+    if text.startswith(_S3):
+        return text
+    if text == "-":
+        return _parsed(sys.stdin.read(), "standard input")
+    if text.lstrip().startswith(_INLINE):
+        return _parsed(text, "EVENT")
+    try:
+        return _parsed(Path(text).read_text(encoding="utf-8"), text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Problem(
+            f"EVENT {text!r}: {error}", todo="give a JSON file, inline JSON, - for standard input, or s3://…/script.py"
+        ) from error
+
+
+def assignments(given: Sequence[str]) -> dict[str, str]:
+    """Read the values of --env, each NAME=VALUE."""
+    pairs = [(text, *text.partition("=")) for text in given]
+    for text, name, equals, _ in pairs:
+        if not equals or not name:
+            raise Problem(f"--env {text}: not an assignment", todo="give it as NAME=VALUE")
+    return {name: value for _, name, _, value in pairs}
+
+
+def function_variables(
+    target: Target, checkpoint_bucket: str | None, given: Mapping[str, str], home: Home
+) -> dict[str, str]:
+    """Put the function's environment together; --env wins."""
+    own = {name: value for name in _PASSED if (value := os.environ.get(name))}
+    variables = {**own, "SOAL_HOME": str(home.path), **_java(own, home), **target.aws, **given}
+    if checkpoint_bucket is not None:
+        variables.setdefault("SW_CHECKPOINT_BUCKET", checkpoint_bucket)
+    return variables
+
+
+def _java(own: Mapping[str, str], home: Home) -> dict[str, str]:
+    """Name the java on our path: the function has a path of its own."""
+    on_path = shutil.which("java")
+    if "JAVA_HOME" in own or (home.path / "java").exists() or on_path is None:
+        return {}
+    return {"JAVA_HOME": str(Path(on_path).resolve().parent.parent)}
+
+
+def _parsed(text: str, where: str) -> Any:  # noqa: ANN401 - as above
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Problem(f"{where}: no JSON: {error}", todo="an event is a JSON value; see README, Events") from error

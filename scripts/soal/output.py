@@ -1,0 +1,169 @@
+"""What the commands say: one interface, for a person at a console and for a program that reads JSON.
+
+Data goes to stdout. Talk (progress, remarks, problems) goes to stderr, so that stdout can be piped in both forms.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from handler.response import Result
+    from scripts.soal.background import LocalS3
+    from scripts.soal.doctor import Finding
+    from scripts.soal.inventory import BucketContent
+    from scripts.soal.invocation import Report
+    from scripts.soal.problem import Problem
+
+__all__ = ["ConsoleOutput", "JsonOutput", "Output", "output"]
+
+_STYLES: Final = {
+    "SUCCESS": "green",
+    "committed": "green",
+    "ok": "green",
+    "UNKNOWN": "bold red",
+    "unknown": "bold red",
+    "FAILED": "red",
+    "fail": "red",
+    "TIMED_OUT": "yellow",
+    "INCOMPLETE": "yellow",
+    "rolled_back": "yellow",
+    "warn": "yellow",
+}
+_TIMINGS: Final = (
+    ("script", "script_download_ms"),
+    ("Java", "jvm_start_ms"),
+    ("session", "session_ms"),
+    ("job", "job_ms"),
+    ("settle", "settle_ms"),
+    ("total", "total_ms"),
+    ("left", "remaining_ms"),
+)
+_PIPE_WIDTH: Final = 160
+
+
+class Output(Protocol):
+    """Where a command puts what it has to say. `talk` is a console on stderr."""
+
+    talk: Console
+
+    def invocation(self, report: Report) -> None: ...
+    def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None: ...
+    def findings(self, findings: Sequence[Finding]) -> None: ...
+    def remark(self, text: str) -> None: ...
+    def problem(self, problem: Problem) -> None: ...
+
+
+class _Talk:
+    def __init__(self) -> None:
+        self.talk = Console(stderr=True, highlight=False)
+
+    def remark(self, text: str) -> None:
+        self.talk.print(Text(text), soft_wrap=True)
+
+    def problem(self, problem: Problem) -> None:
+        self.talk.print(Text.assemble(("soal: ", "bold red"), str(problem)), soft_wrap=True)
+        self.talk.print(Text(f"  To do: {problem.todo}"), soft_wrap=True)
+
+
+class ConsoleOutput(_Talk):
+    """For a person. Colours as rich decides: on a terminal, and never with NO_COLOR."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data = Console(highlight=False)
+        if not self.data.is_terminal:
+            self.data = Console(highlight=False, width=_PIPE_WIDTH)
+
+    def invocation(self, report: Report) -> None:
+        if report.result is not None:
+            self._result(report.result)
+
+    def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None:
+        if state is None:
+            self.data.print("local S3: not running")
+            return
+        self.data.print(Text.assemble("local S3: ", (state.endpoint, "bold"), f" (process {state.pid})"))
+        table = Table(box=None, header_style="dim")
+        for name in ("bucket", "objects", "bytes"):
+            table.add_column(name, justify="left" if name == "bucket" else "right")
+        for bucket in contents:
+            table.add_row(bucket.name, f"{bucket.objects:,}", f"{bucket.bytes:,}")
+        self.data.print(table)
+
+    def findings(self, findings: Sequence[Finding]) -> None:
+        table = Table(box=None, show_header=False)
+        for finding in findings:
+            what = Text(finding.detail)
+            if finding.remedy:
+                what.append(f"\nTo do: {finding.remedy}", style="bold")
+            table.add_row(_styled(finding.status), finding.name, what)
+        self.data.print(table)
+
+    def _result(self, result: Result) -> None:
+        self.data.print(Text.assemble(_styled(result.state.value), "  ", result.state_details), soft_wrap=True)
+        if result.writes:
+            self._writes(result)
+        timings = [(name, getattr(result.timings, field)) for name, field in _TIMINGS]
+        parts = [f"{name} {value / 1000:.1f} s" for name, value in timings if value is not None]
+        peak = (
+            "" if result.memory.peak_mb is None else f"; memory {result.memory.peak_mb} of {result.memory.limit_mb} MB"
+        )
+        self.data.print(Text(", ".join(parts) + peak, style="dim"), soft_wrap=True)
+        for warning in result.warnings:
+            self.data.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+        if result.state != "SUCCESS" and result.log_tail:
+            self.data.print(Text("the last lines of the job:", style="dim"))
+            for line in result.log_tail:
+                self.data.print(Text(f"  {line}", style="dim"), soft_wrap=True)
+        if result.result_uri is not None:
+            self.data.print(Text(f"kept at {result.result_uri}", style="dim"), soft_wrap=True)
+
+    def _writes(self, result: Result) -> None:
+        table = Table(box=None, header_style="dim")
+        for name in ("write", "step", "verdict", "version", "rows", "bytes", "reason"):
+            table.add_column(name, justify="right" if name in ("version", "rows", "bytes") else "left", overflow="fold")
+        for write in result.writes:
+            reason = write.undo_refused or write.reason or ""
+            numbers = ["" if number is None else f"{number:,}" for number in (write.version, write.rows, write.bytes)]
+            table.add_row(write.table, write.step or "", _styled(write.status), *numbers, reason)
+        self.data.print(table)
+
+
+class JsonOutput(_Talk):
+    """For a program: one JSON value on stdout."""
+
+    def invocation(self, report: Report) -> None:
+        if report.result is not None:
+            _dump(report.result.document())
+
+    def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None:
+        if state is None:
+            _dump({"running": False})
+        else:
+            _dump({"running": True, **state.model_dump(), "buckets": [asdict(bucket) for bucket in contents]})
+
+    def findings(self, findings: Sequence[Finding]) -> None:
+        _dump([asdict(finding) for finding in findings])
+
+
+def output(*, is_json: bool) -> Output:
+    """Choose the form."""
+    return JsonOutput() if is_json else ConsoleOutput()
+
+
+def _styled(word: str) -> Text:
+    return Text(word, style=_STYLES.get(word, ""))
+
+
+def _dump(value: Any) -> None:  # noqa: ANN401 - any JSON value
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")

@@ -1,0 +1,21 @@
+"""What ends a command before its work: one sentence that says what is wrong, and one that says what to do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["EXIT_DEADLINE", "EXIT_FAILED", "EXIT_OK", "EXIT_USAGE", "Problem"]
+
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_DEADLINE: Final = 124
+
+
+class Problem(Exception):  # noqa: N818 - it is the user's problem, in the user's words
+    """The command cannot do what was asked. `exit_code` is 2 where the call must be changed."""
+
+    def __init__(self, what: str, *, todo: str, exit_code: int = EXIT_USAGE) -> None:
+        super().__init__(what)
+        self.todo = todo
+        self.exit_code = exit_code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import traceback
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +15,7 @@ from handler.child import Ladder, supervise
 from handler.event import parse_event
 from handler.guard import Guard
 from handler.job import Job
-from handler.outcome import Evidence, judge, of_error
+from handler.outcome import Evidence, is_our_fault, judge, of_error
 from handler.output import Output
 from handler.redact import Redactor
 from handler.report import Facts, result_of
@@ -90,8 +91,9 @@ def handle(event: object, facts: Facts, environment: Mapping[str, str], services
     try:
         outcome = _attempt(event, facts, environment, services)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here, the answer is a document
-        observability.logger.exception("the attempt ended early")
         outcome = of_error(error, started=facts.started and facts.writes is None)
+        trace = "".join(traceback.format_exception(error)) if is_our_fault(outcome) else outcome.details
+        observability.logger.error(facts.redactor(trace))
     return _recorded(facts, outcome, services)
 
 

@@ -33,13 +33,14 @@ if TYPE_CHECKING:
     from safewriter.journal import Entry
     from safewriter.supervision import WriteReport
 
-__all__ = ["Evidence", "Fault", "Outcome", "State", "judge", "of_error"]
+__all__ = ["Evidence", "Fault", "Outcome", "State", "is_our_fault", "judge", "of_error"]
 
 _EXIT_USAGE: Final = 2
 _EXIT_JAVA_OUT_OF_MEMORY: Final = 3
 _EXIT_TRY_AGAIN: Final = 75
 _EXIT_DEADLINE: Final = 124
 _SIGNALLED: Final = 128
+_INTERNAL_ERROR: Final = "InternalError"
 _RETRYABLE: Final = (AttemptRunningError, NoSpaceError, DownloadError, StoreError)
 
 
@@ -108,10 +109,15 @@ def of_error(error: Exception, *, started: bool) -> Outcome:
             State.FAILED, f"nothing was started, try again later: {error}", Fault(name, str(error), retryable=True)
         )
     message = f"{type(error).__name__}: {error}"
-    fault = Fault("InternalError", message)
+    fault = Fault(_INTERNAL_ERROR, message)
     if started:
         return Outcome(State.UNKNOWN, f"the handler failed while the job ran, look at its writes: {message}", fault)
     return Outcome(State.FAILED, f"the handler failed before the job was started; please report this: {message}", fault)
+
+
+def is_our_fault(outcome: Outcome) -> bool:
+    """Tell whether the outcome is a bug of the handler's, of which the traceback is worth a look."""
+    return outcome.fault is not None and outcome.fault.type == _INTERNAL_ERROR
 
 
 def _end(evidence: Evidence) -> tuple[int | None, int | None]:

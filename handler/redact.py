@@ -25,7 +25,7 @@ _NAME: Final = (
 # clientToken and its like name a run or a page: they are shown.
 _PUBLIC: Final = r"(?!(?:client|next|continuation|fencing)[._-]?token\b|tokens?\s+is\b)"
 _NAMED: Final = rf"[\w.-]{{0,64}}?{_NAME}[\w.-]{{0,32}}"
-_VALUE: Final = r"""(?:\\?"(?:[^"\\]|\\.)*?\\?"|'[^']*'|[^\s,;&'"}\])]+)"""
+_VALUE: Final = r"""(?!\[redacted\])(?:\\?"(?:[^"\\]|\\.)*?\\?"|'[^']*'|[^\s,;&'"}\])]+)"""
 _BARE_KEY: Final = (
     r"(?<![A-Za-z0-9/+=])(?=[^\s]{0,39}[a-z])(?=[^\s]{0,39}[A-Z])(?=[^\s]{0,39}[0-9])(?!/)"
     r"(?![A-Za-z0-9+=]*(?:/[A-Za-z0-9+=]*){4})[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from handler.redact import redact
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["UsageError", "validated"]
+__all__ = ["UsageError", "found", "validated"]
 
 _M = TypeVar("_M", bound=BaseModel)
 _FOUND_MAX: Final = 80
@@ -50,12 +47,8 @@ class UsageError(Exception):
 
 def validated(model: type[_M], data: object, *, prefix: str = "") -> _M:
     """Validate `data` as `model`; the first thing that is wrong becomes a `UsageError` with the path below `prefix`."""
-    return _in_words(lambda: model.model_validate(data), prefix)
-
-
-def _in_words(validate: Callable[[], _M], prefix: str) -> _M:
     try:
-        return validate()
+        return model.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UsageError(_path(prefix, first["loc"]), _problem(first)) from None

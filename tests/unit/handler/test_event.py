@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.event import parse_event
+from handler.settings import HandlerSettings, read_settings
+from handler.usage import UsageError
+from safewriter.objects import Location
+
+PLAIN = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
+WITH_SCRIPT = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints", "SOAL_ENTRY_POINT": "s3://scripts/on_event.py"})
+SCRIPT = "s3://scripts/job.py"
+FULL = {
+    "entryPoint": SCRIPT,
+    "entryPointArguments": ["--day", "2026-11-20"],
+    "conf": {"spark.sql.shuffle.partitions": "2"},
+    "pyFiles": ["s3://library/common.zip"],
+    "clientToken": "nightly-2026-11-20",
+    "name": "nightly",
+    "tags": {"team": "search"},
+}
+
+
+def test_a_whole_job_document() -> None:
+    """Every field of the flat form arrives."""
+    request = parse_event(FULL, PLAIN)
+    assert request.entry_point == Location("scripts", "job.py")
+    assert request.arguments == ("--day", "2026-11-20")
+    assert request.conf == {"spark.sql.shuffle.partitions": "2"}
+    assert request.py_files == (Location("library", "common.zip"),)
+    assert (request.client_token, request.name, request.tags) == ("nightly-2026-11-20", "nightly", {"team": "search"})
+    assert request.trigger is None
+
+
+def test_the_cloud_s_form() -> None:
+    """A request for EMR Serverless runs unchanged; what has no meaning here is said."""
+    request = parse_event(
+        {
+            "applicationId": "00f1",
+            "executionRoleArn": "arn:aws:iam::1:role/r",
+            "clientToken": "t",
+            "name": "nightly",
+            "jobDriver": {
+                "sparkSubmit": {
+                    "entryPoint": SCRIPT,
+                    "entryPointArguments": ["a"],
+                    "sparkSubmitParameters": "--conf spark.executor.cores=4 --executor-memory 4g",
+                }
+            },
+        },
+        PLAIN,
+    )
+    assert request.arguments == ("a",)
+    assert request.conf == {"spark.executor.cores": "4", "spark.executor.memory": "4g"}
+    assert len(request.warnings) == 2
+
+
+@pytest.mark.parametrize("event", [SCRIPT, {"script": SCRIPT}, {"entryPoint": SCRIPT}])
+def test_three_ways_to_name_a_script(event: Any) -> None:
+    """The path alone, the alias, and the field are the same job."""
+    assert parse_event(event, PLAIN).entry_point == Location("scripts", "job.py")
+
+
+def test_the_document_wins_over_the_environment() -> None:
+    """A function that has a script of its own still runs the one that an event names."""
+    assert parse_event({"entryPoint": SCRIPT}, WITH_SCRIPT).entry_point == Location("scripts", "job.py")
+
+
+def test_a_document_without_a_script_takes_the_environment_s() -> None:
+    """Arguments for the function's own script are a job document, too."""
+    request = parse_event({"entryPointArguments": ["a"]}, WITH_SCRIPT)
+    assert (request.entry_point.key, request.arguments, request.trigger) == ("on_event.py", ("a",), None)
+
+
+@pytest.mark.parametrize("event", [{}, {"day": "2026-11-20"}, {"name": "x", "conf": 3}])
+def test_any_other_object_goes_to_the_function_s_script(event: dict[str, Any]) -> None:
+    """The script receives it as it is."""
+    request = parse_event(event, WITH_SCRIPT)
+    assert request.trigger is not None
+    assert (request.trigger.event, request.event_key) == (event, None)
+
+
+def test_a_misspelt_document_is_not_taken_for_another_event() -> None:
+    """A field that differs by its letters or dashes only is pointed at."""
+    for name in ("entrypoint", "EntryPoint", "entry_point", "client-token"):
+        with pytest.raises(UsageError, match="did you mean"):
+            parse_event({name: "x"}, WITH_SCRIPT)
+
+
+def test_a_message_with_a_job_is_that_job() -> None:
+    """It runs under its own token, or else under the message's id."""
+    record = {"eventSource": "aws:sqs", "messageId": "m-1", "body": json.dumps({"script": SCRIPT})}
+    request = parse_event({"Records": [record]}, PLAIN)
+    assert (request.entry_point.key, request.event_key, request.client_token, request.trigger) == (
+        "job.py",
+        "sqs:m-1",
+        None,
+        None,
+    )
+    record["body"] = json.dumps({**FULL})
+    assert parse_event({"Records": [record]}, PLAIN).client_token == "nightly-2026-11-20"
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(st.sampled_from([*FULL, "Records", "jobDriver", "source", "detail-type"]) | st.text(), inner)
+        ),
+        max_leaves=12,
+    )
+)
+def test_no_event_is_anything_but_a_request_or_a_usage_error(event: object) -> None:
+    """Whatever arrives, the parser never fails otherwise, and its message is one line."""
+    for settings in (PLAIN, WITH_SCRIPT):
+        _check(event, settings)
+
+
+def _check(event: object, settings: HandlerSettings) -> None:
+    try:
+        parse_event(event, settings)
+    except UsageError as error:
+        assert error.field
+        assert "\n" not in str(error).replace("\\n", "")

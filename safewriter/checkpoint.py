@@ -23,6 +23,8 @@ LEASE_MS: Final = 20_000
 GRACE_MS: Final = 60_000
 """After a deadline and this long, no request of the attempt is still on its way."""
 
+_CLOSED: Final = b'{"closed":true}\n'
+
 
 @dataclass(frozen=True, slots=True)
 class HeldCheckpoint:
@@ -121,12 +123,12 @@ class Checkpoints:
         """
         key = self.creation_key(write_key, epoch)
         try:
-            self.store.create(key, b'{"closed":true}\n')
+            self.store.create(key, _CLOSED)
         except PreconditionFailed:
             found = self.store.get(key)
             if found is None:
                 raise StoreError(f"{self.store.uri(key)} exists but cannot be read") from None
-            return None if b'"closed"' in found.body else found.body
+            return None if found.body == _CLOSED else found.body
         return None
 
     def forget_creation(self, write_key: str, epoch: int) -> None:
@@ -151,8 +153,9 @@ class Checkpoints:
 
 
 def past_grace(attempt: AttemptRecord, now: datetime) -> bool:
-    """Tell whether nothing of an attempt can still be on its way."""
-    return attempt.deadline_ms is not None and now.timestamp() * 1000 > attempt.deadline_ms + GRACE_MS
+    """Tell whether nothing of an attempt can still be on its way; without a deadline its verdict counts as its end."""
+    ended_ms = attempt.deadline_ms if attempt.deadline_ms is not None else attempt.settled_ms
+    return ended_ms is not None and now.timestamp() * 1000 > ended_ms + GRACE_MS
 
 
 def _document(write_key: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from safewriter.checkpoint import LEASE_MS
 from safewriter.deadline import epoch_ms
 from safewriter.errors import AnotherAttemptError, FingerprintError, TooLateError, TryAgainError
-from safewriter.recovery import Cause
+from safewriter.recovery import Cause, Evidence
 from safewriter.state import OPEN, AttemptRecord, Checkpoint, CommitPoint, Status
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ class Claimer:
         seen = self.checkpoints.lease_renewed_at(self.write.key, document.owner)
         for _ in range(2 * LEASE_MS // int(_POLL_S * 1000)):
             if self.checkpoints.is_dead(stored):
-                self.recovery.settle(self.write.key, Cause.RETRY)
+                # Only this epoch: another attempt may have claimed the next one since, and lives.
+                self.recovery.settle(self.write.key, Cause.RETRY, Evidence(document.epoch))
                 return
             self._check_time()
             self.sleep(_POLL_S)

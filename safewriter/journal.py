@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from safewriter.deadline import epoch_ms
 
-__all__ = ["Entry", "append", "read"]
+__all__ = ["Entry", "append", "is_whole", "read"]
 
 _LINE_MAX_BYTES: Final = 65_536
 _FILE_MAX_BYTES: Final = 16 * 1024 * 1024
@@ -45,12 +45,25 @@ def read(path: str | os.PathLike[str]) -> tuple[Entry, ...]:
     """Read all whole entries; none if there is no file. A line that a kill has torn, or that is no entry, is left
     out.
     """
+    return tuple(entry for line in _bytes(path).split(b"\n") if (entry := _parse(line)) is not None)
+
+
+def is_whole(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a line that is missing was never written: every finished line is an entry, and all were read.
+
+    A line that a full disk has torn swallows the one that is appended to it. The last line may be torn, since nobody
+    has acted on it yet.
+    """
+    data = _bytes(path)
+    return len(data) < _FILE_MAX_BYTES and all(_parse(line) is not None for line in data.split(b"\n")[:-1])
+
+
+def _bytes(path: str | os.PathLike[str]) -> bytes:
     try:
         with Path(path).open("rb") as file:
-            data = file.read(_FILE_MAX_BYTES)
+            return file.read(_FILE_MAX_BYTES)
     except FileNotFoundError:
-        return ()
-    return tuple(entry for line in data.split(b"\n") if (entry := _parse(line)) is not None)
+        return b""
 
 
 def _parse(line: bytes) -> Entry | None:

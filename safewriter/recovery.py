@@ -189,7 +189,10 @@ class Recovery:
             stored = self._checkpoints.read(write_key)
             if stored is None or stored.document.status in OPEN:
                 return removed
-            dirty = [attempt for attempt in stored.document.attempts if not attempt.cleaned]
+            # A writer that was frozen may have written on after its attempt was cleaned: it comes back for its own.
+            dirty = [
+                attempt for attempt in stored.document.attempts if not attempt.cleaned or attempt.nonce == quiet_nonce
+            ]
             if not dirty:
                 return removed
             count = self._remove(stored.document, dirty)
@@ -214,8 +217,10 @@ class Recovery:
 
 
 def _undo(document: Checkpoint, cause: Cause) -> bool:
+    # An open document that names a commit has been rolling_back, also if it says unknown now: the revert may be on its
+    # way.
     return (
         cause is Cause.EXCEPTION
         or document.commit_point is CommitPoint.SUCCESS
-        or document.status is Status.ROLLING_BACK
+        or document.attempt.commit_version is not None
     )

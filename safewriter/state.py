@@ -232,4 +232,6 @@ def _read_attempt(found: dict[str, Any]) -> AttemptRecord:
     known = {name: value for name, value in found.items() if name in names}
     known["version_before"] = -1 if found["version_before"] == "absent" else int(found["version_before"])
     known["features"] = tuple(found.get("features", ()))
+    if not known["prefix"]:
+        raise ValueError("an attempt without a prefix: clean-up would take every file for its own")
     return AttemptRecord(**known)

@@ -92,22 +92,28 @@ class Supervision:
             may_go_on=lambda: self._clock() < until_ms,
         )
         entries = journal.read(self._path)
+        dead = {opened.nonce for opened in _opened(entries)}
         sent = {entry.fields.get("nonce") for entry in entries if entry.event == "commit_passed"}
+        unsent = dead - sent if journal.is_whole(self._path) else set()
         last = {opened.write_key: opened for opened in _opened(entries)}
-        return tuple(self._settled(recovery, opened, nothing_sent=opened.nonce not in sent) for opened in last.values())
+        return tuple(self._settled(recovery, opened, dead, unsent) for opened in last.values())
 
-    def _settled(self, recovery: Recovery, opened: _Opened, *, nothing_sent: bool) -> WriteReport:
+    def _settled(self, recovery: Recovery, opened: _Opened, dead: set[str], unsent: set[str]) -> WriteReport:
+        """Settle a write if its owner is one of the child's attempts (`dead`); of `unsent` no commit was ever sent."""
         try:
             stored = self._checkpoints.read(opened.write_key)
-            if stored is None:
+            if stored is None and opened.nonce in unsent:
                 return _report(opened, "rolled_back", "the attempt ended before it had claimed the write")
-            if stored.document.status in OPEN and stored.document.owner == opened.nonce:
-                evidence = Evidence(stored.document.epoch, nothing_sent=nothing_sent)
+            if stored is None:
+                return _report(opened, "unknown", f"a commit may have been sent, but {opened.checkpoint} cannot be read")
+            owner = stored.document.owner
+            if stored.document.status in OPEN and owner in dead:
+                evidence = Evidence(stored.document.epoch, nothing_sent=owner in unsent)
                 stored = recovery.settle(opened.write_key, Cause.KILLED, evidence) or stored
         except (SafeWriterError, StoreError) as error:
             return _report(opened, "unknown", str(error))
         document = stored.document
-        if document.status in OPEN and document.owner != opened.nonce:
+        if document.status in OPEN and document.owner not in dead:
             return _report(opened, "in_progress", f"another attempt ({document.owner}) owns the write")
         return _verdict(opened, document)
 

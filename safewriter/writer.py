@@ -354,6 +354,9 @@ class SafeWriter:
             error.add_note(str(unknown))
             return
         document = self._current().document
+        if document.attempt.settled_by != Cause.EXCEPTION.value and evidence.quiet:
+            # Settled, and perhaps cleaned, by somebody else while this process was not running.
+            self._tidy(lambda: self._recovery.clean(self._write.key, quiet_nonce=self._attempt.nonce))
         if error is None:
             _log.warning("block left without success(): %s is %s (%s)", self.table, document.status, document.reason)
         elif isinstance(error, Exception) and seen is not None and (named := seen.error()) is not None:
@@ -390,7 +393,7 @@ class SafeWriter:
         except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone
             _log.warning("the JVM does not answer (%s); the table will tell what has happened", error)
             return None, Evidence(epoch)
-        return seen, Evidence(epoch, nothing_sent=not seen.passed, quiet=quiet and not seen.passed)
+        return seen, Evidence(epoch, nothing_sent=not seen.passed, quiet=quiet and seen.answered)
 
     def _after_deadline(self, error: BaseException | None) -> None:
         """Return if the watchdog's verdict is committed, raise `DeadlineError` otherwise."""

@@ -94,6 +94,9 @@ class Child:
             psutil.wait_procs(tree[1:], timeout=5)
             self.process.wait(30)
         self._reader.join(30)
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
 
     def end(self, timeout_s: float = 120) -> int:
         """Wait for its own end."""
@@ -108,5 +111,3 @@ class Child:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
-        assert self.process.stdin is not None
-        self.process.stdin.close()

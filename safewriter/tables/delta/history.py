@@ -28,7 +28,7 @@ _ENGINE: Final = "SoAL SafeWriter"
 _SLOTS_MAX: Final = 100
 
 
-class RetentionGapError(Exception):
+class RetentionGapError(LookupError):
     """The log no longer holds every version that would have to be looked at, or it is another table's log."""
 
 
@@ -66,7 +66,7 @@ class DeltaHistory:
         # A table that was dropped and recreated begins at version 0 with another id. An old log may have lost its
         # version 0.
         first = self.store.get(_key(0)) if attempt.table_id else None
-        metadata = Commit.parse(0, first.body).metadata if first is not None else None
+        metadata = self._parsed(0, first.body).metadata if first is not None else None
         if metadata is not None and metadata.get("id") != attempt.table_id:
             raise RetentionGapError(
                 f"the table was dropped and recreated: its id is {metadata.get('id')}, it was {attempt.table_id}"
@@ -77,7 +77,13 @@ class DeltaHistory:
         found = self.store.get(_key(version))
         if found is None:
             raise StoreError(f"{self.store.uri(_key(version))} is listed, but cannot be read")
-        return Commit.parse(version, found.body)
+        return self._parsed(version, found.body)
+
+    def _parsed(self, version: int, body: bytes) -> Commit:
+        try:
+            return Commit.parse(version, body)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise StoreError(f"{self.store.uri(_key(version))} is no commit: {error!r}") from error
 
     # -- the fence ---------------------------------------------------------------------------------------------------
 

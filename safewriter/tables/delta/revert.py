@@ -77,7 +77,7 @@ def undo_obstacle(  # noqa: PLR0911 - one return for each obstacle
     """Tell why our commit must stay, or None if it can be undone."""
     later = [commit for commit in commits if commit.version > ours.version]
     features, properties = _table(document, ours)
-    own = {add["path"] for add in ours.adds}
+    own = ours.paths
     if unknown := sorted(features - UNDOABLE_FEATURES):
         return f"the table uses {', '.join(unknown)}, under which an undo without Spark is not known to be safe"
     if properties.get("delta.appendOnly") == "true":
@@ -89,7 +89,7 @@ def undo_obstacle(  # noqa: PLR0911 - one return for each obstacle
     for commit in later:
         if commit.metadata is not None or commit.protocol is not None:
             return f"version {commit.version} changed the table's schema or properties since"
-        if any(action["path"] in own for action in (*commit.removes, *commit.adds)):
+        if not own.isdisjoint(commit.paths):  # decoded: another engine may have encoded the same path otherwise
             return f"version {commit.version} rewrote files of version {ours.version} since"
     return None
 

@@ -63,6 +63,11 @@ class GateState:
     refusal: str
     stray: str
 
+    @property
+    def answered(self) -> bool:
+        """Whether every commit that was sent has had its answer."""
+        return self.status in ("none", "landed")
+
     def error(self) -> SafeWriterError | None:
         """Return what the gate has refused, as an error that says what to do; None if it refused nothing."""
         code, _, text = self.refusal.partition(": ")

@@ -237,13 +237,13 @@ public final class Gate {
 
   /** The slot holds something else: a fence of ours ends the block, anything else is for Delta to check and rebase. */
   void lost(Path slot, Configuration conf) throws IOException {
+    synchronized (this) {
+      status = "none";
+    }
     byte[] winner = ConditionalPut.read(slot.getFileSystem(conf), slot);
     if (winner != null && CommitBody.parse(winner).transactions.containsKey(key)) {
       shut("this write was settled by somebody else");
       throw refuse("fenced", "this write was settled by somebody else, nothing may be committed any more");
-    }
-    synchronized (this) {
-      status = "none";
     }
   }
 

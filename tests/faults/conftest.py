@@ -1,0 +1,101 @@
+"""Victims that are warm before they are needed, and a session that survives them all and judges."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.deadline import epoch_ms
+from scripts.emulator.s3 import EmbeddedS3
+from scripts.emulator.spark import build_session
+from tests.support.lake import CHECKPOINTS, LAKE, Lake
+from tests.support.processes import Child
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+VICTIM_ROWS = 7
+DEADLINE_MS = 900_000
+
+
+class Victims:
+    """A pool of one: while a victim is being judged, the next one warms up."""
+
+    def __init__(self, s3: EmbeddedS3) -> None:
+        self._environment = {
+            **s3.environment(),
+            "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
+            "SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + DEADLINE_MS),
+        }
+        self._next: Child | None = None
+
+    def take(self) -> Child:
+        """Return a victim that waits for its order."""
+        child = self._next or self._start()
+        child.expect("ready")
+        self._next = self._start()
+        return child
+
+    def close(self) -> None:
+        if self._next is not None:
+            self._next.kill()
+
+    def _start(self) -> Child:
+        return Child("tests.faults.victim", str(VICTIM_ROWS), environment=self._environment)
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[EmbeddedS3]:
+    with EmbeddedS3(buckets=(LAKE, CHECKPOINTS), unlistable=(CHECKPOINTS,)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def spark(s3: EmbeddedS3) -> Iterator[SparkSession]:
+    before = dict(os.environ)
+    os.environ.update(s3.environment())
+    session = build_session(s3.endpoint)
+    try:
+        yield session
+    finally:
+        session.stop()
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@pytest.fixture(scope="session")
+def victims(s3: EmbeddedS3) -> Iterator[Victims]:
+    pool = Victims(s3)
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def victim(victims: Victims, s3: EmbeddedS3) -> Iterator[Child]:
+    child = victims.take()
+    s3.wire.clear_rules()
+    with child:
+        yield child
+    s3.wire.clear_rules()
+
+
+@pytest.fixture
+def run_key(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The run that victim and retry share. The store's clock is the test's: it runs ahead once the victim is dead."""
+    key = f"fault-{uuid.uuid4().hex}"
+    for name, value in s3.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SW_CHECKPOINT_BUCKET", CHECKPOINTS)
+    monkeypatch.setenv("SOAL_RUN_KEY", key)
+    yield key
+    s3.wire.clock_ahead_s = 0
+
+
+@pytest.fixture
+def lake(s3: EmbeddedS3) -> Callable[[], Lake]:
+    return lambda: Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}")

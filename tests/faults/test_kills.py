@@ -1,0 +1,200 @@
+"""SIGKILL of everything at every mutating S3 request of a guarded append, then recovery, then a retry, on real Spark.
+
+The boundaries are not listed anywhere: the n-th mutating request is hit, n = 1, 2, 3 … until a run ends unhurt. What must hold
+after each: the verdict that recovery writes is what an independent reader finds; the retry brings the batch in exactly once;
+nothing of the dead attempt is left once its grace is over.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from safewriter.deadline import epoch_ms
+from safewriter.objects.s3 import table_store
+from safewriter.recovery import Cause, Recovery
+from safewriter.writer import SafeWriter
+from scripts.emulator.rules import Kill, Late, LoseReply, Match, Rule
+from tests.faults.conftest import DEADLINE_MS, VICTIM_ROWS
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from scripts.emulator.s3 import EmbeddedS3
+    from tests.faults.conftest import Victims
+    from tests.support.lake import Lake
+    from tests.support.processes import Child
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+
+BASE_ROWS = 5
+BOUNDARIES_MAX = 20
+ANY = Match(is_mutating=True)
+COMMIT = Match(operations={"PutObject"}, key_class="delta_log/commit")
+DATA = Match(operations={"PutObject"}, key_class="data")
+
+
+class Case:
+    """One table, one run, and everything that is done to them after the fault."""
+
+    def __init__(self, spark: SparkSession, s3: EmbeddedS3, lake: Lake, *, exists: bool) -> None:
+        self.spark, self.s3, self.lake = spark, s3, lake
+        self.before = BASE_ROWS if exists else 0
+        if exists:
+            spark.range(BASE_ROWS).write.format("delta").save(lake.table)
+
+    def recover(self) -> None:
+        """Let the store's clock pass deadline and grace, settle as a later look would, twice, and check the verdict."""
+        self.s3.wire.clock_ahead_s = 2 * DEADLINE_MS / 1000
+        recovery = Recovery(self.lake.checkpoints, table_store, clock=epoch_ms)
+        for document in self.lake.documents():
+            recovery.settle(document.write_key, Cause.KILLED)
+            log = self.lake.commits()
+            recovery.settle(document.write_key, Cause.KILLED)
+            assert self.lake.commits() == log
+        self.check()
+
+    def check(self) -> None:
+        self.lake.check()
+        documents = self.lake.documents()
+        landed = bool(documents) and documents[0].status == "committed"
+        assert self.lake.rows() == self.before + (VICTIM_ROWS if landed else 0)
+
+    def retry(self) -> None:
+        """The retry brings the batch in exactly once, and leaves nothing of any attempt behind."""
+        with SafeWriter(self.spark, self.lake.table) as block:
+            self.spark.range(VICTIM_ROWS).write.format("delta").mode("append").save(block.table)
+            block.success()
+        assert block.checkpoint is not None
+        recovery = Recovery(self.lake.checkpoints, table_store, clock=epoch_ms)
+        recovery.clean(block.checkpoint.write_key)
+        self.check()
+        assert self.lake.document().status == "committed"
+        assert self.lake.rows() == self.before + VICTIM_ROWS
+        assert self.spark.read.format("delta").load(self.lake.table).count() == self.before + VICTIM_ROWS
+        assert self.lake.orphans() == set()
+        assert all(attempt.cleaned for attempt in self.lake.document().attempts)
+
+
+@pytest.fixture
+def case(spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], run_key: str) -> Case:
+    return Case(spark, s3, lake(), exists=True)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("exists", [True, False], ids=["append", "create"])
+@pytest.mark.parametrize("phase", ["before", "torn", "after"])
+def test_a_kill_at_every_boundary(  # noqa: PLR0917 - fixtures
+    spark: SparkSession,
+    s3: EmbeddedS3,
+    lake: Callable[[], Lake],
+    victims: Victims,
+    phase: Literal["before", "torn", "after"],
+    exists: bool,  # noqa: FBT001 - a parameter of the test
+    monkeypatch: pytest.MonkeyPatch,
+    run_key: str,
+) -> None:
+    """The whole matrix: every mutating request of an append and of a creation, in three phases."""
+    hit = 0
+    for boundary in range(1, BOUNDARIES_MAX):
+        s3.wire.clock_ahead_s = 0
+        key = f"{run_key}-{boundary}"
+        monkeypatch.setenv("SOAL_RUN_KEY", key)
+        case = Case(spark, s3, lake(), exists=exists)
+        with victims.take() as victim:
+            rule = s3.wire.add(Rule(ANY, Kill(phase, victim.kill), nth=boundary))
+            victim.tell(f"{case.lake.table} {key}")
+            victim.end()
+            s3.wire.clear_rules()
+        case.recover()
+        case.retry()
+        if rule.hits == 0:
+            assert "acknowledged" in victim.lines
+            break
+        hit = boundary
+    assert hit >= 5  # marker, document, data file, commit, verdict at the least
+
+
+@pytest.mark.parametrize("phase", ["before", "torn", "after"])
+@pytest.mark.parametrize("boundary", [ANY, DATA, COMMIT], ids=["marker", "data", "commit"])
+def test_a_kill_at_the_boundaries_that_matter_most(
+    case: Case, victim: Child, boundary: Match, phase: Literal["before", "torn", "after"], run_key: str
+) -> None:
+    """The short selection: the first request, the data file, the commit."""
+    rule = case.s3.wire.add(Rule(boundary, Kill(phase, victim.kill)))
+    victim.tell(f"{case.lake.table} {run_key}")
+    victim.end()
+    assert rule.hits == 1, victim.said()
+    case.recover()
+    case.retry()
+
+
+def test_a_killed_creation_can_be_written_again(
+    spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], victim: Child, run_key: str
+) -> None:
+    """The creating commit lands late, after recovery: its slot holds an empty table of the same shape."""
+    case = Case(spark, s3, lake(), exists=False)
+    late = Late(end=victim.kill)
+    rule = s3.wire.add(Rule(COMMIT, late))
+    victim.tell(f"{case.lake.table} {run_key}")
+    victim.end()
+    assert rule.hits == 1, victim.said()
+    case.recover()
+    assert [reply.status for reply in late.release()] == [412]
+    case.check()
+    case.retry()
+    assert case.lake.operations() == ["SAFEWRITER FENCE", "WRITE"]
+
+
+def test_a_commit_that_lands_after_recovery_changes_nothing(case: Case, victim: Child, run_key: str) -> None:
+    """The fence has its slot, and the dead writer cannot try another."""
+    late = Late(end=victim.kill)
+    rule = case.s3.wire.add(Rule(COMMIT, late))
+    victim.tell(f"{case.lake.table} {run_key}")
+    victim.end()
+    assert rule.hits == 1, victim.said()
+    case.recover()
+    assert case.lake.document().status == "rolled_back"
+    assert [reply.status for reply in late.release()] == [412]
+    case.check()
+    case.retry()
+    assert case.lake.operations() == ["WRITE", "SAFEWRITER FENCE", "WRITE"]
+
+
+@pytest.mark.parametrize("held", [DATA, COMMIT], ids=["data", "commit"])
+def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
+    case: Case, victim: Child, held: Match, run_key: str
+) -> None:
+    """SIGSTOP before the request, recovery and retry elsewhere, SIGCONT: it finds out by itself that it is over."""
+    late = Late(then="waits", end=lambda: victim.signal(signal.SIGSTOP))
+    rule = case.s3.wire.add(Rule(held, late))
+    victim.tell(f"{case.lake.table} {run_key}")
+    assert until(lambda: rule.hits == 1), victim.said()
+    case.recover()
+    case.retry()
+    log = case.lake.commits()
+    case.s3.wire.clock_ahead_s = 0
+    late.release()
+    victim.signal(signal.SIGCONT)
+    assert victim.end() == 1
+    assert "acknowledged" not in victim.lines
+    assert case.lake.commits() == log
+    case.check()
+    assert case.lake.orphans() == set(), "the thawed writer has tidied up after itself"
+
+
+@pytest.mark.parametrize("status", [503, 500, None], ids=["503", "500", "dropped"])
+def test_a_lost_reply_of_the_commit_makes_one_version(case: Case, status: int | None) -> None:
+    """The client's own repetition meets its own object: it is known as ours, and not committed twice."""
+    case.s3.wire.add(Rule(COMMIT, LoseReply(status)))
+    with SafeWriter(case.spark, case.lake.table) as block:
+        case.spark.range(VICTIM_ROWS).write.format("delta").mode("append").save(block.table)
+        block.success()
+    case.s3.wire.clear_rules()
+    assert case.lake.operations() == ["WRITE", "WRITE"]
+    case.check()

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safewriter.objects import Location
+
+
+@pytest.mark.parametrize(
+    ("uri", "location"),
+    [
+        ("s3://bucket", Location("bucket")),
+        ("s3://bucket/", Location("bucket")),
+        ("s3a://bucket/key", Location("bucket", "key")),
+        ("s3n://bucket.name-1/a/b c=d%20/", Location("bucket.name-1", "a/b c=d%20/")),
+        ("s3://bucket/line\nbreak", Location("bucket", "line\nbreak")),
+    ],
+)
+def test_a_uri_is_bucket_and_key(uri: str, location: Location) -> None:
+    """The key is taken as it is, without decoding."""
+    assert Location.parse(uri) == location
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["", "bucket/key", "http://bucket/key", "s3:/bucket", "s3://", "s3://ab", "s3://Up/x", "s3://a_b_c/x", "S3://b/"],
+)
+def test_any_other_text_is_refused(uri: str) -> None:
+    """The error repeats the text and says what a path looks like."""
+    with pytest.raises(ValueError, match=r"is not an S3 path|no valid bucket name"):
+        Location.parse(uri)
+
+
+@given(st.from_regex(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", fullmatch=True), st.text())
+def test_its_text_is_parsed_to_itself(bucket: str, key: str) -> None:
+    """Writing and parsing are inverse, whatever the key."""
+    location = Location(bucket, key)
+
+    assert Location.parse(str(location)) == location
+
+
+def test_a_name_is_appended_with_one_slash() -> None:
+    """Below a bucket, below a prefix, and below one that ends in a slash."""
+    assert str(Location("bucket") / "a") == "s3://bucket/a"
+    assert str(Location("bucket", "p") / "a") == "s3://bucket/p/a"
+    assert str(Location("bucket", "p/") / "a") == "s3://bucket/p/a"

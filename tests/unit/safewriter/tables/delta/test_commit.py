@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safewriter.tables.delta.commit import FENCE, REVERT, Commit, Mark
+from tests.unit.safewriter.delta_log import File, append_actions, body_of, creation
+
+
+def test_a_commit_is_sorted_by_its_actions() -> None:
+    """Every kind of action is found, in any order, with blank lines between."""
+    actions: list[dict[str, Any]] = [
+        {"add": {"path": "a%20b.parquet", "size": 3}},
+        {"commitInfo": {"operation": "WRITE", "operationMetrics": {"numOutputRows": "12"}}},
+        {"remove": {"path": "gone.parquet"}},
+        {"cdc": {"path": "_change_data/c.parquet"}},
+        {"txn": {"appId": "x", "version": 3}},
+        {"domainMetadata": {"domain": "delta.clustering"}},
+        {"add": {"path": "p=1/c.parquet"}},
+        *creation(),
+    ]
+
+    found = Commit.parse(7, b"\n" + body_of(actions) + b"\n\n")
+
+    assert (found.version, found.rows, found.bytes) == (7, 12, 3)
+    assert found.paths == {"a b.parquet", "gone.parquet", "_change_data/c.parquet", "p=1/c.parquet"}
+    assert (found.transactions, found.domains) == ({"x": 3}, ("delta.clustering",))
+    assert found.metadata is not None
+    assert found.protocol == {"minReaderVersion": 1, "minWriterVersion": 2}
+    assert found.mark is None
+
+
+def test_a_commit_may_hold_nothing() -> None:
+    """An empty body is a commit without actions."""
+    found = Commit.parse(0, b"")
+
+    assert (found.adds, found.info, found.metadata, found.rows, found.bytes) == ((), {}, None, None, 0)
+
+
+@pytest.mark.parametrize("metric", [None, "", "many", "-1", 3])
+def test_rows_are_a_whole_number_or_unknown(metric: object) -> None:
+    """What the operation says of itself is not trusted to be a number."""
+    found = Commit.parse(0, body_of([{"commitInfo": {"operationMetrics": {"numOutputRows": metric}}}]))
+
+    assert found.rows == (3 if metric == 3 else None)
+
+
+@pytest.mark.parametrize("body", [b"{", b'{"add":{"path":"a"}}\n{"add":', b"\xff\xfe\n"])
+def test_a_torn_body_is_an_error(body: bytes) -> None:
+    """A commit that is not whole is none."""
+    with pytest.raises(ValueError, match=r".+"):
+        Commit.parse(0, body)
+
+
+@given(st.text(min_size=1), st.integers(1), st.none() | st.integers(0))
+def test_a_mark_is_read_as_it_was_written(key: str, epoch: int, reverts: int | None) -> None:
+    """The text that DESCRIBE HISTORY shows holds the whole mark."""
+    mark = Mark(key, epoch, reverts)
+
+    assert Mark.from_text(mark.to_text()) == mark
+
+
+@pytest.mark.parametrize("text", [None, "", "hello", "{}", "[]", '{"safewriter": 1}', '{"safewriter": {"key": "x"}}'])
+def test_any_other_text_is_no_mark(text: object) -> None:
+    """The user's own metadata, or none at all."""
+    assert Mark.from_text(text) is None
+
+
+@pytest.mark.parametrize(("operation", "marked"), [(FENCE, True), (REVERT, True), ("WRITE", False)])
+def test_only_the_guards_own_commits_bear_a_mark(operation: str, marked: object) -> None:
+    """The text on an ordinary write, which a guarded one bears too, makes no fence of it."""
+    text = json.dumps({"safewriter": {"key": "sw", "epoch": 1}})
+    actions = append_actions((File("a"),), operation=operation, userMetadata=text)
+
+    assert (Commit.parse(0, body_of(actions)).mark is not None) is marked

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from safewriter.errors import DeadlineError, SupersededError, UnsupportedError
+from safewriter.tables.delta.session import GateState, TableState
+
+# What talks to a JVM is tested with one: tests/integration/safewriter.
+
+
+@pytest.mark.parametrize(
+    ("refusal", "error"),
+    [
+        ("operation: only appends", UnsupportedError),
+        ("transaction: remove the options", UnsupportedError),
+        ("second: one commit", UnsupportedError),
+        ("fenced: settled by somebody else", SupersededError),
+        ("late: the deadline is near", DeadlineError),
+    ],
+)
+def test_a_refusal_of_the_gate_has_a_type_and_its_message(refusal: str, error: type[Exception]) -> None:
+    """The code decides the type, the message goes on unchanged."""
+    found = GateState("none", passed=False, version=-1, refusal=refusal, stray="").error()
+
+    assert type(found) is error
+    assert str(found) == refusal.partition(": ")[2]
+
+
+@pytest.mark.parametrize("refusal", ["", "shut: the block has failed"])
+def test_no_refusal_is_no_error(refusal: str) -> None:
+    """A gate that the guard itself has shut explains nothing."""
+    assert GateState("none", passed=False, version=-1, refusal=refusal, stray="").error() is None
+
+
+@pytest.mark.parametrize(("value", "append_only"), [("true", True), ("false", False), (None, False)])
+def test_a_table_may_be_append_only(value: str | None, append_only: object) -> None:
+    """The property decides, not the feature."""
+    properties = {} if value is None else {"delta.appendOnly": value}
+
+    assert TableState(3, "id", ("appendOnly",), properties).append_only is append_only

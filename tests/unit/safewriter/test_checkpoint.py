@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from safewriter.checkpoint import GRACE_MS, LEASE_MS, past_grace
+from safewriter.errors import UnreadableCheckpointError
+from safewriter.objects import MemoryObjectStore, PreconditionFailed, StoreError
+from safewriter.state import Status
+from tests.unit.safewriter.world import World
+
+
+def test_what_was_created_is_read() -> None:
+    """The document comes back with its ETag and the store's clock."""
+    world = World()
+    held = world.job().claim().held
+
+    stored = world.checkpoints.read(world.key)
+
+    assert stored is not None
+    assert stored.etag == held.etag
+    assert (stored.document.owner, stored.document.status) == (held.document.owner, Status.IN_PROGRESS)
+    assert stored.server_date == stored.last_modified == world.now()
+
+
+def test_there_may_be_no_document() -> None:
+    """Absent is a state of its own."""
+    assert World().checkpoints.read("sw-none") is None
+
+
+def test_of_two_first_documents_one_wins() -> None:
+    """A second creation loses, and changes nothing."""
+    world = World()
+    first = world.job().claim().held.document
+
+    assert world.checkpoints.create(dataclasses.replace(first, owner="other")) is None
+    assert world.document.owner == first.owner
+
+
+def test_of_two_changes_of_one_document_one_wins() -> None:
+    """The second compare-and-swap on the same reading loses."""
+    world = World()
+    held = world.job().claim().held
+
+    won = world.checkpoints.replace(held, held.document.moved(Status.COMMITTED))
+    lost = world.checkpoints.replace(held, held.document.moved(Status.ROLLED_BACK))
+
+    assert won is not None
+    assert lost is None
+    assert world.document.status is Status.COMMITTED
+
+
+def test_writing_the_same_document_again_is_a_change() -> None:
+    """Else a stale reader would win with the ETag of an equal body."""
+    world = World()
+    held = world.job().claim().held
+    first = world.checkpoints.replace(held, held.document.moved(Status.COMMITTED))
+    assert first is not None
+
+    second = world.checkpoints.replace(first, first.document)
+
+    assert second is not None
+    assert second.etag != first.etag
+    assert world.checkpoints.replace(first, first.document) is None
+
+
+def test_an_unreadable_document_is_left_as_it_is() -> None:
+    """A document of a later version is refused, not interpreted."""
+    world = World()
+    world.bucket.put("checkpoints/sw-x.json", b'{"schema_version": 99}')
+
+    with pytest.raises(UnreadableCheckpointError, match="99"):
+        world.checkpoints.read("sw-x")
+
+
+def test_each_attempt_has_its_own_marker() -> None:
+    """A marker carries the deadline of its attempt, and its removal leaves the others'."""
+    world = World()
+    world.checkpoints.mark("sw-x", "a", 5)
+    world.checkpoints.mark("sw-x", "b", None)
+    world.checkpoints.mark("sw-xy", "c", 6)
+    world.checkpoints.renew_lease("sw-x", "a")
+
+    assert world.checkpoints.marked("sw-x") == ("a", "b")
+    assert json.loads(world.bucket.contents()["open/sw-x/a"]) == {"version": 1, "deadline_ms": 5}
+    world.checkpoints.unmark("sw-x", "a")
+    assert sorted(world.bucket.contents()) == ["open/sw-x/b", "open/sw-xy/c"]
+
+
+def test_a_lease_is_dated_by_the_store() -> None:
+    """The writer's own clock plays no part."""
+    world = World()
+    assert world.checkpoints.lease_renewed_at("sw-x", "a") is None
+    world.checkpoints.renew_lease("sw-x", "a")
+    then = world.now()
+    world.now_ms += 5_000
+
+    assert world.checkpoints.lease_renewed_at("sw-x", "a") == then
+
+
+@pytest.mark.parametrize(("passed_ms", "dead"), [(0, False), (LEASE_MS, False), (LEASE_MS + 1, True)])
+def test_an_owner_without_a_sign_of_life_is_dead(passed_ms: int, dead: object) -> None:
+    """Without a lease the document itself is the last sign of life."""
+    world = World()
+    world.job().claim()
+    world.now_ms += passed_ms
+    stored = world.checkpoints.read(world.key)
+
+    assert stored is not None
+    assert world.checkpoints.is_dead(stored) is dead
+
+
+@pytest.mark.parametrize(("passed_ms", "dead"), [(LEASE_MS, False), (LEASE_MS + 1, True)])
+def test_a_renewed_lease_keeps_an_owner_alive(passed_ms: int, dead: object) -> None:
+    """What counts is the newest sign of life."""
+    world = World()
+    job = world.job()
+    job.claim()
+    world.now_ms += LEASE_MS
+    world.checkpoints.renew_lease(world.key, job.attempt.nonce)
+    world.now_ms += passed_ms
+    stored = world.checkpoints.read(world.key)
+
+    assert stored is not None
+    assert world.checkpoints.is_dead(stored) is dead
+
+
+def test_the_lease_of_another_attempt_says_nothing() -> None:
+    """A duplicate's sign of life does not keep a dead owner alive."""
+    world = World()
+    world.job().claim()
+    world.owner_dies()
+    world.checkpoints.renew_lease(world.key, "another")
+    stored = world.checkpoints.read(world.key)
+
+    assert stored is not None
+    assert world.checkpoints.is_dead(stored)
+
+
+@pytest.mark.parametrize(("over_ms", "dead"), [(GRACE_MS, False), (GRACE_MS + 1, True)])
+def test_nobody_lives_past_deadline_and_grace(over_ms: int, dead: object) -> None:
+    """A lease that is renewed after that proves nothing."""
+    world = World()
+    job = world.job(deadline_ms=100_000)
+    job.claim()
+    world.now_ms += 100_000 + over_ms
+    world.checkpoints.renew_lease(world.key, job.attempt.nonce)
+    stored = world.checkpoints.read(world.key)
+
+    assert stored is not None
+    assert world.checkpoints.is_dead(stored) is dead
+    assert past_grace(job.document.attempt, world.now()) is dead
+
+
+def test_without_a_deadline_the_grace_of_an_open_attempt_never_passes() -> None:
+    """No deadline is not a deadline of zero."""
+    world = World()
+    job = world.job(deadline_ms=None)
+    job.claim()
+    world.now_ms += 10**12
+
+    assert not past_grace(job.document.attempt, world.now())
+
+
+def test_a_creation_that_was_not_sent_is_closed_for_good() -> None:
+    """The tombstone stops the note that comes later, and a second settler sees the same."""
+    world = World()
+
+    assert world.checkpoints.close_creation("sw-x", 1) is None
+    assert world.checkpoints.close_creation("sw-x", 1) is None
+    with pytest.raises(PreconditionFailed):
+        world.bucket.create(world.checkpoints.creation_key("sw-x", 1), b"note")
+    world.bucket.create(world.checkpoints.creation_key("sw-x", 2), b"note")
+
+
+@pytest.mark.parametrize("word", ['{"partitionColumns":["closed"]}', '{"configuration":{"closed":true}}'])
+def test_a_creation_note_is_returned_whatever_words_it_holds(word: str) -> None:
+    """A column of the name "closed" makes no tombstone."""
+    world = World()
+    note = f'{{"metaData":{word}}}\n{{"note":{{"nonce":"a"}}}}\n'.encode()
+    world.bucket.create(world.checkpoints.creation_key("sw-x", 1), note)
+
+    assert world.checkpoints.close_creation("sw-x", 1) == note
+
+
+def test_a_note_that_cannot_be_read_is_an_error() -> None:
+    """Nothing may be concluded from it."""
+
+    class Hidden(MemoryObjectStore):
+        def get(self, key: str) -> None:
+            return None
+
+    hidden = Hidden()
+    world = World()
+    world.checkpoints.store = hidden
+    hidden.create(world.checkpoints.creation_key("sw-x", 1), b"note")
+
+    with pytest.raises(StoreError, match="cannot be read"):
+        world.checkpoints.close_creation("sw-x", 1)
+
+
+def test_the_note_of_a_landed_creation_is_removed() -> None:
+    """Its slot is taken, so it has no more to say."""
+    world = World()
+    world.checkpoints.close_creation("sw-x", 1)
+
+    world.checkpoints.forget_creation("sw-x", 1)
+
+    assert world.bucket.contents() == {}
+
+
+def test_the_audit_log_has_one_line_for_an_event() -> None:
+    """One object each, since S3 cannot append, and one line of JSON in it."""
+    world = World()
+    world.job().begin()
+    document = world.settle()
+
+    (line,) = world.bucket.contents()[f"audit/{world.key}-1-rolled_back.jsonl"].splitlines()
+
+    found = json.loads(line)
+    assert (found["event"], found["table"], found["reason"]) == ("rolled_back", document.table, document.reason)
+    assert found["attempt"]["nonce"] == document.owner

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from safewriter.deadline import Deadline, epoch_ms, milliseconds
+from safewriter.errors import SettingError
+
+
+def test_the_clock_counts_milliseconds_since_the_epoch() -> None:
+    """The wall clock of the machine, as a whole number."""
+    before = int(time.time() * 1000) - 1
+
+    assert before <= epoch_ms() <= int(time.time() * 1000) + 1
+
+
+def test_remaining_time_goes_below_zero() -> None:
+    """A deadline that has passed is still a deadline."""
+    assert Deadline(1_000, 0, lambda: 400).remaining_ms() == 600
+    assert Deadline(1_000, 0, lambda: 1_500).remaining_ms() == -500
+
+
+@pytest.mark.parametrize(
+    ("whole_ms", "warn_ms", "lead_ms"),
+    [(900_000, 30_000, 30_000), (60_000, 30_000, 15_000), (3, 30_000, 0), (0, 30_000, 0), (-5, 30_000, 0)],
+)
+def test_the_lead_is_at_most_a_quarter_of_the_time(whole_ms: int, warn_ms: int, lead_ms: int) -> None:
+    """A function with a short timeout keeps most of it for its work."""
+    assert Deadline(1_000 + whole_ms, 1_000).lead_ms(warn_ms) == lead_ms
+
+
+def test_the_handlers_deadline_wins() -> None:
+    """The absolute deadline counts, not Lambda's default."""
+    found = Deadline.from_environment(
+        {"SOAL_DEADLINE_EPOCH_MS": "4000000000000", "LAMBDA_TIMEOUT_MS": "5", "AWS_LAMBDA_FUNCTION_NAME": "f"}
+    )
+
+    assert found is not None
+    assert found.at_ms == 4_000_000_000_000
+
+
+def test_a_deadline_of_zero_is_a_deadline() -> None:
+    """Zero is a value: long passed, not absent."""
+    found = Deadline.from_environment({"SOAL_DEADLINE_EPOCH_MS": "0"}, clock=lambda: 7)
+
+    assert found is not None
+    assert (found.at_ms, found.started_ms, found.remaining_ms(), found.lead_ms(30_000)) == (0, 0, -7, 0)
+
+
+def test_a_timeout_of_zero_is_a_deadline() -> None:
+    """A timeout of zero has passed when the process starts."""
+    found = Deadline.from_environment({"LAMBDA_TIMEOUT_MS": "0"})
+
+    assert found is not None
+    assert found.remaining_ms() <= 0
+
+
+def test_a_timeout_counts_from_the_start_of_the_process() -> None:
+    """Imports and the start of the JVM are part of the time that is given."""
+    found = Deadline.from_environment({"LAMBDA_TIMEOUT_MS": "60000"})
+
+    assert found is not None
+    assert found.at_ms - found.started_ms == 60_000
+    assert found.started_ms < epoch_ms()
+
+
+def test_on_lambda_the_longest_timeout_is_assumed() -> None:
+    """Without any word of the timeout a function has Lambda's limit."""
+    found = Deadline.from_environment({"AWS_LAMBDA_FUNCTION_NAME": "f"})
+
+    assert found is not None
+    assert found.at_ms - found.started_ms == 900_000
+
+
+def test_off_lambda_there_is_no_deadline() -> None:
+    """A job on a cluster runs as long as it likes."""
+    assert Deadline.from_environment({}) is None
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "1.5", "1e3", " 5", "٣", "0x10"])
+@pytest.mark.parametrize("name", ["SOAL_DEADLINE_EPOCH_MS", "LAMBDA_TIMEOUT_MS"])
+def test_a_bad_value_is_an_error_that_names_the_variable(name: str, text: str) -> None:
+    """What is not a whole number of milliseconds is refused."""
+    with pytest.raises(SettingError, match=name) as caught:
+        Deadline.from_environment({name: text})
+
+    assert caught.value.name == name
+
+
+def test_a_missing_number_is_none() -> None:
+    """Not set and zero are different."""
+    assert milliseconds({}, "X") is None
+    assert milliseconds({"X": "0"}, "X") == 0
+
+
+def test_two_deadlines_of_the_same_time_are_equal() -> None:
+    """The clock is a tool, not part of the value."""
+    assert Deadline(5, 1, lambda: 0) == Deadline(5, 1, lambda: 9)

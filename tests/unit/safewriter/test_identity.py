@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safewriter.errors import UnsupportedError
+from safewriter.identity import Attempt, Run, Write, canonical_table
+from safewriter.objects import Location
+
+WRITE = Write(Run("run", "id", None, "job"), Location("lake", "t"), "delta", None)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
+@pytest.mark.parametrize("path", ["lake/a/b", "lake/a/b/", "lake//a///b//", "lake/a//b"])
+def test_one_table_has_one_name(scheme: str, path: str) -> None:
+    """Scheme and slashes do not make another table."""
+    assert canonical_table(f"{scheme}://{path}") == Location("lake", "a/b")
+
+
+@pytest.mark.parametrize("text", ["catalog.db.table", "file:///tmp/t", "hdfs://h/t", "", "s3://", "s3://UPPER/x", "/t"])
+def test_what_is_no_table_on_s3_is_refused(text: str) -> None:
+    """Only path tables on S3 are guarded, and the error says so."""
+    with pytest.raises(UnsupportedError, match="path"):
+        canonical_table(text)
+
+
+@pytest.mark.parametrize("text", ["s3://lake", "s3a://lake/", "s3://lake//"])
+def test_a_whole_bucket_is_no_table(text: str) -> None:
+    """Clean-up lists a table's prefix, so it must have one."""
+    with pytest.raises(UnsupportedError, match="whole bucket"):
+        canonical_table(text)
+
+
+def test_the_run_comes_from_the_handler() -> None:
+    """Key, id, request and fingerprint are passed in the environment."""
+    found = Run.from_environment(
+        {
+            "SOAL_RUN_ID": "id",
+            "SOAL_RUN_KEY": "key",
+            "SOAL_REQUEST_ID": "request",
+            "SOAL_JOB_FINGERPRINT": "fingerprint",
+        }
+    )
+
+    assert found == Run("key", "id", "request", "fingerprint")
+
+
+def test_without_a_handler_a_process_is_one_run() -> None:
+    """Two blocks of one process belong together, and the key is not empty."""
+    first, second = Run.from_environment({}), Run.from_environment({})
+
+    assert first == second
+    assert first.key == first.id != ""
+
+
+def test_the_write_key_is_the_same_on_every_retry() -> None:
+    """Run id, request and format are of the attempt; they do not change the key."""
+    retry = dataclasses.replace(WRITE, run=Run("run", "other", "request", "job"), format="iceberg")
+
+    assert retry.key == WRITE.key
+    assert WRITE.key.startswith("sw-")
+    assert len(WRITE.key) == 35
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        dataclasses.replace(WRITE, run=Run("run2", "id", None, "job")),
+        dataclasses.replace(WRITE, table=Location("lake", "t2")),
+        dataclasses.replace(WRITE, step="t"),
+        dataclasses.replace(WRITE, step=""),
+    ],
+)
+def test_another_run_table_or_step_is_another_write(other: Write) -> None:
+    """Each part of the name counts, and no step is not an empty step."""
+    assert other.key != WRITE.key
+
+
+@given(st.tuples(st.text(), st.none() | st.text()), st.tuples(st.text(), st.none() | st.text()))
+def test_two_names_never_share_a_key(one: tuple[str, str | None], other: tuple[str, str | None]) -> None:
+    """The parts are kept apart, whatever characters they hold."""
+    keys = [Write(Run(key, "id"), Location("lake", "t"), "delta", step).key for key, step in (one, other)]
+
+    assert (keys[0] == keys[1]) == (one == other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [dataclasses.replace(WRITE, run=Run("run", "id", None, "job2")), dataclasses.replace(WRITE, format="iceberg")],
+)
+def test_another_job_under_the_same_key_has_another_fingerprint(other: Write) -> None:
+    """Script, arguments and format must not change between two attempts."""
+    assert other.key == WRITE.key
+    assert other.fingerprint != WRITE.fingerprint
+
+
+def test_each_attempt_has_a_nonce_of_its_own() -> None:
+    """Sixteen hexadecimal digits, never the same."""
+    nonces = {Attempt.draw().nonce for _ in range(100)}
+
+    assert len(nonces) == 100
+    assert {len(nonce) for nonce in nonces} == {16}
+
+
+def test_a_prefix_names_write_epoch_and_attempt() -> None:
+    """Clean-up of one attempt can never take a file of another, also of the same process one epoch later."""
+    attempt = Attempt("00ff")
+
+    prefixes = {
+        attempt.file_prefix(WRITE.key, 1),
+        attempt.file_prefix(WRITE.key, 11),
+        Attempt("00fe").file_prefix(WRITE.key, 1),
+    }
+
+    assert len(prefixes) == 3
+    assert not any(one.startswith(other) for one in prefixes for other in prefixes if one != other)
+    assert all(prefix.startswith(WRITE.key[:15]) and prefix.endswith("-") for prefix in prefixes)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import inspect
+
+import safewriter
+from safewriter import objects
+from safewriter.tables import delta
+
+
+def test_the_public_names_are_these() -> None:
+    """A name that comes or goes is a decision, not an accident."""
+    assert safewriter.__all__ == [
+        "AnotherAttemptError",
+        "BlockOpenError",
+        "DeadlineError",
+        "FingerprintError",
+        "NotCommittedError",
+        "SafeWriter",
+        "SafeWriterError",
+        "SettingError",
+        "StepError",
+        "SupersededError",
+        "TooLateError",
+        "TryAgainError",
+        "UnguardedSessionError",
+        "UnknownOutcomeError",
+        "UnreadableCheckpointError",
+        "UnsupportedError",
+        "UsageError",
+        "save",
+    ]
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    """Each can be imported and says what it is."""
+    for package in (safewriter, objects, delta):
+        for name in package.__all__:
+            assert inspect.getdoc(getattr(package, name)), name
+
+
+def test_the_block_takes_what_the_documentation_says() -> None:
+    """Names and defaults of the parameters are part of the contract."""
+    parameters = inspect.signature(safewriter.SafeWriter).parameters
+
+    assert {name: parameter.default for name, parameter in parameters.items()} == {
+        "spark": inspect.Parameter.empty,
+        "table": inspect.Parameter.empty,
+        "format": "delta",
+        "step": None,
+        "commit_point": "write",
+        "checkpoint_bucket": None,
+        "warn_before_ms": None,
+    }
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    """Type checkers of users read the annotations."""
+    assert inspect.getsourcefile(safewriter) is not None
+    with open(inspect.getsourcefile(safewriter).replace("__init__.py", "py.typed"), "rb") as marker:  # type: ignore[union-attr] # noqa: PTH123
+        assert marker.read() == b""

@@ -1,0 +1,297 @@
+"""A checkpoint bucket, a table, a clock; jobs that claim with the code under test and commit as Delta does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from safewriter.checkpoint import GRACE_MS, LEASE_MS, Checkpoints
+from safewriter.claim import Claim, Claimer
+from safewriter.deadline import Deadline
+from safewriter.identity import Attempt, Run, Write, canonical_table
+from safewriter.objects import MemoryObjectStore, PreconditionFailed, Upload
+from safewriter.recovery import Cause, Evidence, Recovery
+from safewriter.state import Checkpoint, CommitPoint, Status
+from safewriter.tables.delta.session import TableState
+from tests.unit.safewriter.delta_log import DeltaLog, File, append_actions, body_of, creation
+from tests.unit.safewriter.failing import Network
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.checkpoint import HeldCheckpoint, StoredCheckpoint
+
+TABLE = "s3://lake/accommodations"
+LEAD_MS = 30_000
+WHOLE_MS = 600_000
+NOTHING_KNOWN = Evidence()
+
+
+class RecordingStore(MemoryObjectStore):
+    """Remembers every body that was ever written."""
+
+    def __init__(self, now: Callable[[], datetime], bucket: str) -> None:
+        super().__init__(now, bucket)
+        self.written: list[tuple[str, bytes]] = []
+
+    def _write(self, key: str, body: bytes) -> str:
+        self.written.append((key, body))
+        return super()._write(key, body)
+
+    def contents(self) -> dict[str, bytes]:
+        """Return everything that is there."""
+        return {key: body for key, (body, _, _) in self._objects.items()}
+
+
+class World:
+    """Everything outside of the processes. `existing`: the table is there, with one foreign file, before any job."""
+
+    def __init__(
+        self,
+        commit_point: CommitPoint = CommitPoint.WRITE,
+        *,
+        existing: bool = True,
+        properties: dict[str, str] | None = None,
+        features: tuple[str, ...] = (),
+    ) -> None:
+        self.now_ms = 1_800_000_000_000
+        self.commit_point = commit_point
+        self.properties = properties or {}
+        self.features = features
+        self.bucket = RecordingStore(self.now, "checkpoints")
+        self.lake = RecordingStore(self.now, "lake")
+        self.log = DeltaLog(self.lake)
+        self.checkpoints = Checkpoints(self.bucket)
+        self.foreign: list[File] = []
+        self.jobs: list[Job] = []
+        if existing:
+            self.log.create(self.properties, self.features)
+            self.append_foreign()
+
+    def clock(self) -> int:
+        return self.now_ms
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.now_ms / 1000, UTC)
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now_ms += int(seconds * 1000)
+
+    @property
+    def write(self) -> Write:
+        return Write(Run("run", "run-id", "request", "job"), canonical_table(TABLE), "delta", None)
+
+    @property
+    def key(self) -> str:
+        return self.write.key
+
+    @property
+    def document(self) -> Checkpoint:
+        stored = self.checkpoints.read(self.key)
+        assert stored is not None
+        return stored.document
+
+    def append_foreign(self) -> int:
+        """Let somebody else append a file of theirs."""
+        file = File(f"foreign-{len(self.foreign)}.parquet")
+        self.foreign.append(file)
+        return self.log.append(file)
+
+    def hide(self, key: str) -> Callable[[], None]:
+        """Let an object of the lake be gone until the function that is returned is called."""
+        hidden = self.lake._objects.pop(key)
+
+        def show_again() -> None:
+            self.lake._objects[key] = hidden
+
+        return show_again
+
+    def job(self, network: Network | None = None, **more: Any) -> Job:
+        """Start an attempt."""
+        job = Job(self, f"{len(self.jobs) + 1:016x}", network or Network(), **more)
+        self.jobs.append(job)
+        return job
+
+    def recovery(self, network: Network | None = None, **more: Any) -> Recovery:
+        """Return a settler, as its process sees the stores."""
+        network = network or Network()
+        bucket, lake = network.store(self.bucket), network.store(self.lake)
+        return Recovery(Checkpoints(bucket), lambda _: lake, clock=self.clock, **more)
+
+    def settle(
+        self, cause: Cause = Cause.KILLED, evidence: Evidence = NOTHING_KNOWN, network: Network | None = None
+    ) -> Checkpoint:
+        """Settle the write and return its document."""
+        stored = self.recovery(network).settle(self.key, cause, evidence)
+        assert stored is not None
+        return stored.document
+
+    def owner_dies(self) -> None:
+        """Let the lease of whoever lives run out."""
+        self.now_ms += LEASE_MS + 1000
+
+    def grace_passes(self) -> None:
+        """Let every deadline and its grace pass."""
+        self.now_ms += WHOLE_MS + GRACE_MS + 1000
+
+
+class Job:
+    """One attempt of the run: step by step, so that a test can stop anywhere."""
+
+    def __init__(self, world: World, nonce: str, network: Network, *, deadline_ms: int | None = WHOLE_MS) -> None:
+        self.world = world
+        self.network = network
+        self.attempt = Attempt(nonce)
+        self.bucket = network.store(world.bucket)
+        self.log = DeltaLog(network.store(world.lake))
+        self.checkpoints = Checkpoints(self.bucket)
+        self.recovery = world.recovery(network)
+        self.deadline = None if deadline_ms is None else Deadline(world.now_ms + deadline_ms, world.now_ms, world.clock)
+        self.held: HeldCheckpoint | None = None
+        self.files: tuple[File, ...] = ()
+        self.slot = -1
+        self._body = b""
+
+    @property
+    def claimer(self) -> Claimer:
+        world = self.world
+        return Claimer(
+            self.checkpoints,
+            self.recovery,
+            world.write,
+            self.attempt,
+            world.commit_point,
+            self.deadline,
+            LEAD_MS,
+            world.clock,
+            world.sleep,
+        )
+
+    @property
+    def document(self) -> Checkpoint:
+        assert self.held is not None
+        return self.held.document
+
+    def state(self) -> TableState:
+        """Look at the table as the guard does."""
+        head = self.log.head
+        if head < 0:
+            return TableState(-1, None, (), {})
+        metadata = self.log.actions("metaData")[-1]
+        features = self.log.actions("protocol")[-1].get("writerFeatures", ())
+        return TableState(head, metadata["id"], tuple(features), metadata["configuration"])
+
+    def claim(self) -> Claim:
+        """Steps 1 to 4."""
+        claimer = self.claimer
+        before = self.state()
+        claimer.mark()
+        claim = claimer.claim(before)
+        self.held = claim.held
+        return claim
+
+    def begin(self, *paths: str) -> Job:
+        """Claim, put the data files (and one that a failed task left), and prepare the commit."""
+        assert not self.claim().already_committed
+        self.put_data(*paths)
+        return self
+
+    def put_data(self, *paths: str) -> None:
+        prefix = self.document.attempt.prefix
+        names = paths or ("{}part-00000.parquet", "{}part-00001.parquet")
+        self.files = tuple(File(name.format(prefix)) for name in names)
+        for key in (*(file.key for file in self.files), self.leftover):
+            self.log.store.put(key, b"parquet")
+        self.world.lake.begin_upload(Upload(f"{prefix}part-00003.parquet", self.attempt.nonce))
+
+    @property
+    def leftover(self) -> str:
+        return f"{self.document.attempt.prefix}part-00002.parquet"
+
+    def prepare(self) -> None:
+        """Fix the commit on the table as it is now."""
+        self.slot = self.log.head + 1
+        actions = append_actions(self.files, txn=(self.world.key, self.document.epoch))
+        if self.slot == 0:
+            actions += self.created()
+        self._body = body_of(actions)
+
+    def created(self) -> list[dict[str, Any]]:
+        return creation(self.world.properties, self.world.features)
+
+    def note(self) -> bool:
+        """Write the creation note, if one is needed; False if somebody has closed the creation."""
+        if self.document.attempt.version_before >= 0:
+            return True
+        body = body_of([*self.created(), {"note": {"nonce": self.attempt.nonce}}])
+        try:
+            self.bucket.create(self.checkpoints.creation_key(self.world.key, self.document.epoch), body)
+        except PreconditionFailed:
+            return False
+        return True
+
+    def send(self) -> bool:
+        """Send the prepared commit once, as a request that is in the air when its process dies."""
+        return self.log.put(self.slot, self._body)
+
+    def commit(self) -> bool:
+        """Commit with Delta's rules: no rebase behind a transaction of the same application, nor of a creation."""
+        self.prepare()
+        if self.log.transaction(self.world.key) >= self.document.epoch:
+            return False  # Delta skips it without a word
+        if not self.note():
+            return False
+        return self.rebase()
+
+    def rebase(self) -> bool:
+        """Send the prepared commit into the first free slot that Delta's conflict check lets it have."""
+        for _ in range(100):
+            if self.send():
+                return True
+            winners = [action["txn"]["appId"] for action in self.log.read(self.slot) if "txn" in action]
+            if self.slot == 0 or self.world.key in winners:
+                return False
+            self.slot += 1
+        raise AssertionError
+
+    def land(self) -> Job:
+        """Commit, which has to work."""
+        assert self.commit()
+        return self
+
+    def success(self) -> bool:
+        """Say committed, if the log holds our version; tell whether the document says so."""
+        version = next(
+            (
+                version
+                for version in self.log.versions
+                for action in self.log.read(version)
+                if action.get("txn", {}).get("appId") == self.world.key
+                and action["txn"]["version"] == self.document.epoch
+                and not any("FENCE" in str(other.get("commitInfo")) for other in self.log.read(version))
+            ),
+            None,
+        )
+        if version is None:
+            return False
+        assert self.held is not None
+        won = self.checkpoints.replace(self.held, self.document.moved(Status.COMMITTED, commit_version=version))
+        if won is None:
+            found = self.checkpoints.read(self.world.key)
+            return found is not None and found.document.status is Status.COMMITTED and self.owns(found)
+        self.held = won
+        return True
+
+    def owns(self, stored: StoredCheckpoint) -> bool:
+        return stored.document.owner == self.attempt.nonce
+
+    def run(self) -> bool:
+        """Do the whole job, as a retry does; False if it failed, and is settled as failed."""
+        if self.claim().already_committed:
+            return True
+        self.put_data()
+        if self.commit() and self.success():
+            return True
+        self.recovery.settle(self.world.key, Cause.EXCEPTION, Evidence(self.document.epoch))
+        return False

@@ -72,8 +72,8 @@ def report(invocation: Invocation, timeout_s: int) -> Report:
     """Read the answer of the emulator."""
     if invocation.timed_out:
         problem = (
-            f"the function was killed at its timeout of {timeout_s} s before the handler had answered; what it had begun"
-            " to write is settled by the next invocation with the same clientToken"
+            f"the function was killed at its timeout of {timeout_s} s before the handler had answered; what it had"
+            " begun to write is settled by the next invocation with the same clientToken"
         )
         return Report(None, problem, EXIT_DEADLINE, invocation.duration_ms)
     error = invocation.error

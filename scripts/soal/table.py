@@ -1,0 +1,60 @@
+"""A Delta table on S3, seen by deltalake and by its plain files: by nothing that has written it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mypy_boto3_s3 import S3Client
+
+__all__ = ["TableView", "view"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """What the table was at one moment. `orphans` are keys of data files that no version of its log names."""
+
+    version: int
+    rows: int
+    files: int
+    orphans: tuple[str, ...]
+
+
+def view(client: S3Client, bucket: str, prefix: str, aws: Mapping[str, str]) -> TableView:
+    """Look at the table under `prefix`; a version of -1 says that there is none."""
+    keys = tuple(_keys(client, bucket, prefix))
+    named = {path for key in keys for path in _named(client, bucket, key, prefix)}
+    data = [key for key in keys if "/_delta_log/" not in key and not key.endswith("/")]
+    orphans = tuple(key for key in data if key.removeprefix(f"{prefix}/") not in named)
+    options = {
+        "AWS_ENDPOINT_URL": aws["AWS_ENDPOINT_URL_S3"],
+        "AWS_ALLOW_HTTP": "true",
+        **{name: aws[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")},
+    }
+    try:
+        table = DeltaTable(f"s3://{bucket}/{prefix}", storage_options=options)
+    except TableNotFoundError:
+        return TableView(-1, 0, 0, orphans)
+    return TableView(table.version(), table.count(), len(table.file_uris()), orphans)
+
+
+def _keys(client: S3Client, bucket: str, prefix: str) -> Iterator[str]:
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}/")
+    yield from (row["Key"] for page in pages for row in page.get("Contents", ()))
+
+
+def _named(client: S3Client, bucket: str, key: str, prefix: str) -> Iterator[str]:
+    """Yield the paths that a commit adds or removes."""
+    if not (key.startswith(f"{prefix}/_delta_log/") and key.endswith(".json")):
+        return
+    for line in client.get_object(Bucket=bucket, Key=key)["Body"].read().splitlines():
+        action: dict[str, Any] = json.loads(line)
+        yield from (unquote(action[kind]["path"]) for kind in ("add", "remove") if kind in action)

@@ -1,8 +1,8 @@
 """SIGKILL of everything at every mutating S3 request of a guarded append, then recovery, then a retry, on real Spark.
 
-The boundaries are not listed anywhere: the n-th mutating request is hit, n = 1, 2, 3 … until a run ends unhurt. What must hold
-after each: the verdict that recovery writes is what an independent reader finds; the retry brings the batch in exactly once;
-nothing of the dead attempt is left once its grace is over.
+The boundaries are not listed anywhere: the n-th mutating request is hit, n = 1, 2, 3 … until a run ends unhurt. What
+must hold after each: the verdict that recovery writes is what an independent reader finds; the retry brings the batch
+in exactly once; nothing of the dead attempt is left once its grace is over.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def case(spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], run_key:
 @pytest.mark.matrix
 @pytest.mark.parametrize("exists", [True, False], ids=["append", "create"])
 @pytest.mark.parametrize("phase", ["before", "torn", "after"])
-def test_a_kill_at_every_boundary(  # noqa: PLR0917 - fixtures
+def test_a_kill_at_every_boundary(
     spark: SparkSession,
     s3: EmbeddedS3,
     lake: Callable[[], Lake],

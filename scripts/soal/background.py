@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import subprocess
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Final
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from scripts.soal.place import ROOT
 from scripts.soal.problem import EXIT_FAILED, Problem
 
 if TYPE_CHECKING:
@@ -109,26 +108,31 @@ def _started(home: Home, *, port: int, buckets: Sequence[str]) -> LocalS3:
     home.log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-P", "-m", "scripts.soal.server", "--state", str(home.state), "--port", str(port)]
     command += [word for bucket in buckets for word in ("--bucket", bucket)]
-    with home.log.open("wb") as log:
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-        )
+    pid = _detached(command, home.log)
     until = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < until:
         state = running(home)
-        if state is not None and state.pid == process.pid:
+        if state is not None and state.pid == pid:
             return state
-        if process.poll() is not None:
+        if os.waitpid(pid, os.WNOHANG)[0]:
             break
         time.sleep(0.02)
-    process.kill()
-    process.wait()
+    else:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
     tail = home.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_LOG_TAIL_LINES:]
     raise Problem(
         "\n".join(["the local S3 did not start", *tail]),
         todo=f"see {home.log}; if the port is taken, leave --port out",
         exit_code=EXIT_FAILED,
     )
+
+
+def _detached(command: Sequence[str], log: Path) -> int:
+    """Start a process that stays when we end, and return its id; a Popen would complain that it still runs."""
+    null, to_log = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    actions = [null, (os.POSIX_SPAWN_OPEN, 1, log, to_log, 0o644), (os.POSIX_SPAWN_DUP2, 1, 2)]
+    return os.posix_spawn(command[0], list(command), os.environ, file_actions=actions, setsid=True)
 
 
 @contextlib.contextmanager

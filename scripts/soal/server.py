@@ -22,10 +22,11 @@ __all__ = ["main"]
 def main() -> None:
     """Serve until SIGTERM; the state file is written when requests are answered, and removed at the end."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--state", type=lambda text: Path(text).absolute(), required=True)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--bucket", action="append", default=[])
     arguments = parser.parse_args()
+    os.chdir("/")  # not to keep the caller's directory busy
     ends = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # in every thread: sigwait below takes them
     buckets = tuple(dict.fromkeys([*BUCKETS, *arguments.bucket]))

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from scripts.emulator.spark import ROOT
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)])
+def test_the_end_of_the_command_is_passed_on(script: str, code: int) -> None:
+    """An exit code stays, a signal becomes 128 plus its number."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "scripts.emulator.guardian", "sh", "-c", script], cwd=ROOT, stdin=subprocess.PIPE
+    ) as guardian:
+        assert guardian.wait(30) == code
+
+
+def test_the_end_of_input_ends_the_command() -> None:
+    """When the asker closes its end, the command is killed and that is no error."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "scripts.emulator.guardian", "sh", "-c", "echo up; sleep 300"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as guardian:
+        assert guardian.stdin is not None
+        assert guardian.stdout is not None
+        assert guardian.stdout.readline() == b"up\n"
+        guardian.stdin.close()
+        assert guardian.wait(30) == 0

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from scripts.emulator.rie import EmulatorError, LambdaEmulator
+from scripts.emulator.spark import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.emulator
+
+HANDLER = """
+import json, os, subprocess, sys, time
+
+class JobFailed(Exception):
+    pass
+
+def handle(event, context):
+    what = event["do"]
+    if what == "raise":
+        raise JobFailed(json.dumps({"state": "FAILED", "é": 1}))
+    if what == "sleep":
+        subprocess.Popen(["sleep", "300"], start_new_session=True)
+        time.sleep(300)
+    if what == "detach":
+        return subprocess.Popen(["sleep", "300"], start_new_session=True).pid
+    if what == "exit":
+        os._exit(3)
+    if what == "print":
+        print("a line of the handler")
+    return {"environment": dict(os.environ), "memory": context.memory_limit_in_mb, "stamp": time.monotonic()}
+"""
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("function")
+    (path / "function.py").write_text(HANDLER, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[str]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def function(directory: Path, lines: list[str]) -> Iterator[LambdaEmulator]:
+    with LambdaEmulator(
+        {"GIVEN": "1"},
+        timeout_s=30,
+        memory_mb=512,
+        handler="function.handle",
+        directory=directory,
+        on_line=lines.append,
+    ) as running:
+        yield running
+
+
+def gone(pid: int, timeout_s: float = 20) -> bool:
+    """Wait, bounded, until a process has ended."""
+    until = time.monotonic() + timeout_s
+    while time.monotonic() < until:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        threading.Event().wait(0.02)
+    return False
+
+
+def test_the_function_sees_its_own_environment_only(function: LambdaEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was given is there, with what Lambda sets; nothing of this process is."""
+    answer = function.invoke({"do": "answer"})
+    assert answer.error is None
+    assert not answer.timed_out
+    environment = answer.payload["environment"]
+    assert environment["GIVEN"] == "1"
+    assert environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "512"
+    assert answer.payload["memory"] == "512"
+    assert "AWS_ENDPOINT_URL" not in environment
+    assert "HOME" not in environment
+
+
+def test_a_handler_that_raises_is_a_function_error(function: LambdaEmulator) -> None:
+    """The class and the message arrive, though the emulator answers 200."""
+    answer = function.invoke({"do": "raise"})
+    assert answer.error is not None
+    assert answer.error.type == "JobFailed"
+    assert answer.error.message == '{"state": "FAILED", "\\u00e9": 1}'
+
+
+def test_a_runtime_that_exits_is_a_function_error_and_the_next_event_is_answered(function: LambdaEmulator) -> None:
+    """The emulator starts the runtime again by itself."""
+    answer = function.invoke({"do": "exit"})
+    assert answer.error is not None
+    assert answer.error.type == "Runtime.ExitError"
+    assert function.invoke({"do": "answer"}).error is None
+
+
+def test_the_log_arrives_line_by_line(function: LambdaEmulator, lines: list[str]) -> None:
+    """What the handler prints is handed over as a line, and kept in the tail."""
+    function.invoke({"do": "print"})
+    until = time.monotonic() + 10
+    while "a line of the handler" not in lines and time.monotonic() < until:
+        threading.Event().wait(0.01)
+    assert "a line of the handler" in lines
+    assert "a line of the handler" in function.tail()
+
+
+def test_invocations_wait_for_their_turn(function: LambdaEmulator) -> None:
+    """Two callers at once, which would crash the emulator itself, are both answered."""
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(function.invoke, [{"do": "answer"}] * 8))
+    assert all(answer.error is None for answer in answers)
+    assert len({answer.payload["stamp"] for answer in answers}) == 8
+
+
+def test_a_timeout_is_told_and_the_end_kills_what_left_the_session(directory: Path) -> None:
+    """The emulator's text becomes `timed_out`; a detached child survives that, but not the end of the block."""
+    with LambdaEmulator({}, timeout_s=1, handler="function.handle", directory=directory) as running:
+        answer = running.invoke({"do": "sleep"})
+        assert answer.timed_out
+        (detached,) = [process.pid for process in running.processes() if process.name() == "sleep"]
+    assert gone(detached)
+
+
+def test_the_end_leaves_no_process(directory: Path) -> None:
+    """Emulator, runtime and a detached child are gone when the block is."""
+    with LambdaEmulator({}, handler="function.handle", directory=directory) as running:
+        detached = running.invoke({"do": "detach"}).payload
+        pids = [process.pid for process in running.processes()]
+        assert detached in pids
+    assert all(gone(pid) for pid in pids)
+
+
+def test_nothing_outlives_a_killed_parent(directory: Path) -> None:
+    """SIGKILL of the process that holds the emulator ends everything below it, detached or not."""
+    code = f"""
+        from pathlib import Path
+        from scripts.emulator.rie import LambdaEmulator
+        with LambdaEmulator({{}}, handler="function.handle", directory=Path({str(directory)!r})) as running:
+            detached = running.invoke({{"do": "detach"}}).payload
+            print(*[process.pid for process in running.processes()], flush=True)
+            input()
+    """
+    holder = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    pids = [int(word) for word in holder.stdout.readline().split()]
+    assert len(pids) >= 3
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.wait(20)
+    holder.stdin.close()
+    holder.stdout.close()
+    assert all(gone(pid) for pid in pids)
+
+
+def test_a_missing_emulator_says_what_to_do(tmp_path: Path) -> None:
+    """Without the binary the error names the command that fetches it."""
+    with pytest.raises(EmulatorError, match="scripts/setup"), LambdaEmulator({}, binary=tmp_path / "rie"):
+        pass
+
+
+def test_an_emulator_that_ends_at_once_is_an_error(tmp_path: Path) -> None:
+    """A binary that does not listen is reported, with what it has printed."""
+    binary = tmp_path / "rie"
+    binary.write_text("#!/bin/sh\necho broken\n", encoding="utf-8")
+    binary.chmod(0o755)
+    with pytest.raises(EmulatorError, match="broken"), LambdaEmulator({}, binary=binary):
+        pass

@@ -91,7 +91,7 @@ def handle(event: object, facts: Facts, environment: Mapping[str, str], services
     try:
         outcome = _attempt(event, facts, environment, services)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here, the answer is a document
-        outcome = of_error(error, started=facts.started and facts.writes is None)
+        outcome = of_error(error, facts.writes, started=facts.started)
         trace = "".join(traceback.format_exception(error)) if is_our_fault(outcome) else outcome.details
         observability.logger.error(facts.redactor(trace))
     return _recorded(facts, outcome, services)

@@ -98,21 +98,24 @@ def judge(evidence: Evidence) -> Outcome:
     return Outcome(state, details, fault, exit_code, signal_number)
 
 
-def of_error(error: Exception, *, started: bool) -> Outcome:
-    """Judge an attempt that the handler itself could not bring to its end."""
-    if isinstance(error, UsageError):
+def of_error(error: Exception, writes: tuple[WriteReport, ...] | None, *, started: bool) -> Outcome:
+    """Judge an attempt that the handler itself could not bring to its end; `writes` is None if they are not settled."""
+    if isinstance(error, UsageError) and not started:
         fault = Fault("UsageError", str(error), error.field, usage=True)
         return Outcome(State.FAILED, f"usage error, nothing was started: {error}", fault)
     if isinstance(error, _RETRYABLE) and not started:
-        name = type(error).__name__
-        return Outcome(
-            State.FAILED, f"nothing was started, try again later: {error}", Fault(name, str(error), retryable=True)
-        )
+        fault = Fault(type(error).__name__, str(error), retryable=True)
+        return Outcome(State.FAILED, f"nothing was started, try again later: {error}", fault)
     message = f"{type(error).__name__}: {error}"
     fault = Fault(_INTERNAL_ERROR, message)
-    if started:
-        return Outcome(State.UNKNOWN, f"the handler failed while the job ran, look at its writes: {message}", fault)
-    return Outcome(State.FAILED, f"the handler failed before the job was started; please report this: {message}", fault)
+    if not started:
+        details = f"the handler failed before the job was started; please report this: {message}"
+        return Outcome(State.FAILED, details, fault)
+    if writes is None or any(write.status == "unknown" for write in writes):
+        details = f"the handler failed while the job ran, and what became of its writes is not known: {message}"
+        return Outcome(State.UNKNOWN, details, fault)
+    details = f"the handler failed while the job ran; the job was ended and its writes are settled: {message}"
+    return Outcome(State.FAILED, details, fault)
 
 
 def is_our_fault(outcome: Outcome) -> bool:

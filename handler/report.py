@@ -113,7 +113,7 @@ def _write(report: WriteReport, redact: Redactor) -> WriteResult:
         rows=report.rows,
         bytes=report.bytes,
         reason=None if report.reason is None else redact(report.reason),
-        undo_refused=report.undo_refused,
+        undo_refused=None if report.undo_refused is None else redact(report.undo_refused),
         checkpoint=report.checkpoint,
     )
 

@@ -58,7 +58,9 @@ def _s3(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
     item = _object(s3, "object", f"{path}.object")
     key = _text(item, "key", f"{path}.object.key")
     # Both are absent in some events: the version without versioning, the sequencer for replayed and hand-made ones.
-    version, sequencer = item.get("versionId", ""), item.get("sequencer", "")
+    version, sequencer = (
+        _text(item, name, f"{path}.object.{name}") if item.get(name) else "" for name in ("versionId", "sequencer")
+    )
     return Trigger(event, f"s3:{bucket}/{key}/{version}/{sequencer}")
 
 
@@ -93,6 +95,6 @@ def _object(parent: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any
 
 def _text(parent: Mapping[str, Any], name: str, path: str) -> str:
     value = parent.get(name)
-    if not isinstance(value, str) or not value:
-        raise UsageError(path, f"must be a string that is not empty, not {found(value)}")
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise UsageError(path, f"must be a string that is not empty and can be printed, not {found(value)}")
     return value

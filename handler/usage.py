@@ -12,6 +12,7 @@ __all__ = ["UsageError", "found", "validated"]
 
 _M = TypeVar("_M", bound=BaseModel)
 _FOUND_MAX: Final = 80
+_MESSAGE_MAX: Final = 1000
 
 # pydantic's error types, as what to do. `{…}` are pydantic's own context values.
 _REMEDIES: Final[dict[str, str]] = {
@@ -40,9 +41,17 @@ class UsageError(Exception):
     """
 
     def __init__(self, field: str, problem: str) -> None:
-        super().__init__(f"{field}: {problem}")
-        self.field = field
-        self.problem = problem
+        self.field, self.problem = _one_line(field), _one_line(problem)
+        super().__init__(f"{self.field}: {self.problem}")
+
+
+def _one_line(text: str) -> str:
+    """Make a text that came from outside fit for a message: printable, and not endless."""
+    shown = "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text[:_MESSAGE_MAX]
+    )
+    return shown if len(text) <= _MESSAGE_MAX else f"{shown}…"
 
 
 def validated(model: type[_M], data: object, *, prefix: str = "") -> _M:

@@ -59,7 +59,9 @@ def test_what_would_leave_the_sandbox_or_switch_off_the_guard(key: str) -> None:
         check_conf({key: "x"}, "conf")
 
 
-@pytest.mark.parametrize("value", ["/", "/etc", "file:/etc", "FILE:///etc", "/tmp/../etc", "/tmp", "//tmp/../../x", "/tmpx"])
+@pytest.mark.parametrize(
+    "value", ["/", "/etc", "file:/etc", "FILE:///etc", "/tmp/../etc", "/tmp", "//tmp/../../x", "/tmpx"]
+)
 def test_local_paths_outside_tmp(value: str) -> None:
     """Nothing else can be written."""
     with pytest.raises(UsageError, match="outside /tmp"):

@@ -13,7 +13,9 @@ BUCKET = {"SW_CHECKPOINT_BUCKET": "checkpoints"}
 PLAIN = read_settings(BUCKET)
 OURS = read_settings({**BUCKET, "SOAL_ENTRY_POINT": "s3://scripts/e.py"})
 THEIRS = read_settings({**BUCKET, "SCRIPT_BUCKET": "scripts", "SPARK_SCRIPT": "e.py"})
-SQS: dict[str, Any] = {"Records": [{"eventSource": "aws:sqs", "messageId": "m-1", "body": "x", "attributes": {"n": "1"}}]}
+SQS: dict[str, Any] = {
+    "Records": [{"eventSource": "aws:sqs", "messageId": "m-1", "body": "x", "attributes": {"n": "1"}}]
+}
 
 
 def job(event: object, settings: Any = PLAIN) -> Job:

@@ -94,7 +94,9 @@ def test_a_private_key_is_masked_line_by_line() -> None:
     assert [lines(line) for line in text.split("\n")] == ["a", *["[redacted]"] * 4, "b"]
 
 
-@pytest.mark.parametrize("text", ["password" * 2000, "a" * 16_000, "=" * 16_000, "{'" * 8_000, "-" * 16_000, "://" * 5000])
+@pytest.mark.parametrize(
+    "text", ["password" * 2000, "a" * 16_000, "=" * 16_000, "{'" * 8_000, "-" * 16_000, "://" * 5000]
+)
 def test_hostile_lines_are_masked_in_bounded_time(text: str) -> None:
     """No pattern goes back and forth over a long line (the test's own time limit judges)."""
     redact(text)

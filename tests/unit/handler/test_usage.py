@@ -44,3 +44,11 @@ def test_what_was_found_is_shown_short_and_masked() -> None:
     assert found("a\nb") == "'a\\nb'"
     assert len(found("x" * 1000)) < 100
     assert "hunter22" not in found({"password": "hunter22"})
+
+
+def test_a_name_from_outside_cannot_break_the_line() -> None:
+    """Control characters and half surrogates are shown as escapes, and an endless name is cut."""
+    error = UsageError("a\nb\ud800", "p" * 5000)
+    assert error.field == "a\\nb\\ud800"
+    assert str(error).isprintable()
+    assert len(str(error)) < 1100

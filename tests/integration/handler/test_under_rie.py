@@ -1,0 +1,243 @@
+"""The real handler under the real emulator, with real Spark: how jobs end, and what the answer says of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from handler.response import Result, exit_status, schema_text
+from scripts.emulator import EmbeddedS3
+from scripts.emulator.rie import LambdaEmulator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import psutil
+
+pytestmark = [pytest.mark.emulator, pytest.mark.spark]
+
+TIMEOUT_S = 30
+CHECKPOINTS, SCRIPTS, LAKE = "checkpoints", "scripts", "lake"
+SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+
+GUARDED = """
+import os, sys
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
+
+class Price:
+    def __init__(self, cents): self.cents = cents
+
+def in_euro(cents): return Price(cents).cents / 100
+
+if __name__ == "__main__":
+    spark = SparkSession.builder.getOrCreate()
+    from safewriter import SafeWriter
+    with SafeWriter(spark, "s3a://lake/prices") as sw:
+        frame = spark.range(1000).select(udf(in_euro, "double")("id").alias("euro"))
+        frame.write.format("delta").mode("append").save(sw.table)
+        sw.success()
+    print("argv", sys.argv[1:], "in", *(path.split("-")[0] for path in (os.environ["HOME"], os.getcwd())))
+    print(spark.sparkContext.master, spark.conf.get("spark.sql.shuffle.partitions"), spark.sparkContext.appName)
+    import helper; print(helper.WORD)
+"""
+EXIT_3 = f"import sys; print('secret', {SECRET!r}); sys.exit(3)"
+RAISES = "def f():\n    raise ValueError('no such day')\nf()\n"
+FULL_HEAP = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+keep = [spark._jvm.java.lang.StringBuilder(100_000_000) for _ in range(100)]
+"""
+ESCAPES_AND_DIES = """
+import os, subprocess, sys
+code = "import os, time; os.fork() and os._exit(0); time.sleep(600)"
+subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+os.kill(os.getpid(), 9)
+"""
+SLEEPS_IN_A_UDF = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
+spark = SparkSession.builder.getOrCreate()
+from safewriter import SafeWriter
+def slow(x):
+    time.sleep(600)
+    return x
+with SafeWriter(spark, "s3a://lake/slow") as sw:
+    try:
+        spark.range(10).select(udf(slow, "long")("id").alias("id")).write.format("delta").mode("append").save(sw.table)
+    except Exception:
+        time.sleep(600)
+"""
+SHOWS_ITS_EVENT = """
+import json, os, sys
+assert sys.argv[1] == "--event-file" and sys.argv[2] == os.environ["SOAL_EVENT_FILE"]
+print("event", json.load(open(sys.argv[2]))["detail"])
+"""
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[EmbeddedS3]:
+    with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, LAKE], unlistable=[CHECKPOINTS]) as server:
+        client = server.observer()
+        for name, text in (
+            ("guarded.py", GUARDED),
+            ("exit_3.py", EXIT_3),
+            ("raises.py", RAISES),
+            ("full_heap.py", FULL_HEAP),
+            ("escapes.py", ESCAPES_AND_DIES),
+            ("slow.py", SLEEPS_IN_A_UDF),
+            ("event.py", SHOWS_ITS_EVENT),
+            ("helper.py", "WORD = 'helped'"),
+        ):
+            client.put_object(Bucket=SCRIPTS, Key=name, Body=text.encode())
+        yield server
+
+
+class Function:
+    def __init__(self, emulator: LambdaEmulator, s3: EmbeddedS3, lines: list[str]) -> None:
+        self.emulator = emulator
+        self.s3 = s3
+        self.lines = lines
+
+    def __call__(self, event: object) -> Result:
+        """Invoke; the answer must be one of ours, and nothing of the job may be left."""
+        before = self._jobs()
+        answer = self.emulator.invoke(event)
+        assert not answer.timed_out
+        if answer.error is not None:
+            assert answer.error.type == "JobFailed"
+        document = answer.payload if answer.error is None else json.loads(answer.error.message)
+        Draft202012Validator(json.loads(schema_text())).validate(document)
+        assert self._jobs() <= before
+        result = Result.model_validate(document)
+        if result.result_uri is not None:
+            assert self._object(result.result_uri) == document
+            assert self.record(result)["state"] == result.state
+        return result
+
+    def record(self, result: Result) -> dict[str, Any]:
+        records = [self._object(f"s3://{CHECKPOINTS}/{key}") for key in self.s3.keys(CHECKPOINTS, "runs/")]
+        return next(record for record in records if record["runId"] == result.run_id)
+
+    def _object(self, uri: str) -> Any:
+        body = self.s3.observer().get_object(Bucket=CHECKPOINTS, Key=uri.removeprefix(f"s3://{CHECKPOINTS}/"))["Body"]
+        return json.loads(body.read())
+
+    def _jobs(self) -> set[psutil.Process]:
+        return {process for process in self.emulator.processes() if "awslambdaric" not in process.cmdline()}
+
+
+@pytest.fixture(scope="module")
+def function(s3: EmbeddedS3) -> Iterator[Function]:
+    lines: list[str] = []
+    environment = {
+        **s3.environment(),
+        "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
+        "SOAL_ENTRY_POINT": f"s3://{SCRIPTS}/event.py",
+        "DB_PASSWORD": "open sesame",
+    }
+    with LambdaEmulator(environment, timeout_s=TIMEOUT_S, memory_mb=1536, on_line=lines.append) as emulator:
+        yield Function(emulator, s3, lines)
+
+
+def test_a_guarded_job_with_a_function_of_its_own(function: Function) -> None:
+    """Classes and functions of the script reach the Python workers; arguments, files and settings the script."""
+    result = function(
+        {
+            "entryPoint": f"s3://{SCRIPTS}/guarded.py",
+            "entryPointArguments": ["--day", "2026-11-20; echo $HOME"],
+            "pyFiles": [f"s3://{SCRIPTS}/helper.py"],
+            "conf": {"spark.sql.shuffle.partitions": "3"},
+            "clientToken": "prices-1",
+            "name": "prices",
+        }
+    )
+    assert (result.state, result.exit_code, exit_status(result)) == ("SUCCESS", 0, 0), result.log_tail
+    (write,) = result.writes
+    assert (write.status, write.version, write.rows) == ("committed", 0, 1000)
+    assert result.log_tail == (
+        "argv ['--day', '2026-11-20; echo $HOME'] in /tmp/soal /tmp/soal",
+        "local[1] 3 prices",
+        "helped",
+    )
+    timings = result.timings
+    assert None not in (timings.script_download_ms, timings.jvm_start_ms, timings.session_ms, timings.job_ms)
+    assert result.memory.peak_mb is not None
+    assert result.memory.peak_mb > 200
+    assert (result.versions.spark, result.versions.delta) == ("4.1.4", "4.4.0")
+
+
+def test_an_exit_code_and_a_secret(function: Function) -> None:
+    """Exit 3 is the script's, and what it printed is masked in result and log."""
+    result = function(f"s3://{SCRIPTS}/exit_3.py")
+    assert (result.state, result.exit_code, result.signal, exit_status(result)) == ("FAILED", 3, None, 1)
+    assert result.error is not None
+    assert result.error.type == "ScriptExit"
+    assert result.log_tail == ("secret [redacted]",)
+    assert SECRET not in "\n".join(function.lines)
+
+
+def test_an_exception(function: Function) -> None:
+    """Its class and text are the error, and the traceback begins with the script."""
+    result = function({"script": f"s3://{SCRIPTS}/raises.py"})
+    assert result.error is not None
+    assert (result.error.type, result.error.message) == ("ValueError", "ValueError: no such day")
+    assert result.log_tail[0].startswith("Traceback")
+    assert "raises.py" in result.log_tail[1]
+    assert not any("bootstrap" in line for line in result.log_tail)
+
+
+def test_a_full_java_heap(function: Function) -> None:
+    """The Java machine ends itself, and the result says why."""
+    result = function(f"s3://{SCRIPTS}/full_heap.py")
+    assert result.error is not None
+    assert (result.state, result.error.type) == ("FAILED", "OutOfMemory"), result.log_tail
+    assert "heap" in result.error.message
+
+
+def test_a_driver_that_leaves_a_process_behind_and_dies(function: Function) -> None:
+    """The signal is told from an exit code, through the Java machine; the process in another session is ended."""
+    result = function(f"s3://{SCRIPTS}/escapes.py")
+    assert (result.state, result.exit_code, result.signal) == ("FAILED", None, 9)
+
+
+def test_an_event_reaches_the_function_s_own_script(function: Function) -> None:
+    """As a file, and the run is named by the event."""
+    event = {"detail-type": "Scheduled Event", "source": "aws.events", "id": "e-1", "detail": {"day": 1}}
+    result = function(event)
+    assert result.state == "SUCCESS", result.log_tail
+    assert result.log_tail == ("event {'day': 1}",)
+    assert function.record(result)["runKey"] == "eventbridge:e-1"
+    again = function(event)
+    assert (again.attempt, again.previous_run_id) == (2, result.run_id)
+
+
+def test_a_script_that_is_not_there(function: Function) -> None:
+    """A usage error, on record, and no script of an earlier request runs in its place."""
+    result = function({"script": f"s3://{SCRIPTS}/nowhere.py", "clientToken": "nowhere"})
+    assert (result.state, exit_status(result)) == ("FAILED", 2)
+    assert result.error is not None
+    assert result.error.field == "entryPoint"
+    assert result.timings.jvm_start_ms is None
+
+
+def test_a_token_that_belongs_to_another_job(function: Function) -> None:
+    """Never a skip."""
+    result = function({"script": f"s3://{SCRIPTS}/exit_3.py", "clientToken": "nowhere"})
+    assert exit_status(result) == 2
+    assert result.error is not None
+    assert result.error.field == "clientToken"
+
+
+def test_a_job_that_sleeps_past_its_deadline_and_ignores_sigterm(function: Function) -> None:
+    """The answer comes before the emulator's own kill: rolled back, nothing in the table, nothing running."""
+    result = function({"script": f"s3://{SCRIPTS}/slow.py", "clientToken": "slow"})
+    assert (result.state, exit_status(result)) == ("TIMED_OUT", 124), result.log_tail
+    assert result.timings.remaining_ms > 0
+    assert [write.status for write in result.writes] == ["rolled_back"]
+    assert not any(key.endswith(".json") for key in function.s3.keys(LAKE, "slow/_delta_log/"))

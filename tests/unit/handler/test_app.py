@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.response import StreamingBody
+from jsonschema import Draft202012Validator
+
+from handler.app import Services, handle, lambda_handler
+from handler.child import Ended, Stop
+from handler.report import Facts
+from handler.response import JobFailed, Result, exit_status, schema_text
+from safewriter import journal
+from safewriter.deadline import Deadline, epoch_ms
+from safewriter.objects import MemoryObjectStore, StoreError
+from safewriter.supervision import WriteReport
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from handler.output import Output
+    from handler.submit import Command
+
+EVENT = {
+    "script": "s3://scripts/job.py",
+    "clientToken": "t",
+    "name": "nightly",
+    "entryPointArguments": ["--password", "hunter22"],
+}
+COMMITTED = WriteReport("s3://lake/a", "delta", None, "committed", 7, 10, 100, None, None, "s3://c/1")
+UNKNOWN = WriteReport("s3://lake/a", "delta", None, "unknown", None, None, None, "S3 is gone", None, "s3://c/1")
+
+
+class World:
+    """Everything outside of the handler, in memory; the child is a function."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.tmp = tmp_path
+        self.store = MemoryObjectStore()
+        self.end: dict[str, Any] = {"exit_code": 0, "signal": None, "stop": None}
+        self.prints = b""
+        self.fails: Exception | None = None
+        self.reports: Any = (COMMITTED,)
+        self.settled = 0
+        self.command: Command | None = None
+
+    def run_child(self, command: Command, _ladder: object, output: Output, **_: object) -> Ended:
+        self.command = command
+        output.pump(io.BufferedReader(io.BytesIO(self.prints)))
+        journal.append(command.environment["SOAL_JOURNAL"], "python_started")
+        if self.fails is not None:
+            raise self.fails
+        now = epoch_ms()
+        return Ended(**self.end, started_ms=now, ended_ms=now, peak_mb=1, survivors=frozenset())
+
+    def renew_leases(self) -> None: ...
+
+    def settle(self, *, budget_ms: int) -> Any:
+        assert budget_ms > 0
+        self.settled += 1
+        if isinstance(self.reports, Exception):
+            raise self.reports
+        return self.reports
+
+    def get_object(self, **_: str) -> dict[str, Any]:
+        return {"ContentLength": 1, "Body": StreamingBody(io.BytesIO(b"x"), 1)}
+
+    def handle(self, event: object = EVENT) -> Result:
+        now = epoch_ms()
+        services = Services(
+            client=lambda: self, store=lambda _: self.store, run_child=self.run_child, supervision=lambda *_: self  # type: ignore[arg-type]
+        )  # fmt: skip
+        facts = Facts(Deadline(now + 60_000, now), "request", "run-1", memory_mb=3008, cold_start=False)
+        result = handle(event, facts, {"SW_CHECKPOINT_BUCKET": "checkpoints", "TMPDIR": str(self.tmp)}, services)
+        Draft202012Validator(json.loads(schema_text())).validate(result.document())
+        assert list(self.tmp.iterdir()) == []
+        return result
+
+    def stored(self, prefix: str) -> list[dict[str, Any]]:
+        found = [self.store.get(listed.key) for listed in self.store.list(prefix)]
+        return [json.loads(one.body) for one in found if one is not None]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_a_success(world: World) -> None:
+    """The document is complete, kept on S3 as it was returned, and the run's record says so."""
+    result = world.handle()
+    assert (result.state, result.attempt, result.name, exit_status(result)) == ("SUCCESS", 1, "nightly", 0)
+    assert result.result_uri == "s3://memory/results/run-1/run_result.json"
+    assert world.stored("results/") == [result.document()]
+    (record,) = world.stored("runs/")
+    assert (record["state"], record["runKey"]) == ("SUCCESS", "t")
+
+
+def test_unknown_is_never_success(world: World) -> None:
+    """Whatever the exit code says."""
+    world.reports = (UNKNOWN,)
+    assert world.handle().state == "UNKNOWN"
+    world.reports = StoreError("gone")
+    result = world.handle()
+    assert result.state == "UNKNOWN"
+    assert "gone" in result.state_details
+
+
+def test_the_deadline(world: World) -> None:
+    """What is committed can be continued."""
+    world.end = {"exit_code": None, "signal": 9, "stop": Stop.KILLED}
+    result = world.handle()
+    assert (result.state, exit_status(result)) == ("INCOMPLETE", 124)
+    assert "clientToken 't'" in result.state_details
+
+
+def test_a_fault_of_ours_while_the_job_runs(world: World) -> None:
+    """Its writes are settled all the same, and the answer does not pretend."""
+    world.fails = RuntimeError("password=hunter22")
+    result = world.handle()
+    assert world.settled == 1
+    assert result.error is not None
+    assert (result.state, result.error.type) == ("FAILED", "InternalError")
+    assert [write.status for write in result.writes] == ["committed"]
+    assert "hunter22" not in result.model_dump_json()
+    world.reports = StoreError("gone")
+    assert world.handle().state == "UNKNOWN"
+
+
+def test_a_store_that_fails_at_the_end_is_a_warning(world: World) -> None:
+    """The answer is still the answer."""
+
+    def refuse(*_: object, **__: object) -> str:
+        raise StoreError("slow down")
+
+    world.store.put = refuse  # type: ignore[method-assign]
+    world.store.replace = refuse  # type: ignore[method-assign]
+    result = world.handle()
+    assert result.state == "SUCCESS"
+    assert len(result.warnings) == 2
+
+
+def test_a_store_that_fails_at_the_beginning_starts_nothing(world: World) -> None:
+    """It may be tried again."""
+
+    def refuse(*_: object, **__: object) -> str:
+        raise StoreError("slow down")
+
+    world.store.create = refuse  # type: ignore[method-assign]
+    result = world.handle()
+    assert world.command is None
+    assert exit_status(result) == 75
+
+
+def test_arguments_that_are_secret_are_masked_in_what_the_job_prints(world: World) -> None:
+    """The job itself receives them."""
+    world.prints = b"connecting with hunter22\n"
+    result = world.handle()
+    assert world.command is not None
+    assert world.command.argv[-1] == "hunter22"
+    assert result.log_tail == ("connecting with [redacted]",)
+
+
+def test_a_flood_is_remarked(world: World) -> None:
+    """The reader must know that the log is not whole."""
+    world.prints = b"x" * 8000 + b"\n"
+    world.prints *= 2200
+    assert any("were not logged" in warning for warning in world.handle().warnings)
+
+
+def test_the_function_raises_what_is_not_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an error whose message is the document."""
+
+    class Context:
+        aws_request_id = "r"
+        memory_limit_in_mb = "3008"
+        function_name = invoked_function_arn = function_version = "f"
+
+        def get_remaining_time_in_millis(self) -> int:
+            return 60_000
+
+    monkeypatch.delenv("SW_CHECKPOINT_BUCKET", raising=False)
+    with pytest.raises(JobFailed) as caught:
+        lambda_handler({}, Context())
+    assert json.loads(str(caught.value))["error"]["field"] == "SW_CHECKPOINT_BUCKET"

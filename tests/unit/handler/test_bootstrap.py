@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import handler.bootstrap
+from safewriter import journal
+
+ROOT = Path(handler.bootstrap.__file__).parents[1]
+
+
+class Driver:
+    """A Python driver as Spark starts it, without Spark."""
+
+    def __init__(self, tmp_path: Path, script: str) -> None:
+        (tmp_path / "scripts").mkdir()
+        self.script = tmp_path / "scripts" / "job.py"
+        self.script.write_text(script, encoding="utf-8")
+        self.journal = tmp_path / "journal.jsonl"
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(ROOT / "handler" / "bootstrap.py"), str(self.script), *arguments],
+            env={"PYTHONPATH": str(ROOT), "SOAL_JOURNAL": str(self.journal)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def entries(self) -> list[tuple[str, dict[str, object]]]:
+        return [(entry.event, entry.fields) for entry in journal.read(self.journal)]
+
+
+def test_the_script_is_main(tmp_path: Path) -> None:
+    """Name, file, arguments and import path are as if it had been started itself; nothing of ours is in its names."""
+    driver = Driver(
+        tmp_path,
+        """
+print(sorted(name for name in globals() if not name.startswith("__")))
+import pickle, sys
+class Thing: pass
+assert type(pickle.loads(pickle.dumps(Thing()))) is Thing
+print(__name__, __file__ == sys.argv[0], sys.argv[1:], sys.path[0] == __file__.rsplit("/", 1)[0])
+""",
+    )
+    done = driver.run("a b", "--c")
+    assert done.stdout.splitlines() == ["[]", "__main__ True ['a b', '--c'] True"], done.stderr
+    assert driver.entries()[0][0] == "python_started"
+    assert driver.entries()[-1] == ("python_exited", {"exitCode": 0})
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [("sys.exit()", 0), ("sys.exit(3)", 3), ("sys.exit('text')", 1), ("sys.exit(257)", 1), ("raise SystemExit(7)", 7)],
+)
+def test_the_script_s_own_exit_is_unchanged(tmp_path: Path, end: str, code: int) -> None:
+    """And the journal says it."""
+    driver = Driver(tmp_path, f"import sys\n{end}\n")
+    done = driver.run()
+    assert done.returncode == code
+    assert driver.entries()[-1] == ("python_exited", {"exitCode": code})
+
+
+def test_a_traceback_begins_with_the_script(tmp_path: Path) -> None:
+    """The error is in the journal; the exit code is 1."""
+    driver = Driver(tmp_path, "def f():\n    1 / 0\nf()\n")
+    done = driver.run()
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert 'job.py", line 3' in lines[1]
+    assert "bootstrap" not in done.stderr
+    uncaught = dict(driver.entries())["uncaught"]
+    assert (uncaught["type"], uncaught["message"], uncaught["exitCode"]) == ("ZeroDivisionError", "division by zero", 1)
+
+
+def test_an_error_that_carries_an_exit_code_ends_the_driver_with_it(tmp_path: Path) -> None:
+    """As SafeWriter's do."""
+    driver = Driver(tmp_path, "from safewriter import AnotherAttemptError\nraise AnotherAttemptError('busy')\n")
+    assert driver.run().returncode == 75
+    uncaught = dict(driver.entries())["uncaught"]
+    assert (uncaught["type"], uncaught["exitCode"], uncaught["retryable"]) == ("AnotherAttemptError", 75, True)
+
+
+@pytest.mark.parametrize("code", ["True", "0", "300", "'x'"])
+def test_a_strange_exit_code_of_an_error_is_1(tmp_path: Path, code: str) -> None:
+    """An uncaught error never ends as success."""
+    driver = Driver(tmp_path, f"class E(Exception): exit_code = {code}\nraise E\n")
+    assert driver.run().returncode == 1
+
+
+def test_a_syntax_error_is_the_script_s(tmp_path: Path) -> None:
+    """With its line."""
+    done = Driver(tmp_path, "x = (\n").run()
+    assert done.returncode == 1
+    assert "SyntaxError" in done.stderr
+    assert "bootstrap" not in done.stderr
+
+
+def test_a_hook_of_the_script_s_own_is_called(tmp_path: Path) -> None:
+    """sys.excepthook is the script's to set."""
+    done = Driver(tmp_path, "import sys\nsys.excepthook = lambda *_: print('mine')\n1 / 0\n").run()
+    assert (done.stdout, done.returncode) == ("mine\n", 1)
+
+
+def test_the_session_is_noticed_without_touching_pyspark(tmp_path: Path) -> None:
+    """By looking at what PySpark itself keeps."""
+    driver = Driver(
+        tmp_path,
+        "import sys, types, os\n"
+        "module = types.ModuleType('pyspark.sql.session')\n"
+        "module.SparkSession = type('SparkSession', (), {'_instantiatedSession': None})\n"
+        "sys.modules['pyspark.sql.session'] = module\n"
+        "module.SparkSession._instantiatedSession = object()\n"
+        "while b'session_ready' not in open(os.environ['SOAL_JOURNAL'], 'rb').read(): pass\n",
+    )
+    assert driver.run().returncode == 0
+    assert [event for event, _ in driver.entries()] == ["python_started", "session_ready", "python_exited"]

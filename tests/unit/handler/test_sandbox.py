@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from handler.sandbox import NoSpaceError, oom_kills, open_sandbox
+
+
+def test_a_fresh_private_directory(tmp_path: Path) -> None:
+    """Mode 0700, empty places for everything, and gone at the end."""
+    with open_sandbox(tmp_path) as sandbox:
+        assert stat.S_IMODE(sandbox.root.stat().st_mode) == 0o700
+        assert [list(place.iterdir()) for place in (sandbox.scripts, sandbox.home, sandbox.tmp, sandbox.work)] == [
+            []
+        ] * 4
+        (sandbox.scripts / "job.py").write_text("x", encoding="utf-8")
+        first = sandbox.root
+    assert not first.exists()
+    with open_sandbox(tmp_path) as sandbox:
+        assert not (sandbox.scripts / "job.py").exists()
+        assert sandbox.root != first
+
+
+def test_it_goes_also_after_an_error(tmp_path: Path) -> None:
+    """Whatever happens inside."""
+    with pytest.raises(ZeroDivisionError), open_sandbox(tmp_path):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_job_cannot_keep_its_files_by_taking_permissions_away(tmp_path: Path) -> None:
+    """Read-only directories are removed, too."""
+    with open_sandbox(tmp_path) as sandbox:
+        locked = sandbox.work / "a" / "b"
+        locked.mkdir(parents=True)
+        (locked / "file").write_text("x", encoding="utf-8")
+        locked.chmod(0o500)
+        locked.parent.chmod(0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
+    """What they point to is not the job's."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "keep").touch()
+    base = tmp_path / "base"
+    base.mkdir()
+    with open_sandbox(base) as sandbox:
+        (sandbox.work / "link").symlink_to(outside)
+        (sandbox.root / "link").symlink_to(outside)
+    assert (outside / "keep").exists()
+
+
+def test_leftovers_of_the_dead_are_removed_and_places_of_the_living_kept(tmp_path: Path) -> None:
+    """A process that was killed in its sandbox has left it behind; one that lives holds its lock."""
+    code = f"""
+import os, pathlib
+from handler.sandbox import open_sandbox
+with open_sandbox(pathlib.Path({str(tmp_path)!r})) as sandbox:
+    os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3], check=False)
+    (leftover,) = tmp_path.iterdir()
+    (tmp_path / "soal-not-ours").mkdir()
+    with open_sandbox(tmp_path) as living:
+        assert not leftover.exists()
+        with open_sandbox(tmp_path):
+            assert living.root.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["soal-not-ours"]
+
+
+def test_too_little_space_is_said(tmp_path: Path) -> None:
+    """With both numbers and the remedy."""
+    with pytest.raises(NoSpaceError, match=r"MB free, .* ephemeral storage"), open_sandbox(tmp_path, free_min_mb=10**9):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_counters_of_the_kernel(tmp_path: Path) -> None:
+    """vmstat, and the memory controllers of both generations of control groups."""
+    proc, groups = tmp_path / "proc", tmp_path / "cgroup"
+    (proc / "self").mkdir(parents=True)
+    (groups / "memory" / "job").mkdir(parents=True)
+    (proc / "vmstat").write_text("pgfault 1\noom_kill 3\n", encoding="ascii")
+    (proc / "self" / "cgroup").write_text("4:memory:/job\n0::/\n", encoding="ascii")
+    (groups / "memory" / "job" / "memory.oom_control").write_text("under_oom 0\noom_kill 2\n", encoding="ascii")
+    (groups / "memory.events").write_text("oom 9\noom_kill 1\noom_group_kill 0\n", encoding="ascii")
+    assert oom_kills(proc, groups) == {"vmstat": 3, "cgroup2": 1, "cgroup1": 2}
+
+
+def test_no_counter_at_all(tmp_path: Path) -> None:
+    """Nothing is claimed then."""
+    assert oom_kills(tmp_path, tmp_path) == {}
+
+
+def test_this_machine_has_a_counter() -> None:
+    """Linux has had it since 4.13."""
+    assert "vmstat" in oom_kills()
+    assert os.name == "posix"

@@ -150,7 +150,7 @@ class LambdaEmulator:
     def _start(self) -> None:
         self._port, runtime_port = _free_port(), _free_port()
         command = [
-            *(sys.executable, "-P", "-m", "scripts.emulator.guardian", str(self._binary)),
+            *(sys.executable, "-P", "-m", "scripts.guardian", str(self._binary)),
             *("--runtime-interface-emulator-address", f"127.0.0.1:{self._port}"),
             *("--runtime-api-address", f"127.0.0.1:{runtime_port}"),
             *(sys.executable, "-m", "awslambdaric", self._handler),

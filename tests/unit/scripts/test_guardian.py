@@ -12,7 +12,7 @@ from scripts.emulator.spark import ROOT
 def test_the_end_of_the_command_is_passed_on(script: str, code: int) -> None:
     """An exit code stays, a signal becomes 128 plus its number."""
     with subprocess.Popen(
-        [sys.executable, "-m", "scripts.emulator.guardian", "sh", "-c", script], cwd=ROOT, stdin=subprocess.PIPE
+        [sys.executable, "-m", "scripts.guardian", "sh", "-c", script], cwd=ROOT, stdin=subprocess.PIPE
     ) as guardian:
         assert guardian.wait(30) == code
 
@@ -20,7 +20,7 @@ def test_the_end_of_the_command_is_passed_on(script: str, code: int) -> None:
 def test_the_end_of_input_ends_the_command() -> None:
     """When the asker closes its end, the command is killed and that is no error."""
     with subprocess.Popen(
-        [sys.executable, "-m", "scripts.emulator.guardian", "sh", "-c", "echo up; sleep 300"],
+        [sys.executable, "-m", "scripts.guardian", "sh", "-c", "echo up; sleep 300"],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

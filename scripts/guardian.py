@@ -1,4 +1,4 @@
-"""Run a command so that nothing of it outlives whoever asked: `python -m scripts.emulator.guardian COMMAND ...`.
+"""Run a command so that nothing of it outlives whoever asked: `python -m scripts.guardian COMMAND ...`.
 
 The asker holds the other end of our standard input. When that closes (it is done, or it was killed) everything that the
 command has started is killed, also what is in a session of its own: orphans come to us, not to init.

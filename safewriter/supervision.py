@@ -105,7 +105,9 @@ class Supervision:
             if stored is None and opened.nonce in unsent:
                 return _report(opened, "rolled_back", "the attempt ended before it had claimed the write")
             if stored is None:
-                return _report(opened, "unknown", f"a commit may have been sent, but {opened.checkpoint} cannot be read")
+                return _report(
+                    opened, "unknown", f"a commit may have been sent, but {opened.checkpoint} cannot be read"
+                )
             owner = stored.document.owner
             if stored.document.status in OPEN and owner in dead:
                 evidence = Evidence(stored.document.epoch, nothing_sent=owner in unsent)

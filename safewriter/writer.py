@@ -215,6 +215,7 @@ class SafeWriter:
             write_key=document.write_key,
             epoch=document.epoch,
             nonce=document.owner,
+            version_before=document.attempt.version_before,
             file_prefix=document.attempt.prefix,
             latest_start_ms=None if self._deadline is None else self._deadline.at_ms - self._lead_ms,
             creation_note=note,
@@ -289,7 +290,8 @@ class SafeWriter:
         """Without a commit of our own: was nothing to do, or was it done elsewhere, or prevented?"""
         if seen.stray:
             raise NotCommittedError(
-                f"the block guards {self.table}, but it has written {seen.stray}; nothing is in {self.table}"
+                f"the block guards {self.table}, but what was written is {seen.stray}, past the guard; write the guarded"
+                " table, with the block's own session"
             )
         if seen.passed or seen.refusal:
             raise NotCommittedError(

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["DeltaSession", "GateState", "TableState"]
 
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
-_GATE_PROTOCOL: Final = 1
+_GATE_PROTOCOL: Final = 2
 _TXN_APP: Final = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
 _TXN_RESET: Final = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 _METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 _SELF_COMMIT: Final = "spark.databricks.delta.commit.idempotencyCheck.enabled"
+# The gate adds the transaction action behind Delta's back; a checksum that lists transactions would lack ours.
+_TXN_IN_CHECKSUM: Final = "spark.databricks.delta.setTransactionsInCrc.writeOnCommit"
 _AUTO_COMPACT: Final = "spark.databricks.delta.autoCompact.enabled"
 # Internal to Delta and static, so it is set on the session state. Tested with every Delta release that is pinned here.
 _FILE_PREFIX: Final = "spark.databricks.delta.testOnly.dataFileNamePrefix"
@@ -71,7 +73,7 @@ class GateState:
     def error(self) -> SafeWriterError | None:
         """Return what the gate has refused, as an error that says what to do; None if it refused nothing."""
         code, _, text = self.refusal.partition(": ")
-        if code in ("operation", "transaction", "second"):
+        if code in ("operation", "second"):
             return UnsupportedError(text)
         if code == "fenced":
             return SupersededError(text)
@@ -139,12 +141,6 @@ class DeltaSession:
         }
         return TableState(version, metadata["id"], features, properties)
 
-    def transaction_version(self, app_id: str) -> int:
-        """Return the version that the table, as last looked at, stores for an application id; -1 for none."""
-        log = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._jspark, self._table)
-        found = log.unsafeVolatileSnapshot().transactions().get(app_id)
-        return int(found.get()) if found.isDefined() else -1
-
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def begin(
@@ -153,6 +149,7 @@ class DeltaSession:
         write_key: str,
         epoch: int,
         nonce: str,
+        version_before: int,
         file_prefix: str,
         latest_start_ms: int | None,
         creation_note: str | None,
@@ -160,16 +157,22 @@ class DeltaSession:
     ) -> None:
         """Open the gate and mark everything that the block's statements will write."""
         self._gate = self._jvm.io.soal.logstore.Gate.open(
-            self._jspark, self._table, write_key, epoch, latest_start_ms or 0, creation_note or "", journal or "", nonce
+            self._jspark,
+            self._table,
+            write_key,
+            epoch,
+            version_before,
+            latest_start_ms or 0,
+            creation_note or "",
+            journal or "",
+            nonce,
         )
         self._restore.append(self._gate.close)
         mine: dict[str, object] = {"safewriter": {"key": write_key, "epoch": epoch}}
         if (users := self._spark.conf.get(_METADATA, None)) is not None:
             mine["user"] = users  # the user's own text is kept inside ours
         for key, value in (
-            (_TXN_APP, write_key),
-            (_TXN_VERSION, str(epoch)),
-            (_TXN_RESET, "false"),
+            (_TXN_IN_CHECKSUM, "false"),
             (_METADATA, json.dumps(mine)),
             (_SELF_COMMIT, "true"),
             # A second commit would be refused, but only after its data files were written.
@@ -183,14 +186,18 @@ class DeltaSession:
         """Let Delta's own transaction rule skip a write that landed before, and the gate refuse it should Delta not."""
         self.begin(
             write_key=write_key,
-            epoch=1,  # the lowest there is: Delta skips what is not above the stored version
+            epoch=1,
             nonce=nonce,
+            version_before=-1,
             file_prefix=f"{write_key[:15]}-skipped-",
             latest_start_ms=None,
             creation_note=None,
             journal=None,
         )
         self._gate.shut("this write was committed by an earlier attempt")
+        # Delta skips what is not above the version that the table stores, and 1 is the lowest that there is.
+        for key, value in ((_TXN_APP, write_key), (_TXN_VERSION, "1"), (_TXN_RESET, "false")):
+            self._set(key, value)
 
     def _set(self, key: str, value: str) -> None:
         before = self._spark.conf.get(key, None)

@@ -11,6 +11,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import safewriter
 from safewriter import SafeWriter
+from safewriter.deadline import epoch_ms
+from safewriter.objects.s3 import table_store
+from safewriter.recovery import Cause, Recovery
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -182,13 +185,38 @@ def test_a_second_commit_in_one_block_is_refused_and_the_first_is_undone(spark: 
     lake.check()
 
 
-def test_the_users_own_transaction_options_are_refused_not_lost(spark: SparkSession, lake: Lake) -> None:
-    """They would replace ours, and with it the fence."""
-    own = batch(spark).write.format("delta").mode("append").option("txnAppId", "mine").option("txnVersion", "1")
-    with pytest.raises(safewriter.UnsupportedError, match="txnAppId"), SafeWriter(spark, lake.table) as block:
+def test_the_users_own_transaction_options_are_kept_beside_ours(spark: SparkSession, lake: Lake) -> None:
+    """Delta knows the user's transaction; the guard finds its own in the same commit."""
+    own = batch(spark).write.format("delta").mode("append").option("txnAppId", "mine").option("txnVersion", "7")
+    with SafeWriter(spark, lake.table) as block:
         own.save(block.table)
-    assert lake.operations() == []
+        block.success()
+    transactions = {action["txn"]["appId"]: action["txn"]["version"] for action in lake.commits()[0] if "txn" in action}
+    assert transactions == {"mine": 7, lake.document().write_key: 1}
+    assert lake.document().status == "committed"
+
+
+def test_a_write_from_another_session_past_the_guard_is_not_a_success(spark: SparkSession, lake: Lake) -> None:
+    """The rows are there, but not the block's: it must not call that "no change"."""
+    with pytest.raises(safewriter.NotCommittedError, match="another Spark session"), SafeWriter(spark, lake.table) as b:
+        batch(spark.newSession()).write.format("delta").mode("append").save(b.table)
+        b.success()
+    assert lake.document().status == "rolled_back"
+    assert lake.rows() == 10
+
+
+def test_a_fence_that_the_writer_did_not_see_stops_it(spark: SparkSession, lake: Lake) -> None:
+    """Settled behind its back, before Delta takes its snapshot: the gate looks at every version since the claim."""
+    append(spark, lake, 5, "base")
+    with pytest.raises(safewriter.SupersededError), SafeWriter(spark, lake.table, step="late") as block:
+        assert block.checkpoint is not None
+        Recovery(lake.checkpoints, table_store, clock=epoch_ms).settle(block.checkpoint.write_key, Cause.RETRY)
+        batch(spark).write.format("delta").mode("append").save(block.table)
+        block.success()
+    settle_threads()
+    assert lake.operations() == ["WRITE", "SAFEWRITER FENCE"]
     assert lake.orphans() == set()
+    lake.check()
 
 
 def test_a_block_that_writes_another_table_is_not_a_success(spark: SparkSession, lake: Lake) -> None:

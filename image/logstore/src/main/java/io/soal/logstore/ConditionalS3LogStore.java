@@ -61,13 +61,11 @@ public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
 
   private static void commit(Path path, long version, byte[] body, Configuration hadoopConf) throws IOException {
     String table = Gate.canonical(path.getParent().getParent().toString());
-    Gate gate = Gate.find(table, body);
-    if (gate != null) {
-      gate.pass(version, body, hadoopConf);
-    }
+    Gate gate = Gate.find(table);
+    byte[] sent = gate == null ? body : gate.pass(path, version, body, hadoopConf);
     ConditionalPut.Outcome outcome;
     try {
-      outcome = ConditionalPut.put(path, body, hadoopConf);
+      outcome = ConditionalPut.put(path, sent, hadoopConf);
     } catch (IOException error) {
       if (gate != null) {
         gate.unknown(error);
@@ -81,7 +79,7 @@ public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
       return;
     }
     if (gate != null) {
-      gate.lost(path, hadoopConf);
+      gate.lost(path, version, hadoopConf);
     }
     throw new FileAlreadyExistsException(path.toString());
   }

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import scala.Option;
@@ -22,15 +23,19 @@ import scala.Option;
  * not after the latest start, and knows afterwards whether that commit landed. The guard drives it from Python:
  *
  * <pre>
- * Gate gate = Gate.open(session, table, key, epoch, latestStartMs, creationNote, journal, nonce);
+ * Gate gate = Gate.open(session, table, key, epoch, versionBefore, latestStartMs, creationNote, journal, nonce);
  * gate.shut("deadline"); gate.status(); gate.passed(); gate.version(); gate.refusal(); gate.close();
  * </pre>
+ *
+ * <p>The gate puts the block's transaction action into the commit itself, and looks for a fence of the same key in every
+ * version that it has not seen. Delta can do both, but to know the stored transactions it reconstructs the table's state,
+ * which costs more than all the rest of the guard.
  *
  * <p>Nothing may rest on what a gate says of the table except one thing: when no commit ever passed, none can land.
  */
 public final class Gate {
   /** The protocol between this class and the guard; both sides must name the same number. */
-  public static final int PROTOCOL = 1;
+  public static final int PROTOCOL = 2;
 
   private static final Map<String, List<Gate>> OPEN = new ConcurrentHashMap<>();
 
@@ -50,14 +55,16 @@ public final class Gate {
   private boolean passed;
   private boolean noted;
   private long version = -1;
+  private long seenUpTo;
 
   private Gate(
-      SparkSession session, String table, String key, long epoch, long latestStartMs, String creationNote,
-      String journal, String nonce) {
+      SparkSession session, String table, String key, long epoch, long versionBefore, long latestStartMs,
+      String creationNote, String journal, String nonce) {
     this.session = new WeakReference<>(session);
     this.table = table;
     this.key = key;
     this.epoch = epoch;
+    this.seenUpTo = versionBefore;
     this.latestStartMs = latestStartMs;
     this.creationNote = creationNote;
     this.journal = journal;
@@ -71,14 +78,16 @@ public final class Gate {
   /**
    * Opens the gate of one block.
    *
+   * @param versionBefore a version of the table before the claim; no fence of this epoch can stand in it or before it
    * @param latestStartMs epoch milliseconds after which no commit may start; 0 or less: no limit
    * @param creationNote s3a URI of the note that a block which may create its table writes first; empty: none needed
    * @param journal local file that learns of a commit before it is sent; empty: none
    */
   public static Gate open(
-      SparkSession session, String table, String key, long epoch, long latestStartMs, String creationNote,
-      String journal, String nonce) {
-    Gate gate = new Gate(session, canonical(table), key, epoch, latestStartMs, creationNote, journal, nonce);
+      SparkSession session, String table, String key, long epoch, long versionBefore, long latestStartMs,
+      String creationNote, String journal, String nonce) {
+    Gate gate =
+        new Gate(session, canonical(table), key, epoch, versionBefore, latestStartMs, creationNote, journal, nonce);
     OPEN.computeIfAbsent(gate.table, t -> new CopyOnWriteArrayList<>()).add(gate);
     return gate;
   }
@@ -119,7 +128,7 @@ public final class Gate {
     return refusal;
   }
 
-  /** Another table that this block's session has written, or nothing. */
+  /** What was written past this gate: another table by the block's session, or this table by another one; or nothing. */
   public synchronized String stray() {
     return stray;
   }
@@ -131,22 +140,20 @@ public final class Gate {
   }
 
   /** Returns the gate that a commit has to pass, or null if the table is not guarded from where the commit comes. */
-  static Gate find(String table, byte[] body) throws IOException {
-    if (OPEN.isEmpty()) {
-      return null;
-    }
-    CommitBody commit = CommitBody.parse(body);
-    SparkSession active = active();
+  static Gate find(String table) {
+    SparkSession active = OPEN.isEmpty() ? null : active();
     Gate own = null;
-    for (Map.Entry<String, List<Gate>> entry : OPEN.entrySet()) {
-      for (Gate gate : entry.getValue()) {
-        boolean marked = commit.transactions.containsKey(gate.key);
-        if (!entry.getKey().equals(table)) {
-          if (marked) {
-            gate.strayed(table);
+    for (List<Gate> gates : OPEN.values()) {
+      for (Gate gate : gates) {
+        boolean same = gate.table.equals(table);
+        if (gate.session.get() != active) {
+          if (same) {
+            gate.strayed(table + " from another Spark session");
           }
-        } else if (marked || gate.session.get() == active) {
+        } else if (same) {
           own = gate;
+        } else {
+          gate.strayed(table);
         }
       }
     }
@@ -162,23 +169,25 @@ public final class Gate {
     stray = other;
   }
 
-  /** Lets one commit through or throws {@link Refused}. */
-  void pass(long slot, byte[] body, Configuration conf) throws IOException {
+  /** Lets one commit through or throws {@link Refused}; returns the commit as it is to be sent. */
+  byte[] pass(Path slot, long target, byte[] body, Configuration conf) throws IOException {
     CommitBody commit = CommitBody.parse(body);
-    check(slot, commit);
+    check(target, commit);
+    lookForFence(slot, target, conf);
     if (!creationNote.isEmpty() && !noted) {
       note(commit, conf);
     }
     synchronized (this) {
-      check(slot, commit); // the watchdog may have shut the gate while the note was written
+      check(target, commit); // the watchdog may have shut the gate meanwhile
       announce();
       passed = true;
       status = "in flight";
-      version = slot;
+      version = target;
     }
+    return marked(body);
   }
 
-  private synchronized void check(long slot, CommitBody commit) throws Refused {
+  private synchronized void check(long target, CommitBody commit) throws Refused {
     if (!shutBy.isEmpty()) {
       throw refuse("shut", "no commit may start any more: " + shutBy);
     }
@@ -188,16 +197,45 @@ public final class Gate {
     if (status.equals("landed")) {
       throw refuse("second", "this block's commit is version " + version + " already; a block holds one commit");
     }
-    checkOperation(slot, commit);
-    Long carried = commit.transactions.get(key);
-    if (carried == null || carried != epoch) {
-      throw refuse("transaction", "the commit does not carry this block's transaction action. Remove the options"
-          + " txnAppId and txnVersion from the write; SafeWriter sets its own");
+    checkOperation(target, commit);
+  }
+
+  /**
+   * Looks at every version between the claim and the slot. All of them exist, since the slot is the next one, and none can
+   * change; a fence that comes later takes the slot itself. Without other writers there is nothing to read.
+   */
+  private void lookForFence(Path slot, long target, Configuration conf) throws IOException {
+    FileSystem fs = slot.getFileSystem(conf);
+    for (long between = seenUpTo + 1; between < target; between++) {
+      Path path = new Path(slot.getParent(), String.format("%020d.json", between));
+      byte[] body = ConditionalPut.read(fs, path);
+      if (body == null) {
+        shut("version " + between + " is gone");
+        throw refuse("gap", path + " is gone, so whether this write was settled cannot be told");
+      }
+      checkFence(body);
+      seenUpTo = between;
     }
   }
 
-  private void checkOperation(long slot, CommitBody commit) throws Refused {
-    boolean creates = slot == 0 && (commit.operation.equals("WRITE") || commit.operation.startsWith("CREATE"));
+  private void checkFence(byte[] body) throws IOException {
+    if (CommitBody.parse(body).transactions.getOrDefault(key, -1L) >= epoch) {
+      shut("this write was settled by somebody else");
+      throw refuse("fenced", "this write was settled by somebody else, nothing may be committed any more");
+    }
+  }
+
+  /** The transaction action goes behind the first line, which is commitInfo and must stay the first. */
+  private byte[] marked(byte[] body) {
+    String text = new String(body, StandardCharsets.UTF_8);
+    int end = text.indexOf('\n') + 1;
+    String mark = "{\"txn\":{\"appId\":\"" + key + "\",\"version\":" + epoch + ",\"lastUpdated\":"
+        + System.currentTimeMillis() + "}}\n";
+    return (text.substring(0, end) + mark + text.substring(end)).getBytes(StandardCharsets.UTF_8);
+  }
+
+  private void checkOperation(long target, CommitBody commit) throws Refused {
+    boolean creates = target == 0 && (commit.operation.equals("WRITE") || commit.operation.startsWith("CREATE"));
     boolean appends = commit.operation.equals("WRITE") && commit.mode.equals("Append") && !commit.changesMetadata;
     if (commit.removesFiles || !(creates || appends)) {
       String what = commit.mode.isEmpty() ? commit.operation : commit.operation + " with mode " + commit.mode;
@@ -236,14 +274,14 @@ public final class Gate {
   }
 
   /** The slot holds something else: a fence of ours ends the block, anything else is for Delta to check and rebase. */
-  void lost(Path slot, Configuration conf) throws IOException {
+  void lost(Path slot, long target, Configuration conf) throws IOException {
     synchronized (this) {
       status = "none";
     }
     byte[] winner = ConditionalPut.read(slot.getFileSystem(conf), slot);
-    if (winner != null && CommitBody.parse(winner).transactions.containsKey(key)) {
-      shut("this write was settled by somebody else");
-      throw refuse("fenced", "this write was settled by somebody else, nothing may be committed any more");
+    if (winner != null) {
+      checkFence(winner);
+      seenUpTo = Math.max(seenUpTo, target);
     }
   }
 

@@ -41,6 +41,7 @@ __all__ = ["main"]
 _TABLE: Final = "accommodations"
 _PAUSE_S: Final = 600
 _LONG_S: Final = 300
+_SPARE_S: Final = 3
 _MEMORY_MB: Final = 3008
 
 
@@ -155,7 +156,7 @@ def _succeeds(demo: _Demo, rows: int) -> tuple[Result, TableView]:
 
 def _meets_its_deadline(demo: _Demo, first: Result, before: TableView) -> TableView:
     # A quarter of a short timeout is kept to settle in; the first part of the data must have been written before that.
-    timeout_s = math.ceil(first.timings.total_ms / 1000 * 1.5) + 4
+    timeout_s = math.ceil((first.timings.total_ms / 1000 + _SPARE_S) * 4 / 3)
     demo.console.print(
         Rule(f"2  The next batch: half of its data comes late, the timeout is {timeout_s} s", align="left")
     )

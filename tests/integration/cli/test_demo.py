@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from scripts.emulator.spark import ROOT
+
+
+@pytest.mark.spark
+@pytest.mark.emulator
+@pytest.mark.slow
+def test_every_claim_of_the_demonstration_is_true() -> None:
+    """It ends by itself with exit code 0; its claims, as JSON on stdout, are about all three acts, and hold."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "scripts.soal.demo", "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    claims = {claim["text"]: claim["holds"] for claim in json.loads(done.stdout)}
+    assert done.returncode == 0, done.stderr
+    assert all(claims.values())
+    for part in ("the job succeeded", "rolled back", "no orphan", "attempt 2", "once", "no process is left"):
+        assert any(part in text for text in claims), part

@@ -179,8 +179,8 @@ def _at_deadline(
         message = f"the deadline came before the script's end; {done}"
         details = f"{message}; {evidence.retry} continues after them"
         return State.INCOMPLETE, details, Fault("DeadlineExceeded", message, retryable=True)
-    rolled_back = f"{_names(uncommitted)}: rolled back" if uncommitted else "no guarded write had begun"
-    message = f"the deadline came before the script's end; {rolled_back}"
+    stand = ", ".join(f"{_names([write])} is {write.status}" for write in uncommitted) or "no guarded write had begun"
+    message = f"the deadline came before the script's end; {stand}"
     details = f"{message}. Give the function a longer timeout or more memory, or the job less to do; {evidence.retry}"
     return State.TIMED_OUT, f"{details} starts over", Fault("DeadlineExceeded", message, retryable=True)
 

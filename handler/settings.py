@@ -38,6 +38,12 @@ def _home(value: Path) -> Path:
     return value
 
 
+def _directory(value: Path) -> Path:
+    if not value.is_dir():
+        raise ValueError(f"{value} is no directory; leave the variable out for /tmp")
+    return value
+
+
 def _java_home(value: Path) -> Path:
     if not (value / "bin" / "java").is_file():
         raise ValueError(f"{value} has no bin/java; set it to a Java 17, or leave the variable out")
@@ -71,7 +77,7 @@ class HandlerSettings(BaseModel):
     endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL_S3", default=None)
     general_endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL", default=None)
     region: str | None = Field(alias="AWS_REGION", default=None)
-    tmp: Path = Field(alias="TMPDIR", default=Path("/tmp"))  # noqa: S108 - the one place on Lambda that can be written
+    tmp: Annotated[Path, AfterValidator(_directory)] = Field(alias="TMPDIR", default=Path("/tmp"))  # noqa: S108 - the one place on Lambda that can be written
 
     @model_validator(mode="after")
     def _one_script(self) -> Self:

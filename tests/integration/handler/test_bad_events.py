@@ -169,6 +169,7 @@ BAD_SETTINGS: dict[str, tuple[dict[str, str], str]] = {
         "SOAL_ENTRY_POINT",
     ),
     "an endpoint that is no URL": ({"AWS_ENDPOINT_URL_S3": "localhost:9000"}, "AWS_ENDPOINT_URL_S3"),
+    "a temporary directory that is not there": ({"TMPDIR": "/no/such/tmp"}, "TMPDIR"),
     "a Java that is not there": ({"JAVA_HOME": "/no/such/java"}, "JAVA_HOME"),
     "a home that is not there": ({"SOAL_HOME": "/no/such/soal"}, "SOAL_HOME"),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +16,7 @@ from scripts.emulator.rie import LambdaEmulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import psutil
 
@@ -73,6 +76,12 @@ with SafeWriter(spark, "s3a://lake/slow") as sw:
     except Exception:
         time.sleep(600)
 """
+WAITS = """
+import os, sys, time
+place = sys.argv[1]
+open(place + "/running", "w").close()
+while not os.path.exists(place + "/done"): time.sleep(0.01)
+"""
 SHOWS_ITS_EVENT = """
 import json, os, sys
 assert sys.argv[1] == "--event-file" and sys.argv[2] == os.environ["SOAL_EVENT_FILE"]
@@ -92,6 +101,7 @@ def s3() -> Iterator[EmbeddedS3]:
             ("escapes.py", ESCAPES_AND_DIES),
             ("slow.py", SLEEPS_IN_A_UDF),
             ("event.py", SHOWS_ITS_EVENT),
+            ("waits.py", WAITS),
             ("helper.py", "WORD = 'helped'"),
         ):
             client.put_object(Bucket=SCRIPTS, Key=name, Body=text.encode())
@@ -232,6 +242,29 @@ def test_a_token_that_belongs_to_another_job(function: Function) -> None:
     assert exit_status(result) == 2
     assert result.error is not None
     assert result.error.field == "clientToken"
+
+
+def test_one_token_delivered_twice_at_once(function: Function, s3: EmbeddedS3, tmp_path: Path) -> None:
+    """In two functions: one runs, the other says so and touches nothing; afterwards it may run."""
+    event = {"script": f"s3://{SCRIPTS}/waits.py", "clientToken": "twice", "entryPointArguments": [str(tmp_path)]}
+    other_environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
+    with (
+        LambdaEmulator(other_environment, timeout_s=TIMEOUT_S, memory_mb=1536) as emulator,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        first = pool.submit(function, event)
+        until = time.monotonic() + TIMEOUT_S
+        while not (tmp_path / "running").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        other = Function(emulator, s3, [])
+        second = other(event)
+        assert (second.state, exit_status(second)) == ("FAILED", 75)
+        assert second.error is not None
+        assert (second.error.type, second.run_id) == ("AttemptRunningError", None)
+        (tmp_path / "done").touch()
+        assert first.result().state == "SUCCESS"
+        third = other(event)
+    assert (third.state, third.attempt, third.previous_run_id) == ("SUCCESS", 2, first.result().run_id)
 
 
 def test_a_job_that_sleeps_past_its_deadline_and_ignores_sigterm(function: Function) -> None:

@@ -7,6 +7,7 @@ what it defines can be pickled for Python workers. Nothing of PySpark is patched
 from __future__ import annotations
 
 import os
+import pwd
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from types import ModuleType, TracebackType
 
 _MESSAGE_MAX_LENGTH: Final = 4000
+_USER: Final = "soal"
 _POLL_S: Final = 0.01
 _POLL_SLOW_S: Final = 0.2
 _POLL_FAST_MAX: Final = 2000
@@ -37,6 +39,8 @@ def main(module: ModuleType) -> None:
         threading.Thread(target=_watch_for_session, args=(journal,), name="soal-session", daemon=True).start()
     code = 1
     try:
+        if _is_nameless(os.getuid()) and "PYSPARK_GATEWAY_PORT" in os.environ:
+            _log_in()
         _run(module, script)
         code = 0
     except SystemExit as end:
@@ -56,6 +60,26 @@ def _run(module: ModuleType, script: str) -> None:
     names.clear()
     names.update(kept, __file__=script, __doc__=None, __package__=None, __spec__=None, __loader__=None, __cached__=None)
     exec(compile(source, script, "exec", dont_inherit=True), names)  # noqa: S102 - this is what the handler is for
+
+
+def _is_nameless(user: int) -> bool:
+    try:
+        pwd.getpwuid(user)
+    except KeyError:
+        return True
+    return False
+
+
+def _log_in() -> None:
+    """Give Hadoop a user, since it dies of a user id without a row in passwd (HADOOP-19401). Such ids are usual in
+    containers; the connection is one of our own, beside the one that the script will make.
+    """
+    from pyspark.java_gateway import launch_gateway
+
+    gateway = launch_gateway()
+    users = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+    users.setLoginUser(users.createRemoteUser(_USER))
+    gateway.close()
 
 
 def _uncaught(error: Exception, script: str, journal: str | None) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import re
 import sys
 from pathlib import Path
@@ -24,13 +22,6 @@ _WITHHELD: Final = re.compile(
     r"|PWD|OLDPWD|SHLVL|_|_HANDLER|AWS_LAMBDA_RUNTIME_API|AWS_LAMBDA_LOG_.*|LAMBDA_RUNTIME_DIR|XDG_.*|LC_.*|LANGUAGE"
 )
 _CODE: Final = Path(__file__).resolve().parent.parent
-_NSS_WRAPPER: Final = "libnss_wrapper.so"
-_LIBRARIES: Final = (
-    Path("/usr/lib64"),
-    Path("/usr/lib"),
-    Path("/usr/lib/x86_64-linux-gnu"),
-    Path("/usr/lib/aarch64-linux-gnu"),
-)
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -43,7 +34,6 @@ def child_environment(
         "PATH": _PATH,
         "LANG": "C.UTF-8",
         **passed,
-        **_user(sandbox),
         "HOME": str(sandbox.home),
         "TMPDIR": str(sandbox.tmp),
         "SPARK_HOME": str(spark_home),
@@ -66,21 +56,3 @@ def child_environment(
         "SOAL_JOURNAL": str(sandbox.journal),
         **({"SOAL_EVENT_FILE": str(sandbox.event_file)} if job.trigger_event is not None else {}),
     }
-
-
-def _user(sandbox: Sandbox) -> dict[str, str]:
-    """Give a user id that has no row in passwd a name, where the wrapper library is installed: Hadoop's login dies
-    without one (HADOOP-19401).
-    """
-    user, group = os.getuid(), os.getgid()
-    try:
-        pwd.getpwuid(user)
-    except KeyError:
-        library = next((path / _NSS_WRAPPER for path in _LIBRARIES if (path / _NSS_WRAPPER).exists()), None)
-        if library is None:
-            return {}
-        passwd, groups = sandbox.root / "passwd", sandbox.root / "group"
-        passwd.write_text(f"soal:x:{user}:{group}::{sandbox.home}:/bin/false\n", encoding="ascii")
-        groups.write_text(f"soal:x:{group}:\n", encoding="ascii")
-        return {"LD_PRELOAD": str(library), "NSS_WRAPPER_PASSWD": str(passwd), "NSS_WRAPPER_GROUP": str(groups)}
-    return {}

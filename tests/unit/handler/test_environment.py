@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import os
-import pwd
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from handler.environment import child_environment
 from handler.event import parse_event
@@ -12,16 +9,13 @@ from handler.sandbox import Sandbox
 from handler.settings import read_settings
 from handler.submit import Attempt
 
-if TYPE_CHECKING:
-    import pytest
-
 SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints", "SOAL_ENTRY_POINT": "s3://scripts/e.py"})
 ATTEMPT = Attempt("run-1", "request-1", 1_900_000_000_000, 60_000)
 
 
-def environment(event: object, inherited: dict[str, str], root: Path = Path("/tmp/soal-x")) -> dict[str, str]:
+def environment(event: object, inherited: dict[str, str]) -> dict[str, str]:
     job = Job.of(parse_event(event, SETTINGS), SETTINGS, "request-1")
-    return child_environment(job, Sandbox(root), ATTEMPT, inherited, spark_home=Path("/spark"))
+    return child_environment(job, Sandbox(Path("/tmp/soal-x")), ATTEMPT, inherited, spark_home=Path("/spark"))
 
 
 def test_what_the_child_is_told() -> None:
@@ -63,18 +57,3 @@ def test_an_event_never_becomes_a_variable() -> None:
     found = environment({"LD_PRELOAD": "evil", "PATH": "evil", "day": "evil"}, {})
     assert set(found) - set(without) == {"SOAL_EVENT_FILE"}
     assert not any("evil" in value for value in found.values())
-
-
-def test_a_user_without_a_name_gets_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the wrapper library, if it is there: Hadoop cannot log in otherwise."""
-
-    def unknown(_user: int) -> Any:
-        raise KeyError
-
-    monkeypatch.setattr(pwd, "getpwuid", unknown)
-    monkeypatch.setattr("handler.environment._LIBRARIES", (tmp_path,))
-    assert "LD_PRELOAD" not in environment("s3://scripts/a.py", {}, tmp_path)
-    (tmp_path / "libnss_wrapper.so").touch()
-    found = environment("s3://scripts/a.py", {}, tmp_path)
-    assert found["LD_PRELOAD"] == str(tmp_path / "libnss_wrapper.so")
-    assert f"soal:x:{os.getuid()}:{os.getgid()}:" in Path(found["NSS_WRAPPER_PASSWD"]).read_text(encoding="ascii")

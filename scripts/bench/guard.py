@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import statistics
+import threading
 import time
 import uuid
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from safewriter import SafeWriter
+from scripts.emulator.rules import Delay, Match, Rule
 from scripts.emulator.s3 import EmbeddedS3
 from scripts.emulator.spark import build_session
 
@@ -22,37 +24,50 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["GuardCost", "measure"]
+__all__ = ["GuardCost", "depth", "measure"]
 
 _LAKE = "bench-lake"
 _CHECKPOINTS = "bench-checkpoints"
 _WARM_UP = 3
+_LATENCY_MS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class GuardCost:
-    """Medians in milliseconds over `rounds` pairs; `sequential_requests` is the most that any guarded append needed."""
+    """Medians in milliseconds over `rounds` pairs, and the requests of one guarded append beyond the plain one's.
+
+    `guard_ms` is what entering the block and `success()` take; `sequential_requests` how many of the guard's requests
+    follow one another, `requests` how many there are in all.
+    """
 
     rounds: int
+    rows: int
     plain_ms: float
     guarded_ms: float
+    ratio: float
     guard_ms: float
     guard_ms_min: float
     guard_ms_max: float
-    ratio: float
     sequential_requests: int
     requests: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the figures as a JSON object."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class _Guarded:
-    total_ms: float
-    guard_ms: float
-    intervals_ns: tuple[tuple[int, int], ...]
+    """Where one guarded append was, in nanoseconds on the monotonic clock."""
+
+    begun: int
+    entered: int
+    written: int
+    succeeded: int
+
+    @property
+    def total_ms(self) -> float:
+        return (self.succeeded - self.begun) / 1e6
+
+    @property
+    def guard_ms(self) -> float:
+        return (self.entered - self.begun + self.succeeded - self.written) / 1e6
 
 
 def measure(rounds: int = 20, rows: int = 22_248, progress: Callable[[int], None] = lambda _: None) -> GuardCost:
@@ -75,22 +90,24 @@ def _measure(s3: EmbeddedS3, spark: SparkSession, rounds: int, rows: int, progre
     guarded: list[_Guarded] = []
     for turn in range(-_WARM_UP, rounds):
         plain_ms = _plain(frame)
-        cost = _guarded(s3, spark, frame)
+        append = _guarded(spark, frame)
         if turn >= 0:
             plain.append(plain_ms)
-            guarded.append(cost)
+            guarded.append(append)
             progress(turn + 1)
-    alone = [cost.guard_ms for cost in guarded]
+    alone = [append.guard_ms for append in guarded]
+    sequential, requests = _requests(s3, spark, frame)
     return GuardCost(
         rounds=rounds,
+        rows=rows,
         plain_ms=statistics.median(plain),
-        guarded_ms=statistics.median(cost.total_ms for cost in guarded),
+        guarded_ms=statistics.median(append.total_ms for append in guarded),
+        ratio=statistics.median(append.total_ms / one for append, one in zip(guarded, plain, strict=True)),
         guard_ms=statistics.median(alone),
         guard_ms_min=min(alone),
         guard_ms_max=max(alone),
-        ratio=statistics.median(cost.total_ms / one for cost, one in zip(guarded, plain, strict=True)),
-        sequential_requests=max(_depth(cost.intervals_ns) for cost in guarded),
-        requests=max(len(cost.intervals_ns) for cost in guarded),
+        sequential_requests=sequential,
+        requests=requests,
     )
 
 
@@ -100,30 +117,43 @@ def _plain(frame: DataFrame) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-def _guarded(s3: EmbeddedS3, spark: SparkSession, frame: DataFrame) -> _Guarded:
+def _guarded(spark: SparkSession, frame: DataFrame) -> _Guarded:
     # Each block is a write of its own; the steps do not matter to the cost.
     block = SafeWriter(spark, f"s3a://{_LAKE}/guarded", step=uuid.uuid4().hex)
-    s3.wire.clear_trace()
-    marks_ns = [time.monotonic_ns()]
+    begun = time.monotonic_ns()
     with block:
-        marks_ns.append(time.monotonic_ns())
+        entered = time.monotonic_ns()
         frame.write.format("delta").mode("append").save(block.table)
-        marks_ns.append(time.monotonic_ns())
+        written = time.monotonic_ns()
         block.success()
-    marks_ns.append(time.monotonic_ns())
-    own = tuple(
-        (exchange.started_ns, exchange.ended_ns)
-        for exchange in s3.trace()
-        if exchange.ended_ns <= marks_ns[1] or marks_ns[2] <= exchange.started_ns <= marks_ns[3]
-    )
-    guard_ns = (marks_ns[1] - marks_ns[0]) + (marks_ns[3] - marks_ns[2])
-    return _Guarded((marks_ns[3] - marks_ns[0]) / 1e6, guard_ns / 1e6, own)
+        succeeded = time.monotonic_ns()
+    _wait_for_hygiene()
+    return _Guarded(begun, entered, written, succeeded)
 
 
-def _depth(intervals_ns: tuple[tuple[int, int], ...]) -> int:
+def _requests(s3: EmbeddedS3, spark: SparkSession, frame: DataFrame) -> tuple[int, int]:
+    """Count the guard's requests, those that follow one another and all, with a latency under which it can be seen."""
+    s3.wire.add(Rule(Match(), Delay(_LATENCY_MS), times=None))
+    s3.wire.clear_trace()
+    append = _guarded(spark, frame)
+    s3.wire.clear_rules()
+    before = [exchange for exchange in s3.trace() if exchange.ended_ns <= append.entered]
+    after = [exchange for exchange in s3.trace() if append.written <= exchange.started_ns]
+    critical = [*before, *(exchange for exchange in after if exchange.ended_ns <= append.succeeded)]
+    return depth([(exchange.started_ns, exchange.ended_ns) for exchange in critical]), len(before) + len(after)
+
+
+def _wait_for_hygiene() -> None:
+    """What a block leaves to a thread of its own must not fall into the next one's time."""
+    for thread in threading.enumerate():
+        if thread.name == "safewriter-tidy":
+            thread.join()
+
+
+def depth(intervals_ns: list[tuple[int, int]]) -> int:
     """Return how many requests followed one another: the longest chain of intervals that do not overlap."""
-    depth, free_at = 0, 0
+    chain, free_at = 0, 0
     for started, ended in sorted(intervals_ns, key=lambda interval: interval[1]):
         if started >= free_at:
-            depth, free_at = depth + 1, ended
-    return depth
+            chain, free_at = chain + 1, ended
+    return chain

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from scripts.soal import local
+from scripts.soal import bench, local
 from scripts.soal.doctor import examine
 from scripts.soal.output import output
 from scripts.soal.place import Home
@@ -24,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(local.app, name="local")
+app.add_typer(bench.app, name="bench")
 
 
 @app.callback()

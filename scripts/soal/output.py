@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from handler.response import Result
+    from scripts.bench.guard import GuardCost
     from scripts.soal.background import LocalS3
     from scripts.soal.doctor import Finding
     from scripts.soal.inventory import BucketContent
@@ -59,6 +60,7 @@ class Output(Protocol):
     def invocation(self, report: Report) -> None: ...
     def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None: ...
     def findings(self, findings: Sequence[Finding]) -> None: ...
+    def figures(self, measured: GuardCost) -> None: ...
     def remark(self, text: str) -> None: ...
     def problem(self, problem: Problem) -> None: ...
 
@@ -109,6 +111,12 @@ class ConsoleOutput(_Talk):
             table.add_row(_styled(finding.status), finding.name, what)
         self.data.print(table)
 
+    def figures(self, measured: GuardCost) -> None:
+        table = Table(box=None, show_header=False)
+        for name, value in asdict(measured).items():
+            table.add_row(name.replace("_", " "), f"{value:,.2f}" if isinstance(value, float) else f"{value:,}")
+        self.data.print(table)
+
     def _result(self, result: Result) -> None:
         self.data.print(Text.assemble(_styled(result.state.value), "  ", result.state_details), soft_wrap=True)
         if result.writes:
@@ -154,6 +162,9 @@ class JsonOutput(_Talk):
 
     def findings(self, findings: Sequence[Finding]) -> None:
         _dump([asdict(finding) for finding in findings])
+
+    def figures(self, measured: GuardCost) -> None:
+        _dump(asdict(measured))
 
 
 def output(*, is_json: bool) -> Output:

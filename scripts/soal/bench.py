@@ -8,7 +8,7 @@ import typer
 from rich.progress import Progress
 
 from scripts.bench import guard as guard_bench
-from scripts.soal import local
+from scripts.soal import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.output import output
 
 __all__ = ["app"]

@@ -48,7 +48,7 @@ def test_what_has_not_landed_is_fenced_and_rolled_back(cause: Cause, commit_poin
 
 
 def test_a_fenced_commit_that_is_still_on_its_way_never_lands() -> None:
-    """Its slot is taken, and Delta does not rebase it behind a transaction of its own application."""
+    """Its slot is taken, and the gate does not let it rebase behind a fence."""
     world = World()
     job = world.job().begin()
     job.prepare()
@@ -58,8 +58,8 @@ def test_a_fenced_commit_that_is_still_on_its_way_never_lands() -> None:
     check(world)
 
 
-def test_a_new_commit_of_the_dead_epoch_is_skipped() -> None:
-    """A sandbox that thaws takes a fresh snapshot behind the fence, and Delta's own rule stops it there."""
+def test_a_new_commit_of_the_dead_epoch_is_refused() -> None:
+    """A sandbox that thaws takes a fresh snapshot behind the fence; the gate finds the fence all the same."""
     world = World()
     job = world.job().begin()
     world.settle()

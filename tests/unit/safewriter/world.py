@@ -1,4 +1,4 @@
-"""A checkpoint bucket, a table, a clock; jobs that claim with the code under test and commit as Delta does."""
+"""A checkpoint bucket, a table, a clock; jobs that claim with the code under test and commit as Delta and gate do."""
 
 from __future__ import annotations
 
@@ -236,24 +236,32 @@ class Job:
         return self.log.put(self.slot, self._body)
 
     def commit(self) -> bool:
-        """Commit with Delta's rules: no rebase behind a transaction of the same application, nor of a creation."""
+        """Commit as Delta does through the gate."""
         self.prepare()
-        if self.log.transaction(self.world.key) >= self.document.epoch:
-            return False  # Delta skips it without a word
-        if not self.note():
-            return False
-        return self.rebase()
+        return self.note() and self.rebase()
 
     def rebase(self) -> bool:
-        """Send the prepared commit into the first free slot that Delta's conflict check lets it have."""
+        """Send the prepared commit into the first free slot, unless a fence stands between the claim and the slot.
+
+        Delta itself does not rebase a commit that creates the table.
+        """
         for _ in range(100):
+            if self.fenced():
+                return False
             if self.send():
                 return True
-            winners = [action["txn"]["appId"] for action in self.log.read(self.slot) if "txn" in action]
-            if self.slot == 0 or self.world.key in winners:
+            if self.slot == 0:
                 return False
             self.slot += 1
         raise AssertionError
+
+    def fenced(self) -> bool:
+        """Look as the gate does: for a transaction of the write with this epoch or a later one."""
+        return any(
+            txn["appId"] == self.world.key and txn["version"] >= self.document.epoch
+            for version in range(self.document.attempt.version_before + 1, self.slot)
+            for txn in self.log.actions("txn", version)
+        )
 
     def land(self) -> Job:
         """Commit, which has to work."""

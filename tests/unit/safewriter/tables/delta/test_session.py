@@ -12,7 +12,6 @@ from safewriter.tables.delta.session import GateState, TableState
     ("refusal", "error"),
     [
         ("operation: only appends", UnsupportedError),
-        ("transaction: remove the options", UnsupportedError),
         ("second: one commit", UnsupportedError),
         ("fenced: settled by somebody else", SupersededError),
         ("late: the deadline is near", DeadlineError),
@@ -26,10 +25,18 @@ def test_a_refusal_of_the_gate_has_a_type_and_its_message(refusal: str, error: t
     assert str(found) == refusal.partition(": ")[2]
 
 
-@pytest.mark.parametrize("refusal", ["", "shut: the block has failed"])
+@pytest.mark.parametrize("refusal", ["", "shut: the block has failed", "gap: a version is gone"])
 def test_no_refusal_is_no_error(refusal: str) -> None:
     """A gate that the guard itself has shut explains nothing."""
     assert GateState("none", passed=False, version=-1, refusal=refusal, stray="").error() is None
+
+
+@pytest.mark.parametrize(
+    ("status", "answered"), [("none", True), ("landed", True), ("in flight", False), ("unknown", False)]
+)
+def test_a_gate_knows_whether_every_commit_was_answered(status: str, answered: object) -> None:
+    """A commit that is on its way, or whose end nobody knows, is not."""
+    assert GateState(status, passed=True, version=3, refusal="", stray="").answered is answered
 
 
 @pytest.mark.parametrize(("value", "append_only"), [("true", True), ("false", False), (None, False)])

@@ -429,7 +429,7 @@ class SafeWriter:
         if any(not attempt.cleaned for attempt in document.attempts):
             self._recovery.clean(self._write.key, quiet_nonce=self._attempt.nonce)
 
-    def _tidy(self, work: Callable[[], None]) -> None:
+    def _tidy(self, work: Callable[[], object]) -> None:
         """Run hygiene beside the job; the interpreter waits for it, a kill leaves it to the next look."""
 
         def run() -> None:

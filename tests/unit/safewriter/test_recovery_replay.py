@@ -212,7 +212,7 @@ def test_a_settler_that_gives_up_on_a_late_write_is_not_surprised_by_it(scenario
 
 
 def in_the_air(scenario: Scenario, job: Job) -> Callable[[], object]:
-    """Return the landing of the commit of a client that knows nothing of its death, with the rules of Delta and gate."""
+    """Return the landing of a commit whose client knows nothing of its death, by the rules of Delta and gate."""
     job.prepare()
     if scenario.existing:
         return job.rebase

@@ -95,7 +95,7 @@ def results(s3: EmbeddedS3) -> dict[str, Result]:
 def test_a_job_that_meets_its_deadline_is_settled_and_says_so(
     s3: EmbeddedS3, results: dict[str, Result], job: str
 ) -> None:
-    """Exit 124, the verdict that the table shows, no file and no marker left; what is committed can be continued from."""
+    """Exit 124, the verdict that the table shows, no file and no marker left; what is committed can be continued."""
     result = results[job]
     state, verdict, rows = EXPECTED[job]
     assert (result.state, exit_status(result)) == (state, 124), result.state_details

@@ -290,8 +290,8 @@ class SafeWriter:
         """Without a commit of our own: was nothing to do, or was it done elsewhere, or prevented?"""
         if seen.stray:
             raise NotCommittedError(
-                f"the block guards {self.table}, but what was written is {seen.stray}, past the guard; write the guarded"
-                " table, with the block's own session"
+                f"the block guards {self.table}, but what was written is {seen.stray}, past the guard; write the"
+                " guarded table, with the block's own session"
             )
         if seen.passed or seen.refusal:
             raise NotCommittedError(

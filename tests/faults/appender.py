@@ -19,7 +19,7 @@ def main(mode: str, name: str) -> None:
     stores = {f"spark.delta.logStore.{scheme}.impl": _DEFAULT for scheme in ("s3", "s3a")}
     spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[1]", stores if mode == "default" else {})
     spark.range(1).count()
-    print("ready", flush=True)
+    print("ready", flush=True)  # noqa: T201 - how it talks to the test
     for number, line in enumerate(sys.stdin):
         frame = spark.range(0, 1, 1, 1).write.format("delta").mode("append")
         if mode == "default":
@@ -28,7 +28,7 @@ def main(mode: str, name: str) -> None:
             with SafeWriter(spark, line.strip(), step=f"{name}-{number}") as block:
                 frame.save(block.table)
                 block.success()
-        print(f"done {number}", flush=True)
+        print(f"done {number}", flush=True)  # noqa: T201 - how it talks to the test
 
 
 if __name__ == "__main__":

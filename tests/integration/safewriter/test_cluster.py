@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,7 +99,7 @@ def test_a_guarded_job_ends_the_same_on_a_cluster(s3: EmbeddedS3, master: str) -
         **s3.environment(),
         "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
         "SOAL_RUN_KEY": uuid.uuid4().hex,
-        "PYSPARK_PYTHON": os.sys.executable,
+        "PYSPARK_PYTHON": sys.executable,
     }
     with Child("tests.integration.safewriter.cluster_job", master, lake.table, environment=environment) as job:
         assert job.end() == 0, job.said()

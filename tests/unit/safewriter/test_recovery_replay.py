@@ -208,6 +208,28 @@ def test_a_settler_that_gives_up_on_a_late_write_is_not_surprised_by_it(scenario
         check(world)
 
 
+@pytest.mark.parametrize("existing", [True, False])
+@pytest.mark.parametrize("landed", [True, False])
+def test_a_supervisor_that_would_keep_what_a_dying_guard_undoes_says_the_truth(
+    existing: object, landed: object
+) -> None:
+    """The guard settles an exception and dies over it, or its write is late; whoever comes next only sees a kill."""
+    guard = Scenario(CommitPoint.WRITE, Cause.EXCEPTION, existing=bool(existing))
+    supervisor = Scenario(CommitPoint.WRITE, Cause.KILLED, existing=bool(existing))
+    verdicts = set()
+    for network in faults(Fault.KILL_BEFORE, Fault.KILL_AFTER, Fault.KILL_LATE):
+        world, job = guard.begun()
+        if landed:
+            job.land()
+        dies(world, guard, network)
+        recovers(world, supervisor)
+        verdicts.add(world.document.status)
+        network.land()
+        check(world)
+        retries(world)
+    assert verdicts == ({Status.COMMITTED, Status.ROLLED_BACK} if landed else {Status.ROLLED_BACK})
+
+
 # -- the commit is in the air ------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,8 @@ from safewriter.errors import (
     UnsupportedError,
     UsageError,
 )
-from safewriter.writer import SafeWriter, save
+from safewriter.oneline import save
+from safewriter.writer import SafeWriter
 
 __all__ = [
     "AnotherAttemptError",

@@ -26,11 +26,12 @@ from safewriter.errors import (
 from safewriter.identity import Attempt, Run, Write, canonical_table
 from safewriter.objects.s3 import open_store, table_store
 from safewriter.objects.store import StoreError
+from safewriter.readback import ReadBack
 from safewriter.recovery import Cause, Evidence, Recovery
 from safewriter.registry import Registry
 from safewriter.settings import Settings
 from safewriter.state import CommitPoint, Status
-from safewriter.tables.delta.history import DeltaHistory
+from safewriter.tables.delta.history import DeltaHistory, RetentionGapError
 from safewriter.tables.delta.revert import UNDOABLE_FEATURES
 from safewriter.tables.delta.session import DeltaSession, TableState
 from safewriter.watchdog import Heartbeat, Watchdog
@@ -39,14 +40,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from pyspark.sql import DataFrameWriter, SparkSession
+    from pyspark.sql import SparkSession
 
     from safewriter.checkpoint import HeldCheckpoint
     from safewriter.state import Checkpoint
-    from safewriter.tables.delta.commit import Commit
     from safewriter.tables.delta.session import GateState
 
-__all__ = ["SafeWriter", "save"]
+__all__ = ["SafeWriter"]
 
 _log = logging.getLogger(__name__)
 _LEASE_EVERY_S: Final = LEASE_MS / 3000
@@ -111,6 +111,7 @@ class SafeWriter:
         self._recovery = Recovery(
             self._checkpoints, table_store, clock=epoch_ms, audit_log=settings.audit_log, may_go_on=self._in_time
         )
+        self._read_back = ReadBack(self.table, DeltaHistory(table_store(str(self._write.table)), epoch_ms))
         self._spark = spark
         self._session = DeltaSession(spark, self.table)
         self._journal = os.environ.get("SOAL_JOURNAL")
@@ -250,59 +251,25 @@ class SafeWriter:
             self._succeeded = True
 
     def _commit(self) -> None:
-        held, seen = self._current(), self._session.gate()
-        document = held.document
-        if seen.status == "landed":
-            ours = self._read_back(seen)
-            moved = document.moved(
+        held = self._current()
+        try:
+            evidence = self._read_back.evidence(held.document, self._session.gate())
+            moved = held.document.moved(
                 Status.COMMITTED,
                 settled_ms=epoch_ms(),
                 settled_by="success",
                 cleaned=not self._session.may_have_left_files(),
-                commit_version=ours.version,
-                rows=ours.rows,
-                bytes=ours.bytes,
+                **evidence,
             )
-        else:
-            self._check_no_change(seen)
-            moved = document.moved(
-                Status.COMMITTED,
-                reason="no change: the block made no commit",
-                settled_ms=epoch_ms(),
-                settled_by="success",
-                cleaned=not self._session.may_have_left_files(),
-            )
-        won = self._checkpoints.replace(held, moved)
-        if won is None:
-            self._lost()
-        else:
-            self._held = won
-
-    def _read_back(self, seen: GateState) -> Commit:
-        ours = self._history().read(seen.version)
-        if ours.transactions.get(self._write.key) != self._current().document.epoch:
-            raise NotCommittedError(
-                f"version {seen.version} of {self.table} is not the commit of this block; nothing may be believed of it"
-            )
-        return ours
-
-    def _check_no_change(self, seen: GateState) -> None:
-        """Without a commit of our own: was nothing to do, or was it done elsewhere, or prevented?"""
-        if seen.stray:
-            raise NotCommittedError(
-                f"the block guards {self.table}, but what was written is {seen.stray}, past the guard; write the"
-                " guarded table, with the block's own session"
-            )
-        if seen.passed or seen.refusal:
-            raise NotCommittedError(
-                f"the block's commit did not land in {self.table} ({seen.refusal or 'it lost against another one'})"
-            )
-        document = self._current().document
-        commits = self._history().since(document.attempt)
-        if any(commit.transactions.get(document.write_key, -1) >= document.epoch for commit in commits):
-            raise SupersededError(
-                f"{self.checkpoint_uri}: this write was settled by somebody else, and Delta has skipped it"
-            )
+            won = self._checkpoints.replace(held, moved)
+            if won is None:
+                self._lost()
+            else:
+                self._held = won
+        except (StoreError, RetentionGapError) as error:
+            raise UnknownOutcomeError(
+                f"whether {self.table} holds this block's write could not be told: {error}"
+            ) from error
 
     def _lost(self) -> None:
         """Somebody else has changed the document: only what it says now counts."""
@@ -447,38 +414,11 @@ class SafeWriter:
             raise NotCommittedError("the block is not open; use SafeWriter in a `with` statement")
         return self._held
 
-    def _history(self) -> DeltaHistory:
-        return DeltaHistory(table_store(str(self._write.table)), epoch_ms)
-
     def _remaining_ms(self) -> int:
         return 2**62 if self._deadline is None else self._deadline.remaining_ms()
 
     def _in_time(self) -> bool:
         return self._remaining_ms() > 0
-
-
-def save(
-    writer: DataFrameWriter,
-    table: str,
-    *,
-    step: str | None = None,
-    commit_point: Literal["write", "success"] = "write",
-) -> Checkpoint:
-    """Do a whole guarded Delta write in one line, and skip it if an earlier attempt has committed it.
-
-    >>> save(frame.write.mode("append").partitionBy("country"), "s3a://lake/accommodations")  # doctest: +SKIP
-
-    `writer` is a DataFrame's writer with everything but format and path; returns the checkpoint document.
-    """
-    block = SafeWriter(writer._spark, table, step=step, commit_point=commit_point)  # noqa: SLF001 - there is no other way
-    with block:
-        if not block.already_committed:
-            writer.format("delta").save(block.table)
-        block.success()
-    document = block.checkpoint
-    if document is None:
-        raise AssertionError
-    return document
 
 
 def _commit_point(text: str) -> CommitPoint:

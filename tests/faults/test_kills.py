@@ -120,8 +120,11 @@ def test_a_kill_at_every_boundary(
     assert hit >= 5  # marker, document, data file, commit, verdict at the least
 
 
-@pytest.mark.parametrize("phase", ["before", "torn", "after"])
-@pytest.mark.parametrize("boundary", [ANY, DATA, COMMIT], ids=["marker", "data", "commit"])
+@pytest.mark.parametrize(
+    ("boundary", "phase"),
+    [(ANY, "after"), (DATA, "before"), (DATA, "after"), (COMMIT, "before"), (COMMIT, "torn"), (COMMIT, "after")],
+    ids=["after the marker", "before the data", "after the data", "before the commit", "in the commit", "after it"],
+)
 def test_a_kill_at_the_boundaries_that_matter_most(
     case: Case, victim: Child, boundary: Match, phase: Literal["before", "torn", "after"], run_key: str
 ) -> None:

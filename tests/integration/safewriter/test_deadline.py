@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-TOTAL_MS = 12_000
-LEAD_MS = 3_000
+TOTAL_MS = 8_000
+LEAD_MS = 2_000
 
 
 @pytest.fixture

@@ -1,0 +1,59 @@
+"""What `success()` must see in the table before it may say committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.errors import NotCommittedError, SupersededError
+
+if TYPE_CHECKING:
+    from safewriter.state import Checkpoint
+    from safewriter.tables.delta.history import DeltaHistory
+    from safewriter.tables.delta.session import GateState
+
+__all__ = ["NO_CHANGE", "ReadBack"]
+
+NO_CHANGE: Final = "no change: the block made no commit"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """The table, looked at without Spark. `table` is the name for messages."""
+
+    table: str
+    history: DeltaHistory
+
+    def evidence(self, document: Checkpoint, seen: GateState) -> dict[str, Any]:
+        """Return what the document's new state is made of: the commit that landed, or why there is none.
+
+        Raises `NotCommittedError` or `SupersededError` if the block's write is not in the table, and `StoreError` if
+        that cannot be told.
+        """
+        if seen.status == "landed":
+            return self._landed(document, seen.version)
+        self._check_no_change(document, seen)
+        return {"reason": NO_CHANGE}
+
+    def _landed(self, document: Checkpoint, version: int) -> dict[str, Any]:
+        ours = self.history.read(version)
+        if ours.transactions.get(document.write_key) != document.epoch:
+            raise NotCommittedError(
+                f"version {version} of {self.table} is not the commit of this block; nothing may be believed of it"
+            )
+        return {"commit_version": ours.version, "rows": ours.rows, "bytes": ours.bytes}
+
+    def _check_no_change(self, document: Checkpoint, seen: GateState) -> None:
+        """Without a commit of our own: was nothing to do, or was it done elsewhere, or prevented?"""
+        if seen.stray:
+            raise NotCommittedError(
+                f"the block guards {self.table}, but what was written is {seen.stray}, past the guard; write the"
+                " guarded table, with the block's own session"
+            )
+        if seen.passed or seen.refusal:
+            raise NotCommittedError(
+                f"the block's commit did not land in {self.table} ({seen.refusal or 'it lost against another one'})"
+            )
+        commits = self.history.since(document.attempt)
+        if any(commit.transactions.get(document.write_key, -1) >= document.epoch for commit in commits):
+            raise SupersededError(f"{self.table}: this write was settled by somebody else")

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import settings
+
+from scripts.emulator.s3 import EmbeddedS3
+from scripts.emulator.spark import build_session
+from tests.support.lake import CHECKPOINTS, LAKE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
 
 # Before any test module is imported: what a developer's shell says about AWS, Spark or SoAL is not part of a test.
 _FOREIGN = ("AWS_", "SW_", "SOAL_", "SPARK_", "PYSPARK_", "LAMBDA_", "POWERTOOLS_", "SCRIPT_BUCKET")
@@ -25,3 +36,24 @@ os.environ.update(
 # No time limit for one example (tests assert no times); a failure prints what to paste to see it again.
 settings.register_profile("soal", deadline=None, print_blob=True)
 settings.load_profile("soal")
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[EmbeddedS3]:
+    """The S3 of the one Spark session; its checkpoint bucket may not be listed, so that a missing key there is 403."""
+    with EmbeddedS3(buckets=(LAKE, CHECKPOINTS), unlistable=(CHECKPOINTS,)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def spark(s3: EmbeddedS3) -> Iterator[SparkSession]:
+    """The one Spark session of a test run: a process can have no second context, and a Java machine costs seconds."""
+    before = dict(os.environ)
+    os.environ.update(s3.environment())  # the Java machine takes its credentials when it starts
+    session = build_session(s3.endpoint)
+    try:
+        yield session
+    finally:
+        session.stop()
+        os.environ.clear()
+        os.environ.update(before)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
 from safewriter.deadline import epoch_ms
-from scripts.emulator.s3 import EmbeddedS3
-from scripts.emulator.spark import build_session
-from tests.support.lake import CHECKPOINTS, LAKE, Lake
+from tests.support.lake import CHECKPOINTS, Lake
 from tests.support.processes import Child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark.sql import SparkSession
+    from scripts.emulator.s3 import EmbeddedS3
 
 VICTIM_ROWS = 7
 DEADLINE_MS = 900_000
@@ -47,25 +44,6 @@ class Victims:
 
     def _start(self) -> Child:
         return Child("tests.faults.victim", str(VICTIM_ROWS), environment=self._environment)
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[EmbeddedS3]:
-    with EmbeddedS3(buckets=(LAKE, CHECKPOINTS), unlistable=(CHECKPOINTS,)) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def spark(s3: EmbeddedS3) -> Iterator[SparkSession]:
-    before = dict(os.environ)
-    os.environ.update(s3.environment())
-    session = build_session(s3.endpoint)
-    try:
-        yield session
-    finally:
-        session.stop()
-        os.environ.clear()
-        os.environ.update(before)
 
 
 @pytest.fixture(scope="session")

@@ -1,42 +1,13 @@
-"""One Spark session for all tests of this folder; a table, a run and an environment for each test."""
+"""A table, a run and an environment for each test; the Spark session is the one of the whole test run."""
 
 from __future__ import annotations
 
-import os
 import uuid
-from typing import TYPE_CHECKING
 
 import pytest
 
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.emulator.spark import build_session
-from tests.support.lake import CHECKPOINTS, LAKE, Lake
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[EmbeddedS3]:
-    """An S3 of this session's own, whose checkpoint bucket may not be listed by a missing key's 404."""
-    with EmbeddedS3(buckets=(LAKE, CHECKPOINTS), unlistable=(CHECKPOINTS,)) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def spark(s3: EmbeddedS3) -> Iterator[SparkSession]:
-    """The one session: its JVM takes the environment's credentials when it starts."""
-    before = dict(os.environ)
-    os.environ.update(s3.environment())
-    session = build_session(s3.endpoint)
-    try:
-        yield session
-    finally:
-        session.stop()
-        os.environ.clear()
-        os.environ.update(before)
+from tests.support.lake import CHECKPOINTS, Lake
 
 
 @pytest.fixture

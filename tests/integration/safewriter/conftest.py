@@ -6,8 +6,10 @@ import uuid
 
 import pytest
 
-from scripts.emulator.s3 import EmbeddedS3
 from tests.support.lake import CHECKPOINTS, Lake
+
+if TYPE_CHECKING:
+    from scripts.emulator.s3 import EmbeddedS3
 
 
 @pytest.fixture

@@ -53,6 +53,8 @@ def child_environment(
         "SOAL_REQUEST_ID": attempt.request_id,
         "SOAL_JOB_FINGERPRINT": job.fingerprint,
         "SOAL_DEADLINE_EPOCH_MS": str(attempt.deadline_epoch_ms),
+        # Both sides must take the same share of the same time for the lead.
+        "SOAL_STARTED_EPOCH_MS": str(attempt.deadline_epoch_ms - attempt.total_ms),
         "SOAL_JOURNAL": str(sandbox.journal),
         **({"SOAL_EVENT_FILE": str(sandbox.event_file)} if job.trigger_event is not None else {}),
     }

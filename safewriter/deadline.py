@@ -55,7 +55,8 @@ class Deadline:
         """
         absolute = milliseconds(environment, "SOAL_DEADLINE_EPOCH_MS")
         if absolute is not None:
-            return cls(absolute, min(_process_start_ms(), absolute), clock)
+            started_ms = milliseconds(environment, "SOAL_STARTED_EPOCH_MS")
+            return cls(absolute, min(_process_start_ms() if started_ms is None else started_ms, absolute), clock)
         timeout = milliseconds(environment, "LAMBDA_TIMEOUT_MS")
         if timeout is None and "AWS_LAMBDA_FUNCTION_NAME" in environment:
             timeout = _LAMBDA_TIMEOUT_MS

@@ -33,6 +33,9 @@ def canonical_table(table: str) -> Location:
     except ValueError as error:
         raise UnsupportedError(f"{error}. SafeWriter guards Delta tables by their path, s3a://bucket/table") from None
     key = _SLASHES.sub("/", found.key).strip("/")
+    if {".", ".."}.intersection(key.split("/")):
+        # Hadoop resolves them and S3 does not: guard and Spark would look at two tables.
+        raise UnsupportedError(f"{table!r} holds '.' or '..'; write the path without them")
     if not key:
         raise UnsupportedError(f"{table!r} is a whole bucket; give the table a path of its own in it")
     return Location(found.bucket, key)

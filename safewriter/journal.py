@@ -6,6 +6,7 @@ line is written by one write(2) to a file opened with O_APPEND, before the act i
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 from safewriter.deadline import epoch_ms
 
-__all__ = ["Entry", "append", "is_whole", "read"]
+__all__ = ["Entry", "append", "is_complete", "is_whole", "read"]
 
 _LINE_MAX_BYTES: Final = 65_536
 _FILE_MAX_BYTES: Final = 16 * 1024 * 1024
@@ -31,12 +32,17 @@ class Entry:
 
 def append(path: str | os.PathLike[str], event: str, **fields: Any) -> None:  # noqa: ANN401 - any JSON value
     """Append one entry; `ValueError` if it is too long for one line."""
-    line = json.dumps({"event": event, "atMs": epoch_ms(), **fields}, separators=(",", ":")).encode() + b"\n"
+    line = json.dumps({"event": event, "atMs": epoch_ms(), **fields}, separators=(",", ":")).encode()
+    # The line break before it keeps a line that a full disk has torn from swallowing this one.
+    line = b"\n" + line + b"\n"
     if len(line) > _LINE_MAX_BYTES:
         raise ValueError(f"a journal entry of {len(line)} bytes is longer than {_LINE_MAX_BYTES}")
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.write(handle, line)
+        if os.write(handle, line) != len(line):
+            raise OSError(
+                errno.ENOSPC, "no room for a line of the journal; free space in the work directory", str(path)
+            )
     finally:
         os.close(handle)
 
@@ -55,7 +61,18 @@ def is_whole(path: str | os.PathLike[str]) -> bool:
     has acted on it yet.
     """
     data = _bytes(path)
-    return len(data) < _FILE_MAX_BYTES and all(_parse(line) is not None for line in data.split(b"\n")[:-1])
+    return len(data) < _FILE_MAX_BYTES and all(_parse(line) is not None for line in data.split(b"\n")[:-1] if line)
+
+
+def is_complete(path: str | os.PathLike[str]) -> bool:
+    """Tell whether the file is there and short enough to be read as a whole.
+
+    Who could not write a line has failed before doing what it announces, so a torn line hides nothing.
+    """
+    try:
+        return Path(path).stat().st_size < _FILE_MAX_BYTES
+    except FileNotFoundError:
+        return False
 
 
 def _bytes(path: str | os.PathLike[str]) -> bytes:

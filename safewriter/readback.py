@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.errors import NotCommittedError, SupersededError
+from safewriter.errors import NotCommittedError, SupersededError, UnknownOutcomeError
 
 if TYPE_CHECKING:
     from safewriter.state import Checkpoint
@@ -32,6 +32,8 @@ class ReadBack:
         """
         if seen.status == "landed":
             return self._landed(document, seen.version)
+        if not seen.answered:
+            raise UnknownOutcomeError(f"the commit to {self.table} was sent and its answer has not come")
         self._check_no_change(document, seen)
         return {"reason": NO_CHANGE}
 
@@ -57,3 +59,18 @@ class ReadBack:
         commits = self.history.since(document.attempt)
         if any(commit.transactions.get(document.write_key, -1) >= document.epoch for commit in commits):
             raise SupersededError(f"{self.table}: this write was settled by somebody else")
+        self._check_remains(document)
+
+    def _check_remains(self, document: Checkpoint) -> None:
+        """A table that is there only because an earlier attempt began to create it must not pass for one with the
+        data.
+        """
+        creator = next((attempt for attempt in document.attempts[:-1] if attempt.version_before < 0), None)
+        if creator is None:
+            return
+        commits = self.history.since(creator)
+        if commits and all(document.write_key in commit.owners for commit in commits):
+            raise NotCommittedError(
+                f"{self.table} exists only because an earlier attempt of this write began to create it; it is empty,"
+                " and the write was skipped because it exists. Use mode('append'), which a retry can repeat"
+            )

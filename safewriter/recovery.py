@@ -104,7 +104,7 @@ class Recovery:
     def _round(self, stored: StoredCheckpoint, cause: Cause, evidence: Evidence) -> None:
         """Go once through S2 to S6; a lost compare-and-swap ends the round, the next one begins by reading."""
         document = stored.document
-        history = DeltaHistory(self._table_store(document.table), self._clock)
+        history = DeltaHistory(self._table_store(document.table), self._clock, may_go_on=self._may_go_on)
         try:
             if not evidence.nothing_sent:
                 history.fence(document, self._checkpoints)  # S2
@@ -211,7 +211,7 @@ class Recovery:
         return removed
 
     def _remove(self, document: Checkpoint, dirty: list[AttemptRecord]) -> int:
-        history = DeltaHistory(self._table_store(document.table), self._clock)
+        history = DeltaHistory(self._table_store(document.table), self._clock, may_go_on=self._may_go_on)
         oldest = min(dirty, key=lambda attempt: attempt.version_before)
         return history.remove_files(tuple(attempt.prefix for attempt in dirty), history.since(oldest), self._may_go_on)
 

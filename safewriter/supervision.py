@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from safewriter import journal
 from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import epoch_ms
-from safewriter.errors import SafeWriterError
+from safewriter.errors import SafeWriterError, UnknownOutcomeError
 from safewriter.objects.s3 import open_store, table_store
 from safewriter.objects.store import StoreError
 from safewriter.recovery import Cause, Evidence, Recovery
@@ -62,6 +62,7 @@ class Supervision:
 
     def __init__(self, path: Path, settings: Settings, *, clock: Clock = epoch_ms) -> None:
         self._path = path
+        path.touch(mode=0o600)  # so that a journal that is missing later is known to be lost
         self._settings = settings
         self._clock = clock
         self._checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
@@ -96,7 +97,12 @@ class Supervision:
         sent = {entry.fields.get("nonce") for entry in entries if entry.event == "commit_passed"}
         unsent = dead - sent if journal.is_whole(self._path) else set()
         last = {opened.write_key: opened for opened in _opened(entries)}
-        return tuple(self._settled(recovery, opened, dead, unsent) for opened in last.values())
+        reports = tuple(self._settled(recovery, opened, dead, unsent) for opened in last.values())
+        if not journal.is_complete(self._path):
+            raise UnknownOutcomeError(
+                f"the journal {self._path} is gone or too long; there may be writes that it names"
+            )
+        return reports
 
     def _settled(self, recovery: Recovery, opened: _Opened, dead: set[str], unsent: set[str]) -> WriteReport:
         """Settle a write if its owner is one of the child's attempts (`dead`); of `unsent` no commit was ever sent."""

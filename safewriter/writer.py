@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from safewriter import journal
@@ -117,6 +118,8 @@ class SafeWriter:
         self._journal = os.environ.get("SOAL_JOURNAL")
         self._held: HeldCheckpoint | None = None
         self._succeeded = False
+        self._entered = False
+        self._ended = False
         self._ending = threading.Lock()
         self._watchdog: Watchdog | None = None
         self._heartbeat: Heartbeat | None = None
@@ -135,8 +138,11 @@ class SafeWriter:
 
     def __enter__(self) -> Self:
         """Claim the write and open the gate."""
+        if self._entered:
+            raise UsageError("a SafeWriter block is entered once; make a new one for another try")
         self._session.verify()
         _registry.open(self._spark, self._write)
+        self._entered = True
         try:
             claim = self._claimed()
             self._held, self.already_committed = claim.held, claim.already_committed
@@ -145,9 +151,19 @@ class SafeWriter:
             else:
                 self._begin(claim.held)
         except BaseException:
+            if self._held is not None and not self.already_committed:
+                self._settle_unopened(self._held.document.epoch)
             self._abandon()
             raise
         return self
+
+    def _settle_unopened(self, epoch: int) -> None:
+        """The write is claimed, but the block could not be opened: nothing was written, and nobody need wait for it."""
+        try:
+            evidence = Evidence(epoch, nothing_sent=True, quiet=True)
+            self._held = self._recovery.settle(self._write.key, Cause.EXCEPTION, evidence) or self._held
+        except SafeWriterError as error:
+            _log.warning("%s stays open for the next look: %s", self.checkpoint_uri, error)
 
     def _claimed(self) -> Claim:
         """Claim, and name what went wrong with the checkpoint bucket."""
@@ -158,7 +174,7 @@ class SafeWriter:
                 problem = f"{error}. The job needs GetObject, PutObject and DeleteObject there"
                 raise SettingError("SW_CHECKPOINT_BUCKET", problem) from error
             raise TryAgainError(f"nothing was written, the checkpoint could not be: {error}") from error
-        except (UsageError, TryAgainError):
+        except Exception:
             # Every request of the claim was answered, so nothing of this attempt can still arrive.
             self._tidy(lambda: self._checkpoints.unmark(self._write.key, self._attempt.nonce))
             raise
@@ -243,6 +259,9 @@ class SafeWriter:
         if self.already_committed or self._succeeded:
             self._succeeded = True
             return
+        if self._ended:
+            raise UsageError("the block is over; call success() inside it, after the write")
+        self._await_watchdog()
         with self._ending:
             if self._watchdog is not None and self._watchdog.fired.is_set():
                 self._after_deadline(None)
@@ -252,6 +271,7 @@ class SafeWriter:
 
     def _commit(self) -> None:
         held = self._current()
+        self._session.shut("success() was called")  # what is declared a success now must not change any more
         try:
             evidence = self._read_back.evidence(held.document, self._session.gate())
             moved = held.document.moved(
@@ -302,6 +322,7 @@ class SafeWriter:
         if self._succeeded:
             self._tidy(self._clean_after_success)
             return
+        self._await_watchdog()
         with self._ending:
             if self._watchdog is not None and self._watchdog.fired.is_set():
                 self._after_deadline(error)
@@ -328,8 +349,10 @@ class SafeWriter:
             self._tidy(lambda: self._recovery.clean(self._write.key, quiet_nonce=self._attempt.nonce))
         if error is None:
             _log.warning("block left without success(): %s is %s (%s)", self.table, document.status, document.reason)
-        elif isinstance(error, Exception) and seen is not None and (named := seen.error()) is not None:
+        elif isinstance(error, Exception) and seen is not None and (named := seen.error_of(error)) is not None:
             raise named from error
+        elif "DELTA_PATH_EXISTS" in str(error) and any(one.version_before < 0 for one in document.attempts[:-1]):
+            error.add_note("an earlier attempt of this write began to create the table; use mode('append') to retry")
         elif document.undo_refused is not None:
             error.add_note(f"{self.table}: the block failed, but its commit stays: {document.undo_refused}")
 
@@ -338,6 +361,10 @@ class SafeWriter:
         it.
         """
         patience_s = self._lead_ms / 4000
+        # A JVM that hangs answers no call, and py4j waits for ever. The process must be gone before the deadline.
+        last_resort = threading.Timer(3 * patience_s, os._exit, (DeadlineError.exit_code,))
+        last_resort.daemon = True
+        last_resort.start()
         held = self._ending.acquire(timeout=patience_s)
         try:
             if not self._succeeded:
@@ -348,6 +375,7 @@ class SafeWriter:
             _log.exception("the deadline is here and %s could not be settled; ending the process", self.checkpoint_uri)
             os._exit(DeadlineError.exit_code)
         finally:
+            last_resort.cancel()
             if held:
                 self._ending.release()
 
@@ -364,6 +392,11 @@ class SafeWriter:
             return None, Evidence(epoch)
         return seen, Evidence(epoch, nothing_sent=not seen.passed, quiet=quiet and seen.answered)
 
+    def _await_watchdog(self) -> None:
+        """Let a watchdog that has begun finish first: it settles, and only its verdict counts."""
+        if self._watchdog is not None and self._watchdog.fired.is_set():
+            self._watchdog.join(self._lead_ms / 1000)
+
     def _after_deadline(self, error: BaseException | None) -> None:
         """Return if the watchdog's verdict is committed, raise `DeadlineError` otherwise."""
         document = self._current().document
@@ -378,14 +411,16 @@ class SafeWriter:
             self._watchdog.stop()
         if self._heartbeat is not None:
             self._heartbeat.stop()
-        landed = self._held is not None and self._held.document.status is not Status.ROLLED_BACK
-        _registry.close(self._spark, self._write, landed=landed)
-        if self._journal:
-            journal.append(self._journal, "write_closed", nonce=self._attempt.nonce)
         try:
             self._session.restore()
         except Exception as error:  # noqa: BLE001 - the verdict stands; what ended the block must be what is seen
             _log.warning("the session's settings could not be put back: %s", error)
+        self._ended = True
+        landed = self._held is not None and self._held.document.status is not Status.ROLLED_BACK
+        _registry.close(self._spark, self._write, landed=landed)
+        if self._journal:
+            with suppress(OSError):  # it ends the lease early, no more
+                journal.append(self._journal, "write_closed", nonce=self._attempt.nonce)
 
     def _clean_after_success(self) -> None:
         document = self._current().document

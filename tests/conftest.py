@@ -49,11 +49,11 @@ def s3() -> Iterator[EmbeddedS3]:
 def spark(s3: EmbeddedS3) -> Iterator[SparkSession]:
     """The one Spark session of a test run: a process can have no second context, and a Java machine costs seconds."""
     before = dict(os.environ)
-    os.environ.update(s3.environment())  # the Java machine takes its credentials when it starts
-    session = build_session(s3.endpoint)
+    os.environ.update(s3.environment())
     try:
-        yield session
-    finally:
-        session.stop()
+        session = build_session(s3.endpoint)
+    finally:  # the Java machine has its credentials now, and no other test may find them
         os.environ.clear()
         os.environ.update(before)
+    yield session
+    session.stop()

@@ -78,6 +78,11 @@ class Commit:
         return Mark.from_text(self.info.get("userMetadata")) if self.info.get("operation") in (FENCE, REVERT) else None
 
     @property
+    def owners(self) -> set[str]:
+        """The application ids of its transactions and of the guard's own mark."""
+        return {*self.transactions, *((self.mark.write_key,) if self.mark is not None else ())}
+
+    @property
     def paths(self) -> set[str]:
         """The keys, relative to the table, of all files that this version refers to."""
         return {unquote(action["path"]) for action in (*self.adds, *self.removes, *self.cdc)}

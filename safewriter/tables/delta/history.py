@@ -35,9 +35,11 @@ class RetentionGapError(LookupError):
 class DeltaHistory:
     """The log of one table; `store` is rooted at the table's path."""
 
-    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+    def __init__(self, store: ObjectStore, clock: Clock, *, may_go_on: Callable[[], bool] = lambda: True) -> None:
         self.store = store
         self._clock = clock
+        self._may_go_on = may_go_on
+        self._known: dict[int, Commit] = {}  # a version never changes, and settling looks at each several times
 
     def since(self, attempt: AttemptRecord) -> tuple[Commit, ...]:
         """Return every version after `attempt.version_before`, oldest first.
@@ -73,11 +75,15 @@ class DeltaHistory:
             )
 
     def read(self, version: int) -> Commit:
-        """Return one version; `StoreError` if it cannot be read."""
-        found = self.store.get(_key(version))
-        if found is None:
-            raise StoreError(f"{self.store.uri(_key(version))} is listed, but cannot be read")
-        return self._parsed(version, found.body)
+        """Return one version; `StoreError` if it cannot be read, or if time has run out."""
+        if version not in self._known:
+            if not self._may_go_on():
+                raise StoreError(f"{self.store.uri('_delta_log')}: out of time while reading version {version}")
+            found = self.store.get(_key(version))
+            if found is None:
+                raise StoreError(f"{self.store.uri(_key(version))} is listed, but cannot be read")
+            self._known[version] = self._parsed(version, found.body)
+        return self._known[version]
 
     def _parsed(self, version: int, body: bytes) -> Commit:
         try:
@@ -104,6 +110,8 @@ class DeltaHistory:
                 note = checkpoints.close_creation(document.write_key, document.epoch)
                 if note is None:
                     return
+                if b'"metaData"' not in note:
+                    raise RetentionGapError("the table that this attempt has appended to is gone")
                 creation = [action for line in note.splitlines() if "note" not in (action := json.loads(line))]
             mark = Mark(document.write_key, document.epoch)
             body = [

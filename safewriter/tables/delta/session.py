@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.errors import DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
+from safewriter.errors import BlockOpenError, DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["DeltaSession", "GateState", "TableState"]
 
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
-_GATE_PROTOCOL: Final = 2
+_GATE_PROTOCOL: Final = 3
 _TXN_APP: Final = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
 _TXN_RESET: Final = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
@@ -70,11 +70,17 @@ class GateState:
         """Whether every commit that was sent has had its answer."""
         return self.status in ("none", "landed")
 
+    def error_of(self, error: Exception) -> SafeWriterError | None:
+        """Return the refusal as a typed error if that is what `error` is about; None for an error of another kind."""
+        return self.error() if f"SafeWriter [{self.refusal.partition(': ')[0]}]" in str(error) else None
+
     def error(self) -> SafeWriterError | None:
         """Return what the gate has refused, as an error that says what to do; None if it refused nothing."""
         code, _, text = self.refusal.partition(": ")
         if code in ("operation", "second"):
             return UnsupportedError(text)
+        if code == "session":
+            return UnguardedSessionError(text)
         if code == "fenced":
             return SupersededError(text)
         return DeadlineError(text) if code == "late" else None
@@ -119,6 +125,8 @@ class DeltaSession:
         if protocol != _GATE_PROTOCOL:
             what = f"soal-logstore.jar speaks protocol {protocol}, this SafeWriter speaks {_GATE_PROTOCOL}"
             raise UnguardedSessionError(_remedy(what, key))
+        if self._jvm.io.soal.logstore.Gate.busy(self._jspark):
+            raise BlockOpenError("another SafeWriter block is open on this Spark session; end it first")
 
     def state(self) -> TableState:
         """Look at the table as it is now (one LIST on a table that this session knows)."""
@@ -156,6 +164,7 @@ class DeltaSession:
         journal: str | None,
     ) -> None:
         """Open the gate and mark everything that the block's statements will write."""
+        group = f"safewriter-{write_key}-{epoch}-{nonce}"
         self._gate = self._jvm.io.soal.logstore.Gate.open(
             self._jspark,
             self._table,
@@ -166,6 +175,8 @@ class DeltaSession:
             creation_note or "",
             journal or "",
             nonce,
+            file_prefix,
+            group,
         )
         self._restore.append(self._gate.close)
         mine: dict[str, object] = {"safewriter": {"key": write_key, "epoch": epoch}}
@@ -180,7 +191,7 @@ class DeltaSession:
         ):
             self._set(key, value)
         self._set_prefix(file_prefix)
-        self._begin_group(f"safewriter-{write_key}-{epoch}-{nonce}")
+        self._begin_group(group)
 
     def skip(self, *, write_key: str, nonce: str) -> None:
         """Let Delta's own transaction rule skip a write that landed before, and the gate refuse it should Delta not."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,12 +17,16 @@ from safewriter import SafeWriter
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
 from safewriter.recovery import Cause, Recovery
+from scripts.emulator.rules import Late, Match, Rule
+from tests.support.waiting import until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from scripts.emulator.s3 import EmbeddedS3
     from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark
@@ -34,6 +41,12 @@ def append(spark: SparkSession, lake: Lake, rows: int = 10, step: str | None = N
         batch(spark, rows).write.format("delta").mode("append").save(block.table)
         block.success()
     return block
+
+
+def elsewhere(work: Callable[[], None]) -> None:
+    """Do something as another job of this process would: on a thread that knows nothing of the block."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
 
 
 def settle_threads() -> None:
@@ -64,7 +77,7 @@ def test_an_exception_undoes_exactly_our_commit(spark: SparkSession, lake: Lake)
     append(spark, lake, 10, "base")
     with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step="fails") as block:
         batch(spark, 7).write.format("delta").mode("append").save(block.table)
-        batch(spark.newSession(), 4).write.format("delta").mode("append").save(block.table)
+        elsewhere(lambda: batch(spark.newSession(), 4).write.format("delta").mode("append").save(lake.table))
         _ = 1 / 0
     assert lake.rows() == 14
     assert lake.operations() == ["WRITE", "WRITE", "WRITE", "SAFEWRITER REVERT"]
@@ -196,13 +209,108 @@ def test_the_users_own_transaction_options_are_kept_beside_ours(spark: SparkSess
     assert lake.document().status == "committed"
 
 
-def test_a_write_from_another_session_past_the_guard_is_not_a_success(spark: SparkSession, lake: Lake) -> None:
-    """The rows are there, but not the block's: it must not call that "no change"."""
-    with pytest.raises(safewriter.NotCommittedError, match="another Spark session"), SafeWriter(spark, lake.table) as b:
+def test_a_frame_of_another_session_is_refused(spark: SparkSession, lake: Lake) -> None:
+    """As in foreachBatch, where the batch has a session of its own: the guard says which session to give it."""
+    with (
+        pytest.raises(safewriter.UnguardedSessionError, match=r"frame\.sparkSession"),
+        SafeWriter(spark, lake.table) as b,
+    ):
         batch(spark.newSession()).write.format("delta").mode("append").save(b.table)
-        b.success()
+    settle_threads()
     assert lake.document().status == "rolled_back"
+    assert lake.operations() == []
+    assert lake.orphans() >= set()
+    other = spark.newSession()
+    with SafeWriter(other, lake.table) as block:
+        batch(other).write.format("delta").mode("append").save(block.table)
+        block.success()
     assert lake.rows() == 10
+
+
+def test_a_write_after_success_is_refused(spark: SparkSession, lake: Lake) -> None:
+    """What was declared a success, here "no change", does not change any more."""
+    append(spark, lake, 5, "base")
+    with pytest.raises(Exception, match="success\\(\\) was called"), SafeWriter(spark, lake.table, step="n") as block:
+        block.success()
+        batch(spark).write.format("delta").mode("append").save(block.table)
+    assert lake.rows() == 5
+    lake.check()
+
+
+def test_a_refusal_that_the_script_has_handled_does_not_hide_its_own_error(spark: SparkSession, lake: Lake) -> None:
+    """The exception that ends the block is the one that is seen."""
+    append(spark, lake, 5, "base")
+    with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step="n") as block:
+        with contextlib.suppress(Exception):
+            batch(spark).write.format("delta").mode("overwrite").save(block.table)
+        _ = 1 / 0
+
+
+def test_a_statement_that_outlives_its_block_commits_nothing(spark: SparkSession, lake: Lake, s3: EmbeddedS3) -> None:
+    """A thread of the script's is still at its commit when the block fails: its files are gone, and so is its right."""
+    append(spark, lake, 5, "base")
+    late = Late(then="waits")
+    commit = Match(operations={"PutObject"}, key_class="delta_log/commit", key=re.escape(lake.name))
+    rule = s3.wire.add(Rule(commit, late))
+    errors: list[Exception] = []
+
+    def write() -> None:
+        try:
+            batch(spark).write.format("delta").mode("append").save(lake.table)
+        except Exception as error:  # noqa: BLE001 - it is looked at below
+            errors.append(error)
+
+    writer = threading.Thread(target=write)
+    with pytest.raises(RuntimeError), SafeWriter(spark, lake.table, step="late"):
+        writer.start()
+        assert until(lambda: rule.hits == 1)
+        raise RuntimeError
+    spark.range(3).write.format("delta").mode("append").save(lake.table)
+    late.release()
+    writer.join(60)
+    s3.wire.clear_rules()
+    settle_threads()
+    assert len(errors) == 1
+    assert lake.operations() == ["WRITE", "SAFEWRITER FENCE", "WRITE"]
+    assert spark.read.format("delta").load(lake.table).count() in (8, 18)
+    assert lake.rows() == 8
+    lake.check()
+
+
+def test_a_creation_that_was_undone_is_not_taken_for_the_batch(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ignore` finds the empty table and writes nothing: that is no "no change"; `append` brings the batch in."""
+    with pytest.raises(RuntimeError), SafeWriter(spark, lake.table) as block:
+        batch(spark).write.format("delta").mode("ignore").save(block.table)
+        raise RuntimeError
+    with pytest.raises(safewriter.NotCommittedError, match="append"), SafeWriter(spark, lake.table) as block:
+        batch(spark).write.format("delta").mode("ignore").save(block.table)
+        block.success()
+    with pytest.raises(Exception, match="DELTA_PATH_EXISTS") as raised, SafeWriter(spark, lake.table) as block:
+        batch(spark).write.format("delta").save(block.table)
+    assert any("mode('append')" in note for note in raised.value.__notes__)
+    append(spark, lake)
+    assert lake.rows() == 10
+    lake.check()
+
+
+def test_a_block_is_entered_once_and_succeeds_inside(spark: SparkSession, lake: Lake) -> None:
+    """A second entry and a late `success()` are errors of the caller, and change nothing."""
+    block = append(spark, lake)
+    with pytest.raises(safewriter.UsageError, match="once"):
+        block.__enter__()
+    with SafeWriter(spark, lake.table, step="two") as other:
+        pass
+    with pytest.raises(safewriter.UsageError, match="inside"):
+        other.success()
+    assert lake.rows() == 10
+
+
+def test_a_path_that_spark_reads_otherwise_is_refused(spark: SparkSession, lake: Lake) -> None:
+    """Hadoop resolves dots and S3 does not."""
+    with pytest.raises(safewriter.UnsupportedError, match=r"'\.\.'"):
+        SafeWriter(spark, f"{lake.table}/../other")
 
 
 def test_a_fence_that_the_writer_did_not_see_stops_it(spark: SparkSession, lake: Lake) -> None:

@@ -51,10 +51,10 @@ def test_a_torn_last_line_is_left_out(tmp_path_factory: pytest.TempPathFactory, 
 
 
 @pytest.mark.parametrize(
-    "line", [b"garbage", b"", b"[]", b"null", b'{"event":"x"}', b'{"atMs":1}', b'{"event":"x","atMs":"soon"}', b"\xff"]
+    "line", [b"garbage", b"[]", b"null", b'{"event":"x"}', b'{"atMs":1}', b'{"event":"x","atMs":"soon"}', b"\xff"]
 )
 def test_a_line_that_is_no_entry_is_left_out_and_makes_the_journal_doubtful(tmp_path: Path, line: bytes) -> None:
-    """A finished line that cannot be read may have swallowed one that mattered."""
+    """Somebody else has written into it, and may have written over a line that mattered."""
     path = tmp_path / "journal"
     journal.append(path, "before")
     with path.open("ab") as file:
@@ -65,16 +65,31 @@ def test_a_line_that_is_no_entry_is_left_out_and_makes_the_journal_doubtful(tmp_
     assert not journal.is_whole(path)
 
 
-def test_a_torn_line_swallows_the_next_one_and_that_is_noticed(tmp_path: Path) -> None:
-    """A full disk tears a line, there is room again, and the next one is glued to it."""
+def test_a_torn_line_does_not_swallow_the_next_one_and_is_noticed(tmp_path: Path) -> None:
+    """A full disk tears a line, there is room again: each line begins on its own."""
     path = tmp_path / "journal"
     journal.append(path, "before")
     with path.open("ab") as file:
         file.write(b'{"event":"to')
     journal.append(path, "commit_passed", nonce="a")
 
-    assert [entry.event for entry in journal.read(path)] == ["before"]
+    assert [entry.event for entry in journal.read(path)] == ["before", "commit_passed"]
     assert not journal.is_whole(path)
+
+
+def test_a_line_that_does_not_fit_on_the_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who announces something must not do it unannounced: a short write raises."""
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[:7]))
+    with pytest.raises(OSError, match="no room"):
+        journal.append(tmp_path / "journal", "write_opened")
+
+
+def test_a_journal_that_is_gone_is_not_complete(tmp_path: Path) -> None:
+    """What it said is not known."""
+    assert not journal.is_complete(tmp_path / "journal")
+    journal.append(tmp_path / "journal", "one")
+    assert journal.is_complete(tmp_path / "journal")
 
 
 def test_a_whole_journal_is_whole(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from safewriter.checkpoint import GRACE_MS
 from safewriter.errors import UnknownOutcomeError
 from safewriter.objects import StoreError, Upload
 from safewriter.recovery import Cause, Evidence
-from safewriter.state import CommitPoint, Status
+from safewriter.state import OPEN, CommitPoint, Status
 from safewriter.tables.delta.history import RetentionGapError
 from tests.unit.safewriter.delta_log import File, key_of
 from tests.unit.safewriter.failing import Fault, Network
@@ -241,8 +241,12 @@ def test_out_of_time_leaves_the_verdict(landed: object) -> None:
     job = world.job().begin()
     if landed:
         job.land()
-    answers = iter([True])  # one round of settling, then the time is up
-    recovery = world.recovery(may_go_on=lambda: next(answers, False))
+
+    def is_open() -> bool:  # the time is up with the verdict
+        stored = world.checkpoints.read(world.key)
+        return stored is not None and stored.document.status in OPEN
+
+    recovery = world.recovery(may_go_on=is_open)
 
     stored = recovery.settle(world.key, Cause.KILLED)
 

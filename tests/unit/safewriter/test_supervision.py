@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter import journal, supervision
+from safewriter.errors import UnknownOutcomeError
 from safewriter.objects import Location, StoreError
 from safewriter.settings import Settings
 from safewriter.state import CommitPoint, Status
@@ -156,6 +157,15 @@ def test_the_line_of_another_attempt_is_no_line_of_ours(path: Path, monkeypatch:
 
     assert found.settle().status == "rolled_back"
     assert found.world.log.head == 1
+
+
+def test_a_journal_that_is_gone_is_no_word_of_no_writes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job has deleted it: whether it made guarded writes is not known."""
+    child(path, monkeypatch)
+    found = Supervision(path, Settings(Location("checkpoints")))
+    path.unlink()
+    with pytest.raises(UnknownOutcomeError, match="journal"):
+        found.settle(budget_ms=60_000)
 
 
 @pytest.mark.parametrize("torn", [b'{"event":"to', b"\x00\x00\n"])

@@ -61,7 +61,7 @@ public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
 
   private static void commit(Path path, long version, byte[] body, Configuration hadoopConf) throws IOException {
     String table = Gate.canonical(path.getParent().getParent().toString());
-    Gate gate = Gate.find(table);
+    Gate gate = Gate.find(table, body);
     byte[] sent = gate == null ? body : gate.pass(path, version, body, hadoopConf);
     ConditionalPut.Outcome outcome;
     try {

@@ -6,10 +6,16 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
+import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -23,7 +29,8 @@ import scala.Option;
  * not after the latest start, and knows afterwards whether that commit landed. The guard drives it from Python:
  *
  * <pre>
- * Gate gate = Gate.open(session, table, key, epoch, versionBefore, latestStartMs, creationNote, journal, nonce);
+ * Gate gate = Gate.open(session, table, key, epoch, versionBefore, latestStartMs, creationNote, journal, nonce,
+ *     filePrefix, jobGroup);
  * gate.shut("deadline"); gate.status(); gate.passed(); gate.version(); gate.refusal(); gate.close();
  * </pre>
  *
@@ -35,9 +42,25 @@ import scala.Option;
  */
 public final class Gate {
   /** The protocol between this class and the guard; both sides must name the same number. */
-  public static final int PROTOCOL = 2;
+  public static final int PROTOCOL = 3;
 
   private static final Map<String, List<Gate>> OPEN = new ConcurrentHashMap<>();
+  private static final Pattern PREFIX = Pattern.compile("sw-[0-9a-f]{12}-\\d+-[0-9a-f]{16}-");
+  private static final int ENDED_MAX = 100_000;
+
+  /**
+   * File prefixes of blocks that are over. A statement can outlive its block (a thread of the user's, an interrupt); what
+   * it would commit was settled, and perhaps deleted, without it.
+   */
+  private static final Set<String> ENDED =
+      Collections.synchronizedSet(Collections.newSetFromMap(new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, Boolean> eldest) {
+          return size() > ENDED_MAX;
+        }
+      }));
 
   private final WeakReference<SparkSession> session;
   private final String table;
@@ -47,6 +70,8 @@ public final class Gate {
   private final String creationNote;
   private final String journal;
   private final String nonce;
+  private final String filePrefix;
+  private final String jobGroup;
 
   private String status = "none";
   private String refusal = "";
@@ -59,7 +84,7 @@ public final class Gate {
 
   private Gate(
       SparkSession session, String table, String key, long epoch, long versionBefore, long latestStartMs,
-      String creationNote, String journal, String nonce) {
+      String creationNote, String journal, String nonce, String filePrefix, String jobGroup) {
     this.session = new WeakReference<>(session);
     this.table = table;
     this.key = key;
@@ -69,6 +94,8 @@ public final class Gate {
     this.creationNote = creationNote;
     this.journal = journal;
     this.nonce = nonce;
+    this.filePrefix = filePrefix;
+    this.jobGroup = jobGroup;
   }
 
   public static int protocol() {
@@ -85,16 +112,26 @@ public final class Gate {
    */
   public static Gate open(
       SparkSession session, String table, String key, long epoch, long versionBefore, long latestStartMs,
-      String creationNote, String journal, String nonce) {
-    Gate gate =
-        new Gate(session, canonical(table), key, epoch, versionBefore, latestStartMs, creationNote, journal, nonce);
+      String creationNote, String journal, String nonce, String filePrefix, String jobGroup) {
+    if (busy(session)) {
+      throw new IllegalStateException("another SafeWriter block is open on this Spark session");
+    }
+    Gate gate = new Gate(
+        session, canonical(table), key, epoch, versionBefore, latestStartMs, creationNote, journal, nonce, filePrefix,
+        jobGroup);
     OPEN.computeIfAbsent(gate.table, t -> new CopyOnWriteArrayList<>()).add(gate);
     return gate;
   }
 
-  /** Ends the block; the table is written unguarded, and still conditionally, from now on. */
+  /** Whether a block is open on a session, whatever object stands for it in Python. */
+  public static boolean busy(SparkSession session) {
+    return OPEN.values().stream().flatMap(List::stream).anyMatch(gate -> gate.session.get() == session);
+  }
+
+  /** Ends the block: other writes of the table go on, still conditionally; what is left of the block's own does not. */
   public void close() {
     shut("the block is over");
+    ENDED.add(filePrefix);
     OPEN.computeIfPresent(table, (t, gates) -> {
       gates.remove(this);
       return gates.isEmpty() ? null : gates;
@@ -140,13 +177,18 @@ public final class Gate {
   }
 
   /** Returns the gate that a commit has to pass, or null if the table is not guarded from where the commit comes. */
-  static Gate find(String table) {
+  static Gate find(String table, byte[] body) throws IOException {
+    refuseLeftovers(body);
     SparkSession active = OPEN.isEmpty() ? null : active();
     Gate own = null;
     for (List<Gate> gates : OPEN.values()) {
       for (Gate gate : gates) {
         boolean same = gate.table.equals(table);
         if (gate.session.get() != active) {
+          if (same && gate.isCaller(active)) {
+            throw gate.refuse("session", "this write comes from the block's own code, but from another Spark session;"
+                + " open the block with the session of the data: SafeWriter(frame.sparkSession, ...)");
+          }
           if (same) {
             gate.strayed(table + " from another Spark session");
           }
@@ -158,6 +200,29 @@ public final class Gate {
       }
     }
     return own;
+  }
+
+  /** A frame of another session, written where the block was opened (in foreachBatch, say), is not somebody else's. */
+  private boolean isCaller(SparkSession active) {
+    return active != null && jobGroup.equals(active.sparkContext().getLocalProperty("spark.jobGroup.id"));
+  }
+
+  private static void refuseLeftovers(byte[] body) throws IOException {
+    if (ENDED.isEmpty()) {
+      return;
+    }
+    CommitBody commit = CommitBody.parse(body);
+    // A file that is put back, or gets a deletion vector, was in the table before.
+    if (commit.operation.equals("RESTORE") || commit.operation.equals("CLONE")) {
+      return;
+    }
+    for (String path : commit.newFiles()) {
+      Matcher prefix = PREFIX.matcher(path);
+      if (prefix.find() && ENDED.contains(prefix.group())) {
+        throw new Refused("over", "the SafeWriter block of this statement is over, and its write was settled without"
+            + " it; nothing of it may be committed any more");
+      }
+    }
   }
 
   private static SparkSession active() {
@@ -194,7 +259,7 @@ public final class Gate {
     if (latestStartMs > 0 && System.currentTimeMillis() > latestStartMs) {
       throw refuse("late", "the deadline is too near for a commit to start");
     }
-    if (status.equals("landed")) {
+    if (status.equals("landed") || status.equals("in flight")) {
       throw refuse("second", "this block's commit is version " + version + " already; a block holds one commit");
     }
     checkOperation(target, commit);
@@ -207,7 +272,7 @@ public final class Gate {
   private void lookForFence(Path slot, long target, Configuration conf) throws IOException {
     FileSystem fs = slot.getFileSystem(conf);
     for (long between = seenUpTo + 1; between < target; between++) {
-      Path path = new Path(slot.getParent(), String.format("%020d.json", between));
+      Path path = new Path(slot.getParent(), String.format(Locale.ROOT, "%020d.json", between));
       byte[] body = ConditionalPut.read(fs, path);
       if (body == null) {
         shut("version " + between + " is gone");
@@ -263,7 +328,8 @@ public final class Gate {
   /** The supervisor trusts this line: as long as it is missing, no commit was sent. So it is written first. */
   private void announce() throws IOException {
     if (!journal.isEmpty()) {
-      String line = "{\"event\":\"commit_passed\",\"atMs\":" + System.currentTimeMillis() + ",\"nonce\":\"" + nonce + "\"}\n";
+      // The line break before it keeps a line that a full disk has torn from swallowing this one.
+      String line = "\n{\"event\":\"commit_passed\",\"atMs\":" + System.currentTimeMillis() + ",\"nonce\":\"" + nonce + "\"}\n";
       Files.write(Paths.get(journal), line.getBytes(StandardCharsets.UTF_8), StandardOpenOption.APPEND);
     }
   }
@@ -276,7 +342,9 @@ public final class Gate {
   /** The slot holds something else: a fence of ours ends the block, anything else is for Delta to check and rebase. */
   void lost(Path slot, long target, Configuration conf) throws IOException {
     synchronized (this) {
-      status = "none";
+      if (status.equals("in flight")) {
+        status = "none";
+      }
     }
     byte[] winner = ConditionalPut.read(slot.getFileSystem(conf), slot);
     if (winner != null) {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
 from safewriter.recovery import Cause, Recovery
 from scripts.emulator.rules import Late, Match, Rule
+from tests.support.lake import LAKE
 from tests.support.waiting import until
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from scripts.emulator.exchange import Reply, Request
     from scripts.emulator.s3 import EmbeddedS3
     from tests.support.lake import Lake
 
@@ -247,12 +248,18 @@ def test_a_refusal_that_the_script_has_handled_does_not_hide_its_own_error(spark
 
 
 def test_a_statement_that_outlives_its_block_commits_nothing(spark: SparkSession, lake: Lake, s3: EmbeddedS3) -> None:
-    """A thread of the script's is still at its commit when the block fails: its files are gone, and so is its right."""
+    """A thread of the script's has lost its slot and is about to rebase when the block fails and its files are deleted:
+    the gate is gone by then, and what is left of the block commits nothing all the same.
+    """
     append(spark, lake, 5, "base")
     late = Late(then="waits")
-    commit = Match(operations={"PutObject"}, key_class="delta_log/commit", key=re.escape(lake.name))
-    rule = s3.wire.add(Rule(commit, late))
     errors: list[Exception] = []
+
+    def lose(request: Request) -> Reply:
+        foreign = {"commitInfo": {"timestamp": epoch_ms(), "operation": "FOREIGN", "operationParameters": {}}}
+        lake.store.create(f"_delta_log/{1:020}.json", json.dumps(foreign).encode())
+        s3.wire.add(Rule(Match(operations={"ListObjectsV2"}, bucket=LAKE), late))
+        return request.apply()
 
     def write() -> None:
         try:
@@ -260,21 +267,22 @@ def test_a_statement_that_outlives_its_block_commits_nothing(spark: SparkSession
         except Exception as error:  # noqa: BLE001 - it is looked at below
             errors.append(error)
 
+    s3.wire.add(Rule(Match(operations={"PutObject"}, key=f"{lake.name}/_delta_log/{1:020}.json"), lose, name="lose"))
     writer = threading.Thread(target=write)
     with pytest.raises(RuntimeError), SafeWriter(spark, lake.table, step="late"):
         writer.start()
-        assert until(lambda: rule.hits == 1)
+        assert until(lambda: len(late._held) == 1)
         raise RuntimeError
-    spark.range(3).write.format("delta").mode("append").save(lake.table)
     late.release()
     writer.join(60)
     s3.wire.clear_rules()
     settle_threads()
-    assert len(errors) == 1
-    assert lake.operations() == ["WRITE", "SAFEWRITER FENCE", "WRITE"]
-    assert spark.read.format("delta").load(lake.table).count() in (8, 18)
-    assert lake.rows() == 8
+    assert "[over]" in str(errors[0])
+    assert lake.operations() == ["WRITE", "FOREIGN", "SAFEWRITER FENCE"]
+    assert lake.orphans() == set()
     lake.check()
+    append(spark, lake, 10, "late")
+    assert spark.read.format("delta").load(lake.table).count() == 15
 
 
 def test_a_creation_that_was_undone_is_not_taken_for_the_batch(

@@ -94,13 +94,25 @@ def ensure_down(home: Home) -> LocalS3 | None:
         if process is not None:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.terminate()
-                try:
-                    process.wait(_END_TIMEOUT_S)
-                except psutil.TimeoutExpired:
+                if not _ends(process):
                     process.kill()
-                    process.wait(_END_TIMEOUT_S)
+                    _ends(process)
         home.state.unlink(missing_ok=True)
         return state
+
+
+def _ends(process: psutil.Process) -> bool:
+    """Wait for its end. It is no child of ours, and who has adopted it may never collect it: a zombie has ended,
+    too."""
+    until = time.monotonic() + _END_TIMEOUT_S
+    while time.monotonic() < until:
+        try:
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def _started(home: Home, *, port: int, buckets: Sequence[str]) -> LocalS3:

@@ -66,11 +66,16 @@ def opened(path: Path, by_way_of: Path) -> list[str]:
 )
 def test_a_job_runs_on_a_read_only_root_as_a_user_without_a_name(tmp_path: Path) -> None:
     """Only /tmp is written; Hadoop has a user; the answer is a success."""
-    python = Path(sys.base_prefix)
+    python, root = Path(sys.base_prefix), shlex.quote(str(ROOT))
+    # A working tree below /tmp must outlast the empty /tmp that the job gets.
+    saved = ("mount -t tmpfs -o mode=755 tmpfs /mnt && mkdir /mnt/root", f"mount --bind {root} /mnt/root")
+    restored = (f"mkdir -p {root} && mount --bind /mnt/root {root}",)
     steps = [
         "set -e; mount --make-rprivate /",
         *opened(python, tmp_path),
+        *(saved if ROOT.is_relative_to("/tmp") else ()),
         "mount -t tmpfs -o size=1g,mode=1777 tmpfs /tmp",
+        *(restored if ROOT.is_relative_to("/tmp") else ()),
         "mount -t tmpfs -o ro,mode=000 tmpfs /dev/shm || true",
         "for place in $(awk '{print $2}' /proc/mounts | grep -vE '^/(proc|sys|dev|tmp)(/|$)'); do",
         "mount -o remount,bind,ro $place; done",

@@ -57,7 +57,7 @@ def test_a_write_that_sleeps_in_a_python_worker_is_cancelled_and_rolled_back(
         time.sleep(60)
         return number
 
-    frame = spark.range(0, 4, 1, 4).select(F.udf(sleep, "long")("id").alias("id"))
+    frame = spark.range(0, 4, 1, 4).select(F.udf(sleep, "long", useArrow=False)("id").alias("id"))
     begin()
     with pytest.raises(safewriter.DeadlineError, match="rolled_back"), SafeWriter(spark, lake.table) as block:
         frame.write.format("delta").mode("append").save(block.table)

@@ -102,8 +102,9 @@ def ensure_down(home: Home) -> LocalS3 | None:
 
 
 def _ends(process: psutil.Process) -> bool:
-    """Wait for its end. It is no child of ours, and who has adopted it may never collect it: a zombie has ended,
-    too."""
+    """Wait for the end of a process that is no child of ours: who has adopted it may never collect it, and a zombie
+    has ended, too.
+    """
     until = time.monotonic() + _END_TIMEOUT_S
     while time.monotonic() < until:
         try:

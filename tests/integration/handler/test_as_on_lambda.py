@@ -68,8 +68,8 @@ def test_a_job_runs_on_a_read_only_root_as_a_user_without_a_name(tmp_path: Path)
     """Only /tmp is written; Hadoop has a user; the answer is a success."""
     python, root = Path(sys.base_prefix), shlex.quote(str(ROOT))
     # A working tree below /tmp must outlast the empty /tmp that the job gets.
-    saved = ("mount -t tmpfs -o mode=755 tmpfs /mnt && mkdir /mnt/root", f"mount --bind {root} /mnt/root")
-    restored = (f"mkdir -p {root} && mount --bind /mnt/root {root}",)
+    saved = ("mount -t tmpfs -o mode=755 tmpfs /srv && mkdir /srv/root", f"mount --bind {root} /srv/root")
+    restored = (f"mkdir -p {root} && mount --bind /srv/root {root}",)
     steps = [
         "set -e; mount --make-rprivate /",
         *opened(python, tmp_path),

@@ -37,13 +37,13 @@ class ReadBack:
         self._check_no_change(document, seen)
         return {"reason": NO_CHANGE}
 
-    def _landed(self, document: Checkpoint, version: int) -> dict[str, Any]:
+    def _landed(self, document: Checkpoint, version: int) -> dict[str, int | None]:
         ours = self.history.read(version)
         if ours.transactions.get(document.write_key) != document.epoch:
             raise NotCommittedError(
                 f"version {version} of {self.table} is not the commit of this block; nothing may be believed of it"
             )
-        return {"commit_version": ours.version, "rows": ours.rows, "bytes": ours.bytes}
+        return ours.record
 
     def _check_no_change(self, document: Checkpoint, seen: GateState) -> None:
         """Without a commit of our own: was nothing to do, or was it done elsewhere, or prevented?"""
@@ -57,7 +57,7 @@ class ReadBack:
                 f"the block's commit did not land in {self.table} ({seen.refusal or 'it lost against another one'})"
             )
         commits = self.history.since(document.attempt)
-        if any(commit.transactions.get(document.write_key, -1) >= document.epoch for commit in commits):
+        if any(commit.settles(document.write_key, document.epoch) for commit in commits):
             raise SupersededError(f"{self.table}: this write was settled by somebody else")
         self._check_remains(document)
 

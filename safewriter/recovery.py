@@ -157,7 +157,7 @@ class Recovery:
         undo_refused: str | None = None,
     ) -> None:
         """Write the verdict; if that was won, clean up (S6)."""
-        found = {} if ours is None else {"commit_version": ours.version, "rows": ours.rows, "bytes": ours.bytes}
+        found = {} if ours is None else ours.record
         document = stored.document.moved(
             verdict,
             reason=reason,

@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from safewriter.checkpoint import Checkpoints
-from safewriter.objects import Location, S3ObjectStore
+from safewriter.objects import S3ObjectStore
+from safewriter.readback import NO_CHANGE
 from safewriter.state import OPEN
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class Lake:
                 if "add" in action:
                     assert unquote(action["add"]["path"]) in keys
         for document in self.documents():
-            if document.status not in OPEN and document.reason != "no change: the block made no commit":
+            if document.status not in OPEN and document.reason != NO_CHANGE:
                 live = self.live_versions(document.write_key)
                 assert len(live) == (1 if document.status == "committed" else 0), (document.status, live)
 
@@ -163,7 +164,3 @@ class Lake:
 def _counts(table: DeltaTable) -> list[int]:
     actions = table.get_add_actions(flatten=True)
     return [int(count) for count in actions.column("num_records").to_pylist()]
-
-
-def location(uri: str) -> Location:
-    return Location.parse(uri)

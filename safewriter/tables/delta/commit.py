@@ -87,6 +87,15 @@ class Commit:
         """The keys, relative to the table, of all files that this version refers to."""
         return {unquote(action["path"]) for action in (*self.adds, *self.removes, *self.cdc)}
 
+    def settles(self, write_key: str, epoch: int) -> bool:
+        """Tell whether this is a commit or a fence of the write with this epoch or a later one."""
+        return self.transactions.get(write_key, -1) >= epoch
+
+    @property
+    def record(self) -> dict[str, int | None]:
+        """What the checkpoint remembers of a commit that landed."""
+        return {"commit_version": self.version, "rows": self.rows, "bytes": self.bytes}
+
     @property
     def rows(self) -> int | None:
         """How many rows the operation says it has written."""

@@ -102,7 +102,7 @@ class DeltaHistory:
         """
         for _ in range(_SLOTS_MAX):
             commits = self.since(document.attempt)
-            if any(commit.transactions.get(document.write_key, -1) >= document.epoch for commit in commits):
+            if any(commit.settles(document.write_key, document.epoch) for commit in commits):
                 return
             head = commits[-1].version if commits else document.attempt.version_before
             creation: list[dict[str, Any]] = []

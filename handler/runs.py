@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from handler.usage import UsageError
+from safewriter.liveness import LEASE_MS, Owner, Sighting, watch
 from safewriter.objects import ObjectStore, PreconditionFailed, StoredObject, StoreError
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AttemptRunningError", "OpenRun", "RunRecord", "Runs"]
 
-_LEASE_MS: Final = 20_000
-_GRACE_MS: Final = 60_000
-_POLL_S: Final = 1.0
 _ROUNDS_MAX: Final = 100
 
 
@@ -130,28 +128,25 @@ class Runs:
     def _wait_for_death(self, before: RunRecord, stored: StoredObject, deadline: Deadline) -> None:
         """Return once the attempt is dead or its record has changed; raise as soon as it gives a sign of life.
 
-        All times are the store's own. Waits a lease's length at most, and no longer than half of the time left.
+        Waits no longer than half of the time left.
         """
-        until_ms = self.clock() + min(2 * _LEASE_MS, deadline.remaining_ms() // 2)
-        key = _record_key(before.run_key)
-        first_sign = None
-        while True:
-            now = stored.server_date.timestamp() * 1000
-            lease = self.store.get(_lease_key(before))
-            sign = max(stored.last_modified, lease.last_modified if lease is not None else stored.last_modified)
-            if now > before.deadline_ms + _GRACE_MS or now - sign.timestamp() * 1000 > _LEASE_MS:
-                return
-            first_sign = sign if first_sign is None else first_sign
-            if sign != first_sign or self.clock() >= until_ms:
-                raise AttemptRunningError(
-                    f"attempt {before.attempt} of run {before.run_key!r} ({before.run_id}) is still running; try again"
-                    " when it has ended"
-                )
-            self.sleep(_POLL_S)
-            again = self.store.get(key)
-            if again is None or again.etag != stored.etag:
-                return
-            stored = replace(again, last_modified=stored.last_modified)
+        until_ms = self.clock() + min(2 * LEASE_MS, deadline.remaining_ms() // 2)
+
+        def look() -> Sighting | None:
+            again = self.store.get(_record_key(before.run_key))
+            return None if again is None else self._sighting(before, again)
+
+        first = self._sighting(before, stored)
+        if watch(first, look, may_wait=lambda: self.clock() < until_ms, sleep=self.sleep) is Owner.ALIVE:
+            raise AttemptRunningError(
+                f"attempt {before.attempt} of run {before.run_key!r} ({before.run_id}) is still running; try again"
+                " when it has ended"
+            )
+
+    def _sighting(self, record: RunRecord, stored: StoredObject) -> Sighting:
+        lease = self.store.get(_lease_key(record))
+        last_sign = stored.last_modified if lease is None else max(stored.last_modified, lease.last_modified)
+        return Sighting(stored.etag, last_sign, stored.server_date, record.deadline_ms)
 
     def renew_lease(self, run: OpenRun) -> None:
         """Say that the attempt lives."""

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from safewriter.liveness import Sighting, is_over
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.state import Checkpoint
 
@@ -16,12 +17,7 @@ if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
     from safewriter.state import AttemptRecord
 
-__all__ = ["GRACE_MS", "LEASE_MS", "Checkpoints", "HeldCheckpoint", "StoredCheckpoint"]
-
-LEASE_MS: Final = 20_000
-"""An attempt whose lease is older than this counts as dead."""
-GRACE_MS: Final = 60_000
-"""After a deadline and this long, no request of the attempt is still on its way."""
+__all__ = ["Checkpoints", "HeldCheckpoint", "StoredCheckpoint"]
 
 _CLOSED: Final = b'{"closed":true}\n'
 
@@ -96,18 +92,14 @@ class Checkpoints:
         """Say that the attempt lives; the store's own clock dates it."""
         self.store.put(_lease(write_key, nonce), b"alive")
 
-    def lease_renewed_at(self, write_key: str, nonce: str) -> datetime | None:
-        """Return when the attempt last said that it lives, on the store's clock."""
-        found = self.store.get(_lease(write_key, nonce))
-        return None if found is None else found.last_modified
-
-    def is_dead(self, stored: StoredCheckpoint) -> bool:
-        """Tell whether the owner of an open document is dead, by the store's clock alone."""
-        if past_grace(stored.document.attempt, stored.server_date):
-            return True
-        renewed = self.lease_renewed_at(stored.document.write_key, stored.document.owner)
-        last_sign = max(stored.last_modified, renewed) if renewed is not None else stored.last_modified
-        return (stored.server_date - last_sign).total_seconds() * 1000 > LEASE_MS
+    def sighting(self, stored: StoredCheckpoint) -> Sighting:
+        """Return what can be seen of the owner of a document."""
+        document = stored.document
+        last_sign = stored.last_modified
+        if not past_grace(document.attempt, stored.server_date):
+            lease = self.store.get(_lease(document.write_key, document.owner))
+            last_sign = last_sign if lease is None else max(last_sign, lease.last_modified)
+        return Sighting(stored.etag, last_sign, stored.server_date, _end_ms(document.attempt))
 
     # -- what an unsettled creation is fenced by ---------------------------------------------------------------------
 
@@ -153,9 +145,13 @@ class Checkpoints:
 
 
 def past_grace(attempt: AttemptRecord, now: datetime) -> bool:
-    """Tell whether nothing of an attempt can still be on its way; without a deadline its verdict counts as its end."""
-    ended_ms = attempt.deadline_ms if attempt.deadline_ms is not None else attempt.settled_ms
-    return ended_ms is not None and now.timestamp() * 1000 > ended_ms + GRACE_MS
+    """Tell whether nothing of an attempt can still be on its way."""
+    return is_over(_end_ms(attempt), now)
+
+
+def _end_ms(attempt: AttemptRecord) -> int | None:
+    # Without a deadline its verdict counts as its end.
+    return attempt.deadline_ms if attempt.deadline_ms is not None else attempt.settled_ms
 
 
 def _document(write_key: str) -> str:

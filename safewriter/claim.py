@@ -10,9 +10,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from safewriter.checkpoint import LEASE_MS
 from safewriter.deadline import epoch_ms
 from safewriter.errors import AnotherAttemptError, FingerprintError, TooLateError, TryAgainError
+from safewriter.liveness import Owner, Sighting, watch
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import OPEN, AttemptRecord, Checkpoint, CommitPoint, Status
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Claim", "Claimer"]
 
 _ROUNDS_MAX: Final = 20
-_POLL_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,30 +82,27 @@ class Claimer:
         raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again")
 
     def _take_over(self, stored: StoredCheckpoint) -> None:
-        """Return when the write is settled or somebody else's move; raise if its owner lives.
-
-        A lease that is renewed while we look is a sign of life. One that is not runs out, and then its owner is dead.
-        """
+        """Return when the write is settled or somebody else's move; raise if its owner lives."""
         document = stored.document
-        seen = self.checkpoints.lease_renewed_at(self.write.key, document.owner)
-        for _ in range(2 * LEASE_MS // int(_POLL_S * 1000)):
-            if self.checkpoints.is_dead(stored):
-                # Only this epoch: another attempt may have claimed the next one since, and lives.
-                self.recovery.settle(self.write.key, Cause.RETRY, Evidence(document.epoch))
-                return
-            self._check_time()
-            self.sleep(_POLL_S)
-            renewed = self.checkpoints.lease_renewed_at(self.write.key, document.owner)
-            if renewed is not None and renewed != seen:
-                break
+
+        def look() -> Sighting | None:
             again = self.checkpoints.read(self.write.key)
-            if again is None or again.etag != stored.etag:
-                return
-            stored = again
-        raise AnotherAttemptError(
-            f"attempt {document.owner} (request {document.attempt.request_id or 'unknown'}) of run {document.run_key!r}"
-            f" is alive and writes {document.table}; this attempt changed nothing. Try again when it has ended"
-        )
+            return None if again is None else self.checkpoints.sighting(again)
+
+        def may_wait() -> bool:
+            self._check_time()
+            return True
+
+        owner = watch(self.checkpoints.sighting(stored), look, may_wait=may_wait, sleep=self.sleep)
+        if owner is Owner.ALIVE:
+            raise AnotherAttemptError(
+                f"attempt {document.owner} (request {document.attempt.request_id or 'unknown'}) of run"
+                f" {document.run_key!r} is alive and writes {document.table}; this attempt changed nothing. Try again"
+                " when it has ended"
+            )
+        if owner is Owner.DEAD:
+            # Only this epoch: another attempt may have claimed the next one since, and lives.
+            self.recovery.settle(self.write.key, Cause.RETRY, Evidence(document.epoch))
 
     def _check_fingerprint(self, document: Checkpoint) -> None:
         if document.fingerprint != self.write.fingerprint:

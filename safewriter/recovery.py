@@ -14,6 +14,8 @@ from safewriter.checkpoint import past_grace
 from safewriter.errors import UnknownOutcomeError
 from safewriter.objects.store import StoreError
 from safewriter.state import OPEN, CommitPoint, Status
+from safewriter.tables.delta.fence import fence
+from safewriter.tables.delta.files import remove_files
 from safewriter.tables.delta.history import DeltaHistory, RetentionGapError
 from safewriter.tables.delta.revert import find_live, revert
 
@@ -107,7 +109,7 @@ class Recovery:
         history = DeltaHistory(self._table_store(document.table), self._clock, may_go_on=self._may_go_on)
         try:
             if not evidence.nothing_sent:
-                history.fence(document, self._checkpoints)  # S2
+                fence(history, document, self._checkpoints, self._clock)  # S2
             commits = history.since(document.attempt)
             ours = find_live(commits, document.write_key, document.epoch)  # S3
             if ours is None:  # S4
@@ -211,9 +213,10 @@ class Recovery:
         return removed
 
     def _remove(self, document: Checkpoint, dirty: list[AttemptRecord]) -> int:
-        history = DeltaHistory(self._table_store(document.table), self._clock, may_go_on=self._may_go_on)
+        store = self._table_store(document.table)
         oldest = min(dirty, key=lambda attempt: attempt.version_before)
-        return history.remove_files(tuple(attempt.prefix for attempt in dirty), history.since(oldest), self._may_go_on)
+        commits = DeltaHistory(store, self._clock, may_go_on=self._may_go_on).since(oldest)
+        return remove_files(store, tuple(attempt.prefix for attempt in dirty), commits, self._may_go_on)
 
 
 def _undo(document: Checkpoint, cause: Cause) -> bool:

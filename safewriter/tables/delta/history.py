@@ -11,21 +11,19 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import PreconditionFailed, StoreError
-from safewriter.tables.delta.commit import FENCE, Commit, Mark
+from safewriter.tables.delta.commit import Commit, Mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.checkpoint import Checkpoints
     from safewriter.deadline import Clock
     from safewriter.objects.store import ObjectStore
-    from safewriter.state import AttemptRecord, Checkpoint
+    from safewriter.state import AttemptRecord
 
 __all__ = ["DeltaHistory", "RetentionGapError"]
 
 _COMMIT: Final = re.compile(r"_delta_log/(\d{20})\.json")
 _ENGINE: Final = "SoAL SafeWriter"
-_SLOTS_MAX: Final = 100
 
 
 class RetentionGapError(LookupError):
@@ -91,38 +89,6 @@ class DeltaHistory:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StoreError(f"{self.store.uri(_key(version))} is no commit: {error!r}") from error
 
-    # -- the fence ---------------------------------------------------------------------------------------------------
-
-    def fence(self, document: Checkpoint, checkpoints: Checkpoints) -> None:
-        """Make sure that no commit of the document's epoch or an earlier one can land any more.
-
-        An empty commit with the write's transaction action takes the next slot: a commit that is still on its way finds
-        its slot taken, and Delta refuses to rebase it behind a transaction of its own application id. The fence carries
-        the dead epoch, so that the retry's own (one more) is not skipped by Delta's rule.
-        """
-        for _ in range(_SLOTS_MAX):
-            commits = self.since(document.attempt)
-            if any(commit.settles(document.write_key, document.epoch) for commit in commits):
-                return
-            head = commits[-1].version if commits else document.attempt.version_before
-            creation: list[dict[str, Any]] = []
-            if head < 0:
-                note = checkpoints.close_creation(document.write_key, document.epoch)
-                if note is None:
-                    return
-                if b'"metaData"' not in note:
-                    raise RetentionGapError("the table that this attempt has appended to is gone")
-                creation = [action for line in note.splitlines() if "note" not in (action := json.loads(line))]
-            mark = Mark(document.write_key, document.epoch)
-            body = [
-                self.info(FENCE, mark, document.attempt, commits, creation),
-                {"txn": {"appId": document.write_key, "version": document.epoch, "lastUpdated": self._clock()}},
-                *creation,
-            ]
-            if self.append(head + 1, body):
-                return
-        raise StoreError(f"{self.store.uri('_delta_log')}: no free slot for a fence in {_SLOTS_MAX} tries")
-
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def append(self, version: int, actions: list[dict[str, Any]]) -> bool:
@@ -165,34 +131,6 @@ class DeltaHistory:
     def _last_timestamp(self, attempt: AttemptRecord, commits: tuple[Commit, ...]) -> int:
         last = commits[-1] if commits else (self.read(attempt.version_before) if attempt.version_before >= 0 else None)
         return 0 if last is None else int(last.info.get("inCommitTimestamp", last.info.get("timestamp", 0)))
-
-    # -- clean-up ----------------------------------------------------------------------------------------------------
-
-    def remove_files(
-        self, prefixes: tuple[str, ...], commits: tuple[Commit, ...], may_go_on: Callable[[], bool]
-    ) -> int:
-        """Delete the data files that bear one of the prefixes and that no version refers to; return how many went.
-
-        Only versions after the first attempt began can refer to them, and those are `commits`. Unfinished multipart
-        uploads of such files are aborted. Raises `StoreError` if the work could not be finished, also when `may_go_on`
-        says no.
-        """
-        referred = set().union(*(commit.paths for commit in commits))
-        removed = 0
-        for listed in self.store.list(""):
-            if not may_go_on():
-                raise StoreError(f"{self.store.uri('')}: out of time while cleaning up, {removed} files removed so far")
-            if _is_data_file(listed.key, prefixes) and listed.key not in referred:
-                self.store.delete(listed.key)
-                removed += 1
-        for upload in self.store.uploads(""):
-            if _is_data_file(upload.key, prefixes):
-                self.store.abort(upload)
-        return removed
-
-
-def _is_data_file(key: str, prefixes: tuple[str, ...]) -> bool:
-    return not key.startswith("_delta_log/") and key.rsplit("/", 1)[-1].startswith(prefixes)
 
 
 def _key(version: int) -> str:

@@ -95,12 +95,18 @@ class DeltaSession:
                 "this session is a Spark Connect client; SafeWriter needs the driver's own session"
             )
         self._spark = spark
-        self._jvm: Any = spark._jvm  # noqa: SLF001
         self._jspark: Any = spark._jsparkSession  # noqa: SLF001
         self._table = table
+        self._gates = self._class("io.soal.logstore.Gate")
         self._gate: Any = None
         self._group = ""
         self._restore: list[Callable[[], None]] = []
+
+    def _class(self, name: str) -> Any:  # noqa: ANN401 - py4j has no types
+        from py4j.java_gateway import JavaClass
+
+        # By its full name: `jvm.io.soal...` would ask the JVM about each part of it, a few milliseconds every time.
+        return JavaClass(name, self._spark.sparkContext._gateway._gateway_client)  # type: ignore[union-attr]  # noqa: SLF001
 
     # -- before ------------------------------------------------------------------------------------------------------
 
@@ -108,30 +114,32 @@ class DeltaSession:
         """Make sure that this session commits to the table through the gate; `UnguardedSessionError` says what to
         add.
         """
+        from py4j.protocol import Py4JError
+
         scheme = self._table.split("://", 1)[0]
         key = f"spark.delta.logStore.{scheme}.impl"
-        conf = self._spark.sparkContext.getConf()
-        found = conf.get(key) or conf.get(key.removeprefix("spark."), None)
+        conf = self._jspark.sparkContext().conf()  # PySpark's own getConf() copies every setting, one by one
+        found = conf.get(key, None) or conf.get(key.removeprefix("spark."), None)
         other = conf.get("spark.delta.logStore.class", None)
         if found != LOG_STORE or other not in (None, LOG_STORE):
             what = f"{key} is {found or 'not set'}" if found != LOG_STORE else f"spark.delta.logStore.class is {other}"
             raise UnguardedSessionError(_remedy(what, key))
         try:
-            protocol = int(self._jvm.io.soal.logstore.Gate.protocol())
-        except TypeError:  # py4j takes an unknown class for a package, and a package cannot be called
+            protocol = int(self._gates.protocol())
+        except Py4JError:
             raise UnguardedSessionError(
                 _remedy(f"the class {LOG_STORE} is not on the driver's class path", key)
             ) from None
         if protocol != _GATE_PROTOCOL:
             what = f"soal-logstore.jar speaks protocol {protocol}, this SafeWriter speaks {_GATE_PROTOCOL}"
             raise UnguardedSessionError(_remedy(what, key))
-        if self._jvm.io.soal.logstore.Gate.busy(self._jspark):
+        if self._gates.busy(self._jspark):
             raise BlockOpenError("another SafeWriter block is open on this Spark session; end it first")
 
     def state(self) -> TableState:
         """Look at the table as it is now (one LIST on a table that this session knows)."""
-        log = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._jspark, self._table)
-        nothing = self._jvm.scala.Option.empty()
+        log = self._class("org.apache.spark.sql.delta.DeltaLog").forTable(self._jspark, self._table)
+        nothing = self._class("scala.Option").empty()
         stale_is_fine = False
         snapshot = log.update(stale_is_fine, nothing, nothing)
         version = int(snapshot.version())
@@ -165,7 +173,7 @@ class DeltaSession:
     ) -> None:
         """Open the gate and mark everything that the block's statements will write."""
         group = f"safewriter-{write_key}-{epoch}-{nonce}"
-        self._gate = self._jvm.io.soal.logstore.Gate.open(
+        self._gate = self._gates.open(
             self._jspark,
             self._table,
             write_key,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.emulator, pytest.mark.spark, pytest.mark.slow]
 
-TIMEOUT_S = 40
+TIMEOUT_S = 50
 SCRIPTS = "soal-scripts"
 
 BEGIN = """
@@ -46,6 +46,16 @@ with SafeWriter(spark, table) as sw:
 with SafeWriter(spark, table) as sw:
     time.sleep(600)
 """,
+    "stops_its_own_jvm": BEGIN
+    + """
+import os, psutil
+with SafeWriter(spark, table) as sw:
+    spark.range(4).write.format("delta").mode("append").save(sw.table)
+    jvm = psutil.Process().parent()
+    assert jvm.name() == "java"
+    jvm.suspend()
+    time.sleep(600)
+""",
     "sleeps_before_success": BEGIN
     + """
 with SafeWriter(spark, table) as sw:
@@ -62,6 +72,7 @@ with SafeWriter(spark, table, commit_point="success") as sw:
 EXPECTED = {
     "sleeps_in_the_jvm": ("TIMED_OUT", "rolled_back", 3),
     "sleeps_before_the_write": ("TIMED_OUT", "rolled_back", 3),
+    "stops_its_own_jvm": ("INCOMPLETE", "committed", 7),
     "sleeps_before_success": ("INCOMPLETE", "committed", 7),
     "sleeps_before_success_that_decides": ("TIMED_OUT", "rolled_back", 3),
 }

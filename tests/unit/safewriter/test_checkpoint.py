@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-from safewriter.checkpoint import GRACE_MS, LEASE_MS, past_grace
+from safewriter.checkpoint import past_grace
 from safewriter.errors import UnreadableCheckpointError
+from safewriter.liveness import GRACE_MS, LEASE_MS
 from safewriter.objects import MemoryObjectStore, PreconditionFailed, StoreError
 from safewriter.state import Status
 from tests.unit.safewriter.world import World
@@ -92,12 +93,16 @@ def test_each_attempt_has_its_own_marker() -> None:
 def test_a_lease_is_dated_by_the_store() -> None:
     """The writer's own clock plays no part."""
     world = World()
-    assert world.checkpoints.lease_renewed_at("sw-x", "a") is None
-    world.checkpoints.renew_lease("sw-x", "a")
+    job = world.job()
+    job.claim()
+    world.now_ms += 1_000
+    world.checkpoints.renew_lease(world.key, job.attempt.nonce)
     then = world.now()
     world.now_ms += 5_000
+    stored = world.checkpoints.read(world.key)
 
-    assert world.checkpoints.lease_renewed_at("sw-x", "a") == then
+    assert stored is not None
+    assert world.checkpoints.sighting(stored).last_sign == then
 
 
 @pytest.mark.parametrize(("passed_ms", "dead"), [(0, False), (LEASE_MS, False), (LEASE_MS + 1, True)])
@@ -109,7 +114,7 @@ def test_an_owner_without_a_sign_of_life_is_dead(passed_ms: int, dead: object) -
     stored = world.checkpoints.read(world.key)
 
     assert stored is not None
-    assert world.checkpoints.is_dead(stored) is dead
+    assert world.checkpoints.sighting(stored).is_dead is dead
 
 
 @pytest.mark.parametrize(("passed_ms", "dead"), [(LEASE_MS, False), (LEASE_MS + 1, True)])
@@ -124,7 +129,7 @@ def test_a_renewed_lease_keeps_an_owner_alive(passed_ms: int, dead: object) -> N
     stored = world.checkpoints.read(world.key)
 
     assert stored is not None
-    assert world.checkpoints.is_dead(stored) is dead
+    assert world.checkpoints.sighting(stored).is_dead is dead
 
 
 def test_the_lease_of_another_attempt_says_nothing() -> None:
@@ -136,7 +141,7 @@ def test_the_lease_of_another_attempt_says_nothing() -> None:
     stored = world.checkpoints.read(world.key)
 
     assert stored is not None
-    assert world.checkpoints.is_dead(stored)
+    assert world.checkpoints.sighting(stored).is_dead
 
 
 @pytest.mark.parametrize(("over_ms", "dead"), [(GRACE_MS, False), (GRACE_MS + 1, True)])
@@ -150,7 +155,7 @@ def test_nobody_lives_past_deadline_and_grace(over_ms: int, dead: object) -> Non
     stored = world.checkpoints.read(world.key)
 
     assert stored is not None
-    assert world.checkpoints.is_dead(stored) is dead
+    assert world.checkpoints.sighting(stored).is_dead is dead
     assert past_grace(job.document.attempt, world.now()) is dead
 
 

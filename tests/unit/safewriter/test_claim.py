@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter.checkpoint import GRACE_MS, LEASE_MS
 from safewriter.deadline import Deadline
 from safewriter.errors import AnotherAttemptError, FingerprintError, TooLateError, TryAgainError, UnknownOutcomeError
 from safewriter.identity import Run
+from safewriter.liveness import GRACE_MS, LEASE_MS
 from safewriter.objects import StoreError
 from safewriter.state import CommitPoint, Status
 from tests.unit.safewriter.delta_log import key_of

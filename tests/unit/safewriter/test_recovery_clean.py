@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from safewriter.checkpoint import GRACE_MS
 from safewriter.errors import UnknownOutcomeError
+from safewriter.liveness import GRACE_MS
 from safewriter.objects import StoreError, Upload
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import OPEN, CommitPoint, Status

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from safewriter.checkpoint import GRACE_MS, LEASE_MS, Checkpoints
+from safewriter.checkpoint import Checkpoints
 from safewriter.claim import Claim, Claimer
 from safewriter.deadline import Deadline
 from safewriter.identity import Attempt, Run, Write, canonical_table
+from safewriter.liveness import GRACE_MS, LEASE_MS
 from safewriter.objects import MemoryObjectStore, PreconditionFailed, Upload
 from safewriter.recovery import Cause, Evidence, Recovery
 from safewriter.state import Checkpoint, CommitPoint, Status

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from safewriter.objects import StoreError
+from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.revert import UNDOABLE_FEATURES, find_live, revert
 from tests.unit.safewriter.delta_log import File, append_actions, creation
@@ -59,7 +60,7 @@ def test_a_fence_is_not_our_commit() -> None:
     """It bears the same transaction action, and nothing of the write."""
     world = World()
     job = world.job().begin()
-    DeltaHistory(world.lake, world.clock).fence(job.document, world.checkpoints)
+    fence(DeltaHistory(world.lake, world.clock), job.document, world.checkpoints, world.clock)
 
     assert live(world, job) is None
 

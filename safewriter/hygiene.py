@@ -1,0 +1,29 @@
+"""Work that no verdict waits for: it runs beside the job, and what a kill cuts off is left to the next look."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from safewriter.errors import SafeWriterError
+from safewriter.objects.store import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["tidy"]
+
+_log = logging.getLogger(__name__)
+
+
+def tidy(what: str, work: Callable[[], object]) -> None:
+    """Run `work` on a thread of its own, for which the interpreter waits; `what` names it in a warning."""
+
+    def run() -> None:
+        try:
+            work()
+        except (StoreError, SafeWriterError, LookupError) as error:
+            _log.warning("cleaning up after %s is left to a later look: %s", what, error)
+
+    threading.Thread(target=run, name="safewriter-tidy").start()

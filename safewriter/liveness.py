@@ -1,0 +1,77 @@
+"""Whether the owner of something on S3 lives. For progress and politeness: no safety rests on the answer.
+
+An owner renews a small object beside what it owns, its lease. All times are S3's own, so no two clocks are compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+__all__ = ["GRACE_MS", "LEASE_MS", "Owner", "Sighting", "is_over", "watch"]
+
+LEASE_MS: Final = 20_000
+"""An owner whose last sign of life is older than this counts as dead."""
+GRACE_MS: Final = 60_000
+"""After its end and this long, no request of an owner is still on its way."""
+_POLL_S: Final = 1.0
+
+
+class Owner(Enum):
+    """What watching has shown: the owner is dead, alive (or cannot be told in time), or no longer the owner."""
+
+    DEAD = auto()
+    ALIVE = auto()
+    REPLACED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One look, at `now`, at an object with an owner, who ends at `end_ms` (epoch milliseconds; None: not known)."""
+
+    etag: str
+    last_sign: datetime
+    now: datetime
+    end_ms: int | None
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the owner's time is over, or its lease."""
+        return is_over(self.end_ms, self.now) or (self.now - self.last_sign).total_seconds() * 1000 > LEASE_MS
+
+
+def is_over(end_ms: int | None, now: datetime) -> bool:
+    """Tell whether an end, epoch milliseconds, and the grace after it have passed; None never passes."""
+    return end_ms is not None and now.timestamp() * 1000 > end_ms + GRACE_MS
+
+
+def watch(
+    first: Sighting,
+    look: Callable[[], Sighting | None],
+    *,
+    may_wait: Callable[[], bool],
+    sleep: Callable[[float], None],
+) -> Owner:
+    """Look until the owner gives a sign of life, or its lease runs out; two leases' length at most.
+
+    `look` returns None if the object is gone.
+    """
+    seen = first
+    for _ in range(2 * LEASE_MS // int(_POLL_S * 1000)):
+        if seen.is_dead:
+            return Owner.DEAD
+        if not may_wait():
+            break
+        sleep(_POLL_S)
+        again = look()
+        if again is None or again.etag != first.etag:
+            return Owner.REPLACED
+        if again.last_sign != first.last_sign:
+            break
+        seen = again
+    return Owner.ALIVE

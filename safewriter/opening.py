@@ -1,0 +1,108 @@
+"""From a block that has touched nothing to one whose gate is open: steps 1 to 5 of the protocol."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from safewriter import journal
+from safewriter.claim import Claim, Claimer
+from safewriter.errors import SettingError, TryAgainError, UnsupportedError
+from safewriter.hygiene import tidy
+from safewriter.objects.store import StoreError
+from safewriter.state import CommitPoint
+from safewriter.tables.delta.revert import UNDOABLE_FEATURES
+
+if TYPE_CHECKING:
+    from safewriter.block import Block
+    from safewriter.state import Checkpoint
+    from safewriter.tables.delta.session import TableState
+
+__all__ = ["claim", "open_gate", "open_skipping"]
+
+
+def claim(block: Block) -> Claim:
+    """Claim the write, or learn that it is done; raises with nothing claimed, and names what went wrong with S3."""
+    try:
+        return _claim(block)
+    except StoreError as error:
+        if error.denied:
+            problem = f"{error}. The job needs GetObject, PutObject and DeleteObject there"
+            raise SettingError("SW_CHECKPOINT_BUCKET", problem) from error
+        raise TryAgainError(f"nothing was written, the checkpoint could not be: {error}") from error
+    except Exception:
+        # Every request of the claim was answered, so nothing of this attempt can still arrive.
+        tidy(block.checkpoint_uri, lambda: block.checkpoints.unmark(block.write.key, block.attempt.nonce))
+        raise
+
+
+def _claim(block: Block) -> Claim:
+    """Steps 1 to 4. The marker's PUT and the look at the table run side by side: neither needs the other."""
+    _announce(block)
+    claimer = Claimer(
+        block.checkpoints,
+        block.recovery,
+        block.write,
+        block.attempt,
+        block.commit_point,
+        block.deadline,
+        block.lead_ms,
+    )
+    with ThreadPoolExecutor(1) as pool:
+        marking = pool.submit(claimer.mark)
+        before = block.session.state()
+        marking.result()
+    _check_undoable(block, before)
+    return claimer.claim(before)
+
+
+def _announce(block: Block) -> None:
+    """Tell the supervisor of the write, before anything of it is on S3."""
+    if block.journal:
+        journal.append(
+            block.journal,
+            "write_opened",
+            writeKey=block.write.key,
+            nonce=block.attempt.nonce,
+            table=str(block.write.table),
+            format=block.write.format,
+            step=block.write.step,
+            commitPoint=block.commit_point.value,
+            checkpoint=block.checkpoint_uri,
+        )
+
+
+def _check_undoable(block: Block, before: TableState) -> None:
+    """Refuse what `commit_point="success"` promises and the table does not allow."""
+    if block.commit_point is not CommitPoint.SUCCESS:
+        return
+    unknown = sorted(set(before.features) - UNDOABLE_FEATURES)
+    if before.append_only or unknown:
+        what = "it is append-only" if before.append_only else f"it uses {', '.join(unknown)}"
+        raise UnsupportedError(
+            f"{block.table}: a commit could not be undone ({what}), so commit_point='success' cannot be kept"
+        )
+
+
+def open_gate(block: Block, document: Checkpoint) -> None:
+    """Step 5: let one commit of the claimed epoch through."""
+    note = None
+    if document.attempt.version_before < 0:
+        key = block.checkpoints.creation_key(document.write_key, document.epoch)
+        # The gate writes it through the same file system as the table.
+        note = block.checkpoints.store.uri(key).replace("s3://", block.table.split("://", 1)[0] + "://", 1)
+    block.session.begin(
+        write_key=document.write_key,
+        epoch=document.epoch,
+        nonce=document.owner,
+        version_before=document.attempt.version_before,
+        file_prefix=document.attempt.prefix,
+        latest_start_ms=block.latest_start_ms,
+        creation_note=note,
+        journal=block.journal,
+    )
+
+
+def open_skipping(block: Block) -> None:
+    """Let no commit through, and Delta skip a write that an earlier attempt has committed."""
+    block.session.skip(write_key=block.write.key, nonce=block.attempt.nonce)

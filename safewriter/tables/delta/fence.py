@@ -1,0 +1,56 @@
+"""Make sure that no commit of a dead attempt can land any more.
+
+An empty commit with the write's transaction action takes the next slot: a commit that is still on its way finds its
+slot taken, and its gate refuses to go on behind a transaction of its own write. The fence carries the dead epoch, so
+that the retry (one more) goes past it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.objects.store import StoreError
+from safewriter.tables.delta.commit import FENCE, Mark
+from safewriter.tables.delta.history import RetentionGapError
+
+if TYPE_CHECKING:
+    from safewriter.checkpoint import Checkpoints
+    from safewriter.deadline import Clock
+    from safewriter.state import Checkpoint
+    from safewriter.tables.delta.history import DeltaHistory
+
+__all__ = ["fence"]
+
+_SLOTS_MAX: Final = 100
+
+
+def fence(history: DeltaHistory, document: Checkpoint, checkpoints: Checkpoints, clock: Clock) -> None:
+    """Return once no commit of the document's epoch or an earlier one can land; `StoreError` if S3 prevents it."""
+    for _ in range(_SLOTS_MAX):
+        commits = history.since(document.attempt)
+        if any(commit.settles(document.write_key, document.epoch) for commit in commits):
+            return
+        head = commits[-1].version if commits else document.attempt.version_before
+        creation: list[dict[str, Any]] = []
+        if head < 0:
+            note = checkpoints.close_creation(document.write_key, document.epoch)
+            if note is None:
+                return
+            creation = _creation(note)
+        mark = Mark(document.write_key, document.epoch)
+        body = [
+            history.info(FENCE, mark, document.attempt, commits, creation),
+            {"txn": {"appId": document.write_key, "version": document.epoch, "lastUpdated": clock()}},
+            *creation,
+        ]
+        if history.append(head + 1, body):
+            return
+    raise StoreError(f"{history.store.uri('_delta_log')}: no free slot for a fence in {_SLOTS_MAX} tries")
+
+
+def _creation(note: bytes) -> list[dict[str, Any]]:
+    """Return the protocol and metaData actions that a creating commit has left before it was sent."""
+    if b'"metaData"' not in note:
+        raise RetentionGapError("the table that this attempt has appended to is gone")
+    return [action for line in note.splitlines() if "note" not in (action := json.loads(line))]

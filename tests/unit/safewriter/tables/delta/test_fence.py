@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.objects import StoreError
+from safewriter.tables.delta.fence import fence
+from safewriter.tables.delta.history import DeltaHistory
+from tests.unit.safewriter.delta_log import File, creation, key_of
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from safewriter.state import Checkpoint
+
+
+def fenced(world: World, document: Checkpoint) -> None:
+    fence(DeltaHistory(world.lake, world.clock), document, world.checkpoints, world.clock)
+
+
+def test_a_fence_is_an_empty_commit_with_the_dead_epoch() -> None:
+    """It holds commitInfo first, our transaction action, and no file."""
+    world = World()
+    document = world.job().begin().document
+
+    fenced(world, document)
+
+    info, txn = world.log.read(2)
+    assert info["commitInfo"]["operation"] == "SAFEWRITER FENCE"
+    assert json.loads(info["commitInfo"]["userMetadata"]) == {
+        "safewriter": {"key": world.key, "epoch": 1, "reverts": None}
+    }
+    assert (txn["txn"]["appId"], txn["txn"]["version"]) == (world.key, 1)
+
+
+def test_a_second_fence_is_not_written() -> None:
+    """Whoever comes later finds the first one."""
+    world = World()
+    document = world.job().begin().document
+
+    for _ in range(2):
+        fenced(world, document)
+
+    assert world.log.head == 2
+
+
+def test_our_own_commit_needs_no_fence() -> None:
+    """Delta refuses to rebase anything of the same application behind it."""
+    world = World()
+    document = world.job().begin().land().document
+
+    fenced(world, document)
+
+    assert world.log.head == 2
+
+
+def test_the_fence_of_an_earlier_epoch_is_not_enough() -> None:
+    """Each epoch is fenced by its own number."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    document = world.job().begin().document
+
+    fenced(world, document)
+
+    assert [txn["version"] for txn in world.log.actions("txn")] == [1, 2]
+
+
+def test_two_fences_of_one_moment_differ() -> None:
+    """Equal bodies would both be taken for the winner's."""
+    bodies = []
+    for _ in range(2):
+        world = World()
+        fenced(world, world.job().begin().document)
+        bodies.append(world.lake.contents()[key_of(2)])
+
+    assert bodies[0] != bodies[1]
+
+
+def test_a_fence_that_finds_no_free_slot_gives_up() -> None:
+    """Somebody else is always faster; the loop ends all the same."""
+    world = World()
+    document = world.job().begin().document
+    log = DeltaHistory(world.lake, world.clock)
+    log.append = lambda version, actions: False  # type: ignore[method-assign]
+
+    with pytest.raises(StoreError, match="no free slot for a fence"):
+        fence(log, document, world.checkpoints, world.clock)
+
+
+ENABLED = {"delta.enableInCommitTimestamps": "true"}
+
+
+def in_commit(world: World, version: int) -> int | None:
+    stamp = world.log.actions("commitInfo", version)[0].get("inCommitTimestamp")
+    return None if stamp is None else int(stamp)
+
+
+@pytest.mark.parametrize("ahead_ms", [-5_000, 0, 90_000])
+def test_in_commit_timestamps_only_grow(ahead_ms: int) -> None:
+    """A fence is dated after the last version, also where the last writer's clock is ahead of ours."""
+    world = World(properties=ENABLED, features=("inCommitTimestamp",))
+    stamp = world.now_ms + ahead_ms
+    world.log.append(File("x"), inCommitTimestamp=stamp)
+    document = world.job().begin().document
+
+    fenced(world, document)
+
+    found = in_commit(world, world.log.head)
+    assert found is not None
+    assert found > stamp
+    assert found >= world.now_ms
+    assert next(iter(world.log.read(world.log.head)[0]["commitInfo"])) == "inCommitTimestamp"
+
+
+def test_a_table_without_in_commit_timestamps_gets_none() -> None:
+    """The field is only allowed where the table asks for it."""
+    world = World()
+
+    fenced(world, world.job().begin().document)
+
+    assert in_commit(world, 2) is None
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_newest_metadata_decides_on_in_commit_timestamps(enabled: object) -> None:
+    """A property that was changed after the claim counts as it is now."""
+    world = World(properties={} if enabled else ENABLED)
+    document = world.job().begin().document
+    changed = creation(ENABLED if enabled else {})[1]
+    world.log.commit([{"commitInfo": {"timestamp": 5, "operation": "SET TBLPROPERTIES"}}, changed])
+
+    fenced(world, document)
+
+    assert (in_commit(world, world.log.head) is not None) is enabled

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from safewriter.objects import StoreError, Upload
+from safewriter.tables.delta.files import remove_files
+from safewriter.tables.delta.history import DeltaHistory
+from tests.unit.safewriter.delta_log import File
+from tests.unit.safewriter.test_state import attempt
+from tests.unit.safewriter.world import World
+
+
+def always() -> bool:
+    return True
+
+
+def remove(world: World, *prefixes: str, before: int = 1, may_go_on: Any = always) -> int:
+    commits = DeltaHistory(world.lake, world.clock).since(attempt(version_before=before))
+    return remove_files(world.lake, prefixes, commits, may_go_on)
+
+
+def test_only_files_with_the_prefix_go() -> None:
+    """The name decides, in any partition directory; foreign files and the log stay."""
+    world = World()
+    for key in (
+        "pre-1.parquet",
+        "a=1/b=2/pre-2.parquet",
+        "other-pre-3.parquet",
+        "pre/other.parquet",
+        "_delta_log/pre-x",
+    ):
+        world.lake.put(key, b"")
+    before = set(world.lake.contents())
+
+    assert remove(world, "pre-") == 2
+    assert before - set(world.lake.contents()) == {"pre-1.parquet", "a=1/b=2/pre-2.parquet"}
+
+
+def test_no_prefix_takes_nothing() -> None:
+    """An empty list of prefixes is not every file."""
+    world = World()
+    world.lake.put("pre-1.parquet", b"")
+
+    assert remove(world) == 0
+    assert "pre-1.parquet" in world.lake.contents()
+
+
+def test_a_file_that_any_version_refers_to_stays() -> None:
+    """Added, or added and removed since, or a change file; written in the log as it is or percent-encoded."""
+    world = World()
+    world.log.append(File("pre-1.parquet"), File("day=a%20b%25/pre-2.parquet"), File("pre-3.parquet"))
+    world.log.commit(
+        [{"commitInfo": {}}, {"remove": {"path": "pre-3.parquet"}}, {"cdc": {"path": "_change_data/pre-4"}}]
+    )
+    world.lake.put("_change_data/pre-4", b"")
+    world.lake.put("day=a b%/pre-5.parquet", b"")
+    assert "day=a b%/pre-2.parquet" in world.lake.contents()
+
+    assert remove(world, "pre-") == 1
+    assert "day=a b%/pre-5.parquet" not in world.lake.contents()
+    assert {"pre-1.parquet", "day=a b%/pre-2.parquet", "pre-3.parquet", "_change_data/pre-4"} <= set(
+        world.lake.contents()
+    )
+
+
+def test_unfinished_uploads_of_such_files_are_aborted() -> None:
+    """Those of others go on."""
+    world = World()
+    for key in ("pre-1.parquet", "a=1/pre-2.parquet", "foreign.parquet"):
+        world.lake.begin_upload(Upload(key, "id"))
+
+    remove(world, "pre-")
+
+    assert [upload.key for upload in world.lake.uploads("")] == ["foreign.parquet"]
+
+
+def test_clean_up_stops_when_time_is_up() -> None:
+    """What was not done is said, so that nobody takes it for done."""
+    world = World()
+    for number in range(5):
+        world.lake.put(f"pre-{number}", b"")
+    answers = iter([True] * (len(world.lake.contents()) - 3) + [False])
+
+    with pytest.raises(StoreError, match="out of time"):
+        remove(world, "pre-", may_go_on=lambda: next(answers))
+    assert any(key.startswith("pre-") for key in world.lake.contents())

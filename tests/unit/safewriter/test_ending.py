@@ -1,0 +1,177 @@
+"""How a block ends, with a Spark session that a test can hang, silence or let fail. The whole of it runs under
+integration; here is what only a broken JVM shows.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter.block import Block
+from safewriter.ending import Ending
+from safewriter.errors import DeadlineError
+from safewriter.readback import ReadBack
+from safewriter.state import CommitPoint, Status
+from safewriter.tables.delta.history import DeltaHistory
+from safewriter.tables.delta.session import GateState
+from tests.support.waiting import until
+from tests.unit.safewriter.world import TABLE, Job, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LEAD_MS = 400
+NOTHING_SENT = GateState("none", passed=False, version=-1, refusal="", stray="")
+
+
+@dataclass
+class FakeSession:
+    """The Spark side of a block, as far as its end asks it."""
+
+    seen: GateState = NOTHING_SENT
+    quiet: Iterator[bool] = field(default_factory=lambda: iter([True]))
+    answer: Callable[[], object] = lambda: None
+
+    def may_have_left_files(self) -> bool:
+        return False
+
+    def shut(self, reason: str) -> None:
+        self.answer()
+
+    def cancel(self) -> None:
+        pass
+
+    def wait_until_quiet(self, patience_s: float) -> bool:
+        return next(self.quiet)
+
+    def gate(self) -> GateState:
+        return self.seen
+
+
+def ending(job: Job, session: Any) -> Ending:
+    world = job.world
+    assert job.held is not None
+    block = Block(
+        table=TABLE,
+        write=world.write,
+        attempt=job.attempt,
+        commit_point=CommitPoint.WRITE,
+        deadline=job.deadline,
+        lead_ms=LEAD_MS,
+        checkpoints=job.checkpoints,
+        recovery=job.recovery,
+        read_back=ReadBack(TABLE, DeltaHistory(world.lake, world.clock)),
+        session=session,
+        journal=None,
+    )
+    return Ending(block, job.held)
+
+
+@pytest.fixture
+def exits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The codes with which the process would have been ended."""
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    return codes
+
+
+@pytest.fixture
+def wait_for_hygiene() -> Callable[[], None]:
+    def wait() -> None:
+        for thread in threading.enumerate():
+            if thread.name == "safewriter-tidy":
+                thread.join()
+
+    return wait
+
+
+def test_a_jvm_that_hangs_at_the_deadline_costs_the_process_and_not_the_verdict(exits: list[int]) -> None:
+    """py4j waits for ever; so the process ends with 124 and leaves the open document to its supervisor."""
+    job = World().job().begin()
+    gone = threading.Event()
+
+    def hang() -> None:
+        assert gone.wait(60)
+
+    end = ending(job, FakeSession(answer=hang))
+    watchdog = threading.Thread(target=end.at_deadline, daemon=True)
+    watchdog.start()
+    assert until(lambda: bool(exits))
+    assert exits == [DeadlineError.exit_code]
+    assert job.world.document.status is Status.IN_PROGRESS
+    gone.set()
+    watchdog.join(60)
+
+
+def test_a_jvm_that_is_gone_at_the_deadline_is_settled_by_the_table(exits: list[int]) -> None:
+    """Nothing is known of what was sent, so the table is fenced."""
+    world = World()
+    job = world.job().begin()
+
+    def gone() -> None:
+        raise ConnectionRefusedError
+
+    end = ending(job, FakeSession(answer=gone))
+    end.at_deadline()
+    assert exits == []
+    assert end.document.status is Status.ROLLED_BACK
+    assert world.log.actions("txn")[-1]["appId"] == world.key
+    assert not end.document.attempt.cleaned
+
+
+def test_a_store_that_fails_at_the_deadline_ends_the_process(exits: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this thread cannot settle nobody in this process can."""
+    job = World().job().begin()
+    end = ending(job, FakeSession())
+
+    def broken(*_: object) -> None:
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(type(job.recovery), "settle", broken)
+    end.at_deadline()
+    assert exits == [DeadlineError.exit_code]
+
+
+def test_tasks_that_outlast_the_watchdog_are_cleaned_up_after_by_the_block(
+    exits: list[int], wait_for_hygiene: Callable[[], None]
+) -> None:
+    """The watchdog must not wait for them; when their statement has ended, the block can."""
+    world = World()
+    job = world.job().begin()
+    end = ending(job, FakeSession(quiet=iter([False, True])))
+    end.at_deadline()
+    assert not end.document.attempt.cleaned
+    with pytest.raises(DeadlineError, match="rolled_back"):
+        end.fail(RuntimeError("cancelled"))
+    wait_for_hygiene()
+    assert world.document.attempt.cleaned
+    assert world.checkpoints.marked(world.key) == ()
+    assert [key for key in world.lake.contents() if key.startswith(job.document.attempt.prefix)] == []
+
+
+def test_tasks_that_never_end_keep_their_marker(exits: list[int], wait_for_hygiene: Callable[[], None]) -> None:
+    """Whoever looks later cleans up."""
+    world = World()
+    job = world.job().begin()
+    end = ending(job, FakeSession(quiet=iter([False, False])))
+    end.at_deadline()
+    with pytest.raises(DeadlineError):
+        end.fail(None)
+    wait_for_hygiene()
+    assert world.checkpoints.marked(world.key) == (job.attempt.nonce,)
+
+
+def test_a_success_that_was_said_is_not_touched_by_the_watchdog(exits: list[int]) -> None:
+    """It comes too late to matter."""
+    world = World()
+    job = world.job().begin().land()
+    end = ending(job, FakeSession(seen=GateState("landed", passed=True, version=2, refusal="", stray="")))
+    end.succeed()
+    end.at_deadline()
+    assert end.succeeded
+    assert world.document.status is Status.COMMITTED
+    assert world.document.attempt.settled_by == "success"

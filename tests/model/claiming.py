@@ -1,0 +1,104 @@
+"""The beginning of a block, as `safewriter/claim.py` and `SafeWriter.__enter__` do it: marker, document, gate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from safewriter.recovery import Cause
+from safewriter.state import OPEN, Status
+from tests.model import settling
+from tests.model.requests import send
+from tests.model.rules import Rule
+from tests.model.setting import STATEMENTS, attempt_of
+from tests.model.state import Claim, Doc, Gate, Request, Settling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.model.setting import Setting
+    from tests.model.state import State
+
+__all__ = ["leave", "mark", "put_claim", "read", "settle_failed"]
+
+
+def mark(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Step 1, and the look at the table beside it."""
+    attempt = attempt_of(who)
+    if _too_late(setting, state, attempt):
+        yield "too late to begin", state.proc(who, at="done", answer="again")
+        return
+    before = len(state.log) - 1
+    if Rule.MARKER_FIRST in setting.rules:
+        state = state.marker(setting.marker(attempt), there=True)
+    yield f"marker; the table is at version {before}", _create(state.proc(who, before=before), who)
+
+
+def _create(state: State, who: int) -> State:
+    attempt = attempt_of(who)
+    doc = Doc(Status.IN_PROGRESS, (Claim(attempt, state.procs[who].before),))
+    return state.proc(who, at="claim", request=Request("document", attempt, 0, doc=doc))
+
+
+def put_claim(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Step 4 (at first with a document that is to be created), and then step 5."""
+
+    def failed(after: State) -> State:
+        if Rule.MARKER_STAYS_IN_DOUBT not in setting.rules:
+            after = after.marker(setting.marker(attempt_of(who)), there=False)
+        return after.proc(who, at="done", answer="again", before=-1)
+
+    def won(after: State) -> State:
+        return _open(setting, after, who)
+
+    yield from send(setting, state, who, won=won, lost=lambda after: after.proc(who, at="read"), failed=failed)
+
+
+def _open(setting: Setting, state: State, who: int) -> State:
+    """Open the gate and let the statement begin."""
+    attempt = attempt_of(who)
+    if Rule.MARKER_FIRST not in setting.rules:
+        state = state.marker(setting.marker(attempt), there=True)
+    opened = state.proc(who, at="wait", held=state.doc, settling=None)
+    gates = (*opened.gates[:attempt], Gate(), *opened.gates[attempt + 1 :])
+    return opened._replace(gates=gates).proc(
+        STATEMENTS[attempt], at="data", before=opened.procs[who].before, held=state.doc
+    )
+
+
+def read(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Steps 2 and 3: there is a document already, or was a moment ago."""
+    doc, attempt = state.doc, attempt_of(who)
+    if doc is None:
+        yield "reads the document: none", _create(state, who)
+    elif doc.status is Status.COMMITTED:
+        yield "reads the document: committed already", leave(setting, state, who, "success")
+    elif doc.status in OPEN:
+        if settling.is_dead(setting, state, doc):
+            job = Settling(Cause.RETRY, doc.epoch, nothing_sent=False, quiet=-1, then="read", failed="unmark")
+            yield "reads the document: open, its owner is dead", settling.begin(state, who, job)
+        if not state.expired[doc.owner]:
+            yield "reads the document: another attempt lives", leave(setting, state, who, "again")
+    elif _too_late(setting, state, attempt):
+        yield "reads the document: too late to claim", leave(setting, state, who, "again")
+    else:
+        claims = (*doc.claims, Claim(attempt, state.procs[who].before))
+        claimed = Doc(Status.IN_PROGRESS, claims)
+        yield (
+            f"reads the document: {doc.status.value}",
+            state.proc(who, at="claim", request=Request("document", attempt, doc.etag, doc=claimed), settling=None),
+        )
+
+
+def settle_failed(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """The dead attempt could not be settled; of this one nothing is on its way."""
+    yield "goes away", leave(setting, state, who, "again")
+
+
+def leave(setting: Setting, state: State, who: int, answer: str) -> State:
+    """End without a claim: every request was answered, so the marker goes."""
+    state = state.marker(setting.marker(attempt_of(who)), there=False)
+    return state.proc(who, at="done", answer=answer, settling=None, before=-1)
+
+
+def _too_late(setting: Setting, state: State, attempt: int) -> bool:
+    return Rule.CLAIM_CLOCK in setting.rules and state.clocks[attempt] > 0

@@ -1,0 +1,110 @@
+"""What must hold in every state, and what must be reachable from every state by one healthy retry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from safewriter.state import OPEN, Status
+from tests.model.setting import GUARDS, RETRY, STATEMENTS
+from tests.model.state import Proc
+
+if TYPE_CHECKING:
+    from tests.model.model import Model
+    from tests.model.setting import Setting
+    from tests.model.state import State
+
+__all__ = ["stuck", "violation"]
+
+_STEPS_MAX = 80
+
+
+def violation(setting: Setting, state: State, *, final: bool) -> str | None:
+    """Return the promise that a state breaks."""
+    return _untrue(state) or _lost(state) or _nobody_looks(setting, state) or _needless(setting, state, final=final)
+
+
+def _untrue(state: State) -> str | None:
+    """The verdict is that of the table, once and for all."""
+    live, doc = len(state.live()), state.doc
+    if live > 1:
+        return "the batch is in the table twice"
+    if doc is None:
+        return None
+    if doc.status is Status.COMMITTED and live != (0 if doc.no_change else 1):
+        return "committed, but the table does not hold it" if not live else "no change, but the table holds one"
+    if doc.status is Status.ROLLED_BACK and live:
+        return "rolled_back, but the table holds the batch"
+    answered = any(proc.answer == "success" for proc in state.procs)
+    if answered and doc.status is not Status.COMMITTED:
+        return "SUCCESS was answered, and the document says something else"
+    return None
+
+
+def _lost(state: State) -> str | None:
+    for slot in state.live():
+        if state.files[state.log[slot].attempt] == "deleted":
+            return "a file of the table is deleted"
+    for at, entry in enumerate(state.log):
+        if entry.kind == "revert" and any(e.kind == "rewrite" and e.slot == entry.slot for e in state.log[:at]):
+            return "what somebody else has rewritten is undone"
+    return None
+
+
+def _nobody_looks(setting: Setting, state: State) -> str | None:
+    doc = state.doc
+    if doc is not None and doc.status in OPEN and not state.markers[setting.marker(doc.owner)]:
+        return "a write is open, and no marker tells"
+    for attempt in range(2):
+        over = all(state.procs[who].at in ("done", "dead", "off") for who in (GUARDS[attempt], STATEMENTS[attempt]))
+        orphan = state.files[attempt] == "there" and not state.refers(attempt)
+        if orphan and over and not state.markers[setting.marker(attempt)]:
+            return "files are left behind, and no marker tells"
+    return None
+
+
+def _needless(setting: Setting, state: State, *, final: bool) -> str | None:
+    if final and setting.must_succeed and state.procs[GUARDS[0]].answer != "success":
+        return "the block fails without need"
+    return None
+
+
+def stuck(model: Model, state: State, known: dict[Any, str | None]) -> str | None:
+    """From here everybody dies; then one retry, and if need be a second one, must bring the batch in."""
+    doc = state.doc
+    if state.gap or doc is None or doc.status is Status.COMMITTED:
+        return None
+    key = (state.log, doc, state.air, state.files, state.notes)
+    if key not in known:
+        known[key] = _retried(model, state)
+    return known[key]
+
+
+def _retried(model: Model, state: State) -> str | None:
+    dead = (Proc("dead"),) * len(state.procs)
+    alone = state._replace(procs=dead, foreign=0, faults=0, clocks=(2, 2, 0), expired=(True, True, False))
+    for _ in range(model.setting.retries):
+        alone = alone.proc(RETRY, at="mark", answer="", held=None, settling=None, request=None, before=-1)
+        alone = alone._replace(clocks=(2, 2, 0), expired=(True, True, False))
+        for _ in range(_STEPS_MAX):
+            runs = next(
+                (
+                    who
+                    for who in (STATEMENTS[RETRY], RETRY)
+                    if alone.procs[who].at not in ("off", "dead", "done", "wait")
+                ),
+                None,
+            )
+            if runs is None:
+                break
+            alone = next(iter(model.steps(alone, runs)))[1]
+        if alone.procs[RETRY].answer == "success":
+            break
+        alone = alone._replace(expired=(True,) * 3)
+    wrong = alone.broken or _untrue(alone) or _lost(alone)
+    if wrong:
+        return f"with a retry: {wrong}"
+    return (
+        None
+        if alone.procs[RETRY].answer == "success"
+        else f"{model.setting.retries} healthy retries do not bring the batch in"
+    )

@@ -1,0 +1,104 @@
+"""The protocol as a system to explore: who may do what next, and what must hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.model import block, claiming, gate, invariants, settling, surroundings
+from tests.model.requests import can_ever_fit
+from tests.model.setting import OPERATOR, SUPERVISOR, WATCHDOG, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.model.setting import Setting
+    from tests.model.state import State
+
+__all__ = ["Model"]
+
+
+def _exit(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    yield "ends the process", surroundings.kill_child(state)
+
+
+def _unsettled(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    closed = state.gate(who, shut=True, closed=True)
+    yield (
+        "answers: failed, the document stays open",
+        closed.proc(who, at="done", answer="failure", held=None, before=-1),
+    )
+
+
+STEPS: dict[str, Callable[[Setting, State, int], Iterator[tuple[str, State]]]] = {
+    "mark": claiming.mark,
+    "claim": claiming.put_claim,
+    "read": claiming.read,
+    "unmark": claiming.settle_failed,
+    "wait": block.wait,
+    "data": gate.data,
+    "pass": gate.try_to_pass,
+    "note": gate.note,
+    "put": gate.put,
+    "after": block.after,
+    "success": block.success,
+    "put success": block.put_success,
+    "look": block.look,
+    "tidy": block.tidy,
+    "failed": block.failed,
+    "ended": block.ended,
+    "unsettled": _unsettled,
+    "exit": _exit,
+    "judge": surroundings.judge,
+    "answer": surroundings.answer,
+    **dict.fromkeys(settling.STEPS, settling.steps),
+}
+_IDLE: dict[int, Callable[[Setting, State, int], Iterator[tuple[str, State]]]] = {
+    WATCHDOG: block.watch,
+    SUPERVISOR: surroundings.supervise,
+    OPERATOR: surroundings.operate,
+}
+_NOBODY = ("off", "done", "dead")
+
+
+@dataclass(frozen=True)
+class Model:
+    """The protocol in one setting."""
+
+    setting: Setting
+    _retries: dict[object, str | None] = field(default_factory=dict, repr=False)
+
+    @property
+    def start(self) -> State:
+        return self.setting.start()
+
+    def moves(self, state: State) -> Iterator[tuple[str, State]]:
+        """Return what may happen next."""
+        if state.broken:
+            return
+        for who, proc in enumerate(state.procs):
+            if proc.at not in _NOBODY:
+                for what, after in self.steps(state, who):
+                    yield f"{name_of(who)}: {what}", self._settled(after)
+        for what, after in surroundings.events(self.setting, state):
+            yield what, self._settled(after)
+
+    def steps(self, state: State, who: int) -> Iterator[tuple[str, State]]:
+        """Return what one process may do next."""
+        at = state.procs[who].at
+        step = _IDLE[who] if at == "idle" else STEPS[at]
+        return step(self.setting, state, who)
+
+    def _settled(self, state: State) -> State:
+        """Forget what can never land, so that it does not make two states of one."""
+        if not state.air:
+            return state
+        air = tuple(request for request in state.air if can_ever_fit(self.setting, state, request))
+        return state if air == state.air else state._replace(air=air)
+
+    def violation(self, state: State, *, final: bool) -> str | None:
+        """Return the promise that a state breaks, or None."""
+        return state.broken or invariants.violation(self.setting, state, final=final) or self._stuck(state)
+
+    def _stuck(self, state: State) -> str | None:
+        return invariants.stuck(self, state, self._retries)

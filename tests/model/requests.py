@@ -1,0 +1,101 @@
+"""Writes to S3 under a condition, and what may become of one: it wins, it loses, or nobody knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from safewriter.state import LEGAL_MOVES, Status
+from tests.model.rules import Fault, Rule
+from tests.model.setting import GUARDS
+from tests.model.state import Request, State, changed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.model.setting import Setting
+    from tests.model.state import Doc
+
+__all__ = ["apply", "can_ever_fit", "fits", "send"]
+
+
+def fits(setting: Setting, state: State, request: Request) -> bool:
+    """Tell whether S3 would apply a request now."""
+    if request.kind == "log":
+        return request.place == len(state.log)
+    if request.kind == "note":
+        return not state.notes[request.place - 1]
+    if request.kind == "document":
+        if request.place and Rule.CAS not in setting.rules:
+            return True
+        return request.place == (state.doc.etag if state.doc is not None else 0)
+    return True
+
+
+def can_ever_fit(setting: Setting, state: State, request: Request) -> bool:
+    """Tell whether a request in the air is worth to be waited for."""
+    return fits(setting, state, request) or (request.kind == "log" and request.place > len(state.log))
+
+
+def apply(state: State, request: Request) -> State:
+    """Return the state after a request was applied."""
+    if request.entry is not None:
+        return state._replace(log=(*state.log, request.entry))
+    if request.doc is not None:
+        return _written(state, request.doc)
+    if request.kind == "note":
+        return state._replace(notes=changed(state.notes, request.place - 1, request.note))
+    # What is written after the grace, or after success(), is nobody's but the orphans command's.
+    over = state.clocks[request.attempt] == 2 or state.procs[GUARDS[request.attempt]].answer == "success"
+    late = "stray" if over else "there"
+    return state._replace(files=changed(state.files, request.attempt, late))
+
+
+def _written(state: State, doc: Doc) -> State:
+    before = state.doc
+    if before is None:
+        return state._replace(doc=doc._replace(etag=1))
+    broken = state.broken
+    if (before.status, doc.status) not in LEGAL_MOVES:
+        broken = f"the document goes from {before.status.value} to {doc.status.value}"
+    elif doc.epoch != before.epoch + (doc.status is Status.IN_PROGRESS):
+        broken = f"the epoch goes from {before.epoch} to {doc.epoch}"
+    return state._replace(doc=doc._replace(etag=before.etag + 1), broken=broken)
+
+
+def send(
+    setting: Setting,
+    state: State,
+    who: int,
+    *,
+    won: Callable[[State], State],
+    lost: Callable[[State], State],
+    failed: Callable[[State], State],
+    read_back: Rule = Rule.STORE_READ_BACK,
+) -> Iterator[tuple[str, State]]:
+    """Send the request that a process holds; its next step is what `won`, `lost` (412) or `failed` make of it."""
+    request = state.procs[who].request
+    assert request is not None
+    sent = state.proc(who, request=None)
+    what = _name(request)
+    if not fits(setting, state, request):
+        yield f"{what}: refused, 412", lost(sent)
+        return
+    yield what, won(apply(sent, request))
+    # A lost answer is the same as one that came, as long as the writer reads back.
+    if setting.may(state, Fault.LOST) and read_back not in setting.rules:
+        yield f"{what}: lands, the answer is lost, the repetition gets 412", lost(apply(sent, request).spend())
+    if setting.may(state, Fault.LATE):
+        yield (
+            f"{what}: stays in the air, the client sees an error",
+            failed(sent._replace(air=(*sent.air, request)).spend()),
+        )
+
+
+def _name(request: Request) -> str:
+    if request.entry is not None:
+        entry = request.entry
+        detail = f" epoch {entry.epoch}" if entry.epoch else f" of {entry.slot}" if entry.slot >= 0 else ""
+        return f"PUT version {request.place}: {entry.kind}{detail}"
+    if request.doc is not None:
+        return f"PUT document: {request.doc.status.value}, epoch {request.doc.epoch}"
+    return f"PUT {request.note or request.kind}"

@@ -1,0 +1,69 @@
+"""The rules of the protocol by name, so that each can be taken away; and what may go wrong."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["Fault", "Rule"]
+
+
+class Rule(Enum):
+    """One rule each; the value says it, and where it lives."""
+
+    # -- the claim, in claim.py and checkpoint.py
+    MARKER_FIRST = "an attempt puts its marker before it touches the document"
+    MARKER_OF_ITS_OWN = "each attempt has a marker of its own"
+    MARKER_STAYS_IN_DOUBT = "an attempt whose claim had no answer leaves its marker"
+    CLAIM_CLOCK = "no claim after the lead time has begun"
+    ONLY_THE_DEAD = "an open write is taken over only from a dead owner"
+    CAS = "the document changes by compare-and-swap only"
+    STORE_READ_BACK = "a conditional write without an answer is read back"
+    # -- the gate, in image/logstore
+    GATE_SHUT = "a gate that is shut lets nothing through"
+    GATE_CLOCK = "nothing passes the gate after the lead time has begun"
+    GATE_FENCE = "the gate looks for a fence in every version between claim and slot"
+    GATE_SLOT = "the gate looks for a fence in the slot that it lost"
+    GATE_ONCE = "a block holds one commit"
+    GATE_BYTES = "only equal bytes in the slot are the gate's own commit"
+    GATE_READ_BACK = "a commit without an answer is read back"
+    GATE_OVER = "nothing of a block that is over may be committed"
+    JOURNAL_FIRST = "the journal learns of a commit before it is sent"
+    CREATION_NOTE = "a block that may create its table competes for the note first"
+    # -- the end of a block, in writer.py, readback.py and supervision.py
+    SUCCESS_SHUTS = "success() shuts the gate before it looks"
+    SUCCESS_READS = "success() believes only what it reads in the table"
+    DOUBT_IS_NOT_NOTHING = "a commit without an answer does not count as never sent"
+    KILL_FIRST = "the supervisor settles only when nothing of the child runs"
+    OWN_EPOCH_ONLY = "a guard settles its own epoch only"
+    COMES_BACK = "a guard that was settled by somebody else cleans up after itself"
+    # -- settle, in recovery.py and tables/delta
+    FENCE = "a settler takes a slot of the log before it believes that nothing landed"
+    GUARD_FENCE = "the guard fences, too, unless it has sent nothing"
+    FENCE_DEAD_EPOCH = "the fence carries the dead epoch"
+    LOOK_EPOCH = "a settler sees only commits of the epoch it has read, or earlier ones"
+    ROLLING_BACK_FIRST = "rolling_back is written before the revert"
+    ROLLING_BACK_BINDS = "a document that names a commit is undone by whoever settles it"
+    TARGETED_REVERT = "an undo removes exactly our files"
+    UNDO_REFUSED = "what others have rewritten is not undone"
+    # -- clean-up, in recovery.py
+    CLEAN_TERMINAL = "files are deleted under a terminal verdict only"
+    CLEAN_REFERRED = "no file that a version refers to is deleted"
+    CLEAN_OWN_PREFIX = "each attempt's files have a prefix of their own"
+    CLEAN_GRACE = "an attempt counts as clean only when nothing of it can still arrive"
+
+
+class Fault(Enum):
+    """What may go wrong, each once for each fault that a scenario allows."""
+
+    KILL = "SIGKILL of a sandbox, at any moment, a request of its own perhaps still in the air"
+    KILL_CHILD = "SIGKILL of the job's process; its supervisor lives"
+    STALL = "a sandbox stands still, long enough for its lease to run out, and goes on"
+    LATE = "a request is answered by an error and lands later, or never"
+    LOST = "a request is applied and its answer lost"
+    EXCEPTION = "the block raises"
+    INTERRUPT = "the block raises while its statement goes on"
+    THREAD = "the block goes on while its statement still runs in a thread"
+    SECOND = "the block runs a second statement"
+    AGAIN = "the block catches its statement's error and runs it again"
+    IDLE = "the statement changes nothing and makes no commit"
+    GAP = "the log loses versions that would have to be looked at"

@@ -1,0 +1,149 @@
+"""The scenarios that are searched to their end, what each rule prevents, and which rules nothing here needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from safewriter.state import CommitPoint
+from tests.model.rules import Fault, Rule
+from tests.model.setting import Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "COUNTEREXAMPLES",
+    "NEEDED_TOGETHER",
+    "NOT_NEEDED",
+    "SCENARIOS",
+    "WIDE",
+    "both_commit_points",
+    "scenario",
+    "without",
+]
+
+_ANYTHING: Final = frozenset({Fault.KILL, Fault.EXCEPTION, Fault.LATE, Fault.STALL, Fault.INTERRUPT})
+_STATEMENTS: Final = frozenset({Fault.THREAD, Fault.IDLE, Fault.SECOND, Fault.AGAIN, Fault.INTERRUPT, Fault.LATE})
+
+
+def _kinds(*kinds: Fault) -> frozenset[Fault]:
+    return frozenset(kinds)
+
+
+SCENARIOS: Final = {
+    "nothing goes wrong, others commit": Setting(foreign=2, must_succeed=True, operator=True),
+    "lost answers": Setting(_kinds(Fault.LOST), faults=2, foreign=1, must_succeed=True),
+    "lost answers, new table": Setting(_kinds(Fault.LOST), faults=2, absent=True, must_succeed=True),
+    "an exception or a late request": Setting(_kinds(Fault.LATE, Fault.EXCEPTION), faults=1, foreign=1),
+    "a write that cannot be rebased": Setting(_ANYTHING, faults=1, foreign=2, operator=True, rebases=False),
+    "killed, settled from outside": Setting(
+        _kinds(Fault.LATE, Fault.EXCEPTION, Fault.KILL), faults=2, foreign=1, operator=True
+    ),
+    "killed, one retry": Setting(
+        _kinds(Fault.LATE, Fault.EXCEPTION, Fault.KILL), faults=1, foreign=1, operator=True, retries=1
+    ),
+    "stands still beyond its grace": Setting(_kinds(Fault.STALL), faults=1, operator=True, deadline=True),
+    "new table": Setting(_ANYTHING, faults=1, foreign=1, operator=True, absent=True),
+    "statements that outlive, repeat, do nothing": Setting(_STATEMENTS, faults=2, operator=True),
+    "a second statement": Setting(_kinds(Fault.SECOND), faults=1),
+    "lost versions": Setting(_kinds(Fault.KILL, Fault.GAP, Fault.EXCEPTION), faults=3, foreign=1, operator=True),
+    "supervised": Setting(
+        _kinds(Fault.KILL, Fault.KILL_CHILD, Fault.LATE, Fault.EXCEPTION), faults=1, supervised=True, deadline=True
+    ),
+    "two attempts, one retry": Setting(_kinds(Fault.KILL, Fault.STALL), faults=1, second=True, retries=1),
+    "two attempts": Setting(_kinds(Fault.LATE, Fault.STALL), faults=1, second=True),
+}
+"""Searched to their end in `scripts/test`, each with both commit points."""
+
+WIDE: Final = {
+    "supervised, two faults": Setting(
+        _ANYTHING | {Fault.KILL_CHILD}, faults=2, foreign=1, supervised=True, deadline=True
+    ),
+    "supervised, operator": Setting(
+        _ANYTHING | {Fault.KILL_CHILD}, faults=1, foreign=1, supervised=True, deadline=True, operator=True
+    ),
+    "new table, two faults": Setting(_ANYTHING, faults=2, foreign=2, operator=True, absent=True),
+    "killed, settled from outside, three faults": Setting(_ANYTHING, faults=3, foreign=1, operator=True),
+    "two attempts, another writer": Setting(_ANYTHING, faults=1, foreign=1, second=True),
+    "two attempts, two faults": Setting(_ANYTHING, faults=2, second=True),
+    "two attempts, a new table": Setting(_ANYTHING, faults=1, second=True, absent=True),
+    "two attempts and an operator": Setting(_kinds(Fault.LATE, Fault.STALL), faults=1, second=True, operator=True),
+    "two attempts with deadlines": Setting(_ANYTHING, faults=1, second=True, deadline=True),
+}
+"""Searched to their end by `scripts/model`: some minutes."""
+
+COUNTEREXAMPLES: Final = {
+    Rule.MARKER_FIRST: ("an exception or a late request", "a write is open, and no marker tells"),
+    Rule.MARKER_OF_ITS_OWN: ("two attempts", "a write is open, and no marker tells"),
+    Rule.MARKER_STAYS_IN_DOUBT: ("an exception or a late request", "a write is open, and no marker tells"),
+    Rule.ONLY_THE_DEAD: ("two attempts", "attempt 1 is healthy, and attempt 2 settles it"),
+    Rule.CAS: ("an exception or a late request", "the document goes from committed to rolling_back"),
+    Rule.STORE_READ_BACK: ("lost answers", "a write is open, and no marker tells"),
+    Rule.GATE_SHUT: ("statements that outlive, repeat, do nothing", "no change, but the table holds one"),
+    Rule.GATE_FENCE: ("stands still beyond its grace", "rolled_back, but the table holds the batch"),
+    Rule.GATE_BYTES: ("nothing goes wrong, others commit", "the block fails without need"),
+    Rule.GATE_READ_BACK: ("lost answers", "the block fails without need"),
+    Rule.GATE_OVER: ("statements that outlive, repeat, do nothing", "no change, but the table holds one"),
+    Rule.JOURNAL_FIRST: ("supervised", "rolled_back, but the table holds the batch"),
+    Rule.CREATION_NOTE: ("new table", "rolled_back, but the table holds the batch"),
+    Rule.SUCCESS_SHUTS: ("statements that outlive, repeat, do nothing", "no change, but the table holds one"),
+    Rule.DOUBT_IS_NOT_NOTHING: ("an exception or a late request", "rolled_back, but the table holds the batch"),
+    Rule.KILL_FIRST: ("supervised", "rolled_back, but the table holds the batch"),
+    Rule.OWN_EPOCH_ONLY: ("two attempts", "attempt 2 is healthy, and attempt 1 settles it"),
+    Rule.COMES_BACK: (
+        "stands still beyond its grace",
+        "a writer that ended by itself leaves files that nobody will look for",
+    ),
+    Rule.FENCE: ("an exception or a late request", "rolled_back, but the table holds the batch"),
+    Rule.GUARD_FENCE: ("an exception or a late request", "rolled_back, but the table holds the batch"),
+    Rule.FENCE_DEAD_EPOCH: ("two attempts, one retry", "1 healthy retries do not bring the batch in"),
+    Rule.LOOK_EPOCH: ("two attempts, undone", "committed, but the table does not hold it"),
+    Rule.ROLLING_BACK_FIRST: ("killed, settled from outside", "committed, but the table does not hold it"),
+    Rule.ROLLING_BACK_BINDS: ("killed, settled from outside", "committed, but the table does not hold it"),
+    Rule.TARGETED_REVERT: ("an exception or a late request", "with a retry: a commit of somebody else is undone"),
+    Rule.UNDO_REFUSED: ("an exception or a late request", "with a retry: what somebody else has rewritten is undone"),
+    Rule.CLEAN_TERMINAL: ("two attempts", "the document goes from in_progress to in_progress"),
+    Rule.CLEAN_REFERRED: ("killed, settled from outside", "with a retry: a file of the table is deleted"),
+    Rule.CLEAN_OWN_PREFIX: ("two attempts", "a file of the table is deleted"),
+    Rule.CLEAN_GRACE: ("killed, settled from outside", "files are left behind, and no marker tells"),
+}
+"""What happens, and where, without a rule."""
+
+NEEDED_TOGETHER: Final = {
+    (Rule.GATE_CLOCK, Rule.GATE_SHUT): ("supervised, no other fault", "rolled_back, but the table holds the batch"),
+    (Rule.GATE_ONCE, Rule.GATE_FENCE): ("a second statement", "the batch is in the table twice"),
+    (Rule.SUCCESS_READS, Rule.GATE_BYTES): (
+        "nothing goes wrong, others commit",
+        "committed, but the table does not hold it",
+    ),
+}
+"""Two rules of which either is enough there, the first of them never being needed alone."""
+
+NOT_NEEDED: Final = {
+    Rule.CLAIM_CLOCK: "a claim that comes too late is refused at the gate and rolled back; the rule saves that",
+    Rule.GATE_SLOT: "a rebase passes the gate again, and the fence is found there; the rule gives the refusal its name",
+}
+"""Rules whose absence breaks no promise within these bounds; PROTOCOL.md says why they are kept."""
+
+_SPECIAL: Final = {
+    "two attempts, undone": Setting(_kinds(Fault.STALL), faults=1, second=True, commit_point=CommitPoint.SUCCESS),
+    "supervised, no other fault": Setting(supervised=True, deadline=True),
+}
+
+
+def scenario(name: str) -> Setting:
+    """Return a scenario by its name."""
+    return {**WIDE, **SCENARIOS, **_SPECIAL}[name]
+
+
+def both_commit_points(settings: dict[str, Setting]) -> Iterator[tuple[str, Setting]]:
+    """Return each scenario twice."""
+    for name, setting in settings.items():
+        for commit_point in CommitPoint:
+            yield f"{name} ({commit_point.value})", replace(setting, commit_point=commit_point)
+
+
+def without(setting: Setting, *rules: Rule) -> Setting:
+    """Return a scenario in which some rules do not hold."""
+    return replace(setting, rules=setting.rules - set(rules))

@@ -1,0 +1,96 @@
+"""Who takes part, what may go wrong, and which rules hold: the frame in which a state's moves are computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from safewriter.state import CommitPoint
+from tests.model.rules import Fault, Rule
+from tests.model.state import FOREIGN, Entry, Gate, Proc, State
+
+__all__ = ["GUARDS", "OPERATOR", "RETRY", "STATEMENTS", "SUPERVISOR", "WATCHDOG", "Setting", "attempt_of", "name_of"]
+
+RETRY: Final = 2
+"""The attempt that the liveness check adds; attempts 0 and 1 are part of the exploration."""
+GUARDS: Final = (0, 1, 2)
+STATEMENTS: Final = (3, 4, 5)
+WATCHDOG: Final = 6
+SUPERVISOR: Final = 7
+OPERATOR: Final = 8
+_NAMES: Final = (
+    *("writer 1", "writer 2", "retry"),
+    *("statement 1", "statement 2", "statement of the retry"),
+    *("watchdog 1", "supervisor 1", "operator"),
+)
+
+
+def attempt_of(who: int) -> int:
+    """Return the attempt that a process belongs to, -1 for the operator."""
+    if who == OPERATOR:
+        return -1
+    return who % 3 if who < WATCHDOG else 0
+
+
+def name_of(who: int) -> str:
+    """Return a process's name in a trace."""
+    return _NAMES[who]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One scenario.
+
+    `faults` of the kinds `kinds` happen at most; `foreign` commits of somebody else land at most. `second`: another
+    attempt of the run, which may begin at any time. `supervised`: attempt 1 has a watchdog and a supervisor.
+    `operator`: somebody settles and cleans from outside. `deadline`: there is one. `absent`: there is no table yet.
+    `rebases`: the write is blind, so Delta rebases it. `retries`: so many healthy ones must do, from anywhere.
+    `must_succeed`: the faults of the scenario excuse no failure.
+    """
+
+    kinds: frozenset[Fault] = frozenset()
+    faults: int = 0
+    foreign: int = 0
+    commit_point: CommitPoint = CommitPoint.WRITE
+    second: bool = False
+    supervised: bool = False
+    operator: bool = False
+    deadline: bool = False
+    absent: bool = False
+    rebases: bool = True
+    retries: int = 2
+    must_succeed: bool = False
+    rules: frozenset[Rule] = frozenset(Rule)
+
+    def start(self) -> State:
+        """Return the state before anybody has begun."""
+        off = Proc()
+        begin = Proc("mark")
+        idle = Proc("idle")
+        return State(
+            log=() if self.absent else (Entry(FOREIGN),),
+            doc=None,
+            notes=("",) * 4,
+            markers=(False,) * 3,
+            files=("none",) * 3,
+            gates=(Gate(),) * 3,
+            clocks=(0,) * 3,
+            expired=(False,) * 3,
+            procs=(
+                *(begin, begin if self.second else off, off),
+                *(off, off, off),
+                *(idle if self.supervised else off, idle if self.supervised else off),
+                idle if self.operator else off,
+            ),
+            air=(),
+            foreign=self.foreign,
+            faults=self.faults,
+        )
+
+    def marker(self, attempt: int) -> int:
+        """Return which marker an attempt puts and removes."""
+        return attempt if Rule.MARKER_OF_ITS_OWN in self.rules else 0
+
+    def may(self, state: State, fault: Fault) -> bool:
+        """Tell whether a fault of a kind may happen now."""
+        return state.faults > 0 and fault in self.kinds

@@ -1,0 +1,185 @@
+"""What the world consists of: one table's log, one document, markers, notes, files, requests in the air, processes.
+
+Everything is a tuple, so that states can be hashed and compared. Statuses and causes are those of the code.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from safewriter.recovery import Cause
+    from safewriter.state import Status
+
+T = TypeVar("T")
+
+__all__ = [
+    "CLOSED",
+    "FENCE",
+    "FOREIGN",
+    "NOTE",
+    "OURS",
+    "REVERT",
+    "REWRITE",
+    "SCHEMA_NOTE",
+    "Claim",
+    "Doc",
+    "Entry",
+    "Gate",
+    "Proc",
+    "Request",
+    "Settling",
+    "State",
+    "changed",
+]
+
+FOREIGN = "foreign"
+REWRITE = "rewrite"
+OURS = "ours"
+FENCE = "fence"
+REVERT = "revert"
+
+NOTE = "note"
+SCHEMA_NOTE = "note with schema"
+CLOSED = "tombstone"
+
+
+class Entry(NamedTuple):
+    """A version of the log. `slot`: what a revert undoes, or a rewrite rewrites; epoch 0: a commit without a mark."""
+
+    kind: str
+    attempt: int = -1
+    epoch: int = 0
+    slot: int = -1
+
+
+class Claim(NamedTuple):
+    """An attempt as the document names it; its epoch is its place in the list, from 1."""
+
+    attempt: int
+    before: int
+    cleaned: bool = False
+
+
+class Doc(NamedTuple):
+    """The checkpoint document. `named`: it names a commit of its owner. `etag` counts its writes."""
+
+    status: Status
+    claims: tuple[Claim, ...]
+    named: bool = False
+    no_change: bool = False
+    etag: int = 0
+
+    @property
+    def epoch(self) -> int:
+        return len(self.claims)
+
+    @property
+    def owner(self) -> int:
+        return self.claims[-1].attempt
+
+    @property
+    def before(self) -> int:
+        return self.claims[-1].before
+
+
+class Request(NamedTuple):
+    """A write to S3 and its condition. `place` is a slot, an epoch, or an ETag (0: there must be none)."""
+
+    kind: str  # document, log, note, data
+    attempt: int
+    place: int = 0
+    doc: Doc | None = None
+    entry: Entry | None = None
+    note: str = ""
+
+
+class Gate(NamedTuple):
+    """The gate of one attempt's block, and the journal's line of it."""
+
+    status: str = "none"  # none, in flight, landed, unknown: the words of Gate.java
+    version: int = -1
+    passed: bool = False
+    refused: bool = False
+    shut: bool = False
+    noted: bool = False
+    closed: bool = False
+    journal: bool = False
+
+
+class Settling(NamedTuple):
+    """A settle that is under way: `epoch` limits it (0: none), `then` and `failed` are where it returns to."""
+
+    cause: Cause
+    epoch: int
+    nothing_sent: bool
+    quiet: int  # the attempt whose requests have all ended, or -1
+    then: str
+    failed: str
+    seen: Doc | None = None
+    ours: int = -1
+    by_me: bool = False
+    spared: tuple[int, ...] = ()
+
+
+class Proc(NamedTuple):
+    """A process: where it is, what it holds, and the request that it is about to send."""
+
+    at: str = "off"
+    held: Doc | None = None
+    request: Request | None = None
+    settling: Settling | None = None
+    before: int = -1
+    slot: int = 0
+    answer: str = ""
+
+
+class State(NamedTuple):
+    """Everything. Tuples over attempts are indexed by attempt."""
+
+    log: tuple[Entry, ...]
+    doc: Doc | None
+    notes: tuple[str, ...]  # by epoch - 1
+    markers: tuple[bool, ...]
+    files: tuple[str, ...]  # none, there, deleted, stray (written after the grace)
+    gates: tuple[Gate, ...]
+    clocks: tuple[int, ...]  # 0 in time, 1 the lead time has begun, 2 deadline and grace are over
+    expired: tuple[bool, ...]  # leases
+    procs: tuple[Proc, ...]
+    air: tuple[Request, ...]
+    foreign: int
+    faults: int
+    gap: bool = False
+    broken: str = ""
+
+    def live(self) -> list[int]:
+        """Return the slots of our commits that are in the table."""
+        undone = {entry.slot for entry in self.log if entry.kind == REVERT}
+        return [slot for slot, entry in enumerate(self.log) if entry.kind == OURS and slot not in undone]
+
+    def refers(self, attempt: int) -> bool:
+        """Tell whether a version refers to the files of an attempt."""
+        return any(entry.kind == OURS and entry.attempt == attempt for entry in self.log)
+
+    def proc(self, who: int, **changes: object) -> State:
+        """Return the state with one process changed."""
+        changed = self.procs[who]._replace(**changes)  # type: ignore[arg-type]
+        return self._replace(procs=(*self.procs[:who], changed, *self.procs[who + 1 :]))
+
+    def gate(self, attempt: int, **changes: object) -> State:
+        """Return the state with one gate changed."""
+        changed = self.gates[attempt]._replace(**changes)  # type: ignore[arg-type]
+        return self._replace(gates=(*self.gates[:attempt], changed, *self.gates[attempt + 1 :]))
+
+    def marker(self, attempt: int, *, there: bool) -> State:
+        """Return the state with or without one marker."""
+        return self._replace(markers=changed(self.markers, attempt, there))
+
+    def spend(self) -> State:
+        """Return the state with a fault less to come."""
+        return self._replace(faults=self.faults - 1)
+
+
+def changed(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
+    """Return a tuple with one place changed."""
+    return (*values[:at], value, *values[at + 1 :])

@@ -1,0 +1,183 @@
+"""Everything around a block: its supervisor, an operator, Lambda, time, the network, other writers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from safewriter.recovery import Cause
+from safewriter.state import OPEN, Status
+from tests.model import settling
+from tests.model.requests import apply, can_ever_fit, fits
+from tests.model.rules import Fault, Rule
+from tests.model.setting import GUARDS, STATEMENTS, SUPERVISOR, WATCHDOG, attempt_of
+from tests.model.state import FOREIGN, REWRITE, Entry, Request, Settling, changed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.model.setting import Setting
+    from tests.model.state import State
+
+__all__ = ["answer", "events", "kill_child", "operate", "supervise"]
+
+_OVER = ("done", "dead", "off")
+
+
+# -- the supervisor, as `safewriter/supervision.py` --------------------------------------------------------------------
+
+
+def supervise(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Wait for the child, or kill it, and settle what its journal names."""
+    over = state.procs[GUARDS[0]].at in ("done", "dead")
+    if not over and state.clocks[0] == 0:
+        return
+    what = "the child has ended" if over else "the child is too late"
+    if Rule.KILL_FIRST in setting.rules:
+        yield f"{what}: kills all of it", kill_child(state).proc(who, at="judge")
+    else:
+        yield what, state.proc(who, at="judge")
+
+
+def judge(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Read the document; settle it, if its owner is the child."""
+    doc = state.doc
+    if doc is None or doc.status not in OPEN or doc.owner != 0:
+        yield "reads the document: nothing to settle", state.proc(who, at="answer")
+        return
+    job = Settling(
+        Cause.KILLED, doc.epoch, nothing_sent=not state.gates[0].journal, quiet=-1, then="answer", failed="done"
+    )
+    yield "reads the document: open", settling.begin(state, who, job)
+
+
+def answer(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Answer from the document."""
+    doc = state.doc
+    good = doc is not None and doc.status is Status.COMMITTED
+    yield "answers", state.proc(who, at="done", answer="success" if good else "failure", settling=None)
+
+
+def kill_child(state: State) -> State:
+    """End the job's process; what its supervisor or S3 has stays."""
+    for who in (GUARDS[0], STATEMENTS[0], WATCHDOG):
+        state = _dead(state, who)
+    return state
+
+
+def _dead(state: State, who: int) -> State:
+    if state.procs[who].at in ("done", "off", "dead"):
+        return state
+    return state.proc(who, at="dead", held=None, request=None, settling=None, before=-1, slot=0)
+
+
+# -- an operator, or anything else that looks later --------------------------------------------------------------------
+
+
+def operate(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Settle what is open and dead; clean again what is settled."""
+    doc = state.doc
+    if doc is None:
+        return
+    # Only what was found dead: a retry may have claimed the next epoch before the document is read again.
+    job = Settling(Cause.RETRY, doc.epoch, nothing_sent=False, quiet=-1, then="done", failed="done")
+    if doc.status in OPEN:
+        if settling.is_dead(setting, state, doc):
+            yield "settles", settling.begin(state, who, job)
+    elif not all(claim.cleaned for claim in doc.claims):
+        yield "cleans", state.proc(who, at="S6", settling=job)
+
+
+# -- what happens to everybody -----------------------------------------------------------------------------------------
+
+
+def events(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
+    """Return what may happen without anybody's doing."""
+    for attempt in (0, 1) if setting.second else (0,):
+        if state.procs[GUARDS[attempt]].at not in ("off", "mark") or attempt == 0:
+            yield from _lambda(setting, state, attempt)
+            yield from _time(setting, state, attempt)
+    if setting.may(state, Fault.GAP) and len(state.log) > 1 and not state.gap:
+        yield "the log loses versions", state.spend()._replace(gap=True)
+    if state.foreign:
+        for entry in (
+            Entry(FOREIGN),
+            *(Entry(REWRITE, slot=slot) for slot in state.live() if Entry(REWRITE, slot=slot) not in state.log),
+        ):
+            yield (
+                f"somebody else commits: {entry.kind}",
+                state._replace(log=(*state.log, entry), foreign=state.foreign - 1),
+            )
+    yield from _network(setting, state)
+
+
+def _members(attempt: int) -> tuple[int, ...]:
+    own = (GUARDS[attempt], STATEMENTS[attempt])
+    return (*own, WATCHDOG, SUPERVISOR) if attempt == 0 else own
+
+
+def _is_over(state: State, attempt: int) -> bool:
+    idle = ("idle",) if state.procs[GUARDS[attempt]].at in ("done", "dead") else ()
+    return all(state.procs[who].at in (*_OVER, *(idle if who == WATCHDOG else ())) for who in _members(attempt))
+
+
+def _lambda(setting: Setting, state: State, attempt: int) -> Iterator[tuple[str, State]]:
+    if _is_over(state, attempt):
+        return
+    name = f"SIGKILL of sandbox {attempt + 1}"
+    if setting.may(state, Fault.KILL):
+        yield from _kills(name, state.spend(), _members(attempt))
+    if state.clocks[attempt] == 1:
+        yield from _kills(f"{name} at its deadline", state, _members(attempt))
+    if attempt == 0 and setting.supervised and setting.may(state, Fault.KILL_CHILD):
+        child = (GUARDS[0], STATEMENTS[0], WATCHDOG)
+        if state.procs[GUARDS[0]].at not in _OVER:
+            yield from _kills("SIGKILL of child 1", state.spend(), child)
+            yield "SIGKILL of child 1, its JVM goes on", _dead(_dead(state.spend(), GUARDS[0]), WATCHDOG)
+    if setting.may(state, Fault.STALL) and not state.expired[attempt]:
+        yield (
+            f"sandbox {attempt + 1} stands still, its lease expires",
+            state.spend()._replace(expired=changed(state.expired, attempt, value=True)),
+        )
+
+
+def _kills(name: str, state: State, members: tuple[int, ...]) -> Iterator[tuple[str, State]]:
+    """Kill; a request that one of them was about to send may have left already."""
+    killed = state
+    for who in members:
+        killed = _dead(killed, who)
+    yield name, killed
+    for who in members:
+        request = state.procs[who].request
+        if request is None and state.procs[who].at == "data":
+            request = Request("data", attempt_of(who))
+        if request is not None:
+            yield f"{name}, a request of it in the air", killed._replace(air=(*killed.air, request))
+
+
+def _time(setting: Setting, state: State, attempt: int) -> Iterator[tuple[str, State]]:
+    over, clock = _is_over(state, attempt), state.clocks[attempt]
+    ended = state.procs[GUARDS[attempt]].at in ("done", "dead")
+    if not state.expired[attempt] and ended and state.doc is not None:
+        yield (
+            f"the lease of attempt {attempt + 1} expires",
+            state._replace(expired=changed(state.expired, attempt, value=True)),
+        )
+    if not setting.deadline:
+        return
+    if clock == 0 and not over:
+        yield f"lead time of attempt {attempt + 1}", state._replace(clocks=changed(state.clocks, attempt, 1))
+    data = any(request.kind == "data" and request.attempt == attempt for request in state.air)
+    if clock < 2 and (over or (clock == 1 and state.expired[attempt])) and not data:
+        yield (
+            f"deadline and grace of attempt {attempt + 1} are over",
+            state._replace(clocks=changed(state.clocks, attempt, 2)),
+        )
+
+
+def _network(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
+    for at, request in enumerate(state.air):
+        rest = state._replace(air=(*state.air[:at], *state.air[at + 1 :]))
+        if fits(setting, state, request):
+            yield f"what was in the air lands: {request.note or request.kind}", apply(rest, request)
+        elif not can_ever_fit(setting, state, request):
+            yield "what was in the air is refused", rest

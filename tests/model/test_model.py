@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.model.engine import explore
+from tests.model.model import Model
+from tests.model.rules import Rule
+from tests.model.scenarios import (
+    COUNTEREXAMPLES,
+    NEEDED_TOGETHER,
+    NOT_NEEDED,
+    SCENARIOS,
+    both_commit_points,
+    scenario,
+    without,
+)
+
+if TYPE_CHECKING:
+    from tests.model.setting import Setting
+
+STATES_MAX = 100_000
+
+
+def search(setting: Setting) -> str | None:
+    """Search to the end; return which promise is broken first, None for none."""
+    found = explore(Model(setting), states_max=STATES_MAX)
+    if found.counterexample is None:
+        assert found.complete, f"more than {STATES_MAX} states: search it by scripts/model"
+        return None
+    print(found.counterexample)  # noqa: T201 - pytest shows it with a failure
+    return found.counterexample.violation
+
+
+@pytest.mark.parametrize(("name", "setting"), [pytest.param(*one, id=one[0]) for one in both_commit_points(SCENARIOS)])
+def test_no_promise_can_be_broken(name: str, setting: Setting) -> None:
+    """Every state of the scenario is looked at, with every rule in force."""
+    assert search(setting) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "violation"),
+    [pytest.param(rule, *found, id=rule.name.lower()) for rule, found in COUNTEREXAMPLES.items()],
+)
+def test_each_rule_prevents_something(rule: Rule, name: str, violation: str) -> None:
+    """Without the rule a promise is broken, and the search finds how."""
+    assert search(without(scenario(name), rule)) == violation
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "name", "violation"),
+    [pytest.param(*rules, *found, id=rules[0].name.lower()) for rules, found in NEEDED_TOGETHER.items()],
+)
+def test_what_one_rule_misses_another_prevents(first: Rule, second: Rule, name: str, violation: str) -> None:
+    """Without the first nothing happens, as long as the second holds; without both a promise is broken."""
+    assert search(without(scenario(name), first)) is None
+    assert search(without(scenario(name), first, second)) == violation
+
+
+@pytest.mark.parametrize("rule", NOT_NEEDED, ids=lambda rule: rule.name.lower())
+@pytest.mark.parametrize("name", ["stands still beyond its grace", "supervised", "two attempts", "new table"])
+def test_a_rule_of_politeness_is_not_needed(rule: Rule, name: str) -> None:
+    """If it becomes needed, it belongs to the counterexamples."""
+    assert search(without(scenario(name), rule)) is None
+
+
+def test_every_rule_is_accounted_for() -> None:
+    """Each has its counterexample, a companion with which it has one, or a reason why it needs none."""
+    alone, together = set(COUNTEREXAMPLES), {rules[0] for rules in NEEDED_TOGETHER}
+
+    assert alone | together | set(NOT_NEEDED) == set(Rule)
+    assert not alone & together
+    assert not (alone | together) & set(NOT_NEEDED)

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.state import LEGAL_MOVES, OPEN, Status
+from tests.model.engine import explore
+from tests.model.model import Model
+from tests.model.scenarios import SCENARIOS, both_commit_points
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.model.setting import Setting
+    from tests.model.state import Doc, State
+
+NAMES = ["new table", "lost versions", "two attempts", "killed, settled from outside"]
+
+
+class Recorded(Model):
+    """Remembers how the document has changed."""
+
+    seen: set[tuple[Status | None, Status]]
+
+    def moves(self, state: State) -> Iterator[tuple[str, State]]:
+        for what, after in super().moves(state):
+            if after.doc is not None and after.doc != state.doc:
+                self.seen.add((_status(state.doc), after.doc.status))
+            yield what, after
+
+
+def _status(doc: Doc | None) -> Status | None:
+    return None if doc is None else doc.status
+
+
+@pytest.fixture(scope="module")
+def seen() -> set[tuple[Status | None, Status]]:
+    found: set[tuple[Status | None, Status]] = set()
+    for _, setting in both_commit_points({name: SCENARIOS[name] for name in NAMES}):
+        explore(_recorded(setting, found), states_max=100_000)
+    return found
+
+
+def _recorded(setting: Setting, found: set[tuple[Status | None, Status]]) -> Recorded:
+    model = Recorded(setting)
+    object.__setattr__(model, "seen", found)
+    return model
+
+
+def test_the_model_makes_exactly_the_moves_of_the_code(seen: set[tuple[Status | None, Status]]) -> None:
+    """A move that the code's table gains or loses has to be modelled, or to go from the model."""
+    assert {move for move in seen if move[0] is not None} == LEGAL_MOVES
+
+
+def test_a_document_begins_in_progress_only(seen: set[tuple[Status | None, Status]]) -> None:
+    """There is one first move."""
+    assert {after for before, after in seen if before is None} == {Status.IN_PROGRESS}
+
+
+def test_the_open_states_are_those_that_settle_can_leave(seen: set[tuple[Status | None, Status]]) -> None:
+    """Out of a terminal state leads only a claim, or hygiene that changes nothing."""
+    left = {before for before, after in seen if before is not None and before is not after}
+
+    assert left == OPEN | {Status.ROLLED_BACK}

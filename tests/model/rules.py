@@ -34,7 +34,7 @@ class Rule(Enum):
     SUCCESS_READS = "success() believes only what it reads in the table"
     DOUBT_IS_NOT_NOTHING = "a commit without an answer does not count as never sent"
     KILL_FIRST = "the supervisor settles only when nothing of the child runs"
-    OWN_EPOCH_ONLY = "a guard settles its own epoch only"
+    OWN_EPOCH_ONLY = "who settles an epoch never settles the next one: a guard its own, others the one found dead"
     COMES_BACK = "a guard that was settled by somebody else cleans up after itself"
     # -- settle, in recovery.py and tables/delta
     FENCE = "a settler takes a slot of the log before it believes that nothing landed"

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.model.rules import Rule
+from tests.model.scenarios import COUNTEREXAMPLES, NEEDED_TOGETHER, NOT_NEEDED
+
+ROWS = {
+    cells[0].strip("`"): cells[1:]
+    for line in (Path(__file__).parents[2] / "safewriter" / "PROTOCOL.md").read_text(encoding="utf-8").splitlines()
+    if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 3
+}
+
+
+@pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.name.lower())
+def test_the_protocol_says_what_each_rule_prevents(rule: Rule) -> None:
+    """The document names the rule, says it in the model's words, and shows what the search has found without it."""
+    says, without = ROWS[rule.name.lower()]
+    other, found = next((([pair[1]], found) for pair, found in NEEDED_TOGETHER.items() if pair[0] is rule), ([], None))
+
+    assert says == rule.value
+    for companion in other:
+        assert f"`{companion.name.lower()}`" in without
+    violation = NOT_NEEDED.get(rule) or (found or COUNTEREXAMPLES[rule])[1].removeprefix("with a retry: ")
+    assert violation.replace("1 healthy retries do not", "one healthy retry does not") in without

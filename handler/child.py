@@ -32,14 +32,16 @@ __all__ = ["Ended", "Ladder", "Stop", "supervise"]
 _SLICE_S: Final = 0.5
 _BEAT_S: Final = 7.0
 _END_TIMEOUT_S: Final = 5.0
+_CANCEL_GRACE_MS: Final = 5_000
 _OOM_SCORE: Final = b"900"
 
 
 class Stop(StrEnum):
-    """How far down the ladder the child was driven."""
+    """How far down the ladder the child was driven, or that somebody has cancelled it."""
 
     TERMINATED = "terminated"
     KILLED = "killed"
+    CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,11 @@ class Ended:
 
 
 def supervise(
-    command: Command, ladder: Ladder, output: Output, *, clock: Clock, beat: Callable[[], None] = lambda: None
+    command: Command, ladder: Ladder, output: Output, *, clock: Clock, beat: Callable[[], bool] = lambda: True
 ) -> Ended:
-    """Run the command and return how it ended; `beat` is called every few seconds while it lives.
+    """Run the command and return how it ended.
+
+    `beat` is called every few seconds while it lives; once it returns False the child is ended at once.
 
     Must be called on the main thread: the child dies with the thread that forked it. Processes below this one that
     exist already are left alone.
@@ -93,7 +97,7 @@ def _run(
     ladder: Ladder,
     output: Output,
     clock: Clock,
-    beat: Callable[[], None],
+    beat: Callable[[], bool],
     others: frozenset[Process],
 ) -> Ended:
     started_ms = clock()
@@ -102,8 +106,8 @@ def _run(
         raise AssertionError  # for the type checker: both are pipes
     pump = threading.Thread(target=output.pump, args=(process.stdout,), name="soal-output", daemon=True)
     pump.start()
-    with _beating(beat):
-        stop, peak_mb = _descend(process, ladder, clock, others)
+    with _beating(beat) as cancelled:
+        stop, peak_mb = _descend(process, ladder, clock, others, cancelled)
     ended_ms = clock()
     # Before anything else reaps: Popen takes a status that somebody else has collected for an exit code of 0.
     with suppress(subprocess.TimeoutExpired):
@@ -144,7 +148,11 @@ def _spawn(command: Command) -> subprocess.Popen[bytes]:
 
 
 def _descend(
-    process: subprocess.Popen[bytes], ladder: Ladder, clock: Clock, others: frozenset[Process]
+    process: subprocess.Popen[bytes],
+    ladder: Ladder,
+    clock: Clock,
+    others: frozenset[Process],
+    cancelled: threading.Event,
 ) -> tuple[Stop | None, int]:
     """Wait for the child's end and go down the ladder; return the last step taken and the highest memory seen."""
     stop: Stop | None = None
@@ -159,10 +167,14 @@ def _descend(
             if poll.poll(slice_s * 1000):
                 return stop, peak_mb
             peak_mb = max(peak_mb, resident_mb(without=others))
+            if stop is None and cancelled.is_set():
+                stop = Stop.CANCELLED
+                signal_all(Signals.SIGTERM, without=others)
+                ladder = Ladder(clock(), min(ladder.kill_at_ms, clock() + _CANCEL_GRACE_MS))
             if clock() >= ladder.kill_at_ms:
                 signal_all(Signals.SIGKILL, without=others)
                 poll.poll(_END_TIMEOUT_S * 1000)
-                return Stop.KILLED, peak_mb
+                return stop if stop is Stop.CANCELLED else Stop.KILLED, peak_mb
             if stop is None and clock() >= ladder.terminate_at_ms:
                 stop = Stop.TERMINATED
                 signal_all(Signals.SIGTERM, without=others)
@@ -171,18 +183,22 @@ def _descend(
 
 
 @contextmanager
-def _beating(beat: Callable[[], None]) -> Iterator[None]:
-    """Call `beat` now and then on a thread of its own, so that a slow store does not hold up the ladder."""
-    ended = threading.Event()
+def _beating(beat: Callable[[], bool]) -> Iterator[threading.Event]:
+    """Call `beat` now and then on a thread of its own, so that a slow store does not hold up the ladder.
+
+    The event that is returned is set when it says that the child is to be ended.
+    """
+    ended, cancelled = threading.Event(), threading.Event()
 
     def run() -> None:
         while not ended.wait(_BEAT_S):
-            beat()
+            if not beat():
+                cancelled.set()
 
     thread = threading.Thread(target=run, name="soal-lease", daemon=True)
     thread.start()
     try:
-        yield
+        yield cancelled
     finally:
         ended.set()
         thread.join(_SLICE_S)

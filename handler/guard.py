@@ -34,13 +34,18 @@ class Guard:
     run: OpenRun
     warn_before_ms: int
 
-    def beat(self) -> None:
-        """Say that the attempt and its open writes live. Never raises: a missed beat is made up for by the next."""
+    def beat(self) -> bool:
+        """Say that the attempt and its open writes live, and tell whether they shall: False once it was cancelled.
+
+        Never raises: a missed beat is made up for by the next.
+        """
         self.supervision.renew_leases()
         try:
             self.runs.renew_lease(self.run)
+            return not self.runs.is_cancelled(self.run.record)
         except StoreError as error:
             logger.warning("the run's lease was not renewed: %s", error)
+            return True
 
     def settle(self, budget_ms: int) -> Settled:
         """Settle every write that the child has opened, in bounded time; nothing of the child may run any more."""

@@ -5,6 +5,7 @@
 | one is unknown         | any                                    | UNKNOWN    |
 | some are committed     | ended by the deadline                  | INCOMPLETE |
 | none is committed      | ended by the deadline                  | TIMED_OUT  |
+| any                    | ended because it was cancelled         | CANCELLED  |
 | all committed, or none | exit 0                                 | SUCCESS    |
 | one is not committed   | exit 0                                 | FAILED     |
 | any                    | any other end                          | FAILED     |
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from handler.child import Stop
 from handler.runs import AttemptRunningError
 from handler.sandbox import NoSpaceError
 from handler.script import DownloadError
@@ -139,6 +141,8 @@ def _verdict(evidence: Evidence, exit_code: int | None, signal_number: int | Non
         return _unknown(evidence)
     deadline = _by_deadline(evidence, exit_code)
     uncommitted = [write for write in writes if write.status != "committed"]
+    if evidence.ended.stop is Stop.CANCELLED and exit_code != 0:
+        return _cancelled(writes, uncommitted, evidence.retry)
     if deadline:
         return _at_deadline(evidence, writes, uncommitted)
     if exit_code == 0 and not uncommitted:
@@ -162,7 +166,7 @@ def _unknown(evidence: Evidence) -> tuple[State, str, Fault]:
 
 
 def _by_deadline(evidence: Evidence, exit_code: int | None) -> bool:
-    if evidence.ended.stop is not None:
+    if evidence.ended.stop in (Stop.TERMINATED, Stop.KILLED):
         return exit_code != 0  # it may have come to its end in time after all
     uncaught = _uncaught(evidence.journal)
     if exit_code != _EXIT_DEADLINE:
@@ -183,6 +187,15 @@ def _at_deadline(
     message = f"the deadline came before the script's end; {stand}"
     details = f"{message}. Give the function a longer timeout or more memory, or the job less to do; {evidence.retry}"
     return State.TIMED_OUT, f"{details} starts over", Fault("DeadlineExceeded", message, retryable=True)
+
+
+def _cancelled(writes: tuple[WriteReport, ...], uncommitted: list[WriteReport], retry: str) -> tuple[State, str, Fault]:
+    kept = len(writes) - len(uncommitted)
+    stand = (
+        f"{kept} of {len(writes)} writes that it began are committed and stay" if kept else "none of its writes is in"
+    )
+    message = f"the run was cancelled on request; {stand}"
+    return State.CANCELLED, f"{message}. {retry[0].upper()}{retry[1:]} starts it again", Fault("Cancelled", message)
 
 
 def _success(writes: tuple[WriteReport, ...]) -> str:

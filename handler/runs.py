@@ -17,15 +17,15 @@ from pydantic.alias_generators import to_camel
 
 from handler.usage import UsageError
 from safewriter.liveness import LEASE_MS, Owner, Sighting, watch
-from safewriter.objects import ObjectStore, PreconditionFailed, StoredObject, StoreError
+from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from handler.job import Job
     from safewriter.deadline import Clock, Deadline
 
-__all__ = ["AttemptRunningError", "OpenRun", "RunRecord", "Runs"]
+__all__ = ["AttemptRunningError", "CancelRequest", "OpenRun", "RunRecord", "Runs", "StoredRun"]
 
 _ROUNDS_MAX: Final = 100
 
@@ -53,6 +53,24 @@ class RunRecord(BaseModel):
     deadline_ms: int
     ended_ms: int | None = None
     result_uri: str
+
+
+class CancelRequest(BaseModel):
+    """What `soal runs cancel` leaves for the handler of one attempt: its reason, for people, and when it was made."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+    schema_version: Literal[1] = 1
+    reason: str
+    requested_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A record as read, and what can be seen of its attempt."""
+
+    record: RunRecord
+    sighting: Sighting
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +170,36 @@ class Runs:
         """Say that the attempt lives."""
         self.store.put(_lease_key(run.record), run.record.run_id.encode())
 
+    # -- for whoever looks from outside ------------------------------------------------------------------------------
+
+    def read(self, run_key: str) -> StoredRun | None:
+        """Return the record of a run; `StoreError` if it cannot be read."""
+        return self._read(_record_key(run_key))
+
+    def listed(self) -> Iterator[ListedObject]:
+        """List the records' objects (needs ListBucket)."""
+        return self.store.list("runs/")
+
+    def read_listed(self, listed: ListedObject) -> StoredRun | None:
+        """Return a record that was listed; None if it is gone."""
+        return self._read(listed.key)
+
+    def _read(self, key: str) -> StoredRun | None:
+        stored = self.store.get(key)
+        if stored is None:
+            return None
+        record = _parse(stored, self.store.uri(key))
+        return StoredRun(record, self._sighting(record, stored))
+
+    def request_cancel(self, record: RunRecord, reason: str) -> None:
+        """Ask the handler of an attempt to end it; it looks with every beat."""
+        request = CancelRequest(reason=reason, requested_ms=self.clock())
+        self.store.put(_cancel_key(record), request.model_dump_json(by_alias=True).encode())
+
+    def is_cancelled(self, record: RunRecord) -> bool:
+        """Tell whether somebody has asked for the end of an attempt."""
+        return self.store.get(_cancel_key(record)) is not None
+
     def end(self, run: OpenRun, *, state: str) -> tuple[str, ...]:
         """Record how the attempt ended; return warnings, if a later attempt has taken the record over."""
         record = run.record.model_copy(update={"state": state, "ended_ms": self.clock()})
@@ -178,6 +226,11 @@ def _record_key(run_key: str) -> str:
 
 def _lease_key(record: RunRecord) -> str:
     return f"leases/run-{_digest(record.run_key)}/{record.run_id}"
+
+
+def _cancel_key(record: RunRecord) -> str:
+    # Of one attempt: a later one under the same token is not cancelled by it.
+    return f"cancels/{_digest(record.run_key)}/{record.run_id}"
 
 
 def _body(record: RunRecord) -> bytes:

@@ -270,13 +270,36 @@ def test_the_beat_goes_on_while_the_child_lives(tmp_path: Path, monkeypatch: pyt
         (sys.executable, "-c", "import os, time\nwhile not os.path.exists('done'): time.sleep(0.01)"), {}, tmp_path
     )
 
-    def beat() -> None:
+    def beat() -> bool:
         beats.append(1)
         if len(beats) == 3:
             (tmp_path / "done").touch()
+        return True
 
     supervise(command, NEVER, Log().output, clock=epoch_ms, beat=beat)
     assert len(beats) >= 3
+
+
+@pytest.mark.parametrize(
+    ("handler", "signal_number"), [("signal.SIG_DFL", signal.SIGTERM), ("signal.SIG_IGN", signal.SIGKILL)]
+)
+def test_a_cancelled_child_is_ended_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handler: str, signal_number: int
+) -> None:
+    """As soon as a beat says so, long before the deadline; one that does not heed SIGTERM is killed."""
+    monkeypatch.setattr("handler.child._BEAT_S", 0.02)
+    monkeypatch.setattr("handler.child._CANCEL_GRACE_MS", 50)
+    text = f"import signal, time; signal.signal(signal.SIGTERM, {handler}); print('up', flush=True); time.sleep(600)"
+    log = Log()
+    with nothing_left():
+        ended = supervise(
+            Command((sys.executable, "-c", text), {}, tmp_path),
+            NEVER,
+            log.output,
+            clock=epoch_ms,
+            beat=lambda: not log.lines,
+        )
+    assert (ended.stop, ended.exit_code, ended.signal) == (Stop.CANCELLED, None, signal_number)
 
 
 def test_a_command_that_does_not_exist_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:

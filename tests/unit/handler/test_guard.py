@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from handler.guard import Guard
 from safewriter.objects import StoreError
@@ -12,6 +15,8 @@ class Fake:
 
     def __init__(self, settle: Any = lambda: ()) -> None:
         self.beats: list[str] = []
+        self.cancelled = False
+        self.fails = True
         self._settle = settle
 
     def renew_leases(self) -> None:
@@ -19,7 +24,12 @@ class Fake:
 
     def renew_lease(self, _run: object) -> None:
         self.beats.append("run")
-        raise StoreError("slow down")
+        if self.fails:
+            raise StoreError("slow down")
+
+    def is_cancelled(self, _record: object) -> bool:
+        self.beats.append("look")
+        return self.cancelled
 
     def settle(self, *, budget_ms: int) -> Any:
         assert budget_ms >= 0
@@ -27,14 +37,23 @@ class Fake:
 
 
 def guard(fake: Fake) -> Guard:
-    return Guard(fake, fake, object(), 30_000)  # type: ignore[arg-type]
+    return Guard(fake, fake, SimpleNamespace(record=None), 30_000)  # type: ignore[arg-type]
 
 
 def test_a_beat_renews_both_and_never_raises() -> None:
     """The next one makes up for it."""
     fake = Fake()
-    guard(fake).beat()
+    assert guard(fake).beat()
     assert fake.beats == ["writes", "run"]
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_beat_tells_whether_the_run_was_cancelled(*, cancelled: bool) -> None:
+    """It looks each time that it has said that the attempt lives."""
+    fake = Fake()
+    fake.fails, fake.cancelled = False, cancelled
+    assert guard(fake).beat() is not cancelled
+    assert fake.beats == ["writes", "run", "look"]
 
 
 def test_the_verdicts_are_passed_on() -> None:

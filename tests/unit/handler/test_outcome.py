@@ -67,6 +67,11 @@ def evidence(
         (evidence(None, 9, kills=1), State.FAILED, "OutOfMemory"),
         (evidence(1, exited=1, uncaught={"type": "Py4JError"}, kills=1), State.FAILED, "OutOfMemory"),
         (evidence(0, kills=1, writes=(COMMITTED,)), State.SUCCESS, None),
+        # cancelled
+        (evidence(143, stop=Stop.CANCELLED), State.CANCELLED, "Cancelled"),
+        (evidence(None, 9, stop=Stop.CANCELLED, writes=(COMMITTED, ROLLED_BACK)), State.CANCELLED, "Cancelled"),
+        (evidence(0, stop=Stop.CANCELLED, writes=(COMMITTED,)), State.SUCCESS, None),
+        (evidence(None, 9, stop=Stop.CANCELLED, writes=(UNKNOWN,)), State.UNKNOWN, "UnknownOutcome"),
         # the deadline
         (evidence(143, stop=Stop.TERMINATED), State.TIMED_OUT, "DeadlineExceeded"),
         (evidence(None, 9, stop=Stop.KILLED), State.TIMED_OUT, "DeadlineExceeded"),

@@ -156,3 +156,28 @@ def test_a_record_that_cannot_be_read_stops_everything() -> None:
     bench.store.put(key, b'{"schemaVersion": 2}')
     with pytest.raises(StoreError, match="this version"):
         bench.begin("two")
+
+
+def test_a_request_to_cancel_is_for_one_attempt() -> None:
+    """The handler of that attempt sees it; the next attempt under the same key does not."""
+    bench = Bench()
+    first = bench.begin("one")
+    assert not bench.runs.is_cancelled(first.record)
+    bench.runs.request_cancel(first.record, "wrong table")
+    assert bench.runs.is_cancelled(first.record)
+    bench.runs.end(first, state="CANCELLED")
+    assert not bench.runs.is_cancelled(bench.begin("two").record)
+
+
+def test_a_record_is_read_from_outside_with_what_can_be_seen_of_its_attempt() -> None:
+    """By its key or from the list, and None if there is none; a silent attempt is seen to be dead."""
+    bench = Bench()
+    bench.begin("one")
+    found = bench.runs.read("t")
+    assert found is not None
+    assert (found.record.run_id, found.sighting.is_dead) == ("one", False)
+    bench.time.now_ms += 21_000
+    (again,) = [bench.runs.read_listed(listed) for listed in bench.runs.listed()]
+    assert again is not None
+    assert again.sighting.is_dead
+    assert bench.runs.read("another") is None

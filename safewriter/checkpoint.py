@@ -101,11 +101,16 @@ class Checkpoints:
             last_sign = last_sign if lease is None else max(last_sign, lease.last_modified)
         return Sighting(stored.etag, last_sign, stored.server_date, _end_ms(document.attempt))
 
-    # -- what an unsettled creation is fenced by ---------------------------------------------------------------------
+    # -- what a settler could not know otherwise ---------------------------------------------------------------------
 
-    def creation_key(self, write_key: str, epoch: int) -> str:
-        """Return the key of the note that a creating commit writes before it is sent."""
-        return f"creations/{write_key}/{epoch}"
+    def note_key(self, write_key: str, epoch: int) -> str:
+        """Return the key of the note that precedes a commit which creates a table or changes its metadata."""
+        return f"notes/{write_key}/{epoch}"
+
+    def note(self, write_key: str, epoch: int) -> bytes | None:
+        """Return the note of an epoch: protocol and metaData of a table, a line each; None if there is none."""
+        found = self.store.get(self.note_key(write_key, epoch))
+        return None if found is None or found.body == _CLOSED else found.body
 
     def close_creation(self, write_key: str, epoch: int) -> bytes | None:
         """Take the creation note of an epoch that is being settled.
@@ -113,7 +118,7 @@ class Checkpoints:
         Returns None if no commit of that epoch was or can ever be sent, else the note: the protocol and metaData
         actions of the table that the commit would have created.
         """
-        key = self.creation_key(write_key, epoch)
+        key = self.note_key(write_key, epoch)
         try:
             self.store.create(key, _CLOSED)
         except PreconditionFailed:
@@ -123,9 +128,9 @@ class Checkpoints:
             return None if found.body == _CLOSED else found.body
         return None
 
-    def forget_creation(self, write_key: str, epoch: int) -> None:
-        """Remove the note of a creation that has landed."""
-        self.store.delete(self.creation_key(write_key, epoch))
+    def forget_note(self, write_key: str, epoch: int) -> None:
+        """Remove the note of a commit that has landed for good."""
+        self.store.delete(self.note_key(write_key, epoch))
 
     # -- the trail of rollbacks --------------------------------------------------------------------------------------
 

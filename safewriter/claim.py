@@ -32,9 +32,13 @@ _ROUNDS_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The outcome: the document that is ours now, or the one that says that the write is in the table already."""
+    """The outcome: the document that is ours now, or the one that says that the write is in the table already.
+
+    `before` is the table as it was looked at for the claim.
+    """
 
     held: HeldCheckpoint
+    before: TableState
     already_committed: bool
 
 
@@ -62,7 +66,7 @@ class Claimer:
         self._check_time()
         held = self.checkpoints.create(self._first(before))
         if held is not None:
-            return Claim(held, already_committed=False)
+            return Claim(held, before, already_committed=False)
         for _ in range(_ROUNDS_MAX):
             stored = self.checkpoints.read(self.write.key)
             if stored is None:
@@ -70,7 +74,7 @@ class Claimer:
             else:
                 self._check_fingerprint(stored.document)
                 if stored.document.status is Status.COMMITTED:
-                    return Claim(stored, already_committed=True)
+                    return Claim(stored, before, already_committed=True)
                 if stored.document.status in OPEN:
                     self._take_over(stored)
                     continue
@@ -78,7 +82,7 @@ class Claimer:
                 record = self._record(stored.document.epoch + 1, before)
                 held = self.checkpoints.replace(stored, stored.document.claimed(record, self.commit_point))
             if held is not None:
-                return Claim(held, already_committed=False)
+                return Claim(held, before, already_committed=False)
         raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again")
 
     def _take_over(self, stored: StoredCheckpoint) -> None:

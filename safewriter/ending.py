@@ -45,6 +45,7 @@ class Ending:
         self._held = held
         self._one_at_a_time = threading.Lock()
         self._after_deadline = False
+        self._noted = False
         self.succeeded = False
         """The program has said so, and the table has confirmed it: nothing undoes the write any more."""
 
@@ -143,12 +144,14 @@ class Ending:
         block, held = self._block, self._held
         block.session.shut("success() was called")  # what is declared a success now must not change any more
         try:
-            evidence = block.read_back.evidence(held.document, block.session.gate())
+            seen = block.session.gate()
+            self._noted = seen.noted
+            evidence = block.read_back.evidence(held.document, seen)
             moved = held.document.moved(
                 Status.COMMITTED,
                 settled_ms=epoch_ms(),
                 settled_by="success",
-                cleaned=not block.session.may_have_left_files(),
+                cleaned=not block.session.may_have_left_files(seen),
                 **evidence,
             )
             won = block.checkpoints.replace(held, moved)
@@ -221,7 +224,7 @@ class Ending:
         document, checkpoints = self.document, self._block.checkpoints
         if document.attempt.cleaned:
             checkpoints.unmark(document.write_key, self._block.attempt.nonce)
-        if document.attempt.version_before < 0:  # its slot is taken for good, so the note has no more to say
-            checkpoints.forget_creation(document.write_key, document.epoch)
+        if self._noted:  # its slot is taken for good, so the note has no more to say
+            checkpoints.forget_note(document.write_key, document.epoch)
         if any(not attempt.cleaned for attempt in document.attempts):
             self._block.recovery.clean(document.write_key, quiet_nonce=self._block.attempt.nonce)

@@ -11,11 +11,10 @@ from safewriter.errors import SettingError, TryAgainError, UnsupportedError
 from safewriter.hygiene import tidy
 from safewriter.objects.store import StoreError
 from safewriter.state import CommitPoint
-from safewriter.tables.delta.revert import UNDOABLE_FEATURES
+from safewriter.tables.delta.undo import UNDOABLE_FEATURES
 
 if TYPE_CHECKING:
     from safewriter.block import Block
-    from safewriter.state import Checkpoint
     from safewriter.tables.delta.session import TableState
 
 __all__ = ["claim", "open_gate", "open_skipping"]
@@ -84,13 +83,12 @@ def _check_undoable(block: Block, before: TableState) -> None:
         )
 
 
-def open_gate(block: Block, document: Checkpoint) -> None:
+def open_gate(block: Block, claimed: Claim) -> None:
     """Step 5: let one commit of the claimed epoch through."""
-    note = None
-    if document.attempt.version_before < 0:
-        key = block.checkpoints.creation_key(document.write_key, document.epoch)
-        # The gate writes it through the same file system as the table.
-        note = block.checkpoints.store.uri(key).replace("s3://", block.table.split("://", 1)[0] + "://", 1)
+    document = claimed.held.document
+    key = block.checkpoints.note_key(document.write_key, document.epoch)
+    # The gate writes the note through the same file system as the table.
+    note = block.checkpoints.store.uri(key).replace("s3://", block.table.split("://", 1)[0] + "://", 1)
     block.session.begin(
         write_key=document.write_key,
         epoch=document.epoch,
@@ -98,7 +96,8 @@ def open_gate(block: Block, document: Checkpoint) -> None:
         version_before=document.attempt.version_before,
         file_prefix=document.attempt.prefix,
         latest_start_ms=block.latest_start_ms,
-        creation_note=note,
+        before=claimed.before.actions,
+        note=note,
         journal=block.journal,
     )
 

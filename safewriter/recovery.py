@@ -129,6 +129,9 @@ class Recovery:
             else:
                 self._undo(stored, history, ours, cause, evidence)  # S5
         except RetentionGapError as gap:
+            if evidence.nothing_sent:  # whatever has become of the table, none of it is ours
+                self._close(stored, Status.ROLLED_BACK, cause, f"{cause.value}: no commit was sent; {gap}", evidence)
+                return
             if document.status is Status.UNKNOWN:
                 raise UnknownOutcomeError(
                     f"{self._checkpoints.uri(document.write_key)}: {gap}. Look at the table and set the verdict by hand"
@@ -138,7 +141,7 @@ class Recovery:
     def _undo(
         self, stored: StoredCheckpoint, history: DeltaHistory, ours: Commit, cause: Cause, evidence: Evidence
     ) -> None:
-        obstacle = revert(history, stored.document, ours, self._clock)
+        obstacle = revert(history, stored.document, ours, self._checkpoints, self._clock)
         if obstacle is None:
             kept = ", an empty table remains" if ours.version == 0 else ""
             reason = f"{cause.value}: version {ours.version} was undone{kept}"

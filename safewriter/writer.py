@@ -122,7 +122,7 @@ class SafeWriter:
         if self.already_committed:
             open_skipping(self._block)
             return
-        open_gate(self._block, claimed.held.document)
+        open_gate(self._block, claimed)
         if self._block.deadline is not None:
             self._watchdog = Watchdog(self._block.deadline, self._block.lead_ms, self._ending.at_deadline)
             self._watchdog.start()

@@ -42,7 +42,7 @@ _CLASSES: Final = tuple(
         (r"(^|/)checkpoints/[^/]+\.json$", "checkpoint"),
         (r"(^|/)open/[^/]+/[^/]+$", "marker"),
         (r"(^|/)leases/[^/]+/[^/]+$", "lease"),
-        (r"(^|/)creations/[^/]+/[^/]+$", "creation"),
+        (r"(^|/)notes/[^/]+/[^/]+$", "note"),
         (r"(^|/)runs/[^/]+\.json$", "run"),
         (r"(^|/)results/[^/]+/run_result\.json$", "result"),
         (r"(^|/)audit/", "audit"),

@@ -15,6 +15,13 @@ __all__ = ["FENCE", "REVERT", "Commit", "Mark"]
 FENCE: Final = "SAFEWRITER FENCE"
 REVERT: Final = "SAFEWRITER REVERT"
 
+# An operation that rewrites files counts the rows that it copied as output, too.
+_CHANGED: Final = {
+    "MERGE": ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
+    "UPDATE": ("numUpdatedRows",),
+    "DELETE": ("numDeletedRows",),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -87,6 +94,11 @@ class Commit:
         """The keys, relative to the table, of all files that this version refers to."""
         return {unquote(action["path"]) for action in (*self.adds, *self.removes, *self.cdc)}
 
+    @property
+    def removed_keys(self) -> set[str]:
+        """The keys, relative to the table, of the files that this version took out of it as a whole."""
+        return {unquote(action["path"]) for action in self.removes} - {unquote(action["path"]) for action in self.adds}
+
     def settles(self, write_key: str, epoch: int) -> bool:
         """Tell whether this is a commit or a fence of the write with this epoch or a later one."""
         return self.transactions.get(write_key, -1) >= epoch
@@ -98,8 +110,11 @@ class Commit:
 
     @property
     def rows(self) -> int | None:
-        """How many rows the operation says it has written."""
-        return _whole(self.info.get("operationMetrics", {}).get("numOutputRows"))
+        """How many rows the operation says it has written, updated or deleted; None if it does not say."""
+        metrics = self.info.get("operationMetrics", {})
+        names = _CHANGED.get(str(self.info.get("operation")), ("numOutputRows",))
+        counts = [count for name in names if (count := _whole(metrics.get(name))) is not None]
+        return sum(counts) if counts else None
 
     @property
     def bytes(self) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["DeltaSession", "GateState", "TableState"]
 
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
-_GATE_PROTOCOL: Final = 3
+_GATE_PROTOCOL: Final = 4
 _TXN_APP: Final = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
 _TXN_RESET: Final = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
@@ -42,12 +42,16 @@ _POLL_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table before a write. `version` is -1 if there is none; `features` are those of its protocol."""
+    """A table before a write. `version` is -1 if there is none; `features` are those of its protocol.
+
+    `actions`: its protocol and metaData as they stand in the log, a line each.
+    """
 
     version: int
     table_id: str | None
     features: tuple[str, ...]
     properties: dict[str, str]
+    actions: str = ""
 
     @property
     def append_only(self) -> bool:
@@ -57,13 +61,17 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class GateState:
-    """What the gate has seen. `status` is none, in flight, landed or unknown; `refusal` is `code: message` or empty."""
+    """What the gate has seen. `status` is none, in flight, landed or unknown; `refusal` is `code: message` or empty.
+
+    `noted`: it has put a note into the checkpoint bucket.
+    """
 
     status: str
     passed: bool
     version: int
     refusal: str
     stray: str
+    noted: bool = False
 
     @property
     def answered(self) -> bool:
@@ -77,7 +85,7 @@ class GateState:
     def error(self) -> SafeWriterError | None:
         """Return what the gate has refused, as an error that says what to do; None if it refused nothing."""
         code, _, text = self.refusal.partition(": ")
-        if code in ("operation", "second"):
+        if code in ("operation", "second", "recreated"):
             return UnsupportedError(text)
         if code == "session":
             return UnguardedSessionError(text)
@@ -145,8 +153,8 @@ class DeltaSession:
         version = int(snapshot.version())
         if version < 0:
             return TableState(-1, None, (), {})
-        protocol = json.loads(snapshot.protocol().json())["protocol"]
-        metadata = json.loads(snapshot.metadata().json())["metaData"]
+        lines = (str(snapshot.protocol().json()), str(snapshot.metadata().json()))
+        protocol, metadata = json.loads(lines[0])["protocol"], json.loads(lines[1])["metaData"]
         features = tuple(sorted({*protocol.get("readerFeatures", ()), *protocol.get("writerFeatures", ())}))
         if managed := sorted(_CATALOG_MANAGED.intersection(features)):
             raise UnsupportedError(
@@ -155,7 +163,7 @@ class DeltaSession:
         properties = {
             key: value for key, value in metadata.get("configuration", {}).items() if key.startswith("delta.")
         }
-        return TableState(version, metadata["id"], features, properties)
+        return TableState(version, metadata["id"], features, properties, "".join(f"{line}\n" for line in lines))
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
@@ -168,7 +176,8 @@ class DeltaSession:
         version_before: int,
         file_prefix: str,
         latest_start_ms: int | None,
-        creation_note: str | None,
+        before: str,
+        note: str,
         journal: str | None,
     ) -> None:
         """Open the gate and mark everything that the block's statements will write."""
@@ -180,7 +189,8 @@ class DeltaSession:
             epoch,
             version_before,
             latest_start_ms or 0,
-            creation_note or "",
+            before,
+            note,
             journal or "",
             nonce,
             file_prefix,
@@ -210,7 +220,8 @@ class DeltaSession:
             version_before=-1,
             file_prefix=f"{write_key[:15]}-skipped-",
             latest_start_ms=None,
-            creation_note=None,
+            before="",
+            note="",
             journal=None,
         )
         self._gate.shut("this write was committed by an earlier attempt")
@@ -250,7 +261,9 @@ class DeltaSession:
     def gate(self) -> GateState:
         """Ask the gate what it has seen."""
         gate = self._gate
-        return GateState(gate.status(), bool(gate.passed()), int(gate.version()), gate.refusal(), gate.stray())
+        return GateState(
+            gate.status(), bool(gate.passed()), int(gate.version()), gate.refusal(), gate.stray(), bool(gate.noted())
+        )
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -275,8 +288,10 @@ class DeltaSession:
             time.sleep(_POLL_S)
         return False
 
-    def may_have_left_files(self) -> bool:
-        """Tell whether a task of the block failed, so that files of ours may lie about that no commit refers to."""
+    def may_have_left_files(self, seen: GateState) -> bool:
+        """Tell whether files of ours may lie about that no commit refers to: of a task that failed, or all of them."""
+        if seen.status != "landed":
+            return True  # an empty append writes an empty file
         tracker = self._spark.sparkContext.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
         if not jobs or any(job is None or job.status != "SUCCEEDED" for job in jobs):

@@ -176,8 +176,8 @@ def test_a_creation_that_was_not_sent_is_closed_for_good() -> None:
     assert world.checkpoints.close_creation("sw-x", 1) is None
     assert world.checkpoints.close_creation("sw-x", 1) is None
     with pytest.raises(PreconditionFailed):
-        world.bucket.create(world.checkpoints.creation_key("sw-x", 1), b"note")
-    world.bucket.create(world.checkpoints.creation_key("sw-x", 2), b"note")
+        world.bucket.create(world.checkpoints.note_key("sw-x", 1), b"note")
+    world.bucket.create(world.checkpoints.note_key("sw-x", 2), b"note")
 
 
 @pytest.mark.parametrize("word", ['{"partitionColumns":["closed"]}', '{"configuration":{"closed":true}}'])
@@ -185,7 +185,7 @@ def test_a_creation_note_is_returned_whatever_words_it_holds(word: str) -> None:
     """A column of the name "closed" makes no tombstone."""
     world = World()
     note = f'{{"metaData":{word}}}\n{{"note":{{"nonce":"a"}}}}\n'.encode()
-    world.bucket.create(world.checkpoints.creation_key("sw-x", 1), note)
+    world.bucket.create(world.checkpoints.note_key("sw-x", 1), note)
 
     assert world.checkpoints.close_creation("sw-x", 1) == note
 
@@ -200,7 +200,7 @@ def test_a_note_that_cannot_be_read_is_an_error() -> None:
     hidden = Hidden()
     world = World()
     world.checkpoints.store = hidden
-    hidden.create(world.checkpoints.creation_key("sw-x", 1), b"note")
+    hidden.create(world.checkpoints.note_key("sw-x", 1), b"note")
 
     with pytest.raises(StoreError, match="cannot be read"):
         world.checkpoints.close_creation("sw-x", 1)
@@ -211,7 +211,7 @@ def test_the_note_of_a_landed_creation_is_removed() -> None:
     world = World()
     world.checkpoints.close_creation("sw-x", 1)
 
-    world.checkpoints.forget_creation("sw-x", 1)
+    world.checkpoints.forget_note("sw-x", 1)
 
     assert world.bucket.contents() == {}
 

@@ -36,7 +36,7 @@ class FakeSession:
     quiet: Iterator[bool] = field(default_factory=lambda: iter([True]))
     answer: Callable[[], object] = lambda: None
 
-    def may_have_left_files(self) -> bool:
+    def may_have_left_files(self, seen: GateState) -> bool:
         return False
 
     def shut(self, reason: str) -> None:

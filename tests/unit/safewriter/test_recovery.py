@@ -255,7 +255,7 @@ def begun_to_roll_back(*, reverted: bool) -> World:
         log = DeltaHistory(world.lake, world.clock)
         ours = find_live(log.since(job.document.attempt), world.key, 1)
         assert ours is not None
-        assert revert(log, job.document, ours, world.clock) is None
+        assert revert(log, job.document, ours, world.checkpoints, world.clock) is None
     return world
 
 

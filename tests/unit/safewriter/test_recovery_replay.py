@@ -388,7 +388,7 @@ def test_the_loops_reach_every_kind_of_write() -> None:
 
     assert hit == {
         ("create", "_delta_log"),
-        ("create", "creations"),
+        ("create", "notes"),
         ("replace", "checkpoints"),
         ("put", "audit"),
         ("delete", "sw"),

@@ -227,7 +227,7 @@ class Job:
             return True
         body = body_of([*self.created(), {"note": {"nonce": self.attempt.nonce}}])
         try:
-            self.bucket.create(self.checkpoints.creation_key(self.world.key, self.document.epoch), body)
+            self.bucket.create(self.checkpoints.note_key(self.world.key, self.document.epoch), body)
         except PreconditionFailed:
             return False
         return True

@@ -20,7 +20,7 @@ from scripts.emulator.labels import key_class, operation
         ("checkpoints/k.json", "checkpoint"),
         ("prefix/open/k/n", "marker"),
         ("leases/k/n", "lease"),
-        ("creations/k/1", "creation"),
+        ("notes/k/1", "note"),
         ("runs/abc.json", "run"),
         ("results/r/run_result.json", "result"),
         ("audit/2026/x", "audit"),

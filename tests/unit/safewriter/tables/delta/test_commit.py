@@ -77,3 +77,20 @@ def test_only_the_guards_own_commits_bear_a_mark(operation: str, marked: object)
     actions = append_actions((File("a"),), operation=operation, userMetadata=text)
 
     assert (Commit.parse(0, body_of(actions)).mark is not None) is marked
+
+
+@pytest.mark.parametrize(
+    ("operation", "metrics", "rows"),
+    [
+        ("MERGE", {"numTargetRowsInserted": "1", "numTargetRowsUpdated": "2", "numTargetRowsDeleted": "3"}, 6),
+        ("MERGE", {"numOutputRows": "100"}, None),
+        ("UPDATE", {"numUpdatedRows": "4", "numCopiedRows": "100"}, 4),
+        ("DELETE", {"numDeletedRows": "5"}, 5),
+    ],
+)
+def test_rows_are_those_that_changed_and_not_those_that_were_copied(
+    operation: str, metrics: dict[str, str], rows: int | None
+) -> None:
+    """An operation that rewrites files counts both as output."""
+    info = {"commitInfo": {"operation": operation, "operationMetrics": metrics}}
+    assert Commit.parse(1, body_of([info])).rows == rows

@@ -137,7 +137,7 @@ def test_an_empty_table_that_fences_a_creation_can_be_read_and_written(tmp_path:
     job = disk.world.job()
     job.claim()
     note = b"\n".join([*creation, b'{"note":{"nonce":"n"}}\n'])
-    disk.world.bucket.create(disk.world.checkpoints.creation_key(disk.world.key, 1), note)
+    disk.world.bucket.create(disk.world.checkpoints.note_key(disk.world.key, 1), note)
 
     assert disk.world.settle().status is Status.ROLLED_BACK
 

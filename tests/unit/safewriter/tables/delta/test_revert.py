@@ -7,8 +7,9 @@ import pytest
 from safewriter.objects import StoreError
 from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.history import DeltaHistory
-from safewriter.tables.delta.revert import UNDOABLE_FEATURES, find_live, revert
-from tests.unit.safewriter.delta_log import File, append_actions, creation
+from safewriter.tables.delta.revert import find_live, revert
+from safewriter.tables.delta.undo import UNDOABLE_FEATURES
+from tests.unit.safewriter.delta_log import File, append_actions, body_of, creation
 from tests.unit.safewriter.world import Job, World
 
 
@@ -21,7 +22,7 @@ def undo(world: World, job: Job) -> str | None:
     log = DeltaHistory(world.lake, world.clock)
     ours = find_live(log.since(job.document.attempt), world.key, job.document.epoch)
     assert ours is not None
-    return revert(log, job.document, ours, world.clock)
+    return revert(log, job.document, ours, world.checkpoints, world.clock)
 
 
 def live(world: World, job: Job, epoch: int = 1) -> int | None:
@@ -141,8 +142,8 @@ def test_a_revert_is_not_done_twice() -> None:
     log = DeltaHistory(world.lake, world.clock)
     ours = log.read(2)
 
-    assert revert(log, job.document, ours, world.clock) is None
-    assert revert(log, job.document, ours, world.clock) is None
+    assert revert(log, job.document, ours, world.checkpoints, world.clock) is None
+    assert revert(log, job.document, ours, world.checkpoints, world.clock) is None
     assert world.log.head == 3
 
 
@@ -159,7 +160,7 @@ def test_a_slot_that_was_lost_is_followed_by_a_new_look() -> None:
 
     log.append = contended  # type: ignore[method-assign]
 
-    assert revert(log, job.document, log.read(2), world.clock) is None
+    assert revert(log, job.document, log.read(2), world.checkpoints, world.clock) is None
     assert world.log.live() == sorted(file.key for file in world.foreign)
     assert len(world.foreign) == 3
 
@@ -171,7 +172,7 @@ def test_a_revert_that_finds_no_free_slot_gives_up() -> None:
     log.append = lambda version, actions: False  # type: ignore[method-assign]
 
     with pytest.raises(StoreError, match="no free slot for a revert"):
-        revert(log, job.document, log.read(2), world.clock)
+        revert(log, job.document, log.read(2), world.checkpoints, world.clock)
 
 
 def test_a_revert_of_a_table_with_in_commit_timestamps_is_dated() -> None:
@@ -270,14 +271,13 @@ def test_under_known_features_an_undo_is_possible() -> None:
     "action",
     [
         {"remove": {"path": "foreign-0.parquet"}},
-        {"cdc": {"path": "_change_data/x"}},
         {"domainMetadata": {"domain": "delta.clustering", "configuration": "", "removed": False}},
         {"add": {"path": "x", "dataChange": False}},
-        {"add": {"path": "x", "deletionVector": {"storageType": "u"}}},
+        {"metaData": {"id": "x", "schemaString": "{}", "configuration": {}}},
     ],
 )
-def test_a_commit_of_ours_that_did_more_than_add_stays(action: dict[str, Any]) -> None:
-    """Removing what it added would not bring back what it took."""
+def test_a_commit_of_ours_that_does_not_say_what_it_replaced_stays(action: dict[str, Any]) -> None:
+    """What it took could not be brought back as it was."""
     world = World()
     job = world.job().begin()
     world.log.commit([*append_actions(job.files, txn=(world.key, 1)), action])
@@ -293,3 +293,52 @@ def test_the_row_ids_of_our_commit_are_not_in_the_way() -> None:
     world.log.commit([*append_actions(job.files, txn=(world.key, 1)), domain])
 
     assert undo(world, job) is None
+
+
+# -- schema and properties ---------------------------------------------------------------------------------------------
+
+BEFORE = creation({"x": "before"})[1]
+AFTER = creation({"x": "after"})[1]
+
+
+def evolved(world: World) -> Job:
+    """Land a commit of ours that changes the table's properties."""
+    job = world.job().begin()
+    world.log.commit([*append_actions(job.files, txn=(world.key, 1)), AFTER])
+    return job
+
+
+def test_properties_are_put_back_from_the_gates_note() -> None:
+    """The log since the claim does not show what they were."""
+    world = World()
+    job = evolved(world)
+    world.bucket.create(world.checkpoints.note_key(world.key, 1), body_of([BEFORE, {"note": {"nonce": "n"}}]))
+
+    assert undo(world, job) is None
+    assert world.log.actions("metaData")[-1] == BEFORE["metaData"]
+
+
+def test_properties_are_put_back_from_the_log_where_it_shows_them() -> None:
+    """Somebody changed them between our claim and our commit, or created the table then."""
+    world = World()
+    job = world.job().begin()
+    world.log.commit([{"commitInfo": {"timestamp": 5, "operation": "SET TBLPROPERTIES"}}, BEFORE])
+    world.log.commit([*append_actions(job.files, txn=(world.key, 1)), AFTER])
+
+    assert undo(world, job) is None
+    assert world.log.actions("metaData")[-1] == BEFORE["metaData"]
+
+
+def test_properties_that_nobody_remembers_stay() -> None:
+    """A commit that cannot be undone as a whole is not undone at all."""
+    world = World()
+    assert "not on record" in obstacle(world, evolved(world))
+
+
+def test_a_tombstone_remembers_nothing() -> None:
+    """A settler that came first has closed the note's place."""
+    world = World()
+    job = evolved(world)
+    world.checkpoints.close_creation(world.key, 1)
+
+    assert "not on record" in obstacle(world, job)

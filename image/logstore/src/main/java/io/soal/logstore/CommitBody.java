@@ -23,7 +23,6 @@ final class CommitBody {
   String operation = "";
   String mode = "";
   boolean changesMetadata;
-  boolean removesFiles;
 
   static CommitBody parse(byte[] body) throws IOException {
     CommitBody found = new CommitBody();
@@ -59,8 +58,7 @@ final class CommitBody {
     } else if (action.has("metaData") || action.has("protocol")) {
       changesMetadata = true;
       creation.append(line).append('\n');
-    } else if (action.has("remove") || action.has("cdc")) {
-      removesFiles = true;
+    } else if (action.has("remove")) {
       removed.add(action.at("/remove/path").asText());
     }
   }

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.regex.Matcher;
@@ -29,7 +30,7 @@ import scala.Option;
  * not after the latest start, and knows afterwards whether that commit landed. The guard drives it from Python:
  *
  * <pre>
- * Gate gate = Gate.open(session, table, key, epoch, versionBefore, latestStartMs, creationNote, journal, nonce,
+ * Gate gate = Gate.open(session, table, key, epoch, versionBefore, latestStartMs, before, note, journal, nonce,
  *     filePrefix, jobGroup);
  * gate.shut("deadline"); gate.status(); gate.passed(); gate.version(); gate.refusal(); gate.close();
  * </pre>
@@ -42,11 +43,16 @@ import scala.Option;
  */
 public final class Gate {
   /** The protocol between this class and the guard; both sides must name the same number. */
-  public static final int PROTOCOL = 3;
+  public static final int PROTOCOL = 4;
 
   private static final Map<String, List<Gate>> OPEN = new ConcurrentHashMap<>();
   private static final Pattern PREFIX = Pattern.compile("sw-[0-9a-f]{12}-\\d+-[0-9a-f]{16}-");
   private static final int ENDED_MAX = 100_000;
+
+  /** Operations that write rows. Whatever else a commit can be (maintenance, properties, a stream's own) is no batch. */
+  private static final Set<String> GUARDED = new TreeSet<>(List.of(
+      "WRITE", "MERGE", "UPDATE", "DELETE", "TRUNCATE", "CREATE TABLE", "CREATE TABLE AS SELECT", "REPLACE TABLE",
+      "REPLACE TABLE AS SELECT", "CREATE OR REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT"));
 
   /**
    * File prefixes of blocks that are over. A statement can outlive its block (a thread of the user's, an interrupt); what
@@ -66,8 +72,10 @@ public final class Gate {
   private final String table;
   private final String key;
   private final long epoch;
+  private final long claimedAt;
   private final long latestStartMs;
-  private final String creationNote;
+  private final String before;
+  private final String note;
   private final String journal;
   private final String nonce;
   private final String filePrefix;
@@ -84,14 +92,16 @@ public final class Gate {
 
   private Gate(
       SparkSession session, String table, String key, long epoch, long versionBefore, long latestStartMs,
-      String creationNote, String journal, String nonce, String filePrefix, String jobGroup) {
+      String before, String note, String journal, String nonce, String filePrefix, String jobGroup) {
     this.session = new WeakReference<>(session);
     this.table = table;
     this.key = key;
     this.epoch = epoch;
+    this.claimedAt = versionBefore;
     this.seenUpTo = versionBefore;
     this.latestStartMs = latestStartMs;
-    this.creationNote = creationNote;
+    this.before = before;
+    this.note = note;
     this.journal = journal;
     this.nonce = nonce;
     this.filePrefix = filePrefix;
@@ -107,17 +117,18 @@ public final class Gate {
    *
    * @param versionBefore a version of the table before the claim; no fence of this epoch can stand in it or before it
    * @param latestStartMs epoch milliseconds after which no commit may start; 0 or less: no limit
-   * @param creationNote s3a URI of the note that a block which may create its table writes first; empty: none needed
+   * @param before the protocol and metaData actions of the table at the claim, a line each; empty: there is none
+   * @param note s3a URI of the note that precedes a commit which creates the table or changes its metadata
    * @param journal local file that learns of a commit before it is sent; empty: none
    */
   public static Gate open(
       SparkSession session, String table, String key, long epoch, long versionBefore, long latestStartMs,
-      String creationNote, String journal, String nonce, String filePrefix, String jobGroup) {
+      String before, String note, String journal, String nonce, String filePrefix, String jobGroup) {
     if (busy(session)) {
       throw new IllegalStateException("another SafeWriter block is open on this Spark session");
     }
     Gate gate = new Gate(
-        session, canonical(table), key, epoch, versionBefore, latestStartMs, creationNote, journal, nonce, filePrefix,
+        session, canonical(table), key, epoch, versionBefore, latestStartMs, before, note, journal, nonce, filePrefix,
         jobGroup);
     OPEN.computeIfAbsent(gate.table, t -> new CopyOnWriteArrayList<>()).add(gate);
     return gate;
@@ -163,6 +174,11 @@ public final class Gate {
   /** The code and message of the first refusal, or nothing. */
   public synchronized String refusal() {
     return refusal;
+  }
+
+  /** Whether a note was put into the checkpoint bucket. */
+  public synchronized boolean noted() {
+    return noted;
   }
 
   /** What was written past this gate: another table by the block's session, or this table by another one; or nothing. */
@@ -239,7 +255,7 @@ public final class Gate {
     CommitBody commit = CommitBody.parse(body);
     check(target, commit);
     lookForFence(slot, target, conf);
-    if (!creationNote.isEmpty() && !noted) {
+    if ((before.isEmpty() || commit.changesMetadata) && !noted) {
       note(commit, conf);
     }
     synchronized (this) {
@@ -300,29 +316,34 @@ public final class Gate {
   }
 
   private void checkOperation(long target, CommitBody commit) throws Refused {
-    boolean creates = target == 0 && (commit.operation.equals("WRITE") || commit.operation.startsWith("CREATE"));
-    boolean appends = commit.operation.equals("WRITE") && commit.mode.equals("Append") && !commit.changesMetadata;
-    if (commit.removesFiles || !(creates || appends)) {
-      String what = commit.mode.isEmpty() ? commit.operation : commit.operation + " with mode " + commit.mode;
-      throw refuse("operation", "only a create or an append that leaves the schema as it is can be guarded by this"
-          + " version, not " + what + (commit.changesMetadata ? " that changes the table's schema or properties" : ""));
+    if (!GUARDED.contains(commit.operation)) {
+      throw refuse("operation", commit.operation + " is not guarded: a block holds one write (" + String.join(", ", GUARDED)
+          + "); run it before the block or after it");
+    }
+    if (target <= claimedAt) {
+      throw refuse("recreated", "version " + target + " of " + table + " is to be written, and the block began on version "
+          + claimedAt + ": the table was dropped and recreated while the block was open");
     }
   }
 
   /**
-   * Records what the table will look like, before it exists.
+   * Records what a settler could not know: of a table that does not exist what it will look like, of one whose schema or
+   * properties change what it looked like before.
    *
    * <p>An empty log cannot be fenced by an empty commit: version 0 needs a schema. So whoever would settle this block later
    * and the block itself compete for one object. If the settler is first, this commit is never sent; if the note is, the
    * settler can fence with an empty table of the right shape.
    */
   private void note(CommitBody commit, Configuration conf) throws IOException {
-    byte[] body = (commit.creation + "{\"note\":{\"nonce\":\"" + nonce + "\"}}\n").getBytes(StandardCharsets.UTF_8);
-    if (ConditionalPut.put(new Path(creationNote), body, conf) != ConditionalPut.Outcome.LANDED) {
+    String actions = before.isEmpty() ? commit.creation.toString() : before;
+    byte[] body = (actions + "{\"note\":{\"nonce\":\"" + nonce + "\"}}\n").getBytes(StandardCharsets.UTF_8);
+    if (ConditionalPut.put(new Path(note), body, conf) != ConditionalPut.Outcome.LANDED) {
       shut("this write was settled by somebody else");
       throw refuse("fenced", "this write was settled by somebody else, nothing may be committed any more");
     }
-    noted = true;
+    synchronized (this) {
+      noted = true;
+    }
   }
 
   /** The supervisor trusts this line: as long as it is missing, no commit was sent. So it is written first. */

@@ -1,0 +1,183 @@
+"""Every operation that writes rows, guarded: it lands once, and a block that fails takes it back whole.
+
+The tables live for the whole file, so each operation works on what the ones before it have left.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+import safewriter
+from safewriter import SafeWriter
+from tests.support.lake import Lake
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import Row, SparkSession
+
+    from scripts.emulator.s3 import EmbeddedS3
+
+pytestmark = pytest.mark.spark
+
+TABLES: Final = {
+    "plain": "",
+    "every feature": "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true',"
+    " 'delta.enableRowTracking' = 'true', 'delta.columnMapping.mode' = 'name', 'delta.checkpointPolicy' = 'v2',"
+    " 'delta.enableDeletionVectors' = 'true')",
+}
+
+
+def write(mode: str, rows: int, **options: str) -> Callable[[SparkSession, str], None]:
+    wider = not options.keys().isdisjoint({"mergeSchema", "overwriteSchema"})
+
+    def run(spark: SparkSession, table: str) -> None:
+        columns = ["id", "id % 3 AS part", *(["'new' AS more"] if wider else [])]
+        frame = spark.range(100, 100 + rows).selectExpr(*columns)
+        if "replaceWhere" in options:
+            frame = frame.where("part = 1")
+        frame.write.format("delta").mode(mode).options(**options).save(table)
+
+    return run
+
+
+def sql(statement: str) -> Callable[[SparkSession, str], None]:
+    def run(spark: SparkSession, table: str) -> None:
+        spark.range(0, 8, 2).selectExpr("id", "id % 3 AS part").createOrReplaceTempView("batch")
+        spark.sql(statement.format(table=f"delta.`{table}`"))
+
+    return run
+
+
+MERGE: Final = (
+    "MERGE INTO {table} t USING batch s ON t.id = s.id"
+    " WHEN MATCHED AND s.id < 3 THEN DELETE WHEN MATCHED THEN UPDATE SET part = 2"
+    " WHEN NOT MATCHED THEN INSERT (id, part) VALUES (s.id, s.part)"
+)
+REPLACE: Final = (
+    "CREATE OR REPLACE TABLE {table} USING delta PARTITIONED BY (part)"
+    " AS SELECT id + 1 AS id, part, 'old' AS more, true AS extra FROM batch"
+)
+OPERATIONS: Final = {
+    "append": (write("append", 7), "WRITE"),
+    "insert": (sql("INSERT INTO {table} (id, part) SELECT id, part FROM batch"), "WRITE"),
+    "update": (sql("UPDATE {table} SET id = id + 1000 WHERE id % 2 = 0"), "UPDATE"),
+    "merge": (sql(MERGE), "MERGE"),
+    "delete": (sql("DELETE FROM {table} WHERE id % 5 = 1"), "DELETE"),
+    "dynamic overwrite": (write("overwrite", 2, partitionOverwriteMode="dynamic"), "WRITE"),
+    "replaceWhere": (write("overwrite", 9, replaceWhere="part = 1"), "WRITE"),
+    "schema evolution": (write("append", 4, mergeSchema="true"), "WRITE"),
+    "overwrite": (write("overwrite", 6), "WRITE"),
+    "overwrite of the schema": (write("overwrite", 6, overwriteSchema="true"), "WRITE"),
+    "replace as select": (sql(REPLACE), "CREATE OR REPLACE TABLE AS SELECT"),
+}
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param("plain", marks=pytest.mark.matrix), "every feature"], ids=list(TABLES)
+)
+def place(request: pytest.FixtureRequest, spark: SparkSession, s3: EmbeddedS3) -> Lake:
+    lake = Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}")
+    properties = TABLES[request.param]
+    spark.sql(f"CREATE TABLE delta.`{lake.table}` (id LONG, part LONG) USING delta PARTITIONED BY (part) {properties}")
+    spark.range(20).selectExpr("id", "id % 3 AS part").write.format("delta").mode("append").save(lake.table)
+    return lake
+
+
+def rows(spark: SparkSession, lake: Lake) -> tuple[list[str], list[Row]]:
+    frame = spark.read.format("delta").load(lake.table)
+    return frame.columns, sorted(frame.collect(), key=str)
+
+
+@pytest.mark.usefixtures("lake")
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_is_taken_back_by_a_failed_block_and_landed_by_the_next(
+    spark: SparkSession, place: Lake, name: str
+) -> None:
+    """Rows and columns are exactly those of before; then the same statement lands in one version."""
+    operation, said = OPERATIONS[name]
+    before, version = rows(spark, place), place.version()
+
+    with pytest.raises(ZeroDivisionError), SafeWriter(spark, place.table, step=name) as failed:
+        operation(spark, failed.table)
+        _ = 1 / 0
+    assert failed.checkpoint is not None
+    assert (failed.checkpoint.status, failed.checkpoint.undo_refused) == ("rolled_back", None)
+    assert place.operations()[version + 1 :] == [said, "SAFEWRITER REVERT"]
+    assert rows(spark, place) == before
+
+    with SafeWriter(spark, place.table, step=name) as block:
+        operation(spark, block.table)
+        block.success()
+    assert block.checkpoint is not None
+    assert (block.checkpoint.status, block.checkpoint.attempt.commit_version) == ("committed", version + 3)
+    assert place.operations()[-1] == said
+    assert rows(spark, place) != before
+    assert len(spark.sql(f"DESCRIBE HISTORY delta.`{place.table}`").collect()) == version + 4
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "OPTIMIZE {table}",
+        "ALTER TABLE {table} SET TBLPROPERTIES ('x' = 'y')",
+        "RESTORE TABLE {table} TO VERSION AS OF 0",
+    ],
+)
+def test_an_operation_that_writes_no_rows_is_refused_in_a_block(
+    spark: SparkSession, lake: Lake, statement: str
+) -> None:
+    """Maintenance and properties are no batch: the error says to run them outside, and nothing of them is left."""
+    for _ in range(2):
+        spark.range(5).write.format("delta").mode("append").save(lake.table)
+    with (
+        pytest.raises(safewriter.UnsupportedError, match="before the block or after it"),
+        SafeWriter(spark, lake.table) as block,
+    ):
+        spark.sql(statement.format(table=f"delta.`{lake.table}`"))
+        block.success()
+    assert lake.operations() == ["WRITE", "WRITE"]
+    assert until(lambda: lake.orphans() == set())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM {table} WHERE id = 99",
+        "UPDATE {table} SET id = 1 WHERE id = 99",
+        "MERGE INTO {table} t USING {table} s ON t.id = s.id AND s.id = 99 WHEN MATCHED THEN DELETE",
+        "INSERT INTO {table} SELECT id FROM {table} WHERE id = 99",
+    ],
+)
+def test_a_statement_that_changes_nothing_is_committed_as_no_change(
+    spark: SparkSession, lake: Lake, statement: str
+) -> None:
+    """There is no commit to find, nothing was refused, and an empty file that it may have written is removed."""
+    spark.range(5).write.format("delta").save(lake.table)
+    with SafeWriter(spark, lake.table) as block:
+        spark.sql(statement.format(table=f"delta.`{lake.table}`"))
+        block.success()
+    document = lake.document()
+    assert (document.status, document.attempt.commit_version) == ("committed", None)
+    assert str(document.reason).startswith("no change")
+    assert lake.operations() == ["WRITE"]
+    assert until(lambda: lake.orphans() == set() and lake.markers(document) == ())
+
+
+def test_a_table_that_was_recreated_while_the_block_was_open_is_not_written(spark: SparkSession, lake: Lake) -> None:
+    """Its versions begin again, so nothing that was seen at the claim holds for it."""
+    for _ in range(3):
+        spark.range(5).write.format("delta").mode("append").save(lake.table)
+    frame = spark.range(3)
+    with (
+        pytest.raises(safewriter.UnsupportedError, match="dropped and recreated"),
+        SafeWriter(spark, lake.table) as block,
+    ):
+        for listed in list(lake.store.list("")):
+            lake.store.delete(listed.key)
+        frame.write.format("delta").mode("append").save(block.table)
+    assert lake.rows() == 0

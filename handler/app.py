@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from handler import observability, submit
+from handler.archive import why_unused
 from handler.bounded import OverdueError, within
 from handler.child import Ladder, supervise
 from handler.event import parse_event
@@ -134,6 +135,8 @@ def _supervised(command: Command, sandbox: Sandbox, guard: Guard, facts: Facts, 
         facts.journal = journal.read(sandbox.journal)
     kills = max((after - kills_before.get(name, after) for name, after in oom_kills().items()), default=0)
     facts.warnings.extend(_remarks(facts, kills))
+    if facts.settings is not None and (reason := why_unused(facts.settings.soal_home, sandbox.archive_log)):
+        facts.warnings.append(f"{reason}, so Spark started slowly; scripts/setup, or a new image, makes it again")
     return judge(
         Evidence(
             ended=facts.ended,

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
+from handler.classpath import jars
 from handler.redact import Redactor
 from handler.response import ErrorResult, Memory, Result, Timings, Versions, WriteResult
-from handler.submit import jars, pyspark_home
+from handler.submit import pyspark_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

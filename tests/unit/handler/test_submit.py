@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from handler.classpath import jars
 from handler.event import parse_event
 from handler.job import Job
 from handler.properties import read_properties
@@ -21,7 +22,6 @@ from handler.submit import (
     check,
     compose,
     find_java,
-    jars,
     pyspark_home,
     spark_file,
 )
@@ -83,14 +83,24 @@ def test_java_is_started_directly(tmp_path: Path) -> None:
     assert command.argv[submit + 9 :] == ("a b", "$(id)", "")
 
 
-def test_the_class_path_is_sorted_jars_and_nothing_else() -> None:
-    """A directory or a wildcard would rule out a class-data archive."""
-    found = jars(pyspark_home(), SETTINGS.soal_home)
-    assert [jar.name for jar in found] == sorted(jar.name for jar in found)
-    assert all(jar.suffix == ".jar" and jar.is_file() for jar in found)
-    names = " ".join(jar.name for jar in found)
+def test_the_class_path_is_jars_and_nothing_else(tmp_path: Path) -> None:
+    """Spark's own, and those of set-up."""
+    command, _ = composed(tmp_path)
+    found = command.argv[command.argv.index("-cp") + 1].split(":")
+    assert found == [str(jar) for jar in jars(pyspark_home(), SETTINGS.soal_home)]
+    names = " ".join(found)
     for part in ("spark-core", "delta-spark", "iceberg-spark-runtime", "hadoop-aws", "soal-logstore"):
         assert part in names
+
+
+def test_the_class_data_archive_is_used_where_there_is_one(tmp_path: Path) -> None:
+    """And Java writes what it made of it to a file of this request."""
+    home = tmp_path / "home"
+    (home / "jars").mkdir(parents=True)
+    (home / "spark.jsa").touch()
+    command, _ = composed(tmp_path, settings=read_settings({**BUCKET, "SOAL_HOME": str(home)}))
+    assert f"-XX:SharedArchiveFile={home}/spark.jsa" in command.argv
+    assert f"-Xlog:cds=info:file={command.directory.parent}/archive.log" in command.argv
 
 
 def test_the_compiler_and_collector_follow_from_timeout_and_cores(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""The class path: jars only, one by one and in a fixed order, since the class-data archive is tied to it.
+
+A wildcard expands in the file system's order, and a directory on the class path rules an archive out. Java takes an
+archive as long as the class path *begins* as the one it was made with; what may be changed or added later comes last.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Final
+
+__all__ = ["OWN", "added_jars", "archived_jars", "find_pyspark", "jars"]
+
+OWN: Final = "soal-"
+"""How the names of our own jars begin."""
+
+
+def jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
+    """Return the whole class path."""
+    return (*archived_jars(spark_home, soal_home), *added_jars(soal_home))
+
+
+def archived_jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
+    """Return what the class-data archive is made from: PySpark's jars, and the listed ones beside them.
+
+    Java keeps no class of a signed jar in an archive, so unsigned copies (`SOAL_HOME/unsigned`) take the place of such.
+    """
+    folders = (spark_home / "jars", soal_home / "jars", soal_home / "unsigned")
+    found = {jar.name: jar for folder in folders for jar in folder.glob("*.jar") if not jar.name.startswith(OWN)}
+    return tuple(found[name] for name in sorted(found))
+
+
+def added_jars(soal_home: Path) -> tuple[Path, ...]:
+    """Return our own jars and what a derived image adds (`SOAL_HOME/extra`)."""
+    own = sorted(soal_home.joinpath("jars").glob(f"{OWN}*.jar"))
+    return (*own, *sorted(soal_home.joinpath("extra").glob("*.jar")))
+
+
+def find_pyspark() -> Path | None:
+    """Return pip's pyspark, which is a whole Spark, without importing it; None if it is not installed."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent

@@ -1,0 +1,141 @@
+"""Make the class-data archive: run image/archive/train.py as the handler would, and keep the classes that it loaded.
+
+`python -m scripts.image.archive [SOAL_HOME]`: by scripts/setup for the working tree, in the Dockerfile for the image.
+The job reads and writes an S3 in this process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from handler.archive import archive_of
+from handler.classpath import OWN, added_jars, archived_jars
+from handler.event import parse_event
+from handler.job import Job
+from handler.sandbox import open_sandbox
+from handler.script import Files
+from handler.settings import read_settings, soal_home
+from handler.submit import Attempt, Machine, compose, find_java, pyspark_home
+from safewriter.deadline import epoch_ms
+from scripts.emulator import EmbeddedS3
+from scripts.image.unsigned import copy_unsigned
+
+if TYPE_CHECKING:
+    from handler.settings import HandlerSettings
+
+__all__ = ["TRAINING", "TrainingError", "main", "train"]
+
+TRAINING: Final = Path(__file__).resolve().parents[2] / "image" / "archive" / "train.py"
+_LAKE: Final = "training"
+_CHECKPOINTS: Final = "training-checkpoints"
+_MACHINE: Final = Machine(memory_mb=3008, cores_present=2)
+_TIMEOUT_S: Final = 900
+_CHECK_TIMEOUT_S: Final = 60
+# What it says of the thousands of classes that cannot be kept (generated ones, old ones) is of no use to anybody.
+_QUIET: Final = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+_TAIL: Final = 4000
+
+
+class TrainingError(Exception):
+    """There is no archive; the message is what the training said last."""
+
+
+def train(home: Path) -> Path:
+    """Train and write the archive of `home`; return its path. The archive that is there is removed first."""
+    archive = archive_of(home)
+    archive.unlink(missing_ok=True)
+    spark_home = pyspark_home()
+    copy_unsigned((*spark_home.glob("jars/*.jar"), *home.glob("jars/*.jar")), home / "unsigned")
+    with EmbeddedS3(buckets=(_LAKE, _CHECKPOINTS), unlistable=(_CHECKPOINTS,)) as s3:
+        variables = {**s3.environment(), "SW_CHECKPOINT_BUCKET": _CHECKPOINTS, "SOAL_JIT": "c1"}
+        settings = read_settings({**_java(), **variables, "SOAL_HOME": str(home)})
+        fresh = archive.with_suffix(".new")
+        fresh.unlink(missing_ok=True)
+        try:
+            _run(settings, variables, fresh)
+            _check(settings, fresh)
+            fresh.chmod(0o644)  # Java makes it 0444; any user may read it, and its owner replace it
+            fresh.replace(archive)
+        finally:
+            fresh.unlink(missing_ok=True)
+    return archive
+
+
+def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path) -> None:
+    """Run the training as the handler runs a job, but for the jars that may change: they are no part of the archive."""
+    home = settings.soal_home
+    job = Job.of(parse_event(f"s3://{_LAKE}/{TRAINING.name}", settings), settings, "training")
+    job = dataclasses.replace(
+        job,
+        arguments=(f"s3a://{_LAKE}",),
+        conf={"spark.jars": ",".join(str(jar) for jar in added_jars(home) if jar.name.startswith(OWN))},
+    )
+    with open_sandbox(settings.tmp) as sandbox:
+        attempt = Attempt("training", "training", epoch_ms() + _TIMEOUT_S * 1000, _TIMEOUT_S * 1000)
+        command = compose(job, Files(TRAINING, ()), sandbox, settings, _MACHINE, attempt, variables)
+        argv = list(command.argv)
+        argv[argv.index("-cp") + 1] = _class_path(home)
+        argv[1:1] = [f"-XX:ArchiveClassesAtExit={archive}", *_QUIET]
+        try:
+            done = subprocess.run(
+                argv,
+                env=dict(command.environment),
+                cwd=command.directory,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TrainingError(f"the training did not end within {_TIMEOUT_S} s") from error
+    if done.returncode != 0 or not archive.is_file():
+        said = (done.stdout + done.stderr)[-_TAIL:]
+        raise TrainingError(f"the training ended with exit code {done.returncode}:\n{said}")
+
+
+def _check(settings: HandlerSettings, archive: Path) -> None:
+    """Start Java once with the archive or not at all: nobody would notice an archive that it does not take."""
+    command = [
+        str(find_java(settings)),
+        f"-XX:SharedArchiveFile={archive}",
+        "-Xshare:on",
+        "-cp",
+        _class_path(settings.soal_home),
+        "org.apache.spark.deploy.SparkSubmit",
+        "--version",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_CHECK_TIMEOUT_S, check=False)
+    if done.returncode != 0:
+        raise TrainingError(f"Java does not take the archive that it has made:\n{(done.stdout + done.stderr)[-_TAIL:]}")
+
+
+def _class_path(home: Path) -> str:
+    return ":".join(str(jar) for jar in archived_jars(pyspark_home(), home))
+
+
+def _java() -> dict[str, str]:
+    return {name: os.environ[name] for name in ("JAVA_HOME",) if os.environ.get(name)}
+
+
+def main(home: Path) -> int:
+    """Make the archive of `home` and say how large it is."""
+    began = time.monotonic()
+    try:
+        archive = train(home)
+    except TrainingError as error:
+        print(f"archive: failed: {error}", file=sys.stderr)
+        return 1
+    size_mb = archive.stat().st_size / 1e6
+    print(f"archive: {archive}, {size_mb:.0f} MB, trained in {time.monotonic() - began:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve() if sys.argv[1:] else soal_home()))

@@ -1,0 +1,52 @@
+"""Unsigned copies of signed jars: Java keeps no class of a signed jar in a class-data archive.
+
+In PySpark these are Janino's, which compile the code that Spark generates. Nothing checks the signatures: Spark takes
+jars from its folder, signed or not; that they are the published ones is what the lock with its hashes is for.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["copy_unsigned", "is_signed"]
+
+_SIGNATURE: Final = re.compile(r"META-INF/[^/]+\.(SF|DSA|RSA|EC)", re.IGNORECASE)
+_MANIFEST: Final = "META-INF/MANIFEST.MF"
+_SECTION: Final = re.compile(rb"\r?\n\r?\n")
+
+
+def copy_unsigned(jars: Iterable[Path], target: Path) -> tuple[Path, ...]:
+    """Make `target` hold an unsigned copy, under the same name, of each signed one of `jars`, and nothing else."""
+    target.mkdir(parents=True, exist_ok=True)
+    copies = tuple(_copy(jar, target / jar.name) for jar in jars if is_signed(jar))
+    for other in set(target.iterdir()) - set(copies):
+        other.unlink()
+    return copies
+
+
+def is_signed(jar: Path) -> bool:
+    """Tell whether a jar carries a signature."""
+    with zipfile.ZipFile(jar) as archive:
+        return any(_SIGNATURE.fullmatch(name) for name in archive.namelist())
+
+
+def _copy(jar: Path, copy: Path) -> Path:
+    """Leave out the signature, and of the manifest the digests: all sections but the first."""
+    fresh = copy.with_suffix(".new")
+    with zipfile.ZipFile(jar) as source, zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as result:
+        for member in source.infolist():
+            if _SIGNATURE.fullmatch(member.filename):
+                continue
+            body = source.read(member)
+            if member.filename == _MANIFEST:
+                body = _SECTION.split(body, maxsplit=1)[0] + b"\r\n\r\n"
+            plain = zipfile.ZipInfo(member.filename, member.date_time)
+            result.writestr(plain, body, zipfile.ZIP_DEFLATED)
+    fresh.replace(copy)
+    return copy

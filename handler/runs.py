@@ -25,13 +25,17 @@ if TYPE_CHECKING:
     from handler.job import Job
     from safewriter.deadline import Clock, Deadline
 
-__all__ = ["AttemptRunningError", "CancelRequest", "OpenRun", "RunRecord", "Runs", "StoredRun"]
+__all__ = ["AttemptRunningError", "CancelRequest", "OpenRun", "RunRecord", "Runs", "StoredRun", "UnreadableRecordError"]
 
 _ROUNDS_MAX: Final = 100
 
 
 class AttemptRunningError(Exception):
     """Another attempt of the same run is alive; nothing was started. The same invocation may be tried later."""
+
+
+class UnreadableRecordError(StoreError):
+    """A record of another version, or a damaged one: left alone."""
 
 
 class RunRecord(BaseModel):
@@ -241,6 +245,6 @@ def _parse(stored: StoredObject, uri: str) -> RunRecord:
     try:
         return RunRecord.model_validate_json(stored.body)
     except ValidationError as error:
-        raise StoreError(
+        raise UnreadableRecordError(
             f"{uri} is not a run record that this version can read ({error.error_count()} faults)"
         ) from error

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from scripts.soal import bench, local
+from scripts.soal import bench, local, runs
 from scripts.soal.doctor import examine
 from scripts.soal.output import output
 from scripts.soal.place import Home
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 app.add_typer(local.app, name="local")
 app.add_typer(bench.app, name="bench")
+app.add_typer(runs.app, name="runs")
 
 
 @app.callback()

@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from scripts.soal.run_tables import event_line, run_table, writes_table
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
     from scripts.soal.doctor import Finding
     from scripts.soal.inventory import BucketContent
     from scripts.soal.invocation import Report
+    from scripts.soal.ledger import RunView
     from scripts.soal.problem import Problem
+    from scripts.soal.watching import Event
 
 __all__ = ["ConsoleOutput", "JsonOutput", "Output", "output"]
 
@@ -37,6 +41,10 @@ _STYLES: Final = {
     "fail": "red",
     "TIMED_OUT": "yellow",
     "INCOMPLETE": "yellow",
+    "CANCELLED": "yellow",
+    "RUNNING": "cyan",
+    "in_progress": "cyan",
+    "rolling_back": "yellow",
     "rolled_back": "yellow",
     "warn": "yellow",
 }
@@ -61,6 +69,9 @@ class Output(Protocol):
     def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None: ...
     def findings(self, findings: Sequence[Finding]) -> None: ...
     def figures(self, measured: GuardCost) -> None: ...
+    def runs(self, runs: Sequence[RunView]) -> None: ...
+    def run(self, run: RunView) -> None: ...
+    def event(self, event: Event) -> None: ...
     def remark(self, text: str) -> None: ...
     def problem(self, problem: Problem) -> None: ...
 
@@ -117,6 +128,18 @@ class ConsoleOutput(_Talk):
             table.add_row(name.replace("_", " "), f"{value:,.2f}" if isinstance(value, float) else f"{value:,}")
         self.data.print(table)
 
+    def runs(self, runs: Sequence[RunView]) -> None:
+        self.data.print(run_table(runs, _styled) if runs else "no run")
+
+    def run(self, run: RunView) -> None:
+        self.data.print(run_table((run,), _styled))
+        self.data.print(writes_table(run.writes, _styled) if run.writes else "no guarded write")
+        if run.entry_point is not None:
+            self.data.print(Text(f"script {run.entry_point}; result at {run.result_uri}", style="dim"), soft_wrap=True)
+
+    def event(self, event: Event) -> None:
+        self.data.print(event_line(event, _styled), soft_wrap=True)
+
     def _result(self, result: Result) -> None:
         self.data.print(Text.assemble(_styled(result.state.value), "  ", result.state_details), soft_wrap=True)
         if result.writes:
@@ -165,6 +188,16 @@ class JsonOutput(_Talk):
 
     def figures(self, measured: GuardCost) -> None:
         _dump(asdict(measured))
+
+    def runs(self, runs: Sequence[RunView]) -> None:
+        _dump([asdict(run) for run in runs])
+
+    def run(self, run: RunView) -> None:
+        _dump(asdict(run))
+
+    def event(self, event: Event) -> None:
+        sys.stdout.write(json.dumps(asdict(event), ensure_ascii=False) + "\n")
+        sys.stdout.flush()
 
 
 def output(*, is_json: bool) -> Output:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["EXIT_DEADLINE", "EXIT_FAILED", "EXIT_OK", "EXIT_USAGE", "Problem"]
+__all__ = ["EXIT_DEADLINE", "EXIT_FAILED", "EXIT_OK", "EXIT_TRY_AGAIN", "EXIT_USAGE", "Problem"]
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
+EXIT_TRY_AGAIN: Final = 75
 EXIT_DEADLINE: Final = 124
 
 

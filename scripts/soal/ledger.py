@@ -1,0 +1,233 @@
+"""What the checkpoint bucket knows of runs and their writes: read only, and never more than was asked for.
+
+A run has a record if a handler has run it; a job on a cluster has only the documents of its writes.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from handler.runs import Runs, StoredRun, UnreadableRecordError
+from safewriter.checkpoint import Checkpoints, StoredCheckpoint
+from safewriter.errors import UnreadableCheckpointError
+from safewriter.liveness import is_over
+from safewriter.state import OPEN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from safewriter.deadline import Clock
+    from safewriter.liveness import Sighting
+    from safewriter.objects import ListedObject, ObjectStore
+
+__all__ = ["Ledger", "Listing", "RunView", "WriteView"]
+
+_T = TypeVar("_T")
+_PARALLEL: Final = 16
+_WRITES_PER_RUN: Final = 4
+_RUNNING: Final = "RUNNING"
+DOCUMENTS: Final = "checkpoints/"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteView:
+    """One write. `life` is alive or dead while it is open, and `why` says how that is known. Times: epoch ms."""
+
+    write_key: str
+    run_key: str
+    table: str
+    format: str
+    step: str | None
+    status: str
+    commit_point: str
+    attempts: int
+    version: int | None
+    rows: int | None
+    bytes: int | None
+    reason: str | None
+    undo_refused: str | None
+    settled_by: str | None
+    settled_ms: int | None
+    started_ms: int
+    life: str | None
+    why: str | None
+    checkpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One run. What only a handler's record says is None without one; `attempt` is the last one's number."""
+
+    run_key: str
+    run_id: str | None
+    name: str | None
+    entry_point: str | None
+    state: str | None
+    attempt: int | None
+    request_id: str | None
+    started_ms: int
+    ended_ms: int | None
+    deadline_ms: int | None
+    life: str | None
+    why: str | None
+    result_uri: str | None
+    writes: tuple[WriteView, ...]
+
+    def has(self, states: frozenset[str]) -> bool:
+        """Tell whether the run or one of its writes is in one of the states (lower case); of none: always."""
+        own = {(self.state or "").lower(), self.life, *(write.status for write in self.writes)}
+        return not states or not states.isdisjoint(own)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The newest runs first. `unread`: documents of another version. `is_whole`: every write of them was looked at."""
+
+    runs: tuple[RunView, ...]
+    unread: int
+    is_whole: bool
+
+
+class Ledger:
+    """The checkpoint bucket of one deployment, for who may list it."""
+
+    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+        self.store = store
+        self.handlers = Runs(store, clock)
+        self.checkpoints = Checkpoints(store)
+
+    def runs(self, limit: int) -> Listing:
+        """Return the newest `limit` runs, or all if that is 0; the cost grows with the limit, not with the history."""
+        records, lost = self._read(_newest(self.handlers.listed(), limit), self.handlers.read_listed)
+        documents = _newest(self.store.list(DOCUMENTS), 0)
+        looked_at = documents[: limit * _WRITES_PER_RUN] if limit else documents
+        writes, unread = self._read(looked_at, self.read_document)
+        found = self._grouped(records, writes)
+        runs = found[:limit] if limit else found
+        return Listing(tuple(runs), unread + lost, is_whole=len(looked_at) == len(documents))
+
+    def run(self, run_key: str) -> RunView | None:
+        """Return one run with all its writes; None if nothing is known of it. Looks at every document."""
+        record = self.handlers.read(run_key)
+        writes, _ = self._read(_newest(self.store.list(DOCUMENTS), 0), self.read_document)
+        own = [stored for stored in writes if stored.document.run_key == run_key]
+        found = self._grouped([] if record is None else [record], own)
+        return found[0] if found else None
+
+    def read_document(self, listed: ListedObject) -> StoredCheckpoint | None:
+        """Return a document that was listed; None if it is gone."""
+        return self.checkpoints.read(listed.key.removeprefix(DOCUMENTS).removesuffix(".json"))
+
+    def write(self, stored: StoredCheckpoint) -> WriteView:
+        """Return what a document says, and, while it is open, what is to be seen of its owner."""
+        document = stored.document
+        attempt = document.attempt
+        sighting = self.checkpoints.sighting(stored) if document.status in OPEN else None
+        return WriteView(
+            write_key=document.write_key,
+            run_key=document.run_key,
+            table=document.table,
+            format=document.format,
+            step=document.step,
+            status=document.status.value,
+            commit_point=document.commit_point.value,
+            attempts=len(document.attempts) + document.attempts_dropped,
+            version=attempt.commit_version,
+            rows=attempt.rows,
+            bytes=attempt.bytes,
+            reason=document.reason,
+            undo_refused=document.undo_refused,
+            settled_by=attempt.settled_by,
+            settled_ms=attempt.settled_ms,
+            started_ms=attempt.started_ms,
+            life=None if sighting is None else _life(sighting),
+            why=None if sighting is None else _why(sighting),
+            checkpoint=self.checkpoints.uri(document.write_key),
+        )
+
+    def _grouped(self, records: Iterable[StoredRun], documents: Iterable[StoredCheckpoint]) -> list[RunView]:
+        by_run: dict[str, list[WriteView]] = {}
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            for write in pool.map(self.write, documents):
+                by_run.setdefault(write.run_key, []).append(write)
+        runs = [_of_record(stored, by_run.pop(stored.record.run_key, [])) for stored in records]
+        runs += [_of_writes(run_key, writes) for run_key, writes in by_run.items()]
+        return sorted(runs, key=lambda run: (run.started_ms, run.run_key), reverse=True)
+
+    @staticmethod
+    def _read(listed: Iterable[ListedObject], read: Callable[[ListedObject], _T | None]) -> tuple[list[_T], int]:
+        """Read side by side; return what could be read, and how many could not, being another version's."""
+
+        def one(entry: ListedObject) -> _T | Exception | None:
+            try:
+                return read(entry)
+            except (UnreadableCheckpointError, UnreadableRecordError) as error:
+                return error
+
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            answers = list(pool.map(one, listed))
+        good = [answer for answer in answers if answer is not None and not isinstance(answer, Exception)]
+        return good, sum(isinstance(answer, Exception) for answer in answers)
+
+
+def _newest(listed: Iterable[ListedObject], limit: int) -> list[ListedObject]:
+    found = sorted(listed, key=lambda entry: (entry.last_modified, entry.key), reverse=True)
+    return found[:limit] if limit else found
+
+
+def _of_record(stored: StoredRun, writes: list[WriteView]) -> RunView:
+    record, running = stored.record, stored.record.state == _RUNNING
+    return RunView(
+        run_key=record.run_key,
+        run_id=record.run_id,
+        name=record.name,
+        entry_point=record.entry_point,
+        state=record.state,
+        attempt=record.attempt,
+        request_id=record.request_id,
+        started_ms=record.started_ms,
+        ended_ms=record.ended_ms,
+        deadline_ms=record.deadline_ms,
+        life=_life(stored.sighting) if running else None,
+        why=_why(stored.sighting) if running else None,
+        result_uri=record.result_uri,
+        writes=_in_order(writes),
+    )
+
+
+def _of_writes(run_key: str, writes: list[WriteView]) -> RunView:
+    open_ones = [write for write in writes if write.life is not None]
+    first = next((write for write in open_ones if write.life == "alive"), open_ones[0] if open_ones else None)
+    return RunView(
+        run_key=run_key,
+        run_id=None,
+        name=None,
+        entry_point=None,
+        state=None,
+        attempt=None,
+        request_id=None,
+        started_ms=max(write.started_ms for write in writes),
+        ended_ms=None,
+        deadline_ms=None,
+        life=None if first is None else first.life,
+        why=None if first is None else first.why,
+        result_uri=None,
+        writes=_in_order(writes),
+    )
+
+
+def _in_order(writes: list[WriteView]) -> tuple[WriteView, ...]:
+    return tuple(sorted(writes, key=lambda write: (write.started_ms, write.table, write.step or "")))
+
+
+def _life(sighting: Sighting) -> str:
+    return "dead" if sighting.is_dead else "alive"
+
+
+def _why(sighting: Sighting) -> str:
+    silent_s = max(0, round((sighting.now - sighting.last_sign).total_seconds()))
+    if is_over(sighting.end_ms, sighting.now):
+        return "its deadline and the grace after it are over"
+    return f"no sign of life for {silent_s} s" if sighting.is_dead else f"a sign of life {silent_s} s ago"

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from handler.child import Ladder, Stop, supervise
+from handler.event import parse_event
+from handler.guard import Guard
+from handler.job import Job
+from handler.output import Output
+from handler.redact import Redactor
+from handler.runs import Runs
+from handler.settings import read_settings
+from handler.submit import Command
+from safewriter.deadline import Deadline, epoch_ms
+from safewriter.objects import S3ObjectStore
+from safewriter.settings import Settings
+from safewriter.supervision import Supervision
+from scripts.soal.app import app
+from scripts.soal.problem import Problem
+from tests.support.lake import CHECKPOINTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scripts.emulator import EmbeddedS3
+
+BUCKET = "soal-runs"
+SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": BUCKET})
+
+
+class Bench:
+    """A checkpoint bucket of its own on the S3 of the tests, and `soal runs …` on it."""
+
+    def __init__(self, s3: EmbeddedS3, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        for variable, value in s3.environment().items():
+            monkeypatch.setenv(variable, value)
+        self.endpoint = s3.endpoint
+        self.where = f"{BUCKET}/{name}"
+        self.client = s3.client()
+        if BUCKET not in [row["Name"] for row in self.client.list_buckets()["Buckets"]]:
+            self.client.create_bucket(Bucket=BUCKET)
+        self.runs = Runs(S3ObjectStore(self.client, BUCKET, name), epoch_ms)
+
+    def begin(self, run_key: str, *, total_ms: int = 600_000) -> Any:
+        job = Job.of(parse_event({"script": "s3://scripts/a.py", "clientToken": run_key}, SETTINGS), SETTINGS, "r")
+        deadline = Deadline(epoch_ms() + total_ms, epoch_ms())
+        return self.runs.begin(job, run_id=f"id-{run_key}", request_id="q", deadline=deadline)
+
+    def soal(self, *arguments: str) -> tuple[int, str, str]:
+        options = ("--endpoint-url", self.endpoint, "--bucket", self.where)
+        done = CliRunner().invoke(app, ["runs", *arguments, *options])
+        if isinstance(done.exception, Problem):
+            return done.exception.exit_code, done.stdout, str(done.exception)
+        return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture
+def bench(s3: EmbeddedS3, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(s3, request.node.name, monkeypatch)
+
+
+def test_list_and_show(bench: Bench) -> None:
+    """Data is on stdout, for a person and for a program; a state asks for some of it."""
+    bench.runs.end(bench.begin("nightly-1"), state="SUCCESS")
+    bench.begin("nightly-2")
+    code, out, _ = bench.soal("list", "--json")
+    assert code == 0
+    assert {run["run_key"]: (run["state"], run["life"]) for run in json.loads(out)} == {
+        "nightly-1": ("SUCCESS", None),
+        "nightly-2": ("RUNNING", "alive"),
+    }
+    assert [run["run_key"] for run in json.loads(bench.soal("list", "--state", "success", "--json")[1])] == [
+        "nightly-1"
+    ]
+    code, out, _ = bench.soal("show", "nightly-2")
+    assert (code, "RUNNING" in out, "alive: a sign of life" in out) == (0, True, True)
+    code, out, said = bench.soal("show", "nightly-3")
+    assert (code, out, "nightly-3" in said) == (1, "", True)
+
+
+def test_watch(bench: Bench) -> None:
+    """One JSON value a line; without --past only what happens from now on."""
+    bench.runs.end(bench.begin("nightly-1"), state="FAILED")
+    assert bench.soal("watch", "--for-s", "0")[1] == ""
+    code, out, _ = bench.soal("watch", "--past", "--for-s", "0", "--state", "failed", "--json")
+    assert code == 0
+    (line,) = out.splitlines()
+    assert (json.loads(line)["state"], json.loads(line)["run_key"]) == ("FAILED", "nightly-1")
+    assert "FAILED" in bench.soal("watch", "--past", "--for-s", "0")[1]
+    assert bench.soal("watch", "--past", "--for-s", "0", "--state", "rolled_back")[1] == ""
+
+
+def test_a_run_that_lives_is_cancelled(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request reaches the handler with its next beat, the job is ended, and the command sees it end."""
+    monkeypatch.setattr("handler.child._BEAT_S", 0.05)
+    run = bench.begin("nightly-1")
+    supervision = Supervision(tmp_path / "journal", Settings.from_environment({}, checkpoint_bucket=bench.where))
+    guard = Guard(supervision, bench.runs, run, 30_000)
+    answers: list[tuple[int, str, str]] = []
+    cancelling = threading.Thread(target=lambda: answers.append(bench.soal("cancel", "nightly-1", "--json")))
+    cancelling.start()
+
+    ended = supervise(
+        Command((sys.executable, "-c", "import time; time.sleep(600)"), {}, tmp_path),
+        Ladder(2**60, 2**60),
+        Output(Redactor(), log=lambda _line: None, metric=lambda _line: None),
+        clock=epoch_ms,
+        beat=guard.beat,
+    )
+    bench.runs.end(run, state="CANCELLED")
+    cancelling.join(30)
+
+    assert ended.stop is Stop.CANCELLED
+    ((code, out, _),) = answers
+    assert (code, json.loads(out)["state"]) == (0, "CANCELLED")
+
+
+def test_what_does_not_run_cannot_be_cancelled(bench: Bench) -> None:
+    """The answer says what to do instead; a run that goes on is something else again."""
+    bench.runs.end(bench.begin("ended"), state="SUCCESS")
+    code, _, said = bench.soal("cancel", "ended")
+    assert (code, "has ended as SUCCESS" in said) == (1, True)
+    bench.begin("dead", total_ms=-120_000)
+    code, _, said = bench.soal("cancel", "dead")
+    assert (code, "is dead" in said) == (1, True)
+    assert bench.soal("cancel", "unknown")[0] == 1
+    bench.begin("deaf")
+    assert bench.soal("cancel", "deaf", "--wait-s", "0")[0] == 75
+
+
+def test_a_bucket_that_may_not_be_listed(bench: Bench) -> None:
+    """Another role's key is told from an empty bucket."""
+    bench.where = CHECKPOINTS
+    code, _, said = bench.soal("list")
+    assert (code, "AccessDenied" in said) == (1, True)

@@ -168,6 +168,8 @@ def _unknown(evidence: Evidence) -> tuple[State, str, Fault]:
 def _by_deadline(evidence: Evidence, exit_code: int | None) -> bool:
     if evidence.ended.stop in (Stop.TERMINATED, Stop.KILLED):
         return exit_code != 0  # it may have come to its end in time after all
+    if exit_code != 0 and any(entry.event == "deadline" for entry in evidence.journal):
+        return True  # SafeWriter has settled a block; what reached the script may have lost its type on the way
     uncaught = _uncaught(evidence.journal)
     if exit_code != _EXIT_DEADLINE:
         return False

@@ -21,6 +21,9 @@ from safewriter.tables.delta.session import DeltaSession
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from safewriter.objects.location import Location
+    from safewriter.tables.delta.session import MicroBatch
+
 __all__ = ["Block"]
 
 
@@ -59,7 +62,8 @@ class Block:
             os.environ, checkpoint_bucket=checkpoint_bucket, warn_before_ms=warn_before_ms
         )
         table = table.rstrip("/")
-        write = Write(Run.from_environment(os.environ), canonical_table(table), format, step)
+        session = DeltaSession(spark, table)
+        write = _write(session.micro_batch(), canonical_table(table), format, step)
         deadline = Deadline.from_environment(os.environ)
         checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
         return cls(
@@ -78,7 +82,7 @@ class Block:
                 may_go_on=lambda: deadline is None or deadline.remaining_ms() > 0,
             ),
             read_back=ReadBack(table, DeltaHistory(table_store(str(write.table)), epoch_ms)),
-            session=DeltaSession(spark, table),
+            session=session,
             journal=os.environ.get("SOAL_JOURNAL"),
         )
 
@@ -97,6 +101,15 @@ class Block:
         if self.deadline is None:
             return at_most_s
         return min(at_most_s, max(0, self.deadline.remaining_ms() - leave_ms) / 1000)
+
+
+def _write(batch: MicroBatch | None, table: Location, format: str, step: str | None) -> Write:  # noqa: A002
+    """Name the write: by the run and the step, or in `foreachBatch` by the stream and its batch, whatever the run."""
+    run = Run.from_environment(os.environ)
+    if batch is None:
+        return Write(run, table, format, step)
+    named = f"batch {batch.batch_id}"
+    return Write(run.of_stream(batch.query_id), table, format, named if step is None else f"{step}, {named}")
 
 
 def _commit_point(text: str) -> CommitPoint:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from safewriter import journal
 from safewriter.deadline import epoch_ms
 from safewriter.errors import (
     DeadlineError,
@@ -106,6 +108,7 @@ class Ending:
         try:
             if not self.succeeded:
                 self._after_deadline = True
+                self._tell_supervisor()
                 _, evidence = self._halt("the deadline is near", patience_s)
                 self._settle(Cause.DEADLINE, evidence)
         except Exception:  # noqa: BLE001 - whatever it was, this thread is the last that can act
@@ -117,6 +120,12 @@ class Ending:
             last_resort.cancel()
             if mine:
                 self._one_at_a_time.release()
+
+    def _tell_supervisor(self) -> None:
+        """An exception may lose its type on its way through a stream or the user's code; the journal keeps the cause."""
+        if self._block.journal:
+            with suppress(OSError):
+                journal.append(self._block.journal, "deadline", nonce=self._block.attempt.nonce)
 
     def _accept_deadline(self, error: BaseException | None) -> None:
         """Return if the watchdog's verdict is committed, raise `DeadlineError` otherwise."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import UnsupportedError
@@ -43,12 +43,16 @@ def canonical_table(table: str) -> Location:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One logical execution of a job. `key` is the same for all its attempts, `id` is this attempt's own."""
+    """One logical execution of a job. `key` is the same for all its attempts, `id` is this attempt's own.
+
+    `is_stream`: it is a stream, which may come back to a batch of its own whenever it is started again.
+    """
 
     key: str
     id: str
     request_id: str | None = None
     fingerprint: str = ""
+    is_stream: bool = False
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Run:
@@ -60,6 +64,10 @@ class Run:
             request_id=environment.get("SOAL_REQUEST_ID"),
             fingerprint=environment.get("SOAL_JOB_FINGERPRINT", ""),
         )
+
+    def of_stream(self, query_id: str) -> Run:
+        """Return the stream as a run. It outlives every job that drives it, and the job's script may change."""
+        return replace(self, key=f"stream {query_id}", fingerprint="stream", is_stream=True)
 
 
 @dataclass(frozen=True, slots=True)

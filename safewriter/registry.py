@@ -23,11 +23,11 @@ class Registry:
         self._used: set[str] = set()
 
     def open(self, session: object, write: Write) -> None:
-        """Register a block; raises `BlockOpenError` or `StepError`."""
+        """Register a block; raises `BlockOpenError` or `StepError`. A stream may write a batch of its own again."""
         with self._lock:
             if session in self._sessions:
                 raise BlockOpenError("another SafeWriter block is open on this Spark session; end it first")
-            if write.key in self._used:
+            if write.key in self._used and not write.run.is_stream:
                 raise StepError(
                     f"this run has written {write.table} (step {write.step!r}) before. Give each block on one table a"
                     " step of its own that is the same on a retry, such as step='2026-11'"

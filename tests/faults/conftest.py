@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from scripts.emulator.s3 import EmbeddedS3
 
-VICTIM_ROWS = 7
 DEADLINE_MS = 900_000
 
 
@@ -43,7 +42,7 @@ class Victims:
             self._next.kill()
 
     def _start(self) -> Child:
-        return Child("tests.faults.victim", str(VICTIM_ROWS), environment=self._environment)
+        return Child("tests.faults.victim", environment=self._environment)
 
 
 @pytest.fixture(scope="session")

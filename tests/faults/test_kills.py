@@ -1,4 +1,4 @@
-"""SIGKILL of everything at every mutating S3 request of a guarded append, then recovery, then a retry, on real Spark.
+"""SIGKILL of everything at every mutating S3 request of a guarded write, then recovery, then a retry, on real Spark.
 
 The boundaries are not listed anywhere: the n-th mutating request is hit, n = 1, 2, 3 … until a run ends unhurt. What
 must hold after each: the verdict that recovery writes is what an independent reader finds; the retry brings the batch
@@ -17,7 +17,8 @@ from safewriter.objects.s3 import table_store
 from safewriter.recovery import Cause, Recovery
 from safewriter.writer import SafeWriter
 from scripts.emulator.rules import Kill, Late, LoseReply, Match, Rule
-from tests.faults.conftest import DEADLINE_MS, VICTIM_ROWS
+from tests.faults.conftest import DEADLINE_MS
+from tests.faults.statements import STATEMENTS, STREAM, stream
 from tests.support.waiting import until
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
-BASE_ROWS = 5
 BOUNDARIES_MAX = 20
 ANY = Match(is_mutating=True)
 COMMIT = Match(operations={"PutObject"}, key_class="delta_log/commit")
@@ -42,11 +42,18 @@ DATA = Match(operations={"PutObject"}, key_class="data")
 class Case:
     """One table, one run, and everything that is done to them after the fault."""
 
-    def __init__(self, spark: SparkSession, s3: EmbeddedS3, lake: Lake, *, exists: bool) -> None:
+    def __init__(self, spark: SparkSession, s3: EmbeddedS3, lake: Lake, name: str) -> None:
         self.spark, self.s3, self.lake = spark, s3, lake
-        self.before = BASE_ROWS if exists else 0
-        if exists:
-            spark.range(BASE_ROWS).write.format("delta").save(lake.table)
+        self.name, self.statement = name, STATEMENTS[name]
+        self.statement.prepare(spark, lake.table)
+        self.base = len(lake.operations())
+
+    def order(self, run_key: str) -> str:
+        return f"{self.lake.table} {run_key} {self.name}"
+
+    def written(self) -> list[str]:
+        """The operations that stand in the log since the table was made."""
+        return self.lake.operations()[self.base :]
 
     def recover(self) -> None:
         """Let the store's clock pass deadline and grace, settle as a later look would, twice, and check the verdict."""
@@ -63,31 +70,31 @@ class Case:
         self.lake.check()
         documents = self.lake.documents()
         landed = bool(documents) and documents[0].status == "committed"
-        assert self.lake.rows() == self.before + (VICTIM_ROWS if landed else 0)
+        if landed or self.lake.version() >= 0:
+            expected = self.statement.after if landed else self.statement.before
+            assert self.statement.ids(self.spark, self.lake.table) == expected
 
     def retry(self) -> None:
         """The retry brings the batch in exactly once, and leaves nothing of any attempt behind."""
         with SafeWriter(self.spark, self.lake.table) as block:
-            self.spark.range(VICTIM_ROWS).write.format("delta").mode("append").save(block.table)
+            self.statement.run(self.spark, block.table)
             block.success()
         assert block.checkpoint is not None
         recovery = Recovery(self.lake.checkpoints, table_store, clock=epoch_ms)
         recovery.clean(block.checkpoint.write_key)
         self.check()
         assert self.lake.document().status == "committed"
-        assert self.lake.rows() == self.before + VICTIM_ROWS
-        assert self.spark.read.format("delta").load(self.lake.table).count() == self.before + VICTIM_ROWS
         assert self.lake.orphans() == set()
         assert all(attempt.cleaned for attempt in self.lake.document().attempts)
 
 
 @pytest.fixture
 def case(spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], run_key: str) -> Case:
-    return Case(spark, s3, lake(), exists=True)
+    return Case(spark, s3, lake(), "append")
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("exists", [True, False], ids=["append", "create"])
+@pytest.mark.parametrize("name", STATEMENTS)
 @pytest.mark.parametrize("phase", ["before", "torn", "after"])
 def test_a_kill_at_every_boundary(
     spark: SparkSession,
@@ -95,20 +102,20 @@ def test_a_kill_at_every_boundary(
     lake: Callable[[], Lake],
     victims: Victims,
     phase: Literal["before", "torn", "after"],
-    exists: bool,  # noqa: FBT001 - a parameter of the test
+    name: str,
     monkeypatch: pytest.MonkeyPatch,
     run_key: str,
 ) -> None:
-    """The whole matrix: every mutating request of an append and of a creation, in three phases."""
+    """The whole matrix: every mutating request of each kind of write, in three phases."""
     hit = 0
     for boundary in range(1, BOUNDARIES_MAX):
         s3.wire.clock_ahead_s = 0
         key = f"{run_key}-{boundary}"
         monkeypatch.setenv("SOAL_RUN_KEY", key)
-        case = Case(spark, s3, lake(), exists=exists)
+        case = Case(spark, s3, lake(), name)
         with victims.take() as victim:
             rule = s3.wire.add(Rule(ANY, Kill(phase, victim.kill), nth=boundary))
-            victim.tell(f"{case.lake.table} {key}")
+            victim.tell(case.order(key))
             victim.end()
             s3.wire.clear_rules()
         case.recover()
@@ -130,7 +137,7 @@ def test_a_kill_at_the_boundaries_that_matter_most(
 ) -> None:
     """The short selection: the first request, the data file, the commit."""
     rule = case.s3.wire.add(Rule(boundary, Kill(phase, victim.kill)))
-    victim.tell(f"{case.lake.table} {run_key}")
+    victim.tell(case.order(run_key))
     victim.end()
     assert rule.hits == 1, victim.said()
     case.recover()
@@ -141,24 +148,24 @@ def test_a_killed_creation_can_be_written_again(
     spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], victim: Child, run_key: str
 ) -> None:
     """The creating commit lands late, after recovery: its slot holds an empty table of the same shape."""
-    case = Case(spark, s3, lake(), exists=False)
+    case = Case(spark, s3, lake(), "create")
     late = Late(end=victim.kill)
     rule = s3.wire.add(Rule(COMMIT, late))
-    victim.tell(f"{case.lake.table} {run_key}")
+    victim.tell(case.order(run_key))
     victim.end()
     assert rule.hits == 1, victim.said()
     case.recover()
     assert [reply.status for reply in late.release()] == [412]
     case.check()
     case.retry()
-    assert case.lake.operations() == ["SAFEWRITER FENCE", "WRITE"]
+    assert case.written() == ["SAFEWRITER FENCE", "WRITE"]
 
 
 def test_a_commit_that_lands_after_recovery_changes_nothing(case: Case, victim: Child, run_key: str) -> None:
     """The fence has its slot, and the dead writer cannot try another."""
     late = Late(end=victim.kill)
     rule = case.s3.wire.add(Rule(COMMIT, late))
-    victim.tell(f"{case.lake.table} {run_key}")
+    victim.tell(case.order(run_key))
     victim.end()
     assert rule.hits == 1, victim.said()
     case.recover()
@@ -166,7 +173,7 @@ def test_a_commit_that_lands_after_recovery_changes_nothing(case: Case, victim: 
     assert [reply.status for reply in late.release()] == [412]
     case.check()
     case.retry()
-    assert case.lake.operations() == ["WRITE", "SAFEWRITER FENCE", "WRITE"]
+    assert case.written() == ["SAFEWRITER FENCE", "WRITE"]
 
 
 @pytest.mark.parametrize("held", [DATA, COMMIT], ids=["data", "commit"])
@@ -176,7 +183,7 @@ def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
     """SIGSTOP before the request, recovery and retry elsewhere, SIGCONT: it finds out by itself that it is over."""
     late = Late(then="waits", end=lambda: victim.signal(signal.SIGSTOP))
     rule = case.s3.wire.add(Rule(held, late))
-    victim.tell(f"{case.lake.table} {run_key}")
+    victim.tell(case.order(run_key))
     assert until(lambda: rule.hits == 1), victim.said()
     case.recover()
     case.retry()
@@ -196,8 +203,30 @@ def test_a_lost_reply_of_the_commit_makes_one_version(case: Case, status: int | 
     """The client's own repetition meets its own object: it is known as ours, and not committed twice."""
     case.s3.wire.add(Rule(COMMIT, LoseReply(status)))
     with SafeWriter(case.spark, case.lake.table) as block:
-        case.spark.range(VICTIM_ROWS).write.format("delta").mode("append").save(block.table)
+        case.statement.run(case.spark, block.table)
         block.success()
     case.s3.wire.clear_rules()
-    assert case.lake.operations() == ["WRITE", "WRITE"]
+    assert case.written() == ["WRITE"]
     case.check()
+
+
+def test_a_stream_that_is_killed_between_the_tables_commit_and_its_own_writes_each_batch_once(
+    spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], victim: Child, run_key: str
+) -> None:
+    """Started again it delivers the same batch, which is known to be in the table, and goes on with the next."""
+    table = lake()
+    source = f"{table.table}-source"
+    spark.range(0, 4, 1, 1).write.format("delta").save(source)
+    noting = Match(key=f"{table.name}-checkpoint/.*commits/", is_mutating=True)
+    rule = s3.wire.add(Rule(noting, Kill("before", victim.kill)))
+    victim.tell(f"{table.table} {run_key} {STREAM}")
+    victim.end()
+    s3.wire.clear_rules()
+    assert rule.hits == 1, victim.said()
+    assert table.rows() == 4
+
+    spark.range(4, 7, 1, 1).write.format("delta").mode("append").save(source)
+    stream(spark, table.table)
+    assert sorted(row.id for row in spark.read.format("delta").load(table.table).collect()) == list(range(7))
+    assert table.operations() == ["WRITE", "WRITE"]
+    assert {document.status for document in table.documents()} == {"committed"}

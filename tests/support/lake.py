@@ -96,7 +96,7 @@ class Lake:
         return found
 
     def orphans(self) -> set[str]:
-        """Data files that no version of the log refers to."""
+        """Data files that no version of the log refers to; not deletion vectors, which bear no mark of an attempt."""
         referred = {
             unquote(action[kind]["path"])
             for commit in self.commits()
@@ -107,7 +107,10 @@ class Lake:
         return {
             key
             for key in self.keys()
-            if not key.startswith("_delta_log/") and key not in referred and not key.endswith("/")
+            if not key.startswith("_delta_log/")
+            and key not in referred
+            and not key.endswith("/")
+            and not key.startswith("deletion_vector_")
         }
 
     # -- the checkpoints ---------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from safewriter.errors import SafeWriterError
 
-__all__ = ["DeltaSession", "GateState", "TableState"]
+__all__ = ["DeltaSession", "GateState", "MicroBatch", "TableState"]
 
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
 _GATE_PROTOCOL: Final = 4
@@ -34,6 +34,8 @@ _AUTO_COMPACT: Final = "spark.databricks.delta.autoCompact.enabled"
 # Internal to Delta and static, so it is set on the session state. Tested with every Delta release that is pinned here.
 _FILE_PREFIX: Final = "spark.databricks.delta.testOnly.dataFileNamePrefix"
 _GROUP: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+# What a stream tells the threads of its batches (StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY).
+_MICRO_BATCH: Final = ("sql.streaming.queryId", "streaming.sql.batchId")
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
 )
@@ -57,6 +59,14 @@ class TableState:
     def append_only(self) -> bool:
         """Whether the table forbids removals, and with them every undo."""
         return self.properties.get("delta.appendOnly") == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """The batch of a stream that this thread works on."""
+
+    query_id: str
+    batch_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +127,11 @@ class DeltaSession:
         return JavaClass(name, self._spark.sparkContext._gateway._gateway_client)  # type: ignore[union-attr]  # noqa: SLF001
 
     # -- before ------------------------------------------------------------------------------------------------------
+
+    def micro_batch(self) -> MicroBatch | None:
+        """Return the stream's batch if this runs in `foreachBatch`."""
+        query_id, batch_id = (self._spark.sparkContext.getLocalProperty(name) for name in _MICRO_BATCH)
+        return MicroBatch(query_id, batch_id) if query_id and batch_id else None
 
     def verify(self) -> None:
         """Make sure that this session commits to the table through the gate; `UnguardedSessionError` says what to

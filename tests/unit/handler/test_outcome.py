@@ -28,8 +28,9 @@ def evidence(
     uncaught: dict[str, Any] | None = None,
     kills: int = 0,
     java_out_of_memory: bool = False,
+    deadline: bool = False,
 ) -> Evidence:
-    entries = [Entry("python_started", 1, {})]
+    entries = [Entry("python_started", 1, {}), *([Entry("deadline", 2, {"nonce": "n"})] if deadline else [])]
     if uncaught is not None:
         entries.append(
             Entry("uncaught", 2, {"type": "E", "message": "m", "exitCode": 1, "retryable": False, **uncaught})
@@ -57,6 +58,14 @@ def evidence(
         (evidence(200, exited=200), State.FAILED, "ScriptExit"),
         (evidence(1, exited=1, uncaught={"type": "ValueError"}), State.FAILED, "ValueError"),
         (evidence(2, exited=2, uncaught={"type": "StepError", "exitCode": 2}), State.FAILED, "StepError"),
+        # SafeWriter has met the deadline, and the script has made another error of it
+        (
+            evidence(1, exited=1, uncaught={"type": "StreamingQueryException"}, deadline=True),
+            State.TIMED_OUT,
+            "DeadlineExceeded",
+        ),
+        (evidence(1, exited=1, deadline=True, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
+        (evidence(0, exited=0, deadline=True, writes=(COMMITTED,)), State.SUCCESS, None),
         # killed
         (evidence(None, 9), State.FAILED, "Signal"),
         (evidence(137), State.FAILED, "Signal"),

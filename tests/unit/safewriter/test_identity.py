@@ -118,3 +118,14 @@ def test_a_prefix_names_write_epoch_and_attempt() -> None:
     assert len(prefixes) == 3
     assert not any(one.startswith(other) for one in prefixes for other in prefixes if one != other)
     assert all(prefix.startswith(WRITE.key[:15]) and prefix.endswith("-") for prefix in prefixes)
+
+
+def test_a_stream_is_a_run_of_its_own_whatever_job_drives_it() -> None:
+    """Its batches are the same writes in another run, and with another script."""
+    one = Run("a", "1", None, "script").of_stream("q")
+    two = Run("b", "2", "r", "other").of_stream("q")
+    table = canonical_table("s3://lake/t")
+    assert Write(one, table, "delta", "batch 3").key == Write(two, table, "delta", "batch 3").key
+    assert Write(one, table, "delta", "batch 3").fingerprint == Write(two, table, "delta", "batch 3").fingerprint
+    assert Write(one, table, "delta", "batch 4").key != Write(one, table, "delta", "batch 3").key
+    assert (two.id, two.request_id) == ("2", "r")

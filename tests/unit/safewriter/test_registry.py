@@ -78,3 +78,12 @@ def test_a_session_that_is_gone_is_forgotten() -> None:
     gc.collect()
 
     assert len(registry._sessions) == 0
+
+
+def test_a_stream_may_come_back_to_a_batch() -> None:
+    """It delivers a batch again when it is started again; the claim tells whether it has landed."""
+    registry = Registry()
+    batch = Write(Run("run", "id").of_stream("query"), Location("lake", "t"), "delta", "batch 0")
+    for _ in range(2):
+        registry.open(session := Session(), batch)
+        registry.close(session, batch, landed=True)

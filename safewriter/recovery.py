@@ -43,6 +43,7 @@ class Cause(Enum):
     DEADLINE = "deadline"
     KILLED = "killed"
     RETRY = "retry"
+    OPERATOR = "operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +176,6 @@ class Recovery:
             return
         # The verdict stands. What follows is hygiene: whoever looks later does it again.
         try:
-            if self._audit_log and (verdict is Status.ROLLED_BACK or undo_refused is not None):
-                self._checkpoints.audit(document, "undo_refused" if undo_refused is not None else "rolled_back")
             self.clean(document.write_key, quiet_nonce=document.owner if evidence.quiet else None)
         except (StoreError, RetentionGapError) as error:
             _log.warning("%s is settled; cleaning up is left to a later look: %s", document.write_key, error)
@@ -200,6 +199,7 @@ class Recovery:
             ]
             if not dirty:
                 return removed
+            self._audit(stored.document)  # here, so that a look after a kill makes up for it, too
             count = self._remove(stored.document, dirty)
             removed += count
             done = {
@@ -214,6 +214,14 @@ class Recovery:
                     self._checkpoints.unmark(write_key, nonce)
                 return removed
         return removed
+
+    def _audit(self, document: Checkpoint) -> None:
+        if not self._audit_log:
+            return
+        if document.undo_refused is not None:
+            self._checkpoints.audit(document, "undo_refused")
+        elif document.status is Status.ROLLED_BACK:
+            self._checkpoints.audit(document, "rolled_back")
 
     def _remove(self, document: Checkpoint, dirty: list[AttemptRecord]) -> int:
         store = self._table_store(document.table)

@@ -683,6 +683,19 @@ def test_a_roll_back_is_audited_if_that_is_wanted(audit_log: object) -> None:
         assert bool(lines) is (bool(audit_log) and not landed)
 
 
+def test_a_roll_back_whose_settler_died_is_audited_by_the_next_look() -> None:
+    """Between the verdict and its line lies a moment."""
+    world = World()
+    world.job().begin()
+    world.settle(network=Network(Fault.REFUSE, 3, and_all_after=True))  # the fence, the verdict, the audit log
+    key = f"audit/{world.key}-1-rolled_back.jsonl"
+    assert (world.document.status, key in world.bucket.contents()) == (Status.ROLLED_BACK, False)
+
+    world.recovery().clean(world.key)
+
+    assert key in world.bucket.contents()
+
+
 def test_an_audit_log_that_cannot_be_written_does_not_change_the_verdict() -> None:
     """The verdict stands before the hygiene begins."""
     world = World()

@@ -116,6 +116,10 @@ def _put_fence(setting: Setting, state: State, who: int, settling: Settling) -> 
 
 def _look(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
     doc = _seen(settling)
+    if state.gap and settling.nothing_sent:
+        rolled = doc._replace(status=Status.ROLLED_BACK)
+        yield "S3 reads the log: versions are missing, none of them ours", _verdict(state, who, settling, rolled)
+        return
     if state.gap:
         yield "S3 reads the log: versions are missing", _unknown(state, who, settling)
         return

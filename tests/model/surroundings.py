@@ -79,7 +79,7 @@ def operate(setting: Setting, state: State, who: int) -> Iterator[tuple[str, Sta
     if doc is None:
         return
     # Only what was found dead: a retry may have claimed the next epoch before the document is read again.
-    job = Settling(Cause.RETRY, doc.epoch, nothing_sent=False, quiet=-1, then="done", failed="done")
+    job = Settling(Cause.OPERATOR, doc.epoch, nothing_sent=False, quiet=-1, then="done", failed="done")
     if doc.status in OPEN:
         if settling.is_dead(setting, state, doc):
             yield "settles", settling.begin(state, who, job)

@@ -13,6 +13,7 @@ from scripts.soal.doctor import examine
 from scripts.soal.output import output
 from scripts.soal.place import Home
 from scripts.soal.problem import EXIT_FAILED, Problem
+from scripts.soal.recover import recover
 from scripts.soal.target import checkpoint_bucket, target
 
 __all__ = ["app", "main"]
@@ -55,6 +56,9 @@ def doctor(
     out.findings(findings)
     if any(finding.status == "fail" for finding in findings):
         raise typer.Exit(EXIT_FAILED)
+
+
+app.command()(recover)
 
 
 def main() -> None:

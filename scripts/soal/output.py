@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scripts.soal.run_tables import event_line, run_table, writes_table
+from scripts.soal.run_tables import event_line, recovered_table, run_table, writes_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from scripts.soal.invocation import Report
     from scripts.soal.ledger import RunView
     from scripts.soal.problem import Problem
+    from scripts.soal.recovering import Recovered
     from scripts.soal.watching import Event
 
 __all__ = ["ConsoleOutput", "JsonOutput", "Output", "output"]
@@ -72,6 +73,7 @@ class Output(Protocol):
     def runs(self, runs: Sequence[RunView]) -> None: ...
     def run(self, run: RunView) -> None: ...
     def event(self, event: Event) -> None: ...
+    def recovered(self, recovered: Sequence[Recovered]) -> None: ...
     def remark(self, text: str) -> None: ...
     def problem(self, problem: Problem) -> None: ...
 
@@ -140,6 +142,14 @@ class ConsoleOutput(_Talk):
     def event(self, event: Event) -> None:
         self.data.print(event_line(event, _styled), soft_wrap=True)
 
+    def recovered(self, recovered: Sequence[Recovered]) -> None:
+        self.data.print(recovered_table(recovered, _styled) if recovered else "no write to recover")
+        for one in recovered:
+            for change in one.changes:
+                self.data.print(Text(f"  {change}", style="dim"), soft_wrap=True)
+            if one.changes_more:
+                self.data.print(Text(f"  and {one.changes_more:,} more", style="dim"))
+
     def _result(self, result: Result) -> None:
         self.data.print(Text.assemble(_styled(result.state.value), "  ", result.state_details), soft_wrap=True)
         if result.writes:
@@ -198,6 +208,9 @@ class JsonOutput(_Talk):
     def event(self, event: Event) -> None:
         sys.stdout.write(json.dumps(asdict(event), ensure_ascii=False) + "\n")
         sys.stdout.flush()
+
+    def recovered(self, recovered: Sequence[Recovered]) -> None:
+        _dump([asdict(one) for one in recovered])
 
 
 def output(*, is_json: bool) -> Output:

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from scripts.soal.ledger import RunView, WriteView
+    from scripts.soal.recovering import Recovered
     from scripts.soal.watching import Event
 
-__all__ = ["event_line", "run_table", "writes_table"]
+__all__ = ["event_line", "recovered_table", "run_table", "writes_table"]
 
 _LIVES = {"alive": "green", "dead": "bold red"}
 
@@ -55,6 +56,20 @@ def writes_table(writes: Sequence[WriteView], styled: Callable[[str], Text]) -> 
             *numbers,
             _life(write.life, write.why),
             Text(reason),
+        )
+    return table
+
+
+def recovered_table(recovered: Sequence[Recovered], styled: Callable[[str], Text]) -> Table:
+    """Return one row for each write that was looked at."""
+    table = Table(box=None, header_style="dim")
+    for name in ("run", "write", "step", "was", "is", "done", "reason"):
+        table.add_column(name, overflow="fold")
+    for one in recovered:
+        done = "nothing to do" if one.action == "none" else one.action
+        reason = Text(one.undo_refused or one.reason or "")
+        table.add_row(
+            Text(one.run_key), Text(one.table), one.step or "", styled(one.before), styled(one.status), done, reason
         )
     return table
 

@@ -23,6 +23,7 @@ from safewriter.objects import (
 )
 from safewriter.objects.s3 import PAUSES_S
 from scripts.emulator import EmbeddedS3, LoseReply, Match, Refuse, Reply, Request, Rule
+from scripts.soal.overlay import Overlay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,11 +96,13 @@ def remote(s3: Bench, naps: list[float]) -> S3ObjectStore:
     return s3.store("some/table", naps)
 
 
-@pytest.fixture(params=["memory", "bucket", "prefix"])
+@pytest.fixture(params=["memory", "overlay", "bucket", "prefix"])
 def store(request: pytest.FixtureRequest, s3: Bench) -> ObjectStore:
     """Every implementation; on S3 as a whole bucket and as a prefix with neighbours that begin alike."""
     if request.param == "memory":
         return MemoryObjectStore()
+    if request.param == "overlay":
+        return Overlay(MemoryObjectStore(), lambda: datetime.now(UTC))
     if request.param == "bucket":
         return s3.store()
     s3.put("some/table2/a")
@@ -116,6 +119,10 @@ def begin_upload(store: ObjectStore, s3: Bench) -> Callable[[str], Upload]:
             upload = Upload(key, f"id-{key}")
             store.begin_upload(upload)
             return upload
+        if isinstance(store, Overlay):
+            assert isinstance(store._below, MemoryObjectStore)
+            store._below.begin_upload(Upload(key, f"id-{key}"))
+            return Upload(key, f"id-{key}")
         full_key = store.uri(key).removeprefix(f"s3://{s3.lake}/")
         return Upload(key, s3.observer.create_multipart_upload(Bucket=s3.lake, Key=full_key)["UploadId"])
 

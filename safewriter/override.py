@@ -1,0 +1,43 @@
+"""A verdict set by hand, where the table's log can no longer tell: audited, and only out of *unknown*."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from safewriter.errors import UsageError
+from safewriter.state import OPEN, Status
+
+if TYPE_CHECKING:
+    from safewriter.checkpoint import Checkpoints
+    from safewriter.deadline import Clock
+    from safewriter.state import Checkpoint
+
+__all__ = ["override"]
+
+_BY = "by hand"
+
+
+def override(checkpoints: Checkpoints, write_key: str, verdict: Status, reason: str, clock: Clock) -> Checkpoint:
+    """Set the verdict of a write that settling has left unknown; return its document.
+
+    The line of the audit log is written first, so that no verdict by hand is without one. Raises `UsageError` if the
+    verdict is none, the reason is empty, or the document does not say unknown (any more).
+    """
+    if verdict in OPEN:
+        raise UsageError(f"{verdict} is no verdict; a write ends committed or rolled_back")
+    if not reason.strip():
+        raise UsageError("a verdict by hand needs a reason; it is kept in the document and in the audit log")
+    stored = checkpoints.read(write_key)
+    if stored is None:
+        raise UsageError(f"there is no document {checkpoints.uri(write_key)}")
+    if stored.document.status is not Status.UNKNOWN:
+        raise UsageError(
+            f"{checkpoints.uri(write_key)} says {stored.document.status}; only an unknown write is decided by hand, and"
+            " only after settling it has failed"
+        )
+    document = stored.document.moved(verdict, reason=f"{_BY}: {reason}", settled_ms=clock(), settled_by=_BY)
+    checkpoints.audit(document, f"by_hand_{verdict.value}")
+    won = checkpoints.replace(stored, document)
+    if won is None:
+        raise UsageError(f"{checkpoints.uri(write_key)} has changed meanwhile; look again")
+    return won.document

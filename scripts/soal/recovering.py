@@ -1,0 +1,139 @@
+"""From open writes to their verdicts, by hand: the same settling that guard, supervisor and retry do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from safewriter.checkpoint import Checkpoints
+from safewriter.errors import SafeWriterError
+from safewriter.objects import StoreError
+from safewriter.recovery import Cause, Evidence, Recovery
+from safewriter.state import OPEN
+from scripts.soal.overlay import Overlay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.checkpoint import StoredCheckpoint
+    from safewriter.deadline import Clock
+    from safewriter.objects import ObjectStore
+    from safewriter.state import Checkpoint
+
+__all__ = ["Recovered", "Recoverer", "marked"]
+
+_MARKERS: Final = "open/"
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What became of one write.
+
+    `action`: settled, cleaned, unclean (its verdict stands), alive (left alone), none (nothing to do) or failed.
+
+    `changes` are the requests that a dry run would have made; `changes_more` of them are not shown.
+    """
+
+    write_key: str
+    run_key: str
+    table: str
+    step: str | None
+    before: str
+    status: str
+    action: str
+    reason: str | None
+    undo_refused: str | None
+    checkpoint: str
+    changes: tuple[str, ...] = ()
+    changes_more: int = 0
+
+
+def marked(store: ObjectStore) -> tuple[str, ...]:
+    """Return the keys of all writes that have an attempt with a marker."""
+    return tuple(dict.fromkeys(listed.key[len(_MARKERS) :].partition("/")[0] for listed in store.list(_MARKERS)))
+
+
+@dataclass(frozen=True, slots=True)
+class Recoverer:
+    """Settles writes of one checkpoint bucket. `table_store` opens a table by its URI; `until_ms`: not longer."""
+
+    store: ObjectStore
+    table_store: Callable[[str], ObjectStore]
+    clock: Clock
+    audit_log: bool
+    until_ms: int
+
+    def settle(self, write_key: str, *, dry_run: bool) -> Recovered | None:
+        """Settle one write if it is open and its owner is dead, and clean up after it; None if it has no document.
+
+        `dry_run`: do the same on top of what is there, and change nothing.
+        """
+        overlays: list[Overlay] = []
+
+        def opened(store: ObjectStore) -> ObjectStore:
+            if not dry_run:
+                return store
+            overlays.append(Overlay(store, lambda: datetime.fromtimestamp(self.clock() / 1000, UTC)))
+            return overlays[-1]
+
+        tables: dict[str, ObjectStore] = {}
+
+        def table_store(uri: str) -> ObjectStore:
+            if uri not in tables:
+                tables[uri] = opened(self.table_store(uri))
+            return tables[uri]
+
+        checkpoints = Checkpoints(opened(self.store))
+        recovery = Recovery(
+            checkpoints,
+            table_store,
+            clock=self.clock,
+            audit_log=self.audit_log,
+            may_go_on=lambda: self.clock() < self.until_ms,
+        )
+        before = checkpoints.read(write_key)
+        if before is None:
+            return None
+        action, problem = _acted(checkpoints, recovery, before)
+        after = checkpoints.read(write_key) or before
+        document = after.document
+        return Recovered(
+            write_key=write_key,
+            run_key=document.run_key,
+            table=document.table,
+            step=document.step,
+            before=before.document.status.value,
+            status=document.status.value,
+            action=action,
+            reason=problem or document.reason,
+            undo_refused=document.undo_refused,
+            checkpoint=checkpoints.uri(write_key),
+            changes=tuple(change for overlay in overlays for change in overlay.changes),
+            changes_more=sum(overlay.changes_more for overlay in overlays),
+        )
+
+
+def _acted(checkpoints: Checkpoints, recovery: Recovery, before: StoredCheckpoint) -> tuple[str, str | None]:
+    """Return what was done, and what was in the way of it."""
+    document = before.document
+    if document.status not in OPEN:
+        return _cleaned(recovery, document)
+    try:
+        if not checkpoints.sighting(before).is_dead:
+            return "alive", "its owner lives; it settles the write itself, or dies and can be recovered"
+        # Only what was found dead: a retry may have claimed the next epoch since.
+        recovery.settle(document.write_key, Cause.OPERATOR, Evidence(document.epoch))
+    except (SafeWriterError, StoreError) as error:
+        return "failed", str(error)
+    return "settled", None
+
+
+def _cleaned(recovery: Recovery, document: Checkpoint) -> tuple[str, str | None]:
+    if all(attempt.cleaned for attempt in document.attempts):
+        return "none", None
+    try:
+        recovery.clean(document.write_key)
+    except (StoreError, LookupError) as error:
+        return "unclean", str(error)
+    return "cleaned", None

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from safewriter.errors import UnknownOutcomeError, UsageError
+from safewriter.objects import StoreError
+from safewriter.override import override
+from safewriter.state import Status
+from tests.unit.safewriter.delta_log import key_of
+from tests.unit.safewriter.failing import Fault, Network
+from tests.unit.safewriter.world import World
+
+
+def unknown() -> World:
+    """A write of which the log can no longer tell."""
+    world = World()
+    world.job().begin()
+    world.append_foreign()
+    world.append_foreign()
+    world.hide(key_of(2))
+    with pytest.raises(UnknownOutcomeError):
+        world.settle()
+    return world
+
+
+@pytest.mark.parametrize("verdict", [Status.COMMITTED, Status.ROLLED_BACK])
+def test_an_unknown_write_is_decided_by_hand_and_audited(verdict: Status) -> None:
+    """Document and audit log say by whom and why."""
+    world = unknown()
+    document = override(world.checkpoints, world.key, verdict, "counted the rows", world.clock)
+    assert (document.status, document.reason) == (verdict, "by hand: counted the rows")
+    assert world.document.attempt.settled_by == "by hand"
+    line = json.loads(world.bucket.contents()[f"audit/{world.key}-1-by_hand_{verdict.value}.jsonl"])
+    assert (line["event"], line["reason"]) == (f"by_hand_{verdict.value}", "by hand: counted the rows")
+
+
+def test_only_an_unknown_write_and_only_with_a_reason() -> None:
+    """Whatever can be settled is settled from the table; nothing is changed by a refusal."""
+    world = unknown()
+    with pytest.raises(UsageError, match="no verdict"):
+        override(world.checkpoints, world.key, Status.IN_PROGRESS, "why", world.clock)
+    with pytest.raises(UsageError, match="reason"):
+        override(world.checkpoints, world.key, Status.COMMITTED, " ", world.clock)
+    with pytest.raises(UsageError, match="no document"):
+        override(world.checkpoints, "sw-other", Status.COMMITTED, "why", world.clock)
+    other = World()
+    other.job().begin()
+    with pytest.raises(UsageError, match="says in_progress"):
+        override(other.checkpoints, other.key, Status.COMMITTED, "why", other.clock)
+    assert (world.document.status, other.document.status) == (Status.UNKNOWN, Status.IN_PROGRESS)
+    assert not [key for key in world.bucket.contents() if key.startswith("audit/")]
+
+
+def test_no_verdict_by_hand_without_its_line() -> None:
+    """If the audit log cannot be written, nothing changes."""
+    world = unknown()
+    network = Network(Fault.REFUSE, 1)
+    checkpoints = type(world.checkpoints)(network.store(world.bucket))
+    with pytest.raises(StoreError):
+        override(checkpoints, world.key, Status.COMMITTED, "why", world.clock)
+    assert world.document.status is Status.UNKNOWN
+
+
+def test_a_document_that_changes_meanwhile_wins() -> None:
+    """Somebody has settled it after all."""
+    world = unknown()
+    put = world.bucket.put
+
+    def overtaken(key: str, body: bytes) -> str:
+        stored = world.checkpoints.read(world.key)
+        assert stored is not None
+        world.checkpoints.replace(stored, stored.document.moved(Status.ROLLED_BACK, reason="found"))
+        return put(key, body)
+
+    world.bucket.put = overtaken  # type: ignore[method-assign]
+    with pytest.raises(UsageError, match="changed meanwhile"):
+        override(world.checkpoints, world.key, Status.COMMITTED, "why", world.clock)
+    assert world.document.status is Status.ROLLED_BACK

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pytest
+
+from safewriter.recovery import Cause
+from safewriter.state import CommitPoint, Status
+from scripts.soal.recovering import Recovered, Recoverer, marked
+from tests.unit.safewriter.delta_log import key_of
+from tests.unit.safewriter.invariants import check
+from tests.unit.safewriter.world import World
+
+
+def recover(world: World, *, dry_run: bool = False, until_ms: int = 2**60) -> Recovered:
+    recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=until_ms)
+    found = recoverer.settle(world.key, dry_run=dry_run)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("commit_point", "landed", "status"),
+    [
+        (CommitPoint.WRITE, False, "rolled_back"),
+        (CommitPoint.WRITE, True, "committed"),
+        (CommitPoint.SUCCESS, True, "rolled_back"),
+    ],
+)
+def test_a_dead_write_is_settled_and_a_dry_run_says_the_same(
+    commit_point: CommitPoint, status: str, *, landed: bool
+) -> None:
+    """The dry run settles on top of what is there, changes nothing, and names each request."""
+    world = World(commit_point)
+    job = world.job().begin()
+    if landed:
+        job.land()
+    world.owner_dies()
+    before = world.bucket.contents() | world.lake.contents()
+
+    dry = recover(world, dry_run=True)
+
+    assert (dry.before, dry.status, dry.action) == ("in_progress", status, "settled")
+    assert f"PUT s3://checkpoints/checkpoints/{world.key}.json" in dry.changes
+    assert world.bucket.contents() | world.lake.contents() == before
+    wet = recover(world)
+    assert (wet.before, wet.status, wet.action, wet.changes) == ("in_progress", status, "settled", ())
+    assert wet.reason == dry.reason
+    assert world.document.attempt.settled_by == Cause.OPERATOR.value
+    check(world)
+
+
+def test_what_lives_is_left_alone() -> None:
+    """Its owner settles it."""
+    world = World()
+    world.job().begin()
+    before = world.bucket.contents()
+    assert recover(world).action == "alive"
+    assert world.bucket.contents() == before
+
+
+def test_a_retry_that_has_claimed_meanwhile_is_left_alone() -> None:
+    """Dead is the attempt that was found dead, not whoever owns the write a moment later."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+    recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60)
+    get = world.bucket.get
+
+    def overtaken(key: str) -> object:
+        found = get(key)
+        if key.startswith("leases/"):  # between the look and the settling
+            world.bucket.get = get  # type: ignore[method-assign]
+            world.settle(Cause.RETRY)
+            world.job().begin()
+        return found
+
+    world.bucket.get = overtaken  # type: ignore[method-assign,assignment]
+    recoverer.settle(world.key, dry_run=False)
+    assert (world.document.status, world.document.epoch) == (Status.IN_PROGRESS, 2)
+
+
+def test_a_settled_write_is_cleaned_once_more() -> None:
+    """What a settler has left is removed as soon as nothing of it can still arrive."""
+    world = World()
+    job = world.job().begin()
+    world.settle(Cause.KILLED)
+    assert recover(world).action == "cleaned"
+    assert marked(world.bucket) == (world.key,)
+    world.grace_passes()
+    assert recover(world).action == "cleaned"
+    assert (recover(world).action, marked(world.bucket)) == ("none", ())
+    assert job.leftover not in world.lake.contents()
+
+
+def test_what_the_log_cannot_tell_is_unknown_and_stays_so() -> None:
+    """The message says that a person has to look."""
+    world = World()
+    world.job().begin()
+    world.append_foreign()
+    world.append_foreign()
+    world.hide(key_of(2))
+    world.owner_dies()
+    found = recover(world)
+    assert (found.status, found.action) == ("unknown", "failed")
+    assert found.reason is not None
+    assert "set the verdict by hand" in found.reason
+
+
+def test_time_that_runs_out_leaves_it_open() -> None:
+    """The next look goes on."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+    assert recover(world, until_ms=0).action == "failed"
+    assert world.document.status is Status.IN_PROGRESS
+
+
+def test_without_a_document_there_is_nothing_to_settle() -> None:
+    """An attempt that died before its claim has left its marker only."""
+    world = World()
+    world.job().claimer.mark()
+    assert marked(world.bucket) == (world.key,)
+    recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60)
+    assert recoverer.settle(world.key, dry_run=False) is None

@@ -6,13 +6,14 @@ import json
 import os
 import traceback
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from handler import observability, submit
 from handler.archive import why_unused
 from handler.bounded import OverdueError, within
 from handler.child import Ladder, supervise
+from handler.continuation import has_progressed, next_invocation, unwrapped
 from handler.event import parse_event
 from handler.guard import Guard
 from handler.job import Job
@@ -53,6 +54,16 @@ def _s3_store(location: Location) -> ObjectStore:
     return S3ObjectStore(s3_client(), location.bucket, location.key)
 
 
+def _invoke(function: str, payload: bytes) -> str:
+    """Invoke a function asynchronously; return the request id."""
+    import boto3  # most runs never continue themselves
+    from botocore.config import Config
+
+    client = boto3.client("lambda", config=Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 2}))
+    answer = client.invoke(FunctionName=function, InvocationType="Event", Payload=payload)
+    return str(answer["ResponseMetadata"]["RequestId"])
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """What the handler does to the world outside; tests put others in their place."""
@@ -61,6 +72,7 @@ class Services:
     store: Callable[[Location], ObjectStore] = _s3_store
     run_child: Callable[..., Any] = supervise
     supervision: Callable[..., Supervision] = Supervision
+    invoke: Callable[[str, bytes], str] = _invoke
     clock: Clock = epoch_ms
 
 
@@ -80,6 +92,7 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
         run_id=uuid.uuid4().hex,
         memory_mb=int(context.memory_limit_in_mb),
         cold_start=cold_start,
+        function=context.invoked_function_arn,
     )
     result = handle(event, facts, os.environ)
     observability.count(result)
@@ -100,7 +113,10 @@ def handle(event: object, facts: Facts, environment: Mapping[str, str], services
 
 def _attempt(event: object, facts: Facts, environment: Mapping[str, str], services: Services) -> Outcome:
     settings = facts.settings = read_settings(environment)
-    request = parse_event(event, settings)
+    facts.event, facts.continuation = unwrapped(event)
+    request = parse_event(facts.event, settings)
+    if facts.continuation is not None:
+        request = replace(request, client_token=facts.continuation.client_token)
     job = facts.job = Job.of(request, settings, facts.request_id)
     machine = submit.this_machine(facts.memory_mb)
     submit.check(job, settings, machine)
@@ -164,6 +180,30 @@ def _remarks(facts: Facts, kills: int) -> Iterator[str]:
             yield f"{write.table}: the commit stays, it could not be undone: {write.undo_refused}"
 
 
+def _continue(facts: Facts, outcome: Outcome, services: Services, reserve_ms: int) -> None:
+    """Have the run go on, if that is allowed and worth it; only once its record is closed, or the next would wait."""
+    if facts.job is None or facts.settings is None:
+        return
+    following = next_invocation(
+        outcome.state,
+        facts.event,
+        facts.continuation,
+        run_key=facts.job.run_key,
+        continue_max=facts.settings.continue_max,
+        progressed=has_progressed(facts.writes or (), facts.run_id),
+    )
+    if isinstance(following, str):
+        facts.warnings.append(following)
+    elif following is not None:
+        try:
+            facts.continued_by = within(
+                facts.deadline.remaining_ms() - reserve_ms,
+                lambda: services.invoke(facts.function, following.payload()),
+            )
+        except Exception as error:  # noqa: BLE001 - the SDK raises many kinds; the run can be continued by hand
+            facts.warnings.append(f"the run could not be continued by the function itself: {error}")
+
+
 def _recorded(facts: Facts, outcome: Outcome, services: Services) -> Result:
     """Put the document together and keep it on S3; if that fails, the answer itself says so."""
     if facts.run is None or facts.settings is None:
@@ -178,6 +218,7 @@ def _recorded(facts: Facts, outcome: Outcome, services: Services) -> Result:
         )
     except (StoreError, OverdueError) as error:
         facts.warnings.append(f"the run's record still says RUNNING: {error}")
+    _continue(facts, outcome, services, reserve_ms)
     result = result_of(facts, outcome)
     body = json.dumps(result.document(), ensure_ascii=False).encode()
     try:

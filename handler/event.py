@@ -3,6 +3,7 @@
 Accepted forms (README, "Events"):
 - a job document with the field names of EMR Serverless' StartJobRun, flat or under `jobDriver.spark_submit`;
 - the S3 path of a script alone;
+- what the function sends to itself to go on with a run (see `continuation`): one of the others, and the run's key;
 - an event of S3, SQS, Kinesis, EventBridge or a schedule, or any other object, where the function's environment names
   the script (see `trigger`). An SQS message whose body is a job document is that job.
 """

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
 from handler.classpath import jars
+from handler.outcome import State
 from handler.redact import Redactor
 from handler.response import ErrorResult, Memory, Result, Timings, Versions, WriteResult
 from handler.submit import pyspark_home
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from handler.child import Ended
+    from handler.continuation import Continuation
     from handler.job import Job
     from handler.outcome import Outcome
     from handler.output import Output
@@ -34,13 +36,17 @@ _JAR_VERSION: Final = re.compile(r"(delta-spark|iceberg-spark-runtime)[-_][0-9._
 
 @dataclass(slots=True)
 class Facts:
-    """Filled in by the stages in their order; what a stage has not reached stays as it is here."""
+    """Filled in by the stages in their order; what a stage has not reached stays as it is here.
+
+    `function`: the function's own name or ARN, as it was invoked.
+    """
 
     deadline: Deadline
     request_id: str
     run_id: str
     memory_mb: int
     cold_start: bool
+    function: str = ""
     redactor: Redactor = field(default_factory=Redactor)
     settings: HandlerSettings | None = None
     job: Job | None = None
@@ -52,6 +58,9 @@ class Facts:
     output: Output | None = None
     spent_ms: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    event: object = None
+    continuation: Continuation | None = None
+    continued_by: str | None = None
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
@@ -101,6 +110,8 @@ def result_of(facts: Facts, outcome: Outcome) -> Result:
         warnings=tuple(redact(warning) for warning in facts.warnings),
         log_tail=() if facts.output is None else facts.output.tail(),
         result_uri=None if record is None else record.result_uri,
+        resume_token=facts.job.run_key if facts.job is not None and outcome.state is State.INCOMPLETE else None,
+        continued_by=facts.continued_by,
     )
 
 
@@ -116,6 +127,7 @@ def _write(report: WriteReport, redact: Redactor) -> WriteResult:
         reason=None if report.reason is None else redact(report.reason),
         undo_refused=None if report.undo_refused is None else redact(report.undo_refused),
         checkpoint=report.checkpoint,
+        run_id=report.run_id,
     )
 
 

@@ -53,6 +53,7 @@ class WriteResult(_Part):
     reason: str | None
     undo_refused: str | None
     checkpoint: str
+    run_id: str | None = Field(default=None, description="the attempt that the verdict is about")
 
 
 class Timings(_Part):
@@ -115,6 +116,8 @@ class Result(_Part):
     warnings: tuple[str, ...]
     log_tail: tuple[str, ...]
     result_uri: str | None
+    resume_token: str | None = Field(default=None, description="the clientToken with which an INCOMPLETE run goes on")
+    continued_by: str | None = Field(default=None, description="request id of the invocation that goes on, if one does")
 
     def document(self) -> dict[str, Any]:
         """Return the document as JSON values."""
@@ -127,7 +130,8 @@ class JobFailed(Exception):  # noqa: N818 - the function error's type, as users 
 
 def deliver(result: Result, settings: HandlerSettings | None) -> dict[str, Any]:
     """Return the document, or raise it, so that Lambda counts, retries and routes it as a failure."""
-    if result.state is State.SUCCESS or (settings is not None and settings.errors == "return"):
+    goes_on = result.continued_by is not None
+    if result.state is State.SUCCESS or goes_on or (settings is not None and settings.errors == "return"):
         return result.document()
     raise JobFailed(json.dumps(result.document(), ensure_ascii=False)) from None
 

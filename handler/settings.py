@@ -15,8 +15,10 @@ from safewriter.settings import Settings as GuardSettings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["HandlerSettings", "read_settings", "soal_home"]
+__all__ = ["CONTINUE_MAX", "HandlerSettings", "read_settings", "soal_home"]
 
+CONTINUE_MAX: Final = 1000
+"""No run goes on more often than this, whatever the function's owner allows."""
 _IMAGE_HOME: Final = Path("/opt/soal")
 _REPOSITORY: Final = Path(__file__).resolve().parent.parent
 
@@ -73,6 +75,7 @@ class HandlerSettings(BaseModel):
     script_bucket: str | None = Field(alias="SCRIPT_BUCKET", default=None)
     spark_script: str | None = Field(alias="SPARK_SCRIPT", default=None)
     errors: Literal["raise", "return"] = Field(alias="SOAL_ERRORS", default="raise")
+    continue_max: Annotated[int, Field(ge=0, le=CONTINUE_MAX)] = Field(alias="SOAL_CONTINUE_MAX", default=0)
     jit: Literal["auto", "c1", "full"] = Field(alias="SOAL_JIT", default="auto")
     endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL_S3", default=None)
     general_endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL", default=None)

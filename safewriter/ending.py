@@ -122,7 +122,7 @@ class Ending:
                 self._one_at_a_time.release()
 
     def _tell_supervisor(self) -> None:
-        """An exception may lose its type on its way through a stream or the user's code; the journal keeps the cause."""
+        """An exception may lose its type on its way through a stream or the user's code; the journal keeps it."""
         if self._block.journal:
             with suppress(OSError):
                 journal.append(self._block.journal, "deadline", nonce=self._block.attempt.nonce)

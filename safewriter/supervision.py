@@ -33,7 +33,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WriteReport:
-    """The verdict on one write of a job. `status` is committed, rolled_back, unknown, or in_progress (another's)."""
+    """The verdict on one write of a job. `status` is committed, rolled_back, unknown, or in_progress (another's).
+
+    `run_id` is that of the attempt which the verdict is about.
+    """
 
     table: str
     format: str
@@ -45,6 +48,7 @@ class WriteReport:
     reason: str | None
     undo_refused: str | None
     checkpoint: str
+    run_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,4 +164,5 @@ def _verdict(opened: _Opened, document: Checkpoint) -> WriteReport:
         reason=document.reason,
         undo_refused=document.undo_refused,
         checkpoint=opened.checkpoint,
+        run_id=attempt.run_id,
     )

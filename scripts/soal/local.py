@@ -18,6 +18,7 @@ from scripts.soal.place import Home
 from scripts.soal.problem import EXIT_FAILED, EXIT_OK, Problem
 from scripts.soal.progress import JobProgress
 from scripts.soal.target import checkpoint_bucket, local_target, target
+from scripts.soal.until_done import until_done, with_token
 
 __all__ = ["app"]
 
@@ -68,6 +69,10 @@ def invoke(
     memory_mb: Annotated[int, typer.Option(min=128, max=10240, help="The function's memory.")] = 3008,
     env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the function's environment.")] = None,
     *,
+    do_until_done: Annotated[
+        bool, typer.Option("--until-done", help="Invoke again until the run has come to its end, each step once.")
+    ] = False,
+    attempts_max: Annotated[int, typer.Option(min=1, max=100, help="With --until-done: how often at most.")] = 10,
     logs: Annotated[bool, typer.Option("--logs", help="Print the function's log on stderr.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -83,7 +88,10 @@ def invoke(
     variables = function_variables(found, checkpoint_bucket(found, os.environ), given, home)
     with JobProgress(out.talk, "running", shows_log=logs) as progress:
         function = Function(variables, timeout_s, memory_mb, home, progress.line)
-        report = function.invoke(delivered)
+        if do_until_done:
+            report = until_done(function.invoke, with_token(delivered), attempts_max=attempts_max, remark=out.remark)
+        else:
+            report = function.invoke(delivered)
     if report.problem is not None:
         raise Problem(report.problem, todo="give --timeout-s more, or see --logs", exit_code=report.exit_code)
     out.invocation(report)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,7 @@ from jsonschema import Draft202012Validator
 from handler.app import Services, handle, lambda_handler
 from handler.child import Ended, Stop
 from handler.report import Facts
-from handler.response import JobFailed, Result, exit_status, schema_text
+from handler.response import JobFailed, Result, deliver, exit_status, schema_text
 from safewriter import journal
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects import MemoryObjectStore, StoreError
@@ -43,6 +44,7 @@ class World:
         self.prints = b""
         self.fails: Exception | None = None
         self.reports: Any = (COMMITTED,)
+        self.invoked: list[tuple[str, Any]] | Exception = []
         self.settled = 0
         self.command: Command | None = None
 
@@ -67,13 +69,26 @@ class World:
     def get_object(self, **_: str) -> dict[str, Any]:
         return {"ContentLength": 1, "Body": StreamingBody(io.BytesIO(b"x"), 1)}
 
-    def handle(self, event: object = EVENT) -> Result:
+    def invoke(self, function: str, payload: bytes) -> str:
+        if isinstance(self.invoked, Exception):
+            raise self.invoked
+        self.invoked.append((function, json.loads(payload)))
+        return "request-2"
+
+    def handle(self, event: object = EVENT, **environment: str) -> Result:
         now = epoch_ms()
         services = Services(
-            client=lambda: self, store=lambda _: self.store, run_child=self.run_child, supervision=lambda *_: self  # type: ignore[arg-type]
-        )  # fmt: skip
-        facts = Facts(Deadline(now + 60_000, now), "request", "run-1", memory_mb=3008, cold_start=False)
-        result = handle(event, facts, {"SW_CHECKPOINT_BUCKET": "checkpoints", "TMPDIR": str(self.tmp)}, services)
+            client=lambda: self,
+            store=lambda _: self.store,
+            run_child=self.run_child,
+            supervision=lambda *_: self,  # type: ignore[arg-type]
+            invoke=self.invoke,
+        )
+        facts = Facts(
+            Deadline(now + 60_000, now), "request", "run-1", memory_mb=3008, cold_start=False, function="arn:f"
+        )
+        variables = {"SW_CHECKPOINT_BUCKET": "checkpoints", "TMPDIR": str(self.tmp), **environment}
+        result = handle(event, facts, variables, services)
         Draft202012Validator(json.loads(schema_text())).validate(result.document())
         assert list(self.tmp.iterdir()) == []
         return result
@@ -114,6 +129,33 @@ def test_the_deadline(world: World) -> None:
     result = world.handle()
     assert (result.state, exit_status(result)) == ("INCOMPLETE", 124)
     assert "clientToken 't'" in result.state_details
+
+
+def test_a_run_that_is_allowed_to_goes_on_by_itself(world: World) -> None:
+    """The function is invoked again with the same event and key, after the run's record is closed."""
+    world.end = {"exit_code": None, "signal": 9, "stop": Stop.KILLED}
+    world.reports = (replace(COMMITTED, run_id="run-1"),)
+    result = world.handle(SOAL_CONTINUE_MAX="5")
+    assert (result.state, result.resume_token, result.continued_by) == ("INCOMPLETE", "t", "request-2")
+    assert isinstance(world.invoked, list)
+    ((function, event),) = world.invoked
+    assert (function, event) == ("arn:f", {"continuation": {"count": 1, "token": "t", "event": EVENT}})
+    assert deliver(result, None) == result.document()
+    again = world.handle(event, SOAL_CONTINUE_MAX="5")
+    assert (again.attempt, again.client_token) == (2, "t")
+    assert world.invoked[-1][1]["continuation"]["count"] == 2
+
+
+def test_a_run_that_cannot_go_on_by_itself_says_so(world: World) -> None:
+    """It stays INCOMPLETE, is raised, and can be continued by hand."""
+    world.end = {"exit_code": None, "signal": 9, "stop": Stop.KILLED}
+    world.reports = (replace(COMMITTED, run_id="run-1"),)
+    world.invoked = RuntimeError("AccessDenied")
+    result = world.handle(SOAL_CONTINUE_MAX="5")
+    assert result.continued_by is None
+    assert any("AccessDenied" in warning for warning in result.warnings)
+    with pytest.raises(JobFailed):
+        deliver(result, None)
 
 
 def test_a_fault_of_ours_while_the_job_runs(world: World) -> None:

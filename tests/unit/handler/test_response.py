@@ -65,7 +65,7 @@ def test_the_document_has_the_designed_keys() -> None:
     assert list(document) == [
         "schemaVersion", "runId", "clientToken", "attempt", "previousRunId", "name", "state", "stateDetails",
         "exitCode", "signal", "error", "writes", "timings", "coldStart", "memory", "versions", "warnings",
-        "logTail", "resultUri",
+        "logTail", "resultUri", "resumeToken", "continuedBy",
     ]  # fmt: skip
     assert list(document["timings"]) == [
         "scriptDownloadMs", "jvmStartMs", "sessionMs", "jobMs", "settleMs", "totalMs", "remainingMs",

@@ -1,7 +1,8 @@
-"""Run a command and see to it that no process of it stays: `python -m scripts.leftovers COMMAND ...`.
+"""Run a command and see to it that nothing of it stays: `python -m scripts.leftovers COMMAND ...`.
 
 A process that outlives a test run holds a port, a lock or gigabytes, and spoils the next run. What the command starts,
-detached or not, becomes our child when its own parent ends, so it can be named, killed, and counted as a failure.
+detached or not, becomes our child when its own parent ends, so it can be named, killed, and counted as a failure. Its
+temporary files are in a directory of its own, and go with it: a Java machine that is killed leaves some.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -30,8 +32,13 @@ _GRACE_S: Final = 5.0
 
 def main(command: Sequence[str]) -> int:
     """Return the command's exit code (128 + n for signal n), or 1 if it left processes behind, which are killed."""
+    with tempfile.TemporaryDirectory(prefix="soal-run-", ignore_cleanup_errors=True) as place:
+        return _run(command, place)
+
+
+def _run(command: Sequence[str], place: str) -> int:
     _adopt_orphans()
-    child = subprocess.Popen(command)
+    child = subprocess.Popen(command, env={**os.environ, "TMPDIR": place})
 
     def forward(signum: int, _frame: FrameType | None) -> None:
         with contextlib.suppress(ProcessLookupError):

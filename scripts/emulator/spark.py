@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ def build_session(endpoint: str, master: str = "local[2]", settings: Mapping[str
         **shipped_settings(),
         # As the handler does: the class path that the class-data archive was made with, and a quick compiler.
         "spark.driver.extraClassPath": ":".join(str(jar) for jar in jars(spark_home, JARS.parent)),
-        "spark.driver.extraJavaOptions": f"{_archive()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": f"{_archive()} {_temporary()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.executor.extraClassPath": ":".join(str(jar) for jar in sorted(JARS.glob("*.jar"))),
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.host": "127.0.0.1",
@@ -53,6 +54,10 @@ def build_session(endpoint: str, master: str = "local[2]", settings: Mapping[str
     for key, value in wanted.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _temporary() -> str:
+    return f"-Djava.io.tmpdir={tempfile.gettempdir()}"  # Java does not look at TMPDIR
 
 
 def _archive() -> str:

@@ -217,7 +217,7 @@ def test_a_stream_that_is_killed_between_the_tables_commit_and_its_own_writes_ea
     table = lake()
     source = f"{table.table}-source"
     spark.range(0, 4, 1, 1).write.format("delta").save(source)
-    noting = Match(key=f"{table.name}-checkpoint/.*commits/", is_mutating=True)
+    noting = Match(key=f"{table.name}-checkpoint/commits/.", is_mutating=True)
     rule = s3.wire.add(Rule(noting, Kill("before", victim.kill)))
     victim.tell(f"{table.table} {run_key} {STREAM}")
     victim.end()

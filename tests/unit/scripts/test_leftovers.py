@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import psutil
@@ -34,3 +35,11 @@ def test_a_process_that_stays_is_named_killed_and_a_failure() -> None:
     assert done.returncode == 1
     assert f"left behind: {pid} " in done.stderr
     assert not psutil.pid_exists(pid)
+
+
+def test_temporary_files_go_with_the_command() -> None:
+    """Also those of a process that had no time to remove them."""
+    done = leftovers("import os, tempfile; print(tempfile.mkdtemp(), flush=True); os.abort()")
+
+    assert done.stdout.startswith(tempfile.gettempdir())
+    assert not Path(done.stdout.strip()).exists()

@@ -87,9 +87,12 @@ class Ending:
         tidy(self._block.checkpoint_uri, self._clean_after_success)
 
     def never_began(self) -> None:
-        """The write is claimed, but its gate could not be opened: nothing was written, and nobody need wait for it."""
+        """The write is claimed, but the block could not be opened: settle it, so that nobody need wait for it."""
+        evidence = Evidence(self.document.epoch, nothing_sent=True, quiet=True)
+        if self._block.session.has_begun:  # another thread of the script may have used the gate already
+            _, evidence = self._halt("the block could not be opened", _QUIET_S)
         try:
-            self._settle(Cause.EXCEPTION, Evidence(self.document.epoch, nothing_sent=True, quiet=True))
+            self._settle(Cause.EXCEPTION, evidence)
         except SafeWriterError as error:
             _log.warning("%s stays open for the next look: %s", self._block.checkpoint_uri, error)
 

@@ -273,6 +273,11 @@ class DeltaSession:
             group, context.getLocalProperty("spark.job.description") or "SafeWriter", interruptOnCancel=True
         )
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the gate was opened."""
+        return self._gate is not None
+
     def gate(self) -> GateState:
         """Ask the gate what it has seen."""
         gate = self._gate

@@ -35,6 +35,7 @@ class FakeSession:
     seen: GateState = NOTHING_SENT
     quiet: Iterator[bool] = field(default_factory=lambda: iter([True]))
     answer: Callable[[], object] = lambda: None
+    has_begun: bool = True
 
     def may_have_left_files(self, seen: GateState) -> bool:
         return False
@@ -175,3 +176,23 @@ def test_a_success_that_was_said_is_not_touched_by_the_watchdog(exits: list[int]
     assert end.succeeded
     assert world.document.status is Status.COMMITTED
     assert world.document.attempt.settled_by == "success"
+
+
+def test_a_block_that_could_not_be_opened_is_rolled_back_at_once() -> None:
+    """Its gate was never there, so nothing was sent: no fence, no marker, nobody need wait for it."""
+    world = World()
+    job = world.job().begin()
+    ending(job, FakeSession(has_begun=False)).never_began()
+    assert world.document.status is Status.ROLLED_BACK
+    assert world.checkpoints.marked(world.key) == ()
+    assert world.log.actions("txn") == []
+
+
+def test_a_gate_that_was_used_before_its_block_could_be_opened_is_asked() -> None:
+    """Another thread of the script has written through it: its commit is looked for, and undone."""
+    world = World()
+    job = world.job().begin().land()
+    passed = GateState("landed", passed=True, version=2, refusal="", stray="")
+    ending(job, FakeSession(seen=passed)).never_began()
+    assert world.document.status is Status.ROLLED_BACK
+    assert world.log.live() == ["foreign-0.parquet"]

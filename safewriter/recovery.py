@@ -183,7 +183,8 @@ class Recovery:
     # -- clean-up: only under a terminal verdict, only what is exactly ours ------------------------------------------
 
     def clean(self, write_key: str, *, quiet_nonce: str | None = None) -> int:
-        """Delete what the ended attempts of a write have left; return how many files went.
+        """Delete what the ended attempts of a write have left; return how many files went. Not under an open document,
+        with one exception: the attempt whose owner comes back for it, when a later one has claimed the write since.
 
         An attempt counts as clean, and its marker goes, once nothing of it can still arrive: its grace is over, or it
         is the one (`quiet_nonce`) whose owner knows that all its requests have ended.
@@ -192,7 +193,7 @@ class Recovery:
         for _ in range(_ROUNDS_MAX):
             stored = self._checkpoints.read(write_key)
             if stored is None or stored.document.status in OPEN:
-                return removed
+                return removed + (0 if stored is None else self._clean_superseded(stored.document, quiet_nonce))
             # A writer that was frozen may have written on after its attempt was cleaned: it comes back for its own.
             dirty = [
                 attempt for attempt in stored.document.attempts if not attempt.cleaned or attempt.nonce == quiet_nonce
@@ -214,6 +215,11 @@ class Recovery:
                     self._checkpoints.unmark(write_key, nonce)
                 return removed
         return removed
+
+    def _clean_superseded(self, document: Checkpoint, quiet_nonce: str | None) -> int:
+        # Its own verdict stands, or nobody could have claimed. The document is not touched: its owner needs its ETag.
+        own = [attempt for attempt in document.attempts[:-1] if attempt.nonce == quiet_nonce]
+        return self._remove(document, own) if own else 0
 
     def _audit(self, document: Checkpoint) -> None:
         if not self._audit_log:

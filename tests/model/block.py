@@ -163,10 +163,7 @@ def ended(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State
         and not state.refers(attempt)
         and not state.markers[setting.marker(attempt)]
     )
-    doc = state.doc
-    assert doc is not None
-    # While a later attempt writes, nothing is deleted.
-    if job.quiet >= 0 and left and not state.gap and doc.owner == attempt:
+    if job.quiet >= 0 and left and not state.gap:
         state = state._replace(broken="a writer that ended by itself leaves files that nobody will look for")
     yield "answers: failed", _answers(state, who, "failure", "done").proc(who, held=None, before=-1)
 

@@ -68,7 +68,9 @@ class Materialised(World):
             return [*append_actions((File(f"foreign-{slot}.parquet"),)), *born]
         if entry.kind == OURS:
             claim = self.claims[entry.epoch - 1]
-            return [*append_actions((self._file(claim),), txn=(self.key, entry.epoch)), *born]
+            gone = {"path": "gone.parquet", "extendedFileMetadata": True, "size": 1, "deletionTimestamp": 1}
+            took = [{"remove": gone}] if state.vacuumed else []
+            return [*append_actions((self._file(claim),), txn=(self.key, entry.epoch)), *born, *took]
         if entry.kind == FENCE:
             info = {"operation": FENCED, "userMetadata": Mark(self.key, entry.epoch).to_text()}
             txn = {"appId": self.key, "version": entry.epoch, "lastUpdated": 1}

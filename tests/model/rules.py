@@ -45,6 +45,7 @@ class Rule(Enum):
     ROLLING_BACK_BINDS = "a document that names a commit is undone by whoever settles it"
     TARGETED_REVERT = "an undo removes exactly our files"
     UNDO_REFUSED = "what others have rewritten is not undone"
+    REFUSAL_TAKES_SLOT = "an undo that is refused for what the log does not show takes a slot first"
     # -- clean-up, in recovery.py
     CLEAN_TERMINAL = "files are deleted under a terminal verdict only"
     CLEAN_REFERRED = "no file that a version refers to is deleted"
@@ -66,4 +67,5 @@ class Fault(Enum):
     SECOND = "the block runs a second statement"
     AGAIN = "the block catches its statement's error and runs it again"
     IDLE = "the statement changes nothing and makes no commit"
+    VACUUM = "VACUUM takes the files that our commit has removed"
     GAP = "the log loses versions that would have to be looked at"

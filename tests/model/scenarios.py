@@ -47,6 +47,9 @@ SCENARIOS: Final = {
     "new table": Setting(_ANYTHING, faults=1, foreign=1, operator=True, absent=True),
     "statements that outlive, repeat, do nothing": Setting(_STATEMENTS, faults=2, operator=True),
     "a second statement": Setting(_kinds(Fault.SECOND), faults=1),
+    "VACUUM without retention": Setting(
+        _kinds(Fault.KILL, Fault.VACUUM, Fault.EXCEPTION), faults=3, foreign=1, operator=True
+    ),
     "lost versions": Setting(_kinds(Fault.KILL, Fault.GAP, Fault.EXCEPTION), faults=3, foreign=1, operator=True),
     "supervised": Setting(
         _kinds(Fault.KILL, Fault.KILL_CHILD, Fault.LATE, Fault.EXCEPTION), faults=1, supervised=True, deadline=True
@@ -103,6 +106,7 @@ COUNTEREXAMPLES: Final = {
     Rule.ROLLING_BACK_BINDS: ("killed, settled from outside", "committed, but the table does not hold it"),
     Rule.TARGETED_REVERT: ("an exception or a late request", "with a retry: a commit of somebody else is undone"),
     Rule.UNDO_REFUSED: ("an exception or a late request", "with a retry: what somebody else has rewritten is undone"),
+    Rule.REFUSAL_TAKES_SLOT: ("VACUUM without retention", "committed, but the table does not hold it"),
     Rule.CLEAN_TERMINAL: ("two attempts", "the document goes from in_progress to in_progress"),
     Rule.CLEAN_REFERRED: ("killed, settled from outside", "with a retry: a file of the table is deleted"),
     Rule.CLEAN_OWN_PREFIX: ("two attempts", "a file of the table is deleted"),

@@ -185,6 +185,12 @@ def _undo(setting: Setting, state: State, who: int, settling: Settling) -> Itera
     ):
         kept = doc._replace(status=Status.COMMITTED)
         yield "S5 reads the log: our files were rewritten, undo refused", _verdict(state, who, settling, kept)
+    elif state.vacuumed and Rule.REFUSAL_TAKES_SLOT in setting.rules:
+        request = Request("log", attempt_of(who), len(state.log), entry=Entry(FENCE, epoch=doc.epoch))
+        yield "S5 reads log and table: files are gone", state.proc(who, at="S5 take", request=request)
+    elif state.vacuumed:
+        kept = doc._replace(status=Status.COMMITTED)
+        yield "S5 reads log and table: files are gone, undo refused", _verdict(state, who, settling, kept)
     else:
         request = Request("log", attempt_of(who), len(state.log), entry=Entry(REVERT, slot=ours))
         yield "S5 reads the log: revert due", state.proc(who, at="S5 put", request=request)
@@ -200,15 +206,22 @@ def _put_revert(setting: Setting, state: State, who: int, settling: Settling) ->
     yield from send(setting, state, who, won=won, lost=_goes(who, "S5"), failed=_fails(who, settling))
 
 
+def _take_slot(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
+    def won(after: State) -> State:
+        return _verdict(after, who, settling, _seen(settling)._replace(status=Status.COMMITTED))
+
+    yield from send(setting, state, who, won=won, lost=_goes(who, "S5"), failed=_fails(who, settling))
+
+
 # -- S6: clean-up, also under a verdict that is older ------------------------------------------------------------------
 
 
 def _clean(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
     doc = state.doc
-    if doc is None or (doc.status in OPEN and Rule.CLEAN_TERMINAL in setting.rules):
-        yield "S6 reads the document: nothing to clean", _cleaned(state, who, settling)
+    if doc is None:
+        yield "S6 reads the document: there is none", _cleaned(state, who, settling)
         return
-    dirty = [claim.attempt for claim in doc.claims if not claim.cleaned or claim.attempt == settling.quiet]
+    dirty = _dirty(setting, doc, settling)
     if not dirty or state.gap:
         yield "S6 reads the document: all is clean", _cleaned(state, who, settling)
         return
@@ -219,9 +232,16 @@ def _clean(setting: Setting, state: State, who: int, settling: Settling) -> Iter
     )
 
 
+def _dirty(setting: Setting, doc: Doc, settling: Settling) -> list[int]:
+    """Return whose files may go. Under an open document those of an earlier attempt that comes back for them."""
+    if doc.status in OPEN and Rule.CLEAN_TERMINAL in setting.rules:
+        return [claim.attempt for claim in doc.claims[:-1] if claim.attempt == settling.quiet]
+    return [claim.attempt for claim in doc.claims if not claim.cleaned or claim.attempt == settling.quiet]
+
+
 def _delete(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
     doc = _seen(settling)
-    dirty = [claim.attempt for claim in doc.claims if not claim.cleaned or claim.attempt == settling.quiet]
+    dirty = _dirty(setting, doc, settling)
     doomed = dirty if Rule.CLEAN_OWN_PREFIX in setting.rules else range(3)
     files, removed = state.files, False
     for attempt in doomed:
@@ -234,7 +254,7 @@ def _delete(setting: Setting, state: State, who: int, settling: Settling) -> Ite
         if attempt == settling.quiet or state.clocks[attempt] == 2 or Rule.CLEAN_GRACE not in setting.rules
     ]
     what = "S6 deletes files" if removed else "S6 finds no files"
-    if not done and not removed:
+    if (not done and not removed) or (doc.status in OPEN and Rule.CLEAN_TERMINAL in setting.rules):
         yield what, _cleaned(after, who, settling)
         return
     claims = tuple(Claim(c.attempt, c.before, cleaned=c.cleaned or c.attempt in done) for c in doc.claims)
@@ -283,6 +303,7 @@ STEPS: Final[dict[str, Callable[[Setting, State, int, Settling], Iterator[tuple[
     "S4 close": _put_verdict,
     "S5": _undo,
     "S5 put": _put_revert,
+    "S5 take": _take_slot,
     "S6": _clean,
     "S6 delete": _delete,
     "S6 note": _note,

@@ -150,6 +150,7 @@ class State(NamedTuple):
     foreign: int
     faults: int
     gap: bool = False
+    vacuumed: bool = False
     broken: str = ""
 
     def live(self) -> list[int]:

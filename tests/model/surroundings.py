@@ -98,6 +98,8 @@ def events(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
             yield from _time(setting, state, attempt)
     if setting.may(state, Fault.GAP) and len(state.log) > 1 and not state.gap:
         yield "the log loses versions", state.spend()._replace(gap=True)
+    if setting.may(state, Fault.VACUUM) and state.live() and not state.vacuumed:
+        yield "VACUUM takes what our commit has removed", state.spend()._replace(vacuumed=True)
     if state.foreign:
         for entry in (
             Entry(FOREIGN),

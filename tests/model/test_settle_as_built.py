@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from safewriter.state import CommitPoint
     from tests.model.state import State
 
-NAMES = ["new table", "killed, settled from outside", "two attempts", "supervised", "stands still beyond its grace"]
+NAMES = [
+    "new table",
+    "killed, settled from outside",
+    "two attempts",
+    "supervised",
+    "VACUUM without retention",
+    "stands still beyond its grace",
+]
 STEPS_MAX = 100
 
 

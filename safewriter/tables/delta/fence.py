@@ -15,12 +15,15 @@ from safewriter.tables.delta.commit import FENCE, Mark
 from safewriter.tables.delta.history import RetentionGapError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from safewriter.checkpoint import Checkpoints
     from safewriter.deadline import Clock
     from safewriter.state import Checkpoint
+    from safewriter.tables.delta.commit import Commit
     from safewriter.tables.delta.history import DeltaHistory
 
-__all__ = ["fence"]
+__all__ = ["empty_commit", "fence"]
 
 _SLOTS_MAX: Final = 100
 
@@ -38,15 +41,24 @@ def fence(history: DeltaHistory, document: Checkpoint, checkpoints: Checkpoints,
             if note is None:
                 return
             creation = _creation(note)
-        mark = Mark(document.write_key, document.epoch)
-        body = [
-            history.info(FENCE, mark, document.attempt, commits, creation),
-            {"txn": {"appId": document.write_key, "version": document.epoch, "lastUpdated": clock()}},
-            *creation,
-        ]
-        if history.append(head + 1, body):
+        if history.append(head + 1, empty_commit(history, document, commits, clock, creation)):
             return
     raise StoreError(f"{history.store.uri('_delta_log')}: no free slot for a fence in {_SLOTS_MAX} tries")
+
+
+def empty_commit(
+    history: DeltaHistory,
+    document: Checkpoint,
+    commits: tuple[Commit, ...],
+    clock: Clock,
+    creation: Sequence[dict[str, Any]] = (),
+) -> list[dict[str, Any]]:
+    """Return the actions of a commit that changes nothing (or creates an empty table), and takes a slot."""
+    return [
+        history.info(FENCE, Mark(document.write_key, document.epoch), document.attempt, commits, list(creation)),
+        {"txn": {"appId": document.write_key, "version": document.epoch, "lastUpdated": clock()}},
+        *creation,
+    ]
 
 
 def _creation(note: bytes) -> list[dict[str, Any]]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import StoreError
 from safewriter.tables.delta.commit import REVERT, Commit, Mark
-from safewriter.tables.delta.undo import Undo, needs_metadata, undo_obstacle
+from safewriter.tables.delta.fence import empty_commit
+from safewriter.tables.delta.undo import Undo, file_obstacle, needs_metadata, undo_obstacle
 
 if TYPE_CHECKING:
     from safewriter.checkpoint import Checkpoints
@@ -42,25 +43,43 @@ def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit
 def revert(
     history: DeltaHistory, document: Checkpoint, ours: Commit, checkpoints: Checkpoints, clock: Clock
 ) -> str | None:
-    """Undo `ours`; return None when it is undone, or why it cannot be. Others' commits stay."""
+    """Undo `ours`; return None when it is undone, or why it cannot be. Others' commits stay.
+
+    A refusal that the log does not show first takes the slot, by an empty commit: the revert of a settler that saw the
+    table otherwise may still be on its way there, and would land after the verdict.
+    """
     before = _before(history.since(document.attempt), document, ours, checkpoints)
-    if before is None and _changes_a_table(ours):
-        return f"version {ours.version} changed the table's schema or properties, and what they were is not on record"
+    unknown = (
+        f"version {ours.version} changed the table's schema or properties, and what they were is not on record"
+        if before is None and _changes_a_table(ours)
+        else None
+    )
     undo = Undo(ours, before if before is not None and needs_metadata(ours, before) else None)
     for _ in range(_SLOTS_MAX):
         commits = history.since(document.attempt)
         if find_live(commits, document.write_key, document.epoch) is None:
             return None
         later = [commit for commit in commits if commit.version > ours.version]
-        obstacle = undo_obstacle(document, undo, later, lambda keys: _all_there(history.store, keys))
+        obstacle = undo_obstacle(document, undo, later)
         if obstacle is not None:
             return obstacle
-        mark = Mark(document.write_key, document.epoch, reverts=ours.version)
-        actions = undo.actions(clock())
-        body = [history.info(REVERT, mark, document.attempt, commits, actions), *actions]
+        unseen = unknown or file_obstacle(ours, lambda keys: _all_there(history.store, keys))
+        body = (
+            _inverse(history, document, undo, commits, clock)
+            if unseen is None
+            else empty_commit(history, document, commits, clock)
+        )
         if history.append(commits[-1].version + 1, body):
-            return None
+            return unseen
     raise StoreError(f"{history.store.uri('_delta_log')}: no free slot for a revert in {_SLOTS_MAX} tries")
+
+
+def _inverse(
+    history: DeltaHistory, document: Checkpoint, undo: Undo, commits: tuple[Commit, ...], clock: Clock
+) -> list[dict[str, Any]]:
+    mark = Mark(document.write_key, document.epoch, reverts=undo.ours.version)
+    actions = undo.actions(clock())
+    return [history.info(REVERT, mark, document.attempt, commits, actions), *actions]
 
 
 def _changes_a_table(ours: Commit) -> bool:

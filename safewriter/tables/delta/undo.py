@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from safewriter.state import Checkpoint
     from safewriter.tables.delta.commit import Commit
 
-__all__ = ["UNDOABLE_FEATURES", "Undo", "undo_obstacle"]
+__all__ = ["UNDOABLE_FEATURES", "Undo", "file_obstacle", "needs_metadata", "undo_obstacle"]
 
 UNDOABLE_FEATURES: Final = frozenset(
     {
@@ -67,18 +67,12 @@ class Undo:
         return {**before, "configuration": {**before["configuration"], _COLUMN_IDS: ids}}
 
 
-def undo_obstacle(
-    document: Checkpoint, undo: Undo, later: Iterable[Commit], exists: Callable[[set[str]], bool]
-) -> str | None:
-    """Tell why our commit must stay, or None if it can be undone.
-
-    `later` are the commits behind ours; `exists` tells whether all the given keys are there.
-    """
+def undo_obstacle(document: Checkpoint, undo: Undo, later: Iterable[Commit]) -> str | None:
+    """Tell from the log alone why our commit must stay, or None; `later` are the commits behind ours."""
     return (
         _table_obstacle(document, undo.ours)
         or _commit_obstacle(undo)
         or next((found for commit in later if (found := _later_obstacle(undo, commit)) is not None), None)
-        or _file_obstacle(undo.ours, exists)
     )
 
 
@@ -117,7 +111,11 @@ def _later_obstacle(undo: Undo, later: Commit) -> str | None:
     return None
 
 
-def _file_obstacle(ours: Commit, exists: Callable[[set[str]], bool]) -> str | None:
+def file_obstacle(ours: Commit, exists: Callable[[set[str]], bool]) -> str | None:
+    """Tell whether S3 no longer has what an undo would put back; `exists` tells whether all the given keys are there.
+
+    The log does not show it, so two settlers may see it differently: whoever refuses for it takes the slot first.
+    """
     gone = ours.removed_keys
     if gone and not exists(gone):
         return f"files that version {ours.version} removed are gone from S3 (VACUUM)"

@@ -96,6 +96,25 @@ def test_what_earlier_attempts_have_left_goes_too() -> None:
     nothing_is_left(world)
 
 
+def test_who_comes_back_cleans_after_itself_also_while_a_later_attempt_writes() -> None:
+    """It was counted as clean while it stood still, so nobody else would; the open document stays as it is."""
+    world = World()
+    first = world.job().begin()
+    world.settle()
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    second = world.job().begin()
+    document = world.bucket.contents()[f"checkpoints/{world.key}.json"]
+    world.lake.put(first.leftover, b"late")
+
+    assert world.recovery().clean(world.key, quiet_nonce=first.attempt.nonce) == 1
+
+    assert first.leftover not in data_files(world)
+    assert {second.leftover, *(file.key for file in second.files)} <= data_files(world)
+    assert world.bucket.contents()[f"checkpoints/{world.key}.json"] == document
+    assert world.recovery().clean(world.key, quiet_nonce=second.attempt.nonce) == 0
+
+
 def test_a_later_attempt_is_never_cleaned_by_a_settler_of_an_earlier_one() -> None:
     """While a write is open none of its files goes."""
     world = World()

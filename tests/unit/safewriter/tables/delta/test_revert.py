@@ -190,11 +190,13 @@ def test_a_revert_of_a_table_with_in_commit_timestamps_is_dated() -> None:
 # -- what cannot be undone ---------------------------------------------------------------------------------------------
 
 
-def obstacle(world: World, job: Job) -> str:
+def obstacle(world: World, job: Job, *, slots: int = 0) -> str:
+    """Undo, which has to be refused; the log gets so many empty commits by that."""
     head = world.log.head
     found = undo(world, job)
     assert found is not None
-    assert world.log.head == head
+    assert world.log.head == head + slots
+    assert not world.log.actions("remove", world.log.head) or not slots
     return found
 
 
@@ -282,7 +284,7 @@ def test_a_commit_of_ours_that_does_not_say_what_it_replaced_stays(action: dict[
     job = world.job().begin()
     world.log.commit([*append_actions(job.files, txn=(world.key, 1)), action])
 
-    assert "version 2" in obstacle(world, job)
+    assert "version 2" in obstacle(world, job, slots=int("metaData" in action))
 
 
 def test_the_row_ids_of_our_commit_are_not_in_the_way() -> None:
@@ -332,7 +334,7 @@ def test_properties_are_put_back_from_the_log_where_it_shows_them() -> None:
 def test_properties_that_nobody_remembers_stay() -> None:
     """A commit that cannot be undone as a whole is not undone at all."""
     world = World()
-    assert "not on record" in obstacle(world, evolved(world))
+    assert "not on record" in obstacle(world, evolved(world), slots=1)
 
 
 def test_a_tombstone_remembers_nothing() -> None:
@@ -341,4 +343,55 @@ def test_a_tombstone_remembers_nothing() -> None:
     job = evolved(world)
     world.checkpoints.close_creation(world.key, 1)
 
-    assert "not on record" in obstacle(world, job)
+    assert "not on record" in obstacle(world, job, slots=1)
+
+
+# -- what the log does not show ----------------------------------------------------------------------------------------
+
+
+def overwritten(world: World) -> Job:
+    """Land a commit of ours that replaces the foreign file."""
+    job = world.job().begin()
+    removed = {"path": world.foreign[0].path, "extendedFileMetadata": True, "size": 100, "deletionTimestamp": 1}
+    world.log.commit([*append_actions(job.files, txn=(world.key, 1)), {"remove": removed}])
+    return job
+
+
+def test_a_revert_that_is_on_its_way_does_not_land_after_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One settler still saw the files that our commit had replaced, the next one does not: one of them has the slot."""
+    world = World()
+    job = overwritten(world)
+    sent: list[tuple[int, list[dict[str, Any]]]] = []
+
+    def stays_in_the_air(_log: DeltaHistory, version: int, actions: list[dict[str, Any]]) -> bool:
+        sent.append((version, actions))
+        raise StoreError("no answer")
+
+    with monkeypatch.context() as patched, pytest.raises(StoreError):
+        patched.setattr(DeltaHistory, "append", stays_in_the_air)
+        undo(world, job)
+    world.hide(world.foreign[0].key)  # VACUUM
+
+    assert "gone from S3" in obstacle(world, job, slots=1)
+    ((version, actions),) = sent
+    assert any("add" in action for action in actions)
+    assert not world.log.put(version, body_of(actions))
+
+
+def test_a_refusal_that_loses_its_slot_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The revert that was on its way has landed first: then the commit is undone, whoever asks."""
+    world = World()
+    job = overwritten(world)
+    append = DeltaHistory.append
+    before = len(world.log.versions)
+
+    def overtaken(log: DeltaHistory, version: int, actions: list[dict[str, Any]]) -> bool:
+        monkeypatch.setattr(DeltaHistory, "append", append)
+        world.lake.put(world.foreign[0].key, b"parquet")
+        assert undo(world, job) is None
+        return append(log, version, actions)
+
+    world.hide(world.foreign[0].key)
+    monkeypatch.setattr(DeltaHistory, "append", overtaken)
+    assert undo(world, job) is None
+    assert len(world.log.versions) == before + 1

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from safewriter.tables.delta.commit import Commit
-from safewriter.tables.delta.undo import Undo, needs_metadata, undo_obstacle
+from safewriter.tables.delta.undo import Undo, file_obstacle, needs_metadata, undo_obstacle
 from tests.unit.safewriter.delta_log import File, body_of, creation
 from tests.unit.safewriter.world import World
 
@@ -26,7 +26,7 @@ def metadata(configuration: dict[str, str] | None = None, *names: str, **more: A
 
 def obstacle(undo: Undo, *later: Commit, there: bool = True) -> str | None:
     document = World().job().claim().held.document
-    return undo_obstacle(document, undo, later, lambda _: there)
+    return undo_obstacle(document, undo, later) or file_obstacle(undo.ours, lambda _: there)
 
 
 def test_the_inverse_of_an_add_is_a_remove_and_of_a_remove_an_add() -> None:

@@ -76,6 +76,8 @@ EXPECTED = {
     "sleeps_before_success": ("INCOMPLETE", "committed", 7),
     "sleeps_before_success_that_decides": ("TIMED_OUT", "rolled_back", 3),
 }
+KILLED = {"stops_its_own_jvm"}
+"""Nobody can ask these for requests on their way, so their markers stay for the sweeper until the grace is over."""
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +108,9 @@ def results(s3: EmbeddedS3) -> dict[str, Result]:
 def test_a_job_that_meets_its_deadline_is_settled_and_says_so(
     s3: EmbeddedS3, results: dict[str, Result], job: str
 ) -> None:
-    """Exit 124, the verdict that the table shows, no file and no marker left; what is committed can be continued."""
+    """Exit 124, the verdict that the table shows, no file left, and no marker of who could be asked; what is committed
+    can be continued.
+    """
     result = results[job]
     state, verdict, rows = EXPECTED[job]
     assert (result.state, exit_status(result)) == (state, 124), result.state_details
@@ -116,4 +120,5 @@ def test_a_job_that_meets_its_deadline_is_settled_and_says_so(
     lake.check()
     assert lake.rows() == rows
     assert lake.orphans() == set()
-    assert lake.markers(lake.document()) == ()
+    document = lake.document()
+    assert len(lake.markers(document)) == (1 if job in KILLED else 0)

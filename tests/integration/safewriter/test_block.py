@@ -17,6 +17,7 @@ from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
 from safewriter.recovery import Cause, Recovery
 from scripts.emulator.rules import Late, Match, Rule
+from tests.support.hygiene import wait_for_hygiene
 from tests.support.lake import LAKE
 from tests.support.waiting import until
 
@@ -50,18 +51,11 @@ def elsewhere(work: Callable[[], None]) -> None:
         pool.submit(work).result()
 
 
-def settle_threads() -> None:
-    """Wait for the hygiene that a block leaves to a thread of its own."""
-    for thread in threading.enumerate():
-        if thread.name == "safewriter-tidy":
-            thread.join(30)
-
-
 def test_a_create_and_an_append_land_once_and_are_on_record(spark: SparkSession, lake: Lake) -> None:
     """Two blocks leave two versions, two committed documents with their figures, no marker, no lease, no note."""
     append(spark, lake, 10, "one")
     append(spark, lake, 5, "two")
-    settle_threads()
+    wait_for_hygiene()
     assert lake.rows() == 15
     assert lake.operations() == ["WRITE", "WRITE"]
     documents = {document.step: document for document in lake.documents()}
@@ -105,7 +99,7 @@ def test_an_exception_before_the_write_leaves_no_trace_in_the_table(spark: Spark
     """Nothing was sent, so no fence is needed: the table does not even exist."""
     with pytest.raises(RuntimeError), SafeWriter(spark, lake.table):
         raise RuntimeError
-    settle_threads()
+    wait_for_hygiene()
     assert lake.keys() == set()
     assert lake.document().status == "rolled_back"
     assert lake.markers(lake.document()) == ()
@@ -135,7 +129,7 @@ def test_a_committed_write_is_skipped_on_a_retry_however_the_script_goes_about_i
         block.success()
     monkeypatch.setattr(safewriter.writer, "_registry", safewriter.registry.Registry())
     document = safewriter.save(batch(spark).write.mode("append"), lake.table)
-    settle_threads()
+    wait_for_hygiene()
     assert document.status == "committed"
     assert lake.rows() == 10
     assert lake.operations() == ["WRITE"]
@@ -178,7 +172,7 @@ def test_a_frame_of_another_session_is_refused(spark: SparkSession, lake: Lake) 
         SafeWriter(spark, lake.table) as b,
     ):
         batch(spark.newSession()).write.format("delta").mode("append").save(b.table)
-    settle_threads()
+    wait_for_hygiene()
     assert lake.document().status == "rolled_back"
     assert lake.operations() == []
     assert lake.orphans() >= set()
@@ -237,7 +231,7 @@ def test_a_statement_that_outlives_its_block_commits_nothing(spark: SparkSession
     late.release()
     writer.join(60)
     s3.wire.clear_rules()
-    settle_threads()
+    wait_for_hygiene()
     assert "[over]" in str(errors[0])
     assert lake.operations() == ["WRITE", "FOREIGN", "SAFEWRITER FENCE"]
     assert lake.orphans() == set()
@@ -290,7 +284,7 @@ def test_a_fence_that_the_writer_did_not_see_stops_it(spark: SparkSession, lake:
         Recovery(lake.checkpoints, table_store, clock=epoch_ms).settle(block.checkpoint.write_key, Cause.RETRY)
         batch(spark).write.format("delta").mode("append").save(block.table)
         block.success()
-    settle_threads()
+    wait_for_hygiene()
     assert lake.operations() == ["WRITE", "SAFEWRITER FENCE"]
     assert lake.orphans() == set()
     lake.check()
@@ -363,7 +357,7 @@ def test_files_of_a_failed_job_are_removed_from_every_partition(spark: SparkSess
     frame = spark.range(0, 9, 1, 9).withColumn("part", F.col("id") % 3).withColumn("id", fails("id"))
     with pytest.raises(Exception, match="ZeroDivisionError"), SafeWriter(spark, lake.table, step="fails") as block:
         frame.write.format("delta").mode("append").save(block.table)
-    settle_threads()
+    wait_for_hygiene()
     assert lake.rows() == 9
     assert lake.orphans() == set()
     assert block.checkpoint is not None

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 import safewriter
 from safewriter import SafeWriter
 from safewriter.deadline import Deadline, epoch_ms
+from tests.support.hygiene import wait_for_hygiene
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-TOTAL_MS = 8_000
-LEAD_MS = 2_000
+TOTAL_MS = 12_000
+LEAD_MS = 6_000
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def start() -> None:
         now_ms = epoch_ms()
-        deadline = Deadline(now_ms + TOTAL_MS, now_ms)
+        deadline = Deadline(now_ms + TOTAL_MS, now_ms + TOTAL_MS - 4 * LEAD_MS)  # the lead is a quarter of the whole
         monkeypatch.setattr(Deadline, "from_environment", classmethod(lambda _, __: deadline))
 
     return start
@@ -61,6 +62,7 @@ def test_a_write_that_sleeps_in_a_python_worker_is_cancelled_and_rolled_back(
     begin()
     with pytest.raises(safewriter.DeadlineError, match="rolled_back"), SafeWriter(spark, lake.table) as block:
         frame.write.format("delta").mode("append").save(block.table)
+    wait_for_hygiene()
     assert lake.operations() == ["WRITE"]
     assert lake.orphans() == set()
     assert lake.document().status == "rolled_back"
@@ -77,6 +79,7 @@ def test_a_write_that_sleeps_in_the_jvm_is_cancelled_and_rolled_back(
     begin()
     with pytest.raises(safewriter.DeadlineError, match="rolled_back"), SafeWriter(spark, lake.table) as block:
         frame.write.format("delta").mode("append").save(block.table)
+    wait_for_hygiene()
     assert lake.operations() == ["WRITE"]
     assert lake.orphans() == set()
     assert lake.document().status == "rolled_back"

@@ -181,3 +181,31 @@ def test_a_table_that_was_recreated_while_the_block_was_open_is_not_written(spar
             lake.store.delete(listed.key)
         frame.write.format("delta").mode("append").save(block.table)
     assert lake.rows() == 0
+
+
+def test_an_undo_keeps_what_the_table_demands_of_its_columns(spark: SparkSession, lake: Lake) -> None:
+    """Identity, generated and clustering columns, a constraint, times without zone: the next write finds them all."""
+    table = f"delta.`{lake.table}`"
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT GENERATED ALWAYS AS IDENTITY, n BIGINT, twice BIGINT GENERATED ALWAYS AS"
+        " (n * 2), at TIMESTAMP_NTZ) USING delta CLUSTER BY (n)"
+    )
+    spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT positive CHECK (n >= 0)")
+    insert = f"INSERT INTO {table} (n, at) SELECT id, TIMESTAMP_NTZ '2026-11-21 00:00:00' FROM range(5)"
+    spark.sql(insert)
+    before = rows(spark, lake)
+    for statement in (insert, f"UPDATE {table} SET n = n + 10", f"DELETE FROM {table} WHERE n = 2"):
+        with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step=statement) as failed:
+            spark.sql(statement)
+            _ = 1 / 0
+        assert failed.checkpoint is not None
+        assert (failed.checkpoint.status, failed.checkpoint.undo_refused) == ("rolled_back", None)
+        assert rows(spark, lake) == before
+    with SafeWriter(spark, lake.table, step="lands") as block:
+        spark.sql(insert)
+        block.success()
+    ids = [row.id for row in rows(spark, lake)[1]]
+    assert len(set(ids)) == 10
+    assert {row.twice for row in rows(spark, lake)[1]} == {0, 2, 4, 6, 8}
+    with pytest.raises(Exception, match="positive"):
+        spark.sql(f"INSERT INTO {table} (n) VALUES (-1)")

@@ -18,6 +18,7 @@ from safewriter.readback import ReadBack
 from safewriter.state import CommitPoint, Status
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.session import GateState
+from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
 from tests.unit.safewriter.world import TABLE, Job, World
 
@@ -80,16 +81,6 @@ def exits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return codes
 
 
-@pytest.fixture
-def wait_for_hygiene() -> Callable[[], None]:
-    def wait() -> None:
-        for thread in threading.enumerate():
-            if thread.name == "safewriter-tidy":
-                thread.join()
-
-    return wait
-
-
 def test_a_jvm_that_hangs_at_the_deadline_costs_the_process_and_not_the_verdict(exits: list[int]) -> None:
     """py4j waits for ever; so the process ends with 124 and leaves the open document to its supervisor."""
     job = World().job().begin()
@@ -138,7 +129,7 @@ def test_a_store_that_fails_at_the_deadline_ends_the_process(exits: list[int], m
 
 
 def test_tasks_that_outlast_the_watchdog_are_cleaned_up_after_by_the_block(
-    exits: list[int], wait_for_hygiene: Callable[[], None]
+    exits: list[int],
 ) -> None:
     """The watchdog must not wait for them; when their statement has ended, the block can."""
     world = World()
@@ -154,7 +145,7 @@ def test_tasks_that_outlast_the_watchdog_are_cleaned_up_after_by_the_block(
     assert [key for key in world.lake.contents() if key.startswith(job.document.attempt.prefix)] == []
 
 
-def test_tasks_that_never_end_keep_their_marker(exits: list[int], wait_for_hygiene: Callable[[], None]) -> None:
+def test_tasks_that_never_end_keep_their_marker(exits: list[int]) -> None:
     """Whoever looks later cleans up."""
     world = World()
     job = world.job().begin()

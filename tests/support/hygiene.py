@@ -1,0 +1,14 @@
+"""A guarded block leaves its cleaning to a thread of its own; tests that look at what is left wait for it first."""
+
+from __future__ import annotations
+
+import threading
+
+__all__ = ["wait_for_hygiene"]
+
+
+def wait_for_hygiene() -> None:
+    """Return when no block of this process is cleaning up any more."""
+    for thread in threading.enumerate():
+        if thread.name == "safewriter-tidy":
+            thread.join(30)

@@ -5,21 +5,25 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from safewriter.liveness import Sighting, is_over
+from safewriter.marker import Marker
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.state import Checkpoint
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
-    from safewriter.objects.store import ObjectStore
+    from safewriter.objects.store import ListedObject, ObjectStore
     from safewriter.state import AttemptRecord
 
-__all__ = ["Checkpoints", "HeldCheckpoint", "StoredCheckpoint"]
+__all__ = ["Announced", "Checkpoints", "HeldCheckpoint", "Marked", "StoredCheckpoint"]
 
 _CLOSED: Final = b'{"closed":true}\n'
+_OPEN: Final = "open/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,24 @@ class StoredCheckpoint(HeldCheckpoint):
 
     last_modified: datetime
     server_date: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """An attempt that has a marker; `since` is when it was announced, by the store's clock."""
+
+    write_key: str
+    nonce: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """A marker as read, with its own time and that of the reading, both by the store's clock."""
+
+    marker: Marker
+    since: datetime
+    now: datetime
 
 
 class Checkpoints:
@@ -70,21 +92,37 @@ class Checkpoints:
             return None
         return HeldCheckpoint(document, etag)
 
+    def touch(self, stored: StoredCheckpoint) -> bool:
+        """Change a settled document without changing what it says, so that whoever has read it before cannot claim."""
+        return self.replace(stored, stored.document.cleaned((), 0)) is not None
+
     # -- markers: so that what is open is found at a cost that grows with what is open -------------------------------
 
-    def mark(self, write_key: str, nonce: str, deadline_ms: int | None) -> None:
+    def mark(self, marker: Marker) -> None:
         """Announce an attempt, before it touches the document."""
-        self.store.put(_marker(write_key, nonce), json.dumps({"version": 1, "deadline_ms": deadline_ms}).encode())
+        self.store.put(_marker(marker.write_key, marker.nonce), marker.to_bytes())
+
+    def announced(self, marked: Marked) -> Announced | None:
+        """Return what a marker says, or None; `UnreadableCheckpointError` if it is of an unknown version."""
+        found = self.store.get(_marker(marked.write_key, marked.nonce))
+        return (
+            None if found is None else Announced(Marker.from_bytes(found.body), found.last_modified, found.server_date)
+        )
 
     def unmark(self, write_key: str, nonce: str) -> None:
         """Remove the marker and the lease of an attempt of which nothing is left to do."""
         self.store.delete(_marker(write_key, nonce))
         self.store.delete(_lease(write_key, nonce))
 
-    def marked(self, write_key: str) -> tuple[str, ...]:
-        """Return the nonces of the attempts that have a marker (needs ListBucket)."""
-        prefix = f"open/{write_key}/"
-        return tuple(listed.key[len(prefix) :] for listed in self.store.list(prefix))
+    def marked(self, *, start: str = "") -> Iterator[Marked]:
+        """List the attempts that have a marker: those whose write key is not before `start`, then the others.
+
+        Needs ListBucket.
+        """
+        turn = _OPEN + start
+        yield from map(_marked, self.store.list(_OPEN, start_after=turn))
+        if start:
+            yield from map(_marked, takewhile(lambda listed: listed.key <= turn, self.store.list(_OPEN)))
 
     # -- leases: for progress and politeness, no safety rests on them ------------------------------------------------
 
@@ -164,7 +202,12 @@ def _document(write_key: str) -> str:
 
 
 def _marker(write_key: str, nonce: str) -> str:
-    return f"open/{write_key}/{nonce}"
+    return f"{_OPEN}{write_key}/{nonce}"
+
+
+def _marked(listed: ListedObject) -> Marked:
+    write_key, _, nonce = listed.key[len(_OPEN) :].partition("/")
+    return Marked(write_key, nonce, listed.last_modified)
 
 
 def _lease(write_key: str, nonce: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from safewriter.deadline import epoch_ms
 from safewriter.errors import AnotherAttemptError, FingerprintError, TooLateError, TryAgainError
 from safewriter.liveness import Owner, Sighting, watch
+from safewriter.marker import Marker
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import OPEN, AttemptRecord, Checkpoint, CommitPoint, Status
 
@@ -59,7 +60,15 @@ class Claimer:
     def mark(self) -> None:
         """Step 1: announce the attempt."""
         self._check_time()
-        self.checkpoints.mark(self.write.key, self.attempt.nonce, self._deadline_ms())
+        self.checkpoints.mark(
+            Marker.of(
+                self.write,
+                self.attempt,
+                self.commit_point,
+                started_ms=self.clock(),
+                deadline_ms=self._deadline_ms(),
+            )
+        )
 
     def claim(self, before: TableState) -> Claim:
         """Steps 2 to 4: raises `TryAgainError` or `FingerprintError` with nothing claimed."""

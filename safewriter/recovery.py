@@ -22,7 +22,7 @@ from safewriter.tables.delta.revert import find_live, revert
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.checkpoint import Checkpoints, StoredCheckpoint
+    from safewriter.checkpoint import Checkpoints, HeldCheckpoint, StoredCheckpoint
     from safewriter.deadline import Clock
     from safewriter.objects.store import ObjectStore
     from safewriter.state import AttemptRecord, Checkpoint
@@ -43,6 +43,7 @@ class Cause(Enum):
     DEADLINE = "deadline"
     KILLED = "killed"
     RETRY = "retry"
+    SWEEPER = "sweeper"
     OPERATOR = "operator"
 
 
@@ -86,6 +87,7 @@ class Recovery:
         Raises `UnknownOutcomeError` if S3 does not let the truth be found out now; the document then stays open (or
         says unknown), and whoever looks next goes on from where this ended.
         """
+        history: DeltaHistory | None = None
         try:
             for _ in range(_ROUNDS_MAX):
                 stored = self._checkpoints.read(write_key)  # S1
@@ -93,7 +95,8 @@ class Recovery:
                     return stored
                 if not self._may_go_on():
                     break
-                self._round(stored, cause, evidence)
+                history = history or self._history(stored.document)
+                self._round(history, stored, cause, evidence)
         except StoreError as error:
             raise UnknownOutcomeError(f"{self._checkpoints.uri(write_key)} could not be settled: {error}") from error
         raise UnknownOutcomeError(
@@ -104,14 +107,21 @@ class Recovery:
     def _may_settle(document: Checkpoint, evidence: Evidence) -> bool:
         return document.status in OPEN and (evidence.epoch is None or evidence.epoch == document.epoch)
 
-    def _round(self, stored: StoredCheckpoint, cause: Cause, evidence: Evidence) -> None:
-        """Go once through S2 to S6; a lost compare-and-swap ends the round, the next one begins by reading."""
+    def _history(self, document: Checkpoint) -> DeltaHistory:
+        return DeltaHistory(self._table_store(document.table), self._clock, may_go_on=self._may_go_on)
+
+    def _round(self, history: DeltaHistory, stored: StoredCheckpoint, cause: Cause, evidence: Evidence) -> None:
+        """Go once through S2 to S6; a lost compare-and-swap ends the round, the next one begins by reading.
+
+        The log is listed once. What it says counts until a slot behind it is lost, and that shows.
+        """
         document = stored.document
-        history = DeltaHistory(self._table_store(document.table), self._clock, may_go_on=self._may_go_on)
         try:
-            if not evidence.nothing_sent:
-                fence(history, document, self._checkpoints, self._clock)  # S2
-            commits = history.since(document.attempt)
+            commits = (
+                history.since(document.attempt)
+                if evidence.nothing_sent
+                else fence(history, document, self._checkpoints, self._clock)  # S2
+            )
             ours = find_live(commits, document.write_key, document.epoch)  # S3
             if ours is None:  # S4
                 self._close(
@@ -125,10 +135,8 @@ class Recovery:
                 self._close(
                     stored, Status.COMMITTED, cause, f"{cause.value} after the commit had landed", evidence, ours
                 )
-            elif document.status is not Status.ROLLING_BACK:
-                self._checkpoints.replace(stored, document.moved(Status.ROLLING_BACK, commit_version=ours.version))
-            else:
-                self._undo(stored, history, ours, cause, evidence)  # S5
+            elif (held := self._rolling_back(stored, ours)) is not None:
+                self._undo(held, history, commits, ours, cause, evidence)  # S5
         except RetentionGapError as gap:
             if evidence.nothing_sent:  # whatever has become of the table, none of it is ours
                 self._close(stored, Status.ROLLED_BACK, cause, f"{cause.value}: no commit was sent; {gap}", evidence)
@@ -139,22 +147,36 @@ class Recovery:
                 ) from gap
             self._checkpoints.replace(stored, document.moved(Status.UNKNOWN, reason=str(gap)))
 
+    def _rolling_back(self, stored: StoredCheckpoint, ours: Commit) -> HeldCheckpoint | None:
+        """Write rolling_back if the document does not say so yet; None if that was lost."""
+        if stored.document.status is Status.ROLLING_BACK:
+            return stored
+        return self._checkpoints.replace(
+            stored, stored.document.moved(Status.ROLLING_BACK, commit_version=ours.version)
+        )
+
     def _undo(
-        self, stored: StoredCheckpoint, history: DeltaHistory, ours: Commit, cause: Cause, evidence: Evidence
+        self,
+        held: HeldCheckpoint,
+        history: DeltaHistory,
+        commits: tuple[Commit, ...],
+        ours: Commit,
+        cause: Cause,
+        evidence: Evidence,
     ) -> None:
-        obstacle = revert(history, stored.document, ours, self._checkpoints, self._clock)
+        obstacle = revert(history, held.document, commits, ours, self._checkpoints, self._clock)
         if obstacle is None:
             kept = ", an empty table remains" if ours.version == 0 else ""
             reason = f"{cause.value}: version {ours.version} was undone{kept}"
-            self._close(stored, Status.ROLLED_BACK, cause, reason, evidence)
+            self._close(held, Status.ROLLED_BACK, cause, reason, evidence)
         else:
-            _log.error("version %s of %s stays: %s", ours.version, stored.document.table, obstacle)
+            _log.error("version %s of %s stays: %s", ours.version, held.document.table, obstacle)
             reason = f"{cause.value}: version {ours.version} could not be undone and stays"
-            self._close(stored, Status.COMMITTED, cause, reason, evidence, ours, undo_refused=obstacle)
+            self._close(held, Status.COMMITTED, cause, reason, evidence, ours, undo_refused=obstacle)
 
     def _close(
         self,
-        stored: StoredCheckpoint,
+        held: HeldCheckpoint,
         verdict: Status,
         cause: Cause,
         reason: str,
@@ -164,7 +186,7 @@ class Recovery:
     ) -> None:
         """Write the verdict; if that was won, clean up (S6)."""
         found = {} if ours is None else ours.record
-        document = stored.document.moved(
+        document = held.document.moved(
             verdict,
             reason=reason,
             undo_refused=undo_refused,
@@ -172,7 +194,7 @@ class Recovery:
             settled_by=cause.value,
             **found,
         )
-        if self._checkpoints.replace(stored, document) is None:
+        if self._checkpoints.replace(held, document) is None:
             return
         # The verdict stands. What follows is hygiene: whoever looks later does it again.
         try:
@@ -230,10 +252,9 @@ class Recovery:
             self._checkpoints.audit(document, "rolled_back")
 
     def _remove(self, document: Checkpoint, dirty: list[AttemptRecord]) -> int:
-        store = self._table_store(document.table)
-        oldest = min(dirty, key=lambda attempt: attempt.version_before)
-        commits = DeltaHistory(store, self._clock, may_go_on=self._may_go_on).since(oldest)
-        return remove_files(store, tuple(attempt.prefix for attempt in dirty), commits, self._may_go_on)
+        history = self._history(document)
+        commits = history.since(min(dirty, key=lambda attempt: attempt.version_before))
+        return remove_files(history.store, tuple(attempt.prefix for attempt in dirty), commits, self._may_go_on)
 
 
 def _undo(document: Checkpoint, cause: Cause) -> bool:

@@ -155,15 +155,18 @@ class Checkpoint:
             raise IllegalMoveError(
                 f"{self.write_key}: claim of epoch {attempt.epoch} over {self.status} epoch {self.epoch}"
             )
-        attempts = (*self.attempts, attempt)
+        kept = list(self.attempts)
+        while len(kept) >= ATTEMPTS_MAX:
+            # The oldest of which nothing is left; one that is not cleaned up after is forgotten last.
+            kept.remove(next((old for old in kept if old.cleaned), kept[0]))
         return dataclasses.replace(
             self,
             status=Status.IN_PROGRESS,
             commit_point=commit_point,
             epoch=attempt.epoch,
             owner=attempt.nonce,
-            attempts=attempts[-ATTEMPTS_MAX:],
-            attempts_dropped=self.attempts_dropped + max(0, len(attempts) - ATTEMPTS_MAX),
+            attempts=(*kept, attempt),
+            attempts_dropped=self.attempts_dropped + len(self.attempts) - len(kept),
             reason=None,
             undo_refused=None,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,7 @@ class MemoryObjectStore:
     def begin_upload(self, upload: Upload) -> None:
         """Begin a multipart upload, for tests of what has to abort it."""
         with self._lock:
-            self._uploads.add(upload)
+            self._uploads.add(replace(upload, initiated=upload.initiated or self._now()))
 
     def uri(self, key: str) -> str:
         return f"s3://{self._bucket}/{key}"

@@ -127,7 +127,7 @@ class S3ObjectStore:
         while True:
             page = self._tried("LIST UPLOADS", prefix, functools.partial(self._uploads_page, prefix, more))
             for row in page.get("Uploads", ()):
-                yield Upload(row["Key"][len(self._prefix) :], row["UploadId"])
+                yield Upload(row["Key"][len(self._prefix) :], row["UploadId"], row.get("Initiated"))
             if not page.get("IsTruncated"):
                 return
             more = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}

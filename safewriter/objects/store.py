@@ -8,7 +8,7 @@ here, since every document carries a nonce.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -55,10 +55,11 @@ class ListedObject:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A multipart upload that was begun and neither completed nor aborted."""
+    """A multipart upload that was begun and neither completed nor aborted. `initiated` is known of a listed one."""
 
     key: str
     id: str
+    initiated: datetime | None = field(default=None, compare=False)
 
 
 class ObjectStore(Protocol):

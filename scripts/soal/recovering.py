@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from safewriter.checkpoint import Checkpoints
-from safewriter.errors import SafeWriterError
-from safewriter.objects import StoreError
-from safewriter.recovery import Cause, Evidence, Recovery
-from safewriter.state import OPEN
+from safewriter.recovery import Cause, Recovery
+from safewriter.sweeping import look_after
 from scripts.soal.overlay import Overlay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.checkpoint import StoredCheckpoint
     from safewriter.deadline import Clock
     from safewriter.objects import ObjectStore
-    from safewriter.state import Checkpoint
 
 __all__ = ["Recovered", "Recoverer", "marked"]
-
-_MARKERS: Final = "open/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +45,7 @@ class Recovered:
 
 def marked(store: ObjectStore) -> tuple[str, ...]:
     """Return the keys of all writes that have an attempt with a marker."""
-    return tuple(dict.fromkeys(listed.key[len(_MARKERS) :].partition("/")[0] for listed in store.list(_MARKERS)))
+    return tuple(dict.fromkeys(marked.write_key for marked in Checkpoints(store).marked()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +89,7 @@ class Recoverer:
         before = checkpoints.read(write_key)
         if before is None:
             return None
-        action, problem = _acted(checkpoints, recovery, before)
+        action, problem = look_after(checkpoints, recovery, before, Cause.OPERATOR)
         after = checkpoints.read(write_key) or before
         document = after.document
         return Recovered(
@@ -105,35 +99,10 @@ class Recoverer:
             step=document.step,
             before=before.document.status.value,
             status=document.status.value,
-            action=action,
+            action=action.value,
             reason=problem or document.reason,
             undo_refused=document.undo_refused,
             checkpoint=checkpoints.uri(write_key),
             changes=tuple(change for overlay in overlays for change in overlay.changes),
             changes_more=sum(overlay.changes_more for overlay in overlays),
         )
-
-
-def _acted(checkpoints: Checkpoints, recovery: Recovery, before: StoredCheckpoint) -> tuple[str, str | None]:
-    """Return what was done, and what was in the way of it."""
-    document = before.document
-    if document.status not in OPEN:
-        return _cleaned(recovery, document)
-    try:
-        if not checkpoints.sighting(before).is_dead:
-            return "alive", "its owner lives; it settles the write itself, or dies and can be recovered"
-        # Only what was found dead: a retry may have claimed the next epoch since.
-        recovery.settle(document.write_key, Cause.OPERATOR, Evidence(document.epoch))
-    except (SafeWriterError, StoreError) as error:
-        return "failed", str(error)
-    return "settled", None
-
-
-def _cleaned(recovery: Recovery, document: Checkpoint) -> tuple[str, str | None]:
-    if all(attempt.cleaned for attempt in document.attempts):
-        return "none", None
-    try:
-        recovery.clean(document.write_key)
-    except (StoreError, LookupError) as error:
-        return "unclean", str(error)
-    return "cleaned", None

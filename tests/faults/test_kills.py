@@ -14,7 +14,8 @@ import pytest
 
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
-from safewriter.recovery import Cause, Recovery
+from safewriter.recovery import Recovery
+from safewriter.sweeping import Action, Sweeper
 from safewriter.writer import SafeWriter
 from scripts.emulator.rules import Kill, Late, LoseReply, Match, Rule
 from tests.faults.conftest import DEADLINE_MS
@@ -56,15 +57,19 @@ class Case:
         return self.lake.operations()[self.base :]
 
     def recover(self) -> None:
-        """Let the store's clock pass deadline and grace, settle as a later look would, twice, and check the verdict."""
+        """Let the store's clock pass deadline and grace, let the sweeper come twice, and check the verdict."""
         self.s3.wire.clock_ahead_s = 2 * DEADLINE_MS / 1000
-        recovery = Recovery(self.lake.checkpoints, table_store, clock=epoch_ms)
-        for document in self.lake.documents():
-            recovery.settle(document.write_key, Cause.KILLED)
-            log = self.lake.commits()
-            recovery.settle(document.write_key, Cause.KILLED)
-            assert self.lake.commits() == log
+        self.sweep()
+        log = self.lake.commits()
+        self.sweep()
+        assert self.lake.commits() == log
         self.check()
+
+    def sweep(self) -> None:
+        checkpoints = self.lake.checkpoints
+        recovery = Recovery(checkpoints, table_store, clock=epoch_ms)
+        sweep = Sweeper(checkpoints, recovery, epoch_ms, may_go_on=lambda: True).sweep()
+        assert sweep.count(Action.FAILED, Action.UNREADABLE, Action.LEFT) == 0, sweep.looks
 
     def check(self) -> None:
         self.lake.check()

@@ -128,7 +128,7 @@ class Lake:
         return document
 
     def markers(self, document: Checkpoint) -> tuple[str, ...]:
-        return self.checkpoints.marked(document.write_key)
+        return tuple(one.nonce for one in self.checkpoints.marked() if one.write_key == document.write_key)
 
     # -- what must always hold ---------------------------------------------------------------------------------------
 

@@ -28,21 +28,24 @@ __all__ = ["empty_commit", "fence"]
 _SLOTS_MAX: Final = 100
 
 
-def fence(history: DeltaHistory, document: Checkpoint, checkpoints: Checkpoints, clock: Clock) -> None:
-    """Return once no commit of the document's epoch or an earlier one can land; `StoreError` if S3 prevents it."""
+def fence(history: DeltaHistory, document: Checkpoint, checkpoints: Checkpoints, clock: Clock) -> tuple[Commit, ...]:
+    """Return the commits since the claim once none of the document's epoch or an earlier one can be added any more.
+
+    Raises `StoreError` if S3 prevents it.
+    """
     for _ in range(_SLOTS_MAX):
         commits = history.since(document.attempt)
         if any(commit.settles(document.write_key, document.epoch) for commit in commits):
-            return
+            return commits
         head = commits[-1].version if commits else document.attempt.version_before
         creation: list[dict[str, Any]] = []
         if head < 0:
             note = checkpoints.close_creation(document.write_key, document.epoch)
             if note is None:
-                return
+                return commits
             creation = _creation(note)
         if history.append(head + 1, empty_commit(history, document, commits, clock, creation)):
-            return
+            return commits  # the slot behind the last of them is ours, so there are no others
     raise StoreError(f"{history.store.uri('_delta_log')}: no free slot for a fence in {_SLOTS_MAX} tries")
 
 

@@ -38,6 +38,7 @@ class DeltaHistory:
         self._clock = clock
         self._may_go_on = may_go_on
         self._known: dict[int, Commit] = {}  # a version never changes, and settling looks at each several times
+        self._same_as: set[str | None] = set()
 
     def since(self, attempt: AttemptRecord) -> tuple[Commit, ...]:
         """Return every version after `attempt.version_before`, oldest first.
@@ -65,12 +66,15 @@ class DeltaHistory:
             )
         # A table that was dropped and recreated begins at version 0 with another id. An old log may have lost its
         # version 0.
+        if attempt.table_id in self._same_as:
+            return
         first = self.store.get(_key(0)) if attempt.table_id else None
         metadata = self._parsed(0, first.body).metadata if first is not None else None
         if metadata is not None and metadata.get("id") != attempt.table_id:
             raise RetentionGapError(
                 f"the table was dropped and recreated: its id is {metadata.get('id')}, it was {attempt.table_id}"
             )
+        self._same_as.add(attempt.table_id)
 
     def read(self, version: int) -> Commit:
         """Return one version; `StoreError` if it cannot be read, or if time has run out."""

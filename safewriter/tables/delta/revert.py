@@ -41,14 +41,21 @@ def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit
 
 
 def revert(
-    history: DeltaHistory, document: Checkpoint, ours: Commit, checkpoints: Checkpoints, clock: Clock
+    history: DeltaHistory,
+    document: Checkpoint,
+    commits: tuple[Commit, ...],
+    ours: Commit,
+    checkpoints: Checkpoints,
+    clock: Clock,
 ) -> str | None:
     """Undo `ours`; return None when it is undone, or why it cannot be. Others' commits stay.
+
+    `commits` are those since the claim, as last seen.
 
     A refusal that the log does not show first takes the slot, by an empty commit: the revert of a settler that saw the
     table otherwise may still be on its way there, and would land after the verdict.
     """
-    before = _before(history.since(document.attempt), document, ours, checkpoints)
+    before = _before(commits, document, ours, checkpoints)
     unknown = (
         f"version {ours.version} changed the table's schema or properties, and what they were is not on record"
         if before is None and _changes_a_table(ours)
@@ -56,7 +63,6 @@ def revert(
     )
     undo = Undo(ours, before if before is not None and needs_metadata(ours, before) else None)
     for _ in range(_SLOTS_MAX):
-        commits = history.since(document.attempt)
         if find_live(commits, document.write_key, document.epoch) is None:
             return None
         later = [commit for commit in commits if commit.version > ours.version]
@@ -71,6 +77,7 @@ def revert(
         )
         if history.append(commits[-1].version + 1, body):
             return unseen
+        commits = history.since(document.attempt)
     raise StoreError(f"{history.store.uri('_delta_log')}: no free slot for a revert in {_SLOTS_MAX} tries")
 
 

@@ -77,17 +77,46 @@ def test_an_unreadable_document_is_left_as_it_is() -> None:
 
 
 def test_each_attempt_has_its_own_marker() -> None:
-    """A marker carries the deadline of its attempt, and its removal leaves the others'."""
+    """A marker says what its attempt is, and its removal leaves the others'."""
     world = World()
-    world.checkpoints.mark("sw-x", "a", 5)
-    world.checkpoints.mark("sw-x", "b", None)
-    world.checkpoints.mark("sw-xy", "c", 6)
-    world.checkpoints.renew_lease("sw-x", "a")
+    one, two = world.job(), world.job()
+    for job in (one, two):
+        job.claimer.mark()
+    world.checkpoints.renew_lease(world.key, one.attempt.nonce)
 
-    assert world.checkpoints.marked("sw-x") == ("a", "b")
-    assert json.loads(world.bucket.contents()["open/sw-x/a"]) == {"version": 1, "deadline_ms": 5}
-    world.checkpoints.unmark("sw-x", "a")
-    assert sorted(world.bucket.contents()) == ["open/sw-x/b", "open/sw-xy/c"]
+    assert world.marked() == (one.attempt.nonce, two.attempt.nonce)
+    marked = next(iter(world.checkpoints.marked()))
+    announced = world.checkpoints.announced(marked)
+    assert announced is not None
+    assert (announced.marker.run_key, announced.marker.nonce) == ("run", one.attempt.nonce)
+    assert (announced.since, announced.now) == (world.now(), world.now())
+    world.checkpoints.unmark(world.key, one.attempt.nonce)
+    assert world.marked() == (two.attempt.nonce,)
+    assert world.checkpoints.announced(marked) is None
+
+
+@pytest.mark.parametrize("start", ["", "sw-3", "sw-z"])
+def test_markers_are_listed_once_each_wherever_the_listing_begins(start: str) -> None:
+    """From the start to the end, then from the beginning to the start."""
+    world = World()
+    keys = [f"sw-{number}" for number in range(1, 6)]
+    for key in keys:
+        world.bucket.put(f"open/{key}/a", b"")
+    found = [marked.write_key for marked in world.checkpoints.marked(start=start)]
+    assert sorted(found) == keys
+    assert found[0] == ("sw-3" if start == "sw-3" else "sw-1")
+
+
+def test_a_touched_document_says_the_same_and_cannot_be_claimed_as_it_was_read_before() -> None:
+    """The sweeper closes the door behind an attempt that may still send its claim."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    before = world.checkpoints.read(world.key)
+    assert before is not None
+    assert world.checkpoints.touch(before)
+    assert world.document == dataclasses.replace(before.document, nonce=world.document.nonce)
+    assert world.checkpoints.replace(before, before.document) is None
 
 
 def test_a_lease_is_dated_by_the_store() -> None:

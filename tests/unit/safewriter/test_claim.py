@@ -480,4 +480,4 @@ def test_a_marker_is_put_for_each_attempt() -> None:
 
     world.job().claim()
 
-    assert len(world.checkpoints.marked(world.key)) == 2
+    assert len(world.marked()) == 2

@@ -141,7 +141,7 @@ def test_tasks_that_outlast_the_watchdog_are_cleaned_up_after_by_the_block(
         end.fail(RuntimeError("cancelled"))
     wait_for_hygiene()
     assert world.document.attempt.cleaned
-    assert world.checkpoints.marked(world.key) == ()
+    assert world.marked() == ()
     assert [key for key in world.lake.contents() if key.startswith(job.document.attempt.prefix)] == []
 
 
@@ -154,7 +154,7 @@ def test_tasks_that_never_end_keep_their_marker(exits: list[int]) -> None:
     with pytest.raises(DeadlineError):
         end.fail(None)
     wait_for_hygiene()
-    assert world.checkpoints.marked(world.key) == (job.attempt.nonce,)
+    assert world.marked() == (job.attempt.nonce,)
 
 
 def test_a_success_that_was_said_is_not_touched_by_the_watchdog(exits: list[int]) -> None:
@@ -175,7 +175,7 @@ def test_a_block_that_could_not_be_opened_is_rolled_back_at_once() -> None:
     job = world.job().begin()
     ending(job, FakeSession(has_begun=False)).never_began()
     assert world.document.status is Status.ROLLED_BACK
-    assert world.checkpoints.marked(world.key) == ()
+    assert world.marked() == ()
     assert world.log.actions("txn") == []
 
 

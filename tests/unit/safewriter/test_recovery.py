@@ -255,7 +255,7 @@ def begun_to_roll_back(*, reverted: bool) -> World:
         log = DeltaHistory(world.lake, world.clock)
         ours = find_live(log.since(job.document.attempt), world.key, 1)
         assert ours is not None
-        assert revert(log, job.document, ours, world.checkpoints, world.clock) is None
+        assert revert(log, job.document, log.since(job.document.attempt), ours, world.checkpoints, world.clock) is None
     return world
 
 
@@ -523,7 +523,7 @@ def test_nothing_is_cleaned_while_the_outcome_is_unknown() -> None:
 
     assert world.recovery().clean(world.key, quiet_nonce=job.attempt.nonce) == 0
     assert job.leftover in world.lake.contents()
-    assert world.checkpoints.marked(world.key) == (job.attempt.nonce,)
+    assert world.marked() == (job.attempt.nonce,)
 
 
 @pytest.mark.parametrize("landed", [True, False])
@@ -732,3 +732,44 @@ def test_two_attempts_that_committed_are_both_seen_by_the_checks() -> None:
 
     with pytest.raises(AssertionError):
         check(world)
+
+
+def requests_to_verdict(world: World, cause: Cause) -> list[str]:
+    """Settle as the supervisor of a killed job does; return its requests up to the one that writes the verdict."""
+    network = Network()
+    document = world.settle(cause, network=network)
+    assert document.status in {Status.COMMITTED, Status.ROLLED_BACK}
+    requests = [f"{sent.verb} {sent.key.rpartition('/')[0]}" for sent in network.sent]
+    writes = [number for number, request in enumerate(requests, 1) if request == "replace checkpoints"]
+    return requests[
+        : writes[1 if document.attempt.commit_version is not None and "undone" in str(document.reason) else 0]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("commit_point", "landed", "status", "bound"),
+    [
+        (CommitPoint.WRITE, False, Status.ROLLED_BACK, 5),
+        (CommitPoint.WRITE, True, Status.COMMITTED, 5),
+        (CommitPoint.SUCCESS, True, Status.ROLLED_BACK, 8),
+    ],
+)
+def test_settling_takes_few_requests_and_no_more_on_a_table_with_a_long_history(
+    commit_point: CommitPoint, status: Status, bound: int, *, landed: bool
+) -> None:
+    """Every request waits for the one before, so their number is the time that a verdict takes."""
+
+    def requests(commits: int) -> list[str]:
+        world = World(commit_point)
+        for _ in range(commits):
+            world.append_foreign()
+        job = world.job().begin()
+        if landed:
+            job.land()
+        found = requests_to_verdict(world, Cause.KILLED)
+        assert world.document.status is status
+        return found
+
+    short = requests(10)
+    assert len(short) <= bound, short
+    assert requests(1_000) == short

@@ -154,14 +154,14 @@ def test_a_marker_stays_until_the_grace_has_passed() -> None:
     world = World()
     job = world.job().begin()
     world.settle()
-    assert world.checkpoints.marked(world.key) == (job.attempt.nonce,)
+    assert world.marked() == (job.attempt.nonce,)
     assert not world.document.attempt.cleaned
     world.lake.put(f"{job.document.attempt.prefix}late.parquet", b"")
 
     world.grace_passes()
     assert world.recovery().clean(world.key) == 1
 
-    assert world.checkpoints.marked(world.key) == ()
+    assert world.marked() == ()
     assert world.document.attempt.cleaned
     assert world.document.attempt.files_removed == 4
     nothing_is_left(world)
@@ -174,12 +174,12 @@ def test_without_a_deadline_the_grace_begins_with_the_verdict() -> None:
     world.now_ms += 10 * WHOLE_MS
     world.settle()
     world.recovery().clean(world.key)
-    assert len(world.checkpoints.marked(world.key)) == 1
+    assert len(world.marked()) == 1
 
     world.now_ms += GRACE_MS + 1
     world.recovery().clean(world.key)
 
-    assert world.checkpoints.marked(world.key) == ()
+    assert world.marked() == ()
     nothing_is_left(world)
 
 
@@ -209,7 +209,7 @@ def test_whoever_knows_that_all_is_quiet_is_done_at_once() -> None:
     world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True))
 
     assert world.document.attempt.cleaned
-    assert world.checkpoints.marked(world.key) == ()
+    assert world.marked() == ()
     assert not [key for key in world.bucket.contents() if key.startswith("leases/")]
     nothing_is_left(world)
 
@@ -223,7 +223,7 @@ def test_quiet_is_said_of_one_attempt_only() -> None:
 
     world.settle(Cause.EXCEPTION, Evidence(2, nothing_sent=True, quiet=True))
 
-    assert world.checkpoints.marked(world.key) == (first.attempt.nonce,)
+    assert world.marked() == (first.attempt.nonce,)
     assert [attempt.cleaned for attempt in world.document.attempts] == [False, True]
 
 
@@ -272,7 +272,7 @@ def test_out_of_time_leaves_the_verdict(landed: object) -> None:
     assert stored is not None
     assert stored.document.status is (Status.COMMITTED if landed else Status.ROLLED_BACK)
     assert job.leftover in data_files(world)
-    assert world.checkpoints.marked(world.key) == (job.attempt.nonce,)
+    assert world.marked() == (job.attempt.nonce,)
     with pytest.raises(StoreError, match="out of time"):
         recovery.clean(world.key)
     check(world)
@@ -314,7 +314,7 @@ def test_a_document_that_changes_meanwhile_is_read_again() -> None:
     assert world.recovery(network).clean(world.key) == 3
     assert not meddled
     assert world.document.attempt.cleaned
-    assert world.checkpoints.marked(world.key) == ()
+    assert world.marked() == ()
 
 
 def test_an_unknown_outcome_keeps_the_files_of_a_commit_that_cannot_be_seen() -> None:

@@ -368,7 +368,7 @@ def test_a_first_claim_that_is_late_is_found_by_its_marker(scenario: Scenario) -
 
         network.land()
 
-        assert world.checkpoints.read(world.key) is None or len(world.checkpoints.marked(world.key)) == 1
+        assert world.checkpoints.read(world.key) is None or len(world.marked()) == 1
         retries(world)
 
 

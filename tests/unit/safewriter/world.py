@@ -93,6 +93,10 @@ class World:
         assert stored is not None
         return stored.document
 
+    def marked(self) -> tuple[str, ...]:
+        """Return the nonces of the attempts that have a marker."""
+        return tuple(marked.nonce for marked in self.checkpoints.marked())
+
     def append_foreign(self) -> int:
         """Let somebody else append a file of theirs."""
         file = File(f"foreign-{len(self.foreign)}.parquet")

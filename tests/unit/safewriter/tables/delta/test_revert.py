@@ -22,7 +22,7 @@ def undo(world: World, job: Job) -> str | None:
     log = DeltaHistory(world.lake, world.clock)
     ours = find_live(log.since(job.document.attempt), world.key, job.document.epoch)
     assert ours is not None
-    return revert(log, job.document, ours, world.checkpoints, world.clock)
+    return revert(log, job.document, log.since(job.document.attempt), ours, world.checkpoints, world.clock)
 
 
 def live(world: World, job: Job, epoch: int = 1) -> int | None:
@@ -142,8 +142,8 @@ def test_a_revert_is_not_done_twice() -> None:
     log = DeltaHistory(world.lake, world.clock)
     ours = log.read(2)
 
-    assert revert(log, job.document, ours, world.checkpoints, world.clock) is None
-    assert revert(log, job.document, ours, world.checkpoints, world.clock) is None
+    assert revert(log, job.document, log.since(job.document.attempt), ours, world.checkpoints, world.clock) is None
+    assert revert(log, job.document, log.since(job.document.attempt), ours, world.checkpoints, world.clock) is None
     assert world.log.head == 3
 
 
@@ -160,7 +160,9 @@ def test_a_slot_that_was_lost_is_followed_by_a_new_look() -> None:
 
     log.append = contended  # type: ignore[method-assign]
 
-    assert revert(log, job.document, log.read(2), world.checkpoints, world.clock) is None
+    assert (
+        revert(log, job.document, log.since(job.document.attempt), log.read(2), world.checkpoints, world.clock) is None
+    )
     assert world.log.live() == sorted(file.key for file in world.foreign)
     assert len(world.foreign) == 3
 
@@ -172,7 +174,7 @@ def test_a_revert_that_finds_no_free_slot_gives_up() -> None:
     log.append = lambda version, actions: False  # type: ignore[method-assign]
 
     with pytest.raises(StoreError, match="no free slot for a revert"):
-        revert(log, job.document, log.read(2), world.checkpoints, world.clock)
+        revert(log, job.document, log.since(job.document.attempt), log.read(2), world.checkpoints, world.clock)
 
 
 def test_a_revert_of_a_table_with_in_commit_timestamps_is_dated() -> None:

@@ -1,0 +1,217 @@
+"""Who comes from outside: finds by its marker what died and nobody came back for, settles it, and cleans up after it.
+
+The cost grows with what is open, never with what is finished: only markers are listed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Final
+
+from safewriter.checkpoint import past_grace
+from safewriter.errors import SafeWriterError, UnreadableCheckpointError
+from safewriter.liveness import is_over
+from safewriter.objects.store import StoreError
+from safewriter.recovery import Cause, Evidence
+from safewriter.state import OPEN, Status
+from safewriter.tables.delta.history import RetentionGapError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from safewriter.checkpoint import Announced, Checkpoints, Marked, StoredCheckpoint
+    from safewriter.deadline import Clock
+    from safewriter.recovery import Recovery
+    from safewriter.state import Checkpoint
+
+__all__ = ["Action", "Look", "Sweep", "Sweeper", "look_after"]
+
+_LISTED_MAX: Final = 20_000
+_THREADS: Final = 8
+_UNCLAIMED: Final = timedelta(days=1)
+"""An attempt without a deadline that has not claimed for so long does not claim any more."""
+_GIVEN_UP: Final = timedelta(days=7)
+"""An attempt that cannot be cleaned up after for so long (its table was dropped) is left to `soal orphans`."""
+
+
+class Action(StrEnum):
+    """What came of a look at one write."""
+
+    SETTLED = "settled"
+    CLEANED = "cleaned"
+    NONE = "none"
+    """There was nothing left to do."""
+    ALIVE = "alive"
+    UNCLEAN = "unclean"
+    """The verdict stands; what was left behind is for a later look."""
+    FAILED = "failed"
+    """No verdict could be had; the write stays open."""
+    UNREADABLE = "unreadable"
+    """A document of a version that is not known here: left alone."""
+    LEFT = "left"
+    """Time had run out before it was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What came of one write. `status` is None if it has no document; `since`: when it was announced."""
+
+    write_key: str
+    action: Action
+    status: Status | None = None
+    problem: str | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What came of all writes that were looked at."""
+
+    looks: tuple[Look, ...]
+
+    def count(self, *actions: Action) -> int:
+        """Return how many looks ended so."""
+        counts = Counter(look.action for look in self.looks)
+        return sum(counts[action] for action in actions)
+
+    @property
+    def open_since(self) -> datetime | None:
+        """When the oldest write that is still open, as far as is known, was announced."""
+        undecided = (Action.ALIVE, Action.FAILED, Action.UNREADABLE, Action.LEFT)
+        return min((look.since for look in self.looks if look.action in undecided and look.since), default=None)
+
+
+def look_after(
+    checkpoints: Checkpoints, recovery: Recovery, stored: StoredCheckpoint, cause: Cause
+) -> tuple[Action, str | None]:
+    """Settle a write if it is open and its owner dead, clean up after it if it is settled; say what was in the way."""
+    document = stored.document
+    if document.status not in OPEN:
+        return _clean(recovery, document)
+    try:
+        if not checkpoints.sighting(stored).is_dead:
+            return Action.ALIVE, "its owner lives; it settles the write itself, or dies and can be recovered"
+        # Only what was found dead: a retry may have claimed the next epoch since.
+        recovery.settle(document.write_key, cause, Evidence(document.epoch))
+    except (SafeWriterError, StoreError) as error:
+        return Action.FAILED, str(error)
+    return Action.SETTLED, None
+
+
+def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None]:
+    if all(attempt.cleaned for attempt in document.attempts):
+        return Action.NONE, None
+    try:
+        recovery.clean(document.write_key)
+    except (StoreError, RetentionGapError) as error:
+        return Action.UNCLEAN, str(error)
+    return Action.CLEANED, None
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeper:
+    """Looks after all writes of one checkpoint bucket that have a marker, as far as `may_go_on` lets it.
+
+    Where it begins is drawn anew each time, and what was listed is taken from both ends of time: so neither the newest
+    nor the oldest of a backlog waits for all the others.
+    """
+
+    checkpoints: Checkpoints
+    recovery: Recovery
+    clock: Clock
+    may_go_on: Callable[[], bool]
+    draw: Callable[[], float] = random.random
+    threads: int = _THREADS
+
+    def sweep(self) -> Sweep:
+        """Go through the markers once. Raises `StoreError` if they cannot be listed."""
+        start = f"sw-{int(self.draw() * 0x10000):04x}"
+        writes = _by_write(islice(self.checkpoints.marked(start=start), _LISTED_MAX))
+        with ThreadPoolExecutor(self.threads) as pool:
+            return Sweep(tuple(pool.map(self._look, _from_both_ends(writes))))
+
+    def _look(self, marks: tuple[Marked, ...]) -> Look:
+        first = marks[0]
+        if not self.may_go_on():
+            return Look(first.write_key, Action.LEFT, since=first.since)
+        try:
+            return self._looked(marks)
+        except UnreadableCheckpointError as error:
+            return Look(first.write_key, Action.UNREADABLE, None, str(error), first.since)
+        except (SafeWriterError, StoreError) as error:
+            return Look(first.write_key, Action.FAILED, None, str(error), first.since)
+
+    def _looked(self, marks: tuple[Marked, ...]) -> Look:
+        first = marks[0]
+        stored = self.checkpoints.read(first.write_key)
+        if stored is None:
+            return self._close_unclaimed(first)
+        action, problem = look_after(self.checkpoints, self.recovery, stored, Cause.SWEEPER)
+        if action is not Action.NONE:
+            stored = self.checkpoints.read(first.write_key) or stored
+        gone = [self._take_away(mark, stored) for mark in marks]
+        if action is Action.NONE and not all(gone):
+            action = Action.ALIVE  # an attempt that has yet to claim
+        return Look(first.write_key, action, stored.document.status, problem, first.since)
+
+    def _take_away(self, mark: Marked, stored: StoredCheckpoint) -> bool:
+        """Remove a marker that has no more to say; tell whether it is gone."""
+        document = stored.document
+        own = next((attempt for attempt in document.attempts if attempt.nonce == mark.nonce), None)
+        if own is None:
+            # A claim of it may still be on its way, made on this very version of a settled document: so that changes.
+            # An open one can only be claimed after it has changed.
+            over = self._can_claim_no_more(mark)
+            if not over or (document.status not in OPEN and not self.checkpoints.touch(stored)):
+                return False
+        elif not own.cleaned and (document.status in OPEN or not past_grace(own, stored.server_date - _GIVEN_UP)):
+            return False
+        self.checkpoints.unmark(mark.write_key, mark.nonce)
+        return True
+
+    def _close_unclaimed(self, mark: Marked) -> Look:
+        """Close a write that was announced and has no document, if its attempt can claim it no more."""
+        announced = self.checkpoints.announced(mark)
+        if announced is None:
+            return Look(mark.write_key, Action.NONE)
+        if not _is_over(announced):
+            return Look(mark.write_key, Action.ALIVE, since=mark.since)
+        held = self.checkpoints.create(announced.marker.tombstone(self.clock(), Cause.SWEEPER.value))
+        if held is None:  # somebody has claimed it after all
+            return Look(mark.write_key, Action.ALIVE, since=mark.since)
+        self.checkpoints.unmark(mark.write_key, mark.nonce)
+        return Look(mark.write_key, Action.SETTLED, held.document.status, held.document.reason, mark.since)
+
+    def _can_claim_no_more(self, mark: Marked) -> bool:
+        announced = self.checkpoints.announced(mark)
+        return announced is None or _is_over(announced)
+
+
+def _is_over(announced: Announced) -> bool:
+    deadline_ms = announced.marker.deadline_ms
+    if deadline_ms is None:
+        return announced.now - announced.since > _UNCLAIMED
+    return is_over(deadline_ms, announced.now)
+
+
+def _by_write(marks: Iterable[Marked]) -> list[tuple[Marked, ...]]:
+    """Group the markers by write, each group with its oldest first, the oldest group first."""
+    found: dict[str, list[Marked]] = {}
+    for mark in marks:
+        found.setdefault(mark.write_key, []).append(mark)
+    groups = [tuple(sorted(group, key=lambda mark: mark.since)) for group in found.values()]
+    return sorted(groups, key=lambda group: group[0].since)
+
+
+def _from_both_ends(groups: list[tuple[Marked, ...]]) -> list[tuple[Marked, ...]]:
+    """Order oldest, newest, second oldest, second newest, and so on."""
+    half = (len(groups) + 1) // 2
+    mixed = zip_longest(groups[:half], reversed(groups[half:]))
+    return [group for pair in mixed for group in pair if group is not None]

@@ -1,0 +1,118 @@
+"""The sweeper's function as Lambda calls it, on an S3 where a key that is missing is 403 without ListBucket."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from handler import sweeper
+from safewriter.checkpoint import Checkpoints
+from safewriter.deadline import epoch_ms
+from safewriter.errors import SettingError
+from safewriter.identity import Attempt, Run, Write, canonical_table
+from safewriter.marker import Marker
+from safewriter.objects import S3ObjectStore, StoreError
+from safewriter.state import CommitPoint, Status
+from scripts.emulator import EmbeddedS3
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BUCKET = "sweep-checkpoints"
+SCHEMA = {
+    "schemaVersion",
+    "seen",
+    "committed",
+    "rolledBack",
+    "cleaned",
+    "unclean",
+    "alive",
+    "failed",
+    "unreadable",
+    "left",
+    "oldestOpenMs",
+    "problems",
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedS3]:
+    with EmbeddedS3(buckets=[BUCKET]) as found:
+        yield found
+
+
+@pytest.fixture
+def checkpoints(server: EmbeddedS3, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Checkpoints:
+    for name, value in server.environment().items():
+        monkeypatch.setenv(name, value)
+    prefix = request.node.name
+    monkeypatch.setenv("SW_CHECKPOINT_BUCKET", f"{BUCKET}/{prefix}")
+    return Checkpoints(S3ObjectStore(server.observer(), BUCKET, prefix))
+
+
+def announce(checkpoints: Checkpoints, run: str, deadline_ms: int) -> Marker:
+    """Put a marker, as an attempt does that dies right after it."""
+    write = Write(Run(run, "run-id"), canonical_table("s3://lake/t"), "delta", None)
+    marker = Marker.of(write, Attempt.draw(), CommitPoint.WRITE, started_ms=0, deadline_ms=deadline_ms)
+    checkpoints.mark(marker)
+    return marker
+
+
+def invoke(remaining_ms: int = 60_000) -> dict[str, Any]:
+    context = SimpleNamespace(
+        function_name="sweeper",
+        memory_limit_in_mb=512,
+        invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:sweeper",
+        aws_request_id="request",
+        get_remaining_time_in_millis=lambda: remaining_ms,
+    )
+    answer = sweeper.lambda_handler({}, context)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def test_a_sweep_answers_with_what_it_has_done(checkpoints: Checkpoints, capsys: pytest.CaptureFixture[str]) -> None:
+    """Dead, alive and unreadable are told apart, as JSON and as metrics; the second sweep finds the dead one gone."""
+    dead = announce(checkpoints, "dead", deadline_ms=epoch_ms() - 3_600_000)
+    announce(checkpoints, "alive", deadline_ms=epoch_ms() + 3_600_000)
+    later = announce(checkpoints, "later", deadline_ms=0)
+    checkpoints.store.put(f"checkpoints/{later.write_key}.json", b'{"schema_version": 99}')
+
+    answer = json.loads(json.dumps(invoke()))
+
+    assert set(answer) == SCHEMA
+    numbers = {name: answer[name] for name in ("seen", "rolledBack", "alive", "unreadable", "failed", "left")}
+    assert numbers == {"seen": 3, "rolledBack": 1, "alive": 1, "unreadable": 1, "failed": 0, "left": 0}
+    assert [problem["writeKey"] for problem in answer["problems"]] == [later.write_key]
+    assert answer["oldestOpenMs"] >= 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    (metrics,) = lines
+    assert (metrics["SweptRolledBack"], metrics["SweepUnreadable"]) == ([1.0], [1.0])
+    stored = checkpoints.read(dead.write_key)
+    assert stored is not None
+    assert stored.document.status is Status.ROLLED_BACK
+    assert invoke()["seen"] == 2
+
+
+def test_without_time_nothing_is_begun(checkpoints: Checkpoints) -> None:
+    """What is left is counted, and its age told."""
+    announce(checkpoints, "dead", deadline_ms=0)
+    answer = invoke(remaining_ms=0)
+    assert (answer["seen"], answer["left"]) == (1, 1)
+    assert answer["oldestOpenMs"] is not None
+
+
+def test_a_bucket_that_may_not_be_listed_fails_the_function(
+    checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An alarm on the function's errors sees it, where a result that says nothing would be silence."""
+    monkeypatch.setenv("SW_CHECKPOINT_BUCKET", "no-such-bucket")
+    with pytest.raises(StoreError, match="no-such-bucket"):
+        invoke()
+    monkeypatch.delenv("SW_CHECKPOINT_BUCKET")
+    with pytest.raises(SettingError, match="SW_CHECKPOINT_BUCKET"):
+        invoke()
+    assert list(checkpoints.marked()) == []

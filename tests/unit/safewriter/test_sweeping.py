@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.checkpoint import Checkpoints
+from safewriter.errors import TryAgainError
+from safewriter.recovery import Cause
+from safewriter.state import CommitPoint, Status
+from safewriter.sweeping import Action, Look, Sweep, Sweeper
+from tests.unit.safewriter.failing import Network
+from tests.unit.safewriter.invariants import check
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def forever() -> bool:
+    return True
+
+
+def sweep(
+    world: World, *, network: Network | None = None, may_go_on: Callable[[], bool] = forever, draw: float = 0.5
+) -> Sweep:
+    """Sweep once, as a process of its own."""
+    checkpoints = Checkpoints((network or Network()).store(world.bucket))
+    recovery = world.recovery(network, may_go_on=may_go_on)
+    return Sweeper(checkpoints, recovery, world.clock, may_go_on, draw=lambda: draw, threads=1).sweep()
+
+
+def look(world: World) -> Look:
+    """Sweep a bucket with one write."""
+    (found,) = sweep(world).looks
+    return found
+
+
+@pytest.mark.parametrize(
+    ("commit_point", "landed", "status"),
+    [
+        (CommitPoint.WRITE, False, Status.ROLLED_BACK),
+        (CommitPoint.WRITE, True, Status.COMMITTED),
+        (CommitPoint.SUCCESS, True, Status.ROLLED_BACK),
+    ],
+)
+def test_a_dead_write_is_settled_then_cleaned_and_then_it_costs_nothing(
+    commit_point: CommitPoint, status: Status, *, landed: bool
+) -> None:
+    """Its marker stays until the grace is over, and then goes with the files."""
+    world = World(commit_point)
+    job = world.job().begin()
+    if landed:
+        job.land()
+    world.owner_dies()
+
+    found = look(world)
+    assert (found.action, found.status) == (Action.SETTLED, status)
+    assert world.document.attempt.settled_by == Cause.SWEEPER.value
+    assert world.marked() == (job.attempt.nonce,)
+    assert look(world).action is Action.CLEANED
+    world.grace_passes()
+    assert look(world).action is Action.CLEANED
+    assert world.marked() == ()
+    assert sweep(world).looks == ()
+    assert not any(key.startswith("leases/") for key in world.bucket.contents())
+    check(world)
+
+
+def test_what_lives_is_left_alone_and_its_age_is_told() -> None:
+    """Not a byte changes."""
+    world = World()
+    world.job().begin()
+    began = world.now()
+    before = world.bucket.contents() | world.lake.contents()
+    found = sweep(world)
+    assert [one.action for one in found.looks] == [Action.ALIVE]
+    assert found.open_since == began
+    assert world.bucket.contents() | world.lake.contents() == before
+
+
+def test_a_retry_that_has_claimed_since_the_look_is_left_alone() -> None:
+    """Dead is the attempt that was found dead, not whoever owns the write a moment later."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+
+    def overtake(number: int) -> None:
+        if number == lease:
+            world.settle(Cause.RETRY)
+            world.job().begin()
+
+    probe = Network()
+    sweep_copy = World()
+    sweep_copy.job().begin()
+    sweep_copy.owner_dies()
+    sweep(sweep_copy, network=probe)
+    lease = 1 + next(number for number, sent in enumerate(probe.sent, 1) if sent.key.startswith("leases/"))
+
+    sweep(world, network=Network(before=overtake))
+    assert (world.document.status, world.document.epoch) == (Status.IN_PROGRESS, 2)
+
+
+def test_an_attempt_that_died_before_its_claim_is_closed_and_cannot_claim_any_more() -> None:
+    """Even a claim that was sent before and lands later loses; a healthy retry does not."""
+    world = World()
+    frozen = world.job()
+    before = frozen.state()
+    frozen.claimer.mark()
+
+    assert look(world).action is Action.ALIVE
+    world.grace_passes()
+    found = look(world)
+    assert (found.action, found.status) == (Action.SETTLED, Status.ROLLED_BACK)
+    assert world.marked() == ()
+    late = frozen.claimer
+    with pytest.raises(TryAgainError):
+        late.claim(before)
+    assert frozen.checkpoints.create(late._first(before)) is None
+    assert world.job().run()
+    assert world.document.status is Status.COMMITTED
+
+
+def test_an_attempt_without_a_deadline_is_waited_for_for_a_day() -> None:
+    """A claim takes seconds."""
+    world = World()
+    world.job(deadline_ms=None).claimer.mark()
+    world.sleep(23 * 3600)
+    assert look(world).action is Action.ALIVE
+    world.sleep(2 * 3600)
+    assert look(world).action is Action.SETTLED
+
+
+def test_a_claim_that_comes_between_is_left_alone() -> None:
+    """The tombstone loses, and the marker stays."""
+    world = World()
+    first = world.job()
+    first.claimer.mark()
+    world.grace_passes()
+    late = world.job()
+
+    def overtake(number: int) -> None:
+        if number == 4:
+            late.claim()
+
+    sweep(world, network=Network(before=overtake))
+    assert world.document.owner == late.attempt.nonce
+    assert set(world.marked()) == {first.attempt.nonce, late.attempt.nonce}
+
+
+def test_a_marker_that_a_settled_write_does_not_know_goes_when_its_time_is_over() -> None:
+    """An attempt that found the work done, and died before it took its marker away; its late claim loses."""
+    world = World()
+    assert world.job().run()
+    world.grace_passes()
+    sweep(world)
+    second = world.job()
+    second.claimer.mark()
+    stored = world.checkpoints.read(world.key)
+    assert stored is not None
+    assert look(world).action is Action.ALIVE
+    assert world.marked() == (second.attempt.nonce,)
+    world.grace_passes()
+    assert look(world).action is Action.NONE
+    assert world.marked() == ()
+    assert world.checkpoints.replace(stored, stored.document) is None
+
+
+def test_a_marker_that_an_open_write_does_not_know_goes_without_a_change_of_the_document() -> None:
+    """Its owner needs the document as it has read it."""
+    world = World()
+    stranger = world.job(deadline_ms=1_000 + 30_000)
+    stranger.claimer.mark()
+    world.sleep(120)
+    owner = world.job().begin()
+    assert set(world.marked()) == {stranger.attempt.nonce, owner.attempt.nonce}
+    assert look(world).action is Action.ALIVE
+    assert world.marked() == (owner.attempt.nonce,)
+    owner.land()
+    assert owner.success()
+
+
+def test_a_document_of_a_later_version_is_left_and_counted() -> None:
+    """So is a marker of one."""
+    world = World()
+    job = world.job().begin()
+    world.grace_passes()
+    body = json.loads(world.bucket.contents()[f"checkpoints/{world.key}.json"])
+    world.bucket.put(f"checkpoints/{world.key}.json", json.dumps({**body, "schema_version": 99}).encode())
+    world.bucket.put("open/sw-later/a", b'{"schema_version": 99}')
+    before = world.bucket.contents()
+    found = sweep(world)
+    assert [one.action for one in found.looks] == [Action.UNREADABLE, Action.UNREADABLE]
+    assert found.open_since is not None
+    assert world.bucket.contents() == before
+    assert job.attempt.nonce in world.marked()
+
+
+def test_a_write_whose_log_cannot_be_read_fails_and_stays_open() -> None:
+    """The next sweep looks again; the others are looked at all the same."""
+    world = World()
+    world.job().begin().land()
+    world.owner_dies()
+    world.lake.put(f"_delta_log/{world.log.head:020}.json", b"{")
+    settled = dataclasses.replace(world.document, write_key="sw-other", status=Status.COMMITTED)
+    world.checkpoints.create(settled.cleaned([settled.owner], 0))
+    world.bucket.put(f"open/sw-other/{settled.owner}", b"{}")
+    found = sweep(world)
+    assert {one.write_key: one.action for one in found.looks} == {world.key: Action.FAILED, "sw-other": Action.NONE}
+    assert world.document.status is Status.IN_PROGRESS
+
+
+def test_a_dropped_table_is_given_up_after_a_week() -> None:
+    """Until then somebody may bring it back; after it `soal orphans` finds what is left."""
+    world = World()
+    job = world.job().begin()
+    world.owner_dies()
+    world.settle()
+    for key in [key for key in world.lake.contents() if key.startswith("_delta_log/")]:
+        world.lake.delete(key)
+    world.grace_passes()
+    assert look(world).action is Action.UNCLEAN
+    assert world.marked() == (job.attempt.nonce,)
+    world.sleep(8 * 24 * 3600)
+    assert look(world).action is Action.UNCLEAN
+    assert world.marked() == ()
+
+
+def test_finished_writes_cost_nothing() -> None:
+    """A hundred and ten thousand of them take the same requests, and nothing but markers is listed."""
+
+    def requests(finished: int) -> list[str]:
+        world = World()
+        world.job().begin()
+        world.owner_dies()
+        body = world.bucket.contents()[f"checkpoints/{world.key}.json"]
+        for number in range(finished):
+            world.bucket._objects[f"checkpoints/sw-{number:032x}.json"] = (body, '"x"', world.now())
+        network = Network()
+        sweep(world, network=network)
+        assert not any(sent.verb == "list" and sent.key.startswith("checkpoints") for sent in network.sent)
+        return [f"{sent.verb} {sent.key}" for sent in network.sent]
+
+    assert requests(100) == requests(10_000)
+
+
+def test_a_backlog_is_worked_off_over_several_sweeps_from_both_ends() -> None:
+    """Each sweep has time for a third of ten thousand; the oldest and the newest are in the first."""
+    world = World()
+    job = world.job()
+    job.claimer.mark()
+    marker = json.loads(world.bucket.contents()[f"open/{world.key}/{job.attempt.nonce}"])
+    keys = []
+    for number in range(10_000):
+        world.sleep(1)
+        keys.append(f"sw-{(number * 7919) % 10_007:032x}")
+        body = json.dumps({**marker, "write_key": keys[-1]}).encode()
+        world.bucket.put(f"open/{keys[-1]}/{job.attempt.nonce}", body)
+    world.grace_passes()
+
+    def once(draw: float) -> Sweep:
+        tickets = iter(range(3_400))
+        return sweep(world, may_go_on=lambda: next(tickets, None) is not None, draw=draw)
+
+    first = once(0.9)
+    settled = {one.write_key for one in first.looks if one.action is Action.SETTLED}
+    assert len(first.looks) == 10_001
+    assert first.count(Action.LEFT) == 10_001 - 3_400
+    assert {keys[0], keys[1], keys[-1], keys[-2]} <= settled
+    assert first.open_since is not None
+    assert once(0.1).count(Action.LEFT) == 10_001 - 6_800
+    assert once(0.5).count(Action.LEFT) == 0
+    assert world.marked() == ()

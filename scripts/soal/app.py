@@ -10,6 +10,7 @@ import typer
 
 from scripts.soal import bench, local, runs
 from scripts.soal.doctor import examine
+from scripts.soal.orphans.command import orphans
 from scripts.soal.output import output
 from scripts.soal.place import Home
 from scripts.soal.problem import EXIT_FAILED, Problem
@@ -59,6 +60,7 @@ def doctor(
 
 
 app.command()(recover)
+app.command()(orphans)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from scripts.soal.orphans.table import orphans_view
 from scripts.soal.run_tables import event_line, recovered_table, run_table, writes_table
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from scripts.soal.inventory import BucketContent
     from scripts.soal.invocation import Report
     from scripts.soal.ledger import RunView
+    from scripts.soal.orphans.report import OrphanReport
     from scripts.soal.problem import Problem
     from scripts.soal.recovering import Recovered
     from scripts.soal.watching import Event
@@ -74,6 +76,7 @@ class Output(Protocol):
     def run(self, run: RunView) -> None: ...
     def event(self, event: Event) -> None: ...
     def recovered(self, recovered: Sequence[Recovered]) -> None: ...
+    def orphans(self, report: OrphanReport) -> None: ...
     def remark(self, text: str) -> None: ...
     def problem(self, problem: Problem) -> None: ...
 
@@ -150,6 +153,9 @@ class ConsoleOutput(_Talk):
             if one.changes_more:
                 self.data.print(Text(f"  and {one.changes_more:,} more", style="dim"))
 
+    def orphans(self, report: OrphanReport) -> None:
+        self.data.print(orphans_view(report))
+
     def _result(self, result: Result) -> None:
         self.data.print(Text.assemble(_styled(result.state.value), "  ", result.state_details), soft_wrap=True)
         if result.writes:
@@ -211,6 +217,9 @@ class JsonOutput(_Talk):
 
     def recovered(self, recovered: Sequence[Recovered]) -> None:
         _dump([asdict(one) for one in recovered])
+
+    def orphans(self, report: OrphanReport) -> None:
+        _dump(report.document())
 
 
 def output(*, is_json: bool) -> Output:

@@ -1,0 +1,55 @@
+"""The actions of a file of a Delta log, commit or checkpoint, JSON or Parquet: each as its kind and its fields."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from scripts.soal.orphans.references import UnreadableLogError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from arro3.core import Array
+
+__all__ = ["actions_of"]
+
+_NEEDED: Final = ("path", "deletionVector")
+"""Of a file; its statistics are most of a checkpoint, and nobody looks at them here."""
+
+
+def actions_of(key: str, body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every action; `UnreadableLogError` if the file is damaged."""
+    try:
+        yield from _parquet(body) if key.endswith(".parquet") else _json(body)
+    except UnreadableLogError:
+        raise
+    except Exception as error:  # arro3 raises bare exceptions of its own
+        raise UnreadableLogError(f"its {key} cannot be read: {error!r}") from error
+
+
+def _json(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    for line in body.splitlines():
+        if line.strip():
+            yield from json.loads(line).items()
+
+
+def _parquet(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    from arro3.io import read_parquet  # a library that only old tables need
+
+    for batch in read_parquet(body):
+        for kind in batch.column_names:
+            column = batch[kind]
+            rows = _files(column) if kind in ("add", "remove") else column.to_pylist()
+            yield from ((kind, row) for row in rows if row is not None)
+
+
+def _files(column: Array) -> Iterator[dict[str, Any] | None]:
+    from arro3.core import struct_field
+
+    names = [field.name for field in column.type.fields]
+    found = {name: struct_field(column, names.index(name)).to_pylist() for name in _NEEDED if name in names}
+    vectors = found.get("deletionVector", [None] * len(column))
+    for path, vector in zip(found["path"], vectors, strict=True):
+        # A row of another kind has no path.
+        yield {"path": path, "deletionVector": vector if vector and vector["storageType"] else None} if path else None

@@ -1,0 +1,74 @@
+"""What an object in a table's folder is, by its name alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["Kind", "Mark", "kind_of", "mark_of", "root_of_other_table"]
+
+
+class Kind(StrEnum):
+    """What the tables' writers leave behind. Nothing else is ever deleted."""
+
+    DATA = "data"
+    CHANGE_DATA = "change_data"
+    DELETION_VECTOR = "deletion_vector"
+    MARKED = "marked"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The attempt whose prefix a file bears; `write` is how its write key begins."""
+
+    write: str
+    epoch: int
+    nonce: str
+
+
+_CHANGES: Final = "_change_data/"
+_VECTOR: Final = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
+_MARK: Final = re.compile(r"(sw-[0-9a-f]{12})-(\d+)-([0-9a-f]{16})-")
+_OTHER_TABLE: Final = re.compile(r"(.+/)(?:_delta_log/.*|metadata/[^/]+\.metadata\.json)")
+_OTHER_FORMAT: Final = "metadata/"
+"""Where a table that can also be read as Iceberg keeps the other format's metadata."""
+
+
+def kind_of(key: str, partition_columns: Collection[str]) -> Kind | None:
+    """Tell what a key, relative to the table, is; None for what is left alone whatever it is.
+
+    As for `VACUUM`, what begins with `_` or `.` is hidden, except change data and the folders of partition columns.
+    """
+    *folders, name = key.split("/")
+    if key.startswith(_OTHER_FORMAT) or name.startswith(("_", ".")):
+        return None
+    hidden = [folder for folder in folders if folder.startswith(("_", "."))]
+    if key.startswith(_CHANGES):
+        hidden.remove(_CHANGES[:-1])
+    if any(folder.partition("=")[0] not in partition_columns or "=" not in folder for folder in hidden):
+        return None
+    if _VECTOR.fullmatch(name):
+        return Kind.DELETION_VECTOR
+    if not name.endswith(".parquet"):
+        return None
+    if _MARK.match(name):
+        return Kind.MARKED
+    # Under random prefixes change data has no folder of its own.
+    return Kind.CHANGE_DATA if key.startswith(_CHANGES) or name.startswith("cdc-") else Kind.DATA
+
+
+def mark_of(key: str) -> Mark | None:
+    """Return the attempt whose file this is, if its name says one."""
+    found = _MARK.match(key.rsplit("/", 1)[-1])
+    return None if found is None else Mark(found[1], int(found[2]), found[3])
+
+
+def root_of_other_table(key: str) -> str | None:
+    """Return the folder of another table, Delta or Iceberg, that lies inside this one and that the key shows."""
+    found = _OTHER_TABLE.fullmatch(key)
+    return None if found is None else found[1]

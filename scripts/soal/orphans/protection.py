@@ -1,0 +1,109 @@
+"""What open writes still need: the files that they may commit, or that their undo may put back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from safewriter.checkpoint import Checkpoints
+from safewriter.errors import UnreadableCheckpointError
+from safewriter.state import OPEN
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from safewriter.objects import Location, ObjectStore
+    from safewriter.state import Checkpoint
+    from scripts.soal.orphans.kinds import Mark
+
+__all__ = ["Attempts", "OpenWrite"]
+
+_MARKERS: Final = "open/"
+_DOCUMENTS: Final = "checkpoints/"
+_SKEW: Final = timedelta(minutes=1)
+"""S3's dates have whole seconds, and its machines need not agree on one."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWrite:
+    """A write whose verdict is open, on this table or (`run_key` is None) on one that cannot be told.
+
+    `since` is when its first marker was put, by the store's clock: all its files are younger.
+    """
+
+    write_key: str
+    run_key: str | None
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """What the checkpoint bucket says of the attempts at writing one table."""
+
+    store: ObjectStore
+    table: Location
+
+    @cached_property
+    def open_writes(self) -> tuple[OpenWrite, ...]:
+        """The open writes, as they are at the first look.
+
+        Must be looked at after the table's files were listed and before its log is read to its end: whatever was
+        listed then is protected here, or its write has a verdict, and its commit, if there is one, is in the log.
+        """
+        since: dict[str, datetime] = {}
+        for listed in self.store.list(_MARKERS):
+            write_key = listed.key.removeprefix(_MARKERS).partition("/")[0]
+            since[write_key] = min(listed.last_modified, since.get(write_key, listed.last_modified))
+        found = (self._open_write(write_key, at) for write_key, at in since.items())
+        return tuple(write for write in found if write is not None)
+
+    @property
+    def protected_from(self) -> datetime | None:
+        """From when on a file may belong to an open write; None if no write is open."""
+        return min((write.since for write in self.open_writes), default=None)
+
+    def protects(self, last_modified: datetime) -> bool:
+        """Tell whether an object of that age may belong to an open write."""
+        start = self.protected_from
+        return start is not None and last_modified > start - _SKEW
+
+    def mark_obstacle(self, mark: Mark) -> str | None:
+        """Tell why the files of an attempt may not be deleted, or None if its write no longer needs them."""
+        documents = self._documents.get(mark.write)
+        if documents is None:
+            documents = self._documents[mark.write] = self._read(mark.write)
+        for document in documents:
+            if mark.epoch < document.epoch or (mark.epoch == document.epoch and document.status not in OPEN):
+                return None
+        if documents:
+            return f"its write is open: {documents[0].write_key}; settle it with: soal recover"
+        return "the checkpoint bucket has no document of its attempt"
+
+    @cached_property
+    def _documents(self) -> dict[str, tuple[Checkpoint, ...]]:
+        return {}
+
+    def _open_write(self, write_key: str, since: datetime) -> OpenWrite | None:
+        try:
+            stored = Checkpoints(self.store).read(write_key)
+        except UnreadableCheckpointError:
+            stored = None
+        if stored is None:
+            return OpenWrite(write_key, None, since)
+        document = stored.document
+        is_ours = document.table == str(self.table) and document.status in OPEN
+        return OpenWrite(write_key, document.run_key, since) if is_ours else None
+
+    def _read(self, start: str) -> tuple[Checkpoint, ...]:
+        checkpoints = Checkpoints(self.store)
+        found = []
+        for listed in self.store.list(f"{_DOCUMENTS}{start}"):
+            try:
+                stored = checkpoints.read(listed.key.removeprefix(_DOCUMENTS).removesuffix(".json"))
+            except UnreadableCheckpointError:
+                continue
+            if stored is not None and stored.document.table == str(self.table):
+                found.append(stored.document)
+        return tuple(found)

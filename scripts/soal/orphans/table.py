@@ -1,0 +1,66 @@
+"""Orphans as a person reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from rich.console import RenderableType
+
+    from scripts.soal.orphans.report import Orphan, OrphanReport, OrphanUpload
+
+__all__ = ["orphans_view"]
+
+_SHOWN_MAX: Final = 100
+
+
+def orphans_view(report: OrphanReport) -> RenderableType:
+    """Return the files, the uploads, and what is beside them, in numbers."""
+    return Group(*_lines(report))
+
+
+def _lines(report: OrphanReport) -> Iterator[RenderableType]:
+    rows = [*map(_file, report.orphans), *map(_upload, report.uploads)]
+    if rows:
+        table = Table(box=None, header_style="dim")
+        for name in ("kind", "key", "bytes", "since", "done"):
+            table.add_column(name, justify="right" if name == "bytes" else "left", overflow="fold")
+        for row in rows[:_SHOWN_MAX]:
+            table.add_row(*row)
+        yield table
+        if len(rows) > _SHOWN_MAX:
+            yield Text(f"  and {len(rows) - _SHOWN_MAX:,} more; --json names all", style="dim")
+    free = [one for one in report.orphans if one.held is None]
+    size = sum(one.bytes for one in free)
+    done = "may be deleted" if report.dry_run else "were to be deleted"
+    yield Text(
+        f"{report.table}, version {report.version}: {len(free):,} files ({size:,} bytes) {done},"
+        f" {len(report.orphans) - len(free):,} are held; {report.retained.files:,} are referred to,"
+        f" {report.young.files:,} are too young, {report.other.files:,} are no files of the table"
+    )
+    for write in report.open_writes or ():
+        run = "a table that cannot be told" if write.run_key is None else f"run {write.run_key}"
+        yield Text(f"open since {_time(write.since)}: {write.write_key} ({run}); nothing younger is deleted", "yellow")
+    for folder in report.other_tables:
+        yield Text(f"another table lies in {folder} and is left alone", "yellow")
+
+
+def _file(one: Orphan) -> tuple[str | Text, ...]:
+    done = "deleted" if one.deleted else one.error or one.held or ""
+    return one.kind.value, Text(one.key), f"{one.bytes:,}", _time(one.last_modified), Text(done)
+
+
+def _upload(one: OrphanUpload) -> tuple[str | Text, ...]:
+    done = "aborted" if one.aborted else one.error or one.held or ""
+    return "upload", Text(one.key), "", _time(one.initiated), Text(done)
+
+
+def _time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%SZ")

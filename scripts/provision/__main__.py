@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import functools
 import os
@@ -22,18 +23,21 @@ from scripts.provision.report import Found, SetupError, say
 from scripts.provision.rie import ensure_rie
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _WAIT_S: Final = 900
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Run all steps; return the exit code."""
+    parser = argparse.ArgumentParser(prog="scripts/setup", description="From a fresh clone to a working tree.")
+    parser.add_argument("--without-archive", action="store_true", help="leave out what only makes Spark start sooner")
+    asked = parser.parse_args(arguments)
     place = Place(Path(__file__).resolve().parents[2])
     began = time.monotonic()
     try:
         with _alone(place):
-            found = _steps(place)
+            found = _steps(place, with_archive=not asked.without_archive)
     except SetupError as error:
         say(f"failed: {error}")
         return 1
@@ -42,7 +46,7 @@ def main() -> int:
     return 0
 
 
-def _steps(place: Place) -> list[Found]:
+def _steps(place: Place, *, with_archive: bool) -> list[Found]:
     place.sweep()
     found = [ensure_python(place)]
     java, step = ensure_java(place, os.environ)
@@ -51,7 +55,8 @@ def _steps(place: Place) -> list[Found]:
     found.append(ensure_jars(place, maven))
     found.append(ensure_logstore(place, java, maven))
     found.append(ensure_rie(place))
-    found.append(ensure_archive(place, java))
+    if with_archive:
+        found.append(ensure_archive(place, java))
     return found
 
 
@@ -84,4 +89,4 @@ def _alone(place: Place) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

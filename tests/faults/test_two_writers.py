@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-ROUNDS = 10
+ROUNDS = 6
 
 
 def appended(s3: EmbeddedS3, lake: Lake, mode: str) -> int:
@@ -46,7 +46,7 @@ def appended(s3: EmbeddedS3, lake: Lake, mode: str) -> int:
 
 
 def test_no_commit_of_two_guarded_writers_is_lost(s3: EmbeddedS3, lake: Callable[[], Lake]) -> None:
-    """Twenty appends, twenty rows, twenty versions, twenty true verdicts."""
+    """Twelve appends, twelve rows, twelve versions, twelve true verdicts."""
     table = lake()
     assert appended(s3, table, "guarded") == 2 * ROUNDS
     assert table.operations() == ["WRITE"] * 2 * ROUNDS

@@ -60,22 +60,6 @@ code = "import os, time; os.fork() and os._exit(0); time.sleep(600)"
 subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
 os.kill(os.getpid(), 9)
 """
-SLEEPS_IN_A_UDF = """
-import signal, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-from pyspark.sql import SparkSession
-from pyspark.sql.functions import udf
-spark = SparkSession.builder.getOrCreate()
-from safewriter import SafeWriter
-def slow(x):
-    time.sleep(600)
-    return x
-with SafeWriter(spark, "s3a://lake/slow") as sw:
-    try:
-        spark.range(10).select(udf(slow, "long")("id").alias("id")).write.format("delta").mode("append").save(sw.table)
-    except Exception:
-        time.sleep(600)
-"""
 WAITS = """
 import os, sys, time
 place = sys.argv[1]
@@ -99,7 +83,6 @@ def s3() -> Iterator[EmbeddedS3]:
             ("raises.py", RAISES),
             ("full_heap.py", FULL_HEAP),
             ("escapes.py", ESCAPES_AND_DIES),
-            ("slow.py", SLEEPS_IN_A_UDF),
             ("event.py", SHOWS_ITS_EVENT),
             ("waits.py", WAITS),
             ("helper.py", "WORD = 'helped'"),
@@ -265,12 +248,3 @@ def test_one_token_delivered_twice_at_once(function: Function, s3: EmbeddedS3, t
         assert first.result().state == "SUCCESS"
         third = other(event)
     assert (third.state, third.attempt, third.previous_run_id) == ("SUCCESS", 2, first.result().run_id)
-
-
-def test_a_job_that_sleeps_past_its_deadline_and_ignores_sigterm(function: Function) -> None:
-    """The answer comes before the emulator's own kill: rolled back, nothing in the table, nothing running."""
-    result = function({"script": f"s3://{SCRIPTS}/slow.py", "clientToken": "slow"})
-    assert (result.state, exit_status(result)) == ("TIMED_OUT", 124), result.log_tail
-    assert result.timings.remaining_ms > 0
-    assert [write.status for write in result.writes] == ["rolled_back"]
-    assert not any(key.endswith(".json") for key in function.s3.keys(LAKE, "slow/_delta_log/"))

@@ -1,0 +1,45 @@
+"""What jobs may do in the Glue Data Catalog: read and change tables of the databases that are named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+
+if TYPE_CHECKING:
+    from infra.config import Config
+
+__all__ = ["catalog_statements"]
+
+
+def catalog_statements(config: Config) -> list[iam.PolicyStatement]:
+    """Return the statements for the job's role; none without databases."""
+    if not config.glue_databases:
+        return []
+    base = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    statements = [
+        iam.PolicyStatement(
+            sid="UseCatalog",
+            actions=[
+                "glue:GetDatabase",
+                "glue:GetTable",
+                "glue:GetTables",
+                "glue:GetPartitions",
+                "glue:BatchGetPartition",
+                "glue:CreateTable",
+                "glue:UpdateTable",
+            ],
+            resources=[
+                f"{base}:catalog",
+                *(f"{base}:database/{name}" for name in config.glue_databases),
+                *(f"{base}:table/{name}/*" for name in config.glue_databases),
+            ],
+        )
+    ]
+    if config.lake_formation:
+        # Lake Formation decides for which tables it gives credentials; the action itself knows no resource.
+        statements.append(
+            iam.PolicyStatement(sid="UseLakeFormation", actions=["lakeformation:GetDataAccess"], resources=["*"])
+        )
+    return statements

@@ -1,0 +1,77 @@
+"""The checkpoint bucket: its lifecycle, and what the job and the sweeper may do in it.
+
+Its keys are told in safewriter/PROTOCOL.md; `runs/`, `cancels/` and `results/` are the handler's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.storage import Place, private_bucket
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_iam as iam
+    from aws_cdk import aws_kms as kms
+
+__all__ = ["CheckpointBucket"]
+
+_OLD_VERSIONS_DAYS: Final = 7
+# A run renews its leases every few seconds: each renewal leaves an old version.
+_OLD_LEASES_DAYS: Final = 1
+
+
+class CheckpointBucket(Construct):
+    """Finished documents live for `days`. Markers (`open/`) and the audit log never expire: an open write without a
+    marker is found by nobody.
+    """
+
+    def __init__(self, scope: Construct, name: str, *, days: int, key: kms.IKey | None) -> None:
+        super().__init__(scope, name)
+        documents = [
+            s3.LifecycleRule(
+                id=f"finished-{folder}",
+                prefix=f"{folder}/",
+                expiration=Duration.days(days),
+                noncurrent_version_expiration=Duration.days(_OLD_VERSIONS_DAYS),
+            )
+            for folder in ("checkpoints", "notes", "runs", "cancels", "results")
+        ]
+        leases = s3.LifecycleRule(
+            id="leases",
+            prefix="leases/",
+            expiration=Duration.days(days),
+            noncurrent_version_expiration=Duration.days(_OLD_LEASES_DAYS),
+        )
+        markers = s3.LifecycleRule(
+            id="old-markers", prefix="open/", noncurrent_version_expiration=Duration.days(_OLD_VERSIONS_DAYS)
+        )
+        tidy = s3.LifecycleRule(id="delete-markers", expired_object_delete_marker=True)
+        self.bucket = private_bucket(self, "Bucket", key=key, lifecycle=[*documents, leases, markers, tidy])
+        self._place = Place(self.bucket.bucket_arn)
+
+    def job_statements(self) -> list[iam.PolicyStatement]:
+        """Return what the job's function may do here: not list, and not delete what is a record."""
+        place = self._place
+        return [
+            place.allow("ReadDocuments", ["GetObject"], "checkpoints/*", "leases/*", "notes/*", "runs/*", "cancels/*"),
+            place.allow(
+                "WriteDocuments",
+                ["PutObject"],
+                *(f"{folder}/*" for folder in ("checkpoints", "open", "leases", "notes", "runs", "results", "audit")),
+            ),
+            place.allow("RemoveMarkers", ["DeleteObject"], "open/*", "leases/*", "notes/*"),
+        ]
+
+    def sweeper_statements(self) -> list[iam.PolicyStatement]:
+        """Return what the sweeper may do here: find markers and settle; runs and results are not its business."""
+        place = self._place
+        return [
+            place.allow_listing("FindMarkers", ["ListBucket"], "open"),
+            place.allow("ReadDocuments", ["GetObject"], "checkpoints/*", "open/*", "leases/*", "notes/*"),
+            place.allow("WriteDocuments", ["PutObject"], "checkpoints/*", "notes/*", "audit/*"),
+            place.allow("RemoveMarkers", ["DeleteObject"], "open/*", "leases/*", "notes/*"),
+        ]

@@ -1,0 +1,121 @@
+"""The job's function: the image, what it may do, how it is invoked and where its failures go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Aws, Duration, Size
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_destinations as destinations
+from constructs import Construct
+
+from infra.role import FunctionRole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_sqs as sqs
+
+    from infra.config import Config
+    from infra.image import Image
+    from infra.network import Network
+
+__all__ = ["JobFunction", "shared_environment"]
+
+_ALIAS: Final = "live"
+
+
+class JobFunction(Construct):
+    """`function`, and `alias`, by which it is invoked: an upgrade is a new version, a rollback moves the alias."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        config: Config,
+        image: Image,
+        network: Network,
+        statements: Iterable[iam.PolicyStatement],
+        environment: dict[str, str],
+        failures: sqs.IQueue,
+        key: kms.IKey | None,
+    ) -> None:
+        super().__init__(scope, name)
+        owned = FunctionRole(self, "Job", log_days=config.log_retention_days, key=key, statements=statements)
+        if network.vpc is not None:
+            owned.allow_network()
+        self.role, self.log_group = owned.role, owned.log_group
+        max_age = Duration.seconds(config.max_event_age_s)
+        self.function = lambda_.DockerImageFunction(
+            self,
+            "Function",
+            architecture=image.architecture,
+            code=image.code("handler.app.lambda_handler"),
+            description="SoAL: runs PySpark scripts, guarded",
+            environment={**config.environment, **environment, **_own_environment(config)},
+            ephemeral_storage_size=Size.mebibytes(config.ephemeral_storage_mb),
+            log_group=self.log_group,
+            logging_format=lambda_.LoggingFormat.JSON,
+            max_event_age=max_age,
+            memory_size=config.memory_mb,
+            on_failure=destinations.SqsDestination(failures),
+            reserved_concurrent_executions=config.reserved_concurrency,
+            retry_attempts=config.retry_attempts,
+            role=self.role,
+            security_groups=network.security_groups,
+            timeout=Duration.seconds(config.timeout_s),
+            tracing=lambda_.Tracing.ACTIVE if config.tracing else lambda_.Tracing.DISABLED,
+            vpc=network.vpc,
+            vpc_subnets=network.subnets,
+        )
+        self.alias = lambda_.Alias(
+            self,
+            "Alias",
+            alias_name=_ALIAS,
+            version=self.function.current_version,
+            # What an alias does with an event that fails is a setting of the alias.
+            max_event_age=max_age,
+            on_failure=destinations.SqsDestination(failures),
+            retry_attempts=config.retry_attempts,
+        )
+        if config.continue_max > 0:
+            self._let_it_invoke_itself()
+
+    def _let_it_invoke_itself(self) -> None:
+        # A policy of its own: the function waits for the role's, which therefore cannot name the function.
+        arn = self.function.function_arn
+        iam.Policy(
+            self,
+            "Continue",
+            roles=[self.role],
+            statements=[
+                iam.PolicyStatement(
+                    sid="ContinueRun", actions=["lambda:InvokeFunction"], resources=[arn, f"{arn}:{_ALIAS}"]
+                )
+            ],
+        )
+
+
+def _own_environment(config: Config) -> dict[str, str]:
+    found = {"SOAL_CONTINUE_MAX": str(config.continue_max), "SOAL_ERRORS": config.errors}
+    if config.entry_point is not None:
+        found["SPARK_SCRIPT"] = config.entry_point
+    if config.warn_before_ms is not None:
+        found["SW_WARN_BEFORE_MS"] = str(config.warn_before_ms)
+    return found
+
+
+def shared_environment(config: Config, *, checkpoint_bucket: str) -> dict[str, str]:
+    """Return the variables of every function of the stack.
+
+    Metrics carry the service's name, so that two stacks in one account do not raise each other's alarms. Levels are
+    Powertools' business: Lambda's own filter would drop metrics, which are lines without a level.
+    """
+    return {
+        "POWERTOOLS_LOG_LEVEL": config.log_level,
+        "POWERTOOLS_SERVICE_NAME": Aws.STACK_NAME,
+        "SW_CHECKPOINT_BUCKET": checkpoint_bucket,
+    }

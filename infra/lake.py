@@ -1,0 +1,98 @@
+"""The data: what jobs read and write, what they only read, and a bucket for tables if one is wanted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.storage import Place, private_bucket
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+
+    from infra.config import Config
+
+__all__ = ["Lake"]
+
+# A commit of a Delta table is named by its version, 20 digits. A policy knows no digits, but it can count: checkpoints
+# (….checkpoint.json), and commits that a catalog has yet to accept (_commits/…), have longer names.
+_COMMITS: Final = f"*_delta_log/{'?' * 20}.json"
+
+
+class Lake(Construct):
+    """All places with data."""
+
+    def __init__(self, scope: Construct, name: str, *, config: Config, key: kms.IKey | None) -> None:
+        super().__init__(scope, name)
+        self._key_arns = config.data_kms_key_arns
+        self._written = [Place.of(named) for named in config.data]
+        triggers = [] if config.s3_trigger is None else [config.s3_trigger]
+        self._read = [Place.of(named) for named in (*config.read_only_data, *triggers)]
+        self.bucket: s3.Bucket | None = None
+        if config.lake_bucket:
+            # An undo puts files back that a commit has replaced, by the log alone: old versions are for people.
+            old = s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=Duration.days(30))
+            self.bucket = private_bucket(self, "Bucket", key=key, lifecycle=[old])
+            self._written.insert(0, Place(self.bucket.bucket_arn))
+            if config.conditional_commits:
+                self._demand_conditions(self.bucket)
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether there is no place that a job may write to."""
+        return not self._written
+
+    def _demand_conditions(self, bucket: s3.Bucket) -> None:
+        """Refuse a commit that would overwrite another, whoever sends it.
+
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html
+        """
+        bucket.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="CommitsAreConditional",
+                effect=iam.Effect.DENY,
+                principals=[iam.AnyPrincipal()],
+                actions=["s3:PutObject"],
+                resources=Place(bucket.bucket_arn).objects(_COMMITS),
+                # The parts of a multipart upload carry no condition: the request that completes it does.
+                conditions={"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}},
+            )
+        )
+
+    def job_statements(self) -> list[iam.PolicyStatement]:
+        """Return what the job's function may do: read and write; the guard removes what is exactly its own."""
+        found: list[iam.PolicyStatement] = []
+        for number, place in enumerate(self._written, start=1):
+            found += [
+                place.allow_listing(f"ListData{number}", ["ListBucket", "ListBucketMultipartUploads"]),
+                place.allow(
+                    f"UseData{number}", ["GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"], "*"
+                ),
+            ]
+        for number, place in enumerate(self._read, start=1):
+            found += [
+                place.allow_listing(f"ListReadOnly{number}", ["ListBucket"]),
+                place.allow(f"ReadReadOnly{number}", ["GetObject"], "*"),
+            ]
+        return [*found, *self._key_statements()]
+
+    def sweeper_statements(self) -> list[iam.PolicyStatement]:
+        """Return what the sweeper may do: read and write logs, never rows, and remove what is left of a write."""
+        found: list[iam.PolicyStatement] = []
+        for number, place in enumerate(self._written, start=1):
+            found += [
+                place.allow_listing(f"ListData{number}", ["ListBucket", "ListBucketMultipartUploads"]),
+                place.allow(f"UseLogs{number}", ["GetObject", "PutObject"], "_delta_log/*", "*/_delta_log/*"),
+                place.allow(f"RemoveOrphans{number}", ["DeleteObject", "AbortMultipartUpload"], "*"),
+            ]
+        return [*found, *self._key_statements()]
+
+    def _key_statements(self) -> list[iam.PolicyStatement]:
+        if not self._key_arns:
+            return []
+        actions = ["kms:Decrypt", "kms:GenerateDataKey"]
+        return [iam.PolicyStatement(sid="UseDataKeys", actions=actions, resources=list(self._key_arns))]

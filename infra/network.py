@@ -1,0 +1,89 @@
+"""The network that the functions run in, if they are to run in one, and the endpoints that they need there.
+
+A job talks to S3, and perhaps to Glue and to its own function; logs, metrics and destinations are Lambda's own business
+and take no way through the network.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Acknowledgment, Validations
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+if TYPE_CHECKING:
+    from infra.config import Config
+
+__all__ = ["Network"]
+
+
+class Network(Construct):
+    """`vpc`, `subnets` and `security_groups` for a function; all None without a network."""
+
+    def __init__(self, scope: Construct, name: str, *, config: Config) -> None:
+        super().__init__(scope, name)
+        self.vpc: ec2.IVpc | None = None
+        self.subnets: ec2.SubnetSelection | None = None
+        self.security_groups: list[ec2.ISecurityGroup] | None = None
+        if config.network == "own":
+            self._own(config)
+        elif config.network == "existing":
+            self._existing(config)
+
+    def _own(self, config: Config) -> None:
+        """Make a network without a way to the internet: what is not an endpoint cannot be reached."""
+        isolated = ec2.SubnetConfiguration(name="jobs", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=24)
+        vpc = ec2.Vpc(
+            self,
+            "Vpc",
+            max_azs=2,
+            nat_gateways=0,
+            restrict_default_security_group=False,  # would be a function of its own, with a role of its own
+            subnet_configuration=[isolated],
+        )
+        Validations.of(vpc).acknowledge(
+            Acknowledgment(
+                id="AwsSolutions::AwsSolutions-VPC7",
+                reason="Nothing but the stack's functions is in this network, and they reach nothing but its endpoints",
+            )
+        )
+        group = ec2.SecurityGroup(self, "Jobs", vpc=vpc, description="SoAL jobs", allow_all_outbound=False)
+        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "S3 and the endpoints below, by TLS")
+        self.vpc, self.security_groups = vpc, [group]
+        self.subnets = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
+        vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
+        for service, wanted in (
+            (ec2.InterfaceVpcEndpointAwsService.LAMBDA_, config.continue_max > 0),
+            (ec2.InterfaceVpcEndpointAwsService.GLUE, bool(config.glue_databases)),
+            (ec2.InterfaceVpcEndpointAwsService.LAKE_FORMATION, config.lake_formation),
+        ):
+            if wanted:
+                self._endpoint(vpc, service, group)
+
+    def _endpoint(self, vpc: ec2.Vpc, service: ec2.InterfaceVpcEndpointAwsService, jobs: ec2.ISecurityGroup) -> None:
+        name = service.short_name.title().replace(".", "").replace("-", "")
+        group = ec2.SecurityGroup(
+            self,
+            f"{name}Endpoint",
+            vpc=vpc,
+            description=f"SoAL: endpoint of {service.short_name}",
+            allow_all_outbound=False,
+        )
+        group.add_ingress_rule(jobs, ec2.Port.tcp(443), "jobs")
+        vpc.add_interface_endpoint(name, service=service, open=False, security_groups=[group])
+
+    def _existing(self, config: Config) -> None:
+        # No look-up by id: that would ask the account at every synthesis.
+        self.vpc = ec2.Vpc.from_vpc_attributes(
+            self,
+            "Vpc",
+            vpc_id=str(config.vpc_id),
+            availability_zones=list(config.availability_zones),
+            private_subnet_ids=list(config.subnet_ids),
+        )
+        self.subnets = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS)
+        self.security_groups = [
+            ec2.SecurityGroup.from_security_group_id(self, f"Group{number}", group, mutable=False)
+            for number, group in enumerate(config.security_group_ids, start=1)
+        ]

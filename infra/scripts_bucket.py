@@ -1,0 +1,38 @@
+"""The job scripts: a bucket of the stack's own, or a place that is there already."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Duration
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.storage import Place, private_bucket
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_iam as iam
+    from aws_cdk import aws_kms as kms
+
+    from infra.places import BucketPrefix
+
+__all__ = ["Scripts"]
+
+
+class Scripts(Construct):
+    """Where jobs are read from; `uri` is the bucket, or bucket/prefix."""
+
+    def __init__(self, scope: Construct, name: str, *, existing: BucketPrefix | None, key: kms.IKey | None) -> None:
+        super().__init__(scope, name)
+        if existing is not None:
+            self.uri = str(existing)
+            self._place = Place.of(existing)
+            return
+        old = s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=Duration.days(90))
+        bucket = private_bucket(self, "Bucket", key=key, lifecycle=[old])
+        self.uri = bucket.bucket_name
+        self._place = Place(bucket.bucket_arn)
+
+    def job_statements(self) -> list[iam.PolicyStatement]:
+        """Return what the job's function may do here: read what it knows by name."""
+        return [self._place.allow("ReadScripts", ["GetObject"], "*")]

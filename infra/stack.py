@@ -1,0 +1,106 @@
+"""The stack: one construct per concern, put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Annotations, CfnOutput, Stack
+
+from infra.alarms import Alarms
+from infra.catalog import catalog_statements
+from infra.checkpoints import CheckpointBucket
+from infra.dashboard import dashboard
+from infra.encryption import key_statements, own_key
+from infra.failures import FailureQueue
+from infra.function import JobFunction, shared_environment
+from infra.image import Image
+from infra.lake import Lake
+from infra.network import Network
+from infra.scripts_bucket import Scripts
+from infra.sweeper import Sweeper
+from infra.triggers import Triggers
+
+if TYPE_CHECKING:
+    from constructs import Construct
+
+    from infra.config import Config
+
+__all__ = ["SoalStack"]
+
+
+class SoalStack(Stack):
+    """Function, buckets, sweeper, alarms, dashboard; everything of it is decided by `config`."""
+
+    def __init__(self, scope: Construct, config: Config) -> None:
+        super().__init__(scope, config.stack_name, description="SoAL: Spark on AWS Lambda, without lost writes")
+        key = own_key(self) if config.kms else None
+        checkpoints = CheckpointBucket(self, "Checkpoints", days=config.checkpoint_days, key=key)
+        scripts = Scripts(self, "Scripts", existing=config.scripts, key=key)
+        lake = Lake(self, "Lake", config=config, key=key)
+        failures = FailureQueue(self, "Failures", key=key).queue
+        image = Image(self, config)
+        network = Network(self, "Network", config=config)
+        environment = shared_environment(config, checkpoint_bucket=checkpoints.bucket.bucket_name)
+        job = JobFunction(
+            self,
+            "Runtime",
+            config=config,
+            image=image,
+            network=network,
+            statements=[
+                *checkpoints.job_statements(),
+                *scripts.job_statements(),
+                *lake.job_statements(),
+                *catalog_statements(config),
+                *key_statements(key),
+            ],
+            environment={**environment, "SCRIPT_BUCKET": scripts.uri},
+            failures=failures,
+            key=key,
+        )
+        sweeper = Sweeper(
+            self,
+            "Sweeper",
+            config=config,
+            image=image,
+            network=network,
+            statements=[*checkpoints.sweeper_statements(), *lake.sweeper_statements(), *key_statements(key)],
+            environment=environment,
+            key=key,
+        )
+        triggers = Triggers(self, "Triggers", config=config, alias=job.alias, failures=failures, key=key)
+        alarms = Alarms(
+            self,
+            "Alarms",
+            config=config,
+            job=job.function,
+            sweeper=sweeper.function,
+            failures=failures,
+            key=key,
+        )
+        if config.image_uri is not None and not config.image_uri.is_pinned:
+            Annotations.of(self).add_warning_v2(
+                "soal:tag",
+                "image_uri is a tag: Lambda keeps the image that it names now; name a digest to deploy another",
+            )
+        page = dashboard(self, alarms=alarms, job=job.function, sweeper=sweeper.function, failures=failures)
+        if lake.is_empty:
+            Annotations.of(self).add_warning_v2(
+                "soal:no-data", "no data is named: jobs can write no table; set data=bucket/prefix or lake_bucket=true"
+            )
+        outputs = {
+            "FunctionName": job.function.function_name,
+            "FunctionArn": job.function.function_arn,
+            "InvokeArn": job.alias.function_arn,
+            "SweeperName": sweeper.function.function_name,
+            "CheckpointBucket": checkpoints.bucket.bucket_name,
+            "ScriptBucket": scripts.uri,
+            "LogGroup": job.log_group.log_group_name,
+            "FailureQueueUrl": failures.queue_url,
+            "AlarmTopicArn": alarms.topic.topic_arn,
+            "DashboardName": page.dashboard_name,
+            **({} if lake.bucket is None else {"LakeBucket": lake.bucket.bucket_name}),
+            **({} if triggers.queue is None else {"JobQueueUrl": triggers.queue.queue_url}),
+        }
+        for name, value in outputs.items():
+            CfnOutput(self, name, value=value)

@@ -1,0 +1,74 @@
+"""The sweeper: the same image under another command, on a schedule, with a role of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.role import FunctionRole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aws_cdk import aws_iam as iam
+    from aws_cdk import aws_kms as kms
+
+    from infra.config import Config
+    from infra.image import Image
+    from infra.network import Network
+
+__all__ = ["Sweeper"]
+
+_MEMORY_MB: Final = 512
+_TIMEOUT_MAX_S: Final = 300
+
+
+class Sweeper(Construct):
+    """Settles the writes of dead runs. A sweep ends before the next begins: its timeout is the interval, at most."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        config: Config,
+        image: Image,
+        network: Network,
+        statements: Iterable[iam.PolicyStatement],
+        environment: dict[str, str],
+        key: kms.IKey | None,
+    ) -> None:
+        super().__init__(scope, name)
+        owned = FunctionRole(self, "Sweep", log_days=config.log_retention_days, key=key, statements=statements)
+        if network.vpc is not None:
+            owned.allow_network()
+        self.role, self.log_group = owned.role, owned.log_group
+        self.function = lambda_.DockerImageFunction(
+            self,
+            "Function",
+            architecture=image.architecture,
+            code=image.code("handler.sweeper.lambda_handler"),
+            description="SoAL: settles what dead runs have left",
+            environment=environment,
+            log_group=self.log_group,
+            logging_format=lambda_.LoggingFormat.JSON,
+            memory_size=_MEMORY_MB,
+            retry_attempts=0,  # the next sweep is the retry
+            role=self.role,
+            security_groups=network.security_groups,
+            timeout=Duration.seconds(min(_TIMEOUT_MAX_S, config.sweep_minutes * 60)),
+            vpc=network.vpc,
+            vpc_subnets=network.subnets,
+        )
+        events.Rule(
+            self,
+            "Schedule",
+            description="SoAL: sweep",
+            schedule=events.Schedule.rate(Duration.minutes(config.sweep_minutes)),
+            targets=[targets.LambdaFunction(self.function, retry_attempts=0)],
+        )

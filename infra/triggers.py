@@ -1,0 +1,78 @@
+"""What invokes the function besides people: a schedule, new objects, a queue. Each only if it is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_lambda_event_sources as sources
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.failures import private_queue
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_lambda as lambda_
+
+    from infra.config import Config
+
+__all__ = ["Triggers"]
+
+# A message must not come back while its run may still be alive, waits for throttled invocations included.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+_VISIBILITY_IN_TIMEOUTS: Final = 6
+
+
+class Triggers(Construct):
+    """`queue` takes jobs as messages, if there is one."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        config: Config,
+        alias: lambda_.Alias,
+        failures: sqs.IQueue,
+        key: kms.IKey | None,
+    ) -> None:
+        super().__init__(scope, name)
+        self.queue: sqs.Queue | None = None
+        if config.schedule is not None:
+            self._rule("Schedule", alias, failures, schedule=events.Schedule.expression(config.schedule))
+        if config.s3_trigger is not None:
+            self._rule("Objects", alias, failures, pattern=_created(config.s3_trigger.bucket, config.s3_trigger.prefix))
+        if config.queue:
+            self.queue = private_queue(
+                self,
+                "Jobs",
+                dead_letters=sqs.DeadLetterQueue(max_receive_count=config.queue_receives, queue=failures),
+                key=key,
+                visibility=Duration.seconds(config.timeout_s * _VISIBILITY_IN_TIMEOUTS),
+            )
+            # Each message is a run of its own, and fails or succeeds alone.
+            alias.add_event_source(
+                sources.SqsEventSource(self.queue, batch_size=1, max_concurrency=config.queue_concurrency)
+            )
+
+    def _rule(
+        self,
+        name: str,
+        alias: lambda_.Alias,
+        failures: sqs.IQueue,
+        *,
+        schedule: events.Schedule | None = None,
+        pattern: events.EventPattern | None = None,
+    ) -> None:
+        target = targets.LambdaFunction(alias, dead_letter_queue=failures)
+        events.Rule(self, name, event_pattern=pattern, schedule=schedule, targets=[target])
+
+
+def _created(bucket: str, prefix: str) -> events.EventPattern:
+    detail: dict[str, object] = {"bucket": {"name": [bucket]}}
+    if prefix:
+        detail["object"] = {"key": [{"prefix": f"{prefix}/"}]}
+    return events.EventPattern(source=["aws.s3"], detail_type=["Object Created"], detail=detail)

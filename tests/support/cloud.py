@@ -1,0 +1,113 @@
+"""The CDK app's stack as CloudFormation gets it: synthesised once for each configuration, looked at as plain JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tests.support.iam import Access
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["ACCOUNT", "IMAGE", "Synthesised", "Violation", "synthesise"]
+
+ACCOUNT = "123456789012"
+IMAGE = f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/soal@sha256:{'a' * 64}"
+
+_PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": ACCOUNT, "AWS::StackName": "Soal"}
+
+Resource = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule of cdk-nag that a construct breaks, without an acknowledgment in its code."""
+
+    rule: str
+    construct: str
+
+
+@dataclass(frozen=True)
+class Synthesised:
+    """A template, and what cdk-nag found in it."""
+
+    path: Path
+    template: dict[str, Any]
+    violations: tuple[Violation, ...]
+
+    def of_type(self, kind: str) -> dict[str, Resource]:
+        """Return the properties of all resources of a type, as `Lambda::Function`, by logical id."""
+        resources = self.template["Resources"]
+        return {
+            name: resource.get("Properties", {})
+            for name, resource in resources.items()
+            if resource["Type"] == f"AWS::{kind}"
+        }
+
+    def the(self, kind: str, name: str = "") -> Resource:
+        """Return the properties of the one resource of a type whose logical id begins with `name`."""
+        (found,) = (properties for key, properties in self.of_type(kind).items() if key.startswith(name))
+        return found
+
+    def access(self, role: str) -> Access:
+        """Return what the policies of a role allow, the role found by how its logical id begins."""
+        (name,) = (key for key in self.of_type("IAM::Role") if key.startswith(role))
+        policies = [policy for policy in self.of_type("IAM::Policy").values() if {"Ref": name} in policy["Roles"]]
+        return Access.of(self.resolved(policy["PolicyDocument"]) for policy in policies)
+
+    def resolved(self, value: Any) -> Any:
+        """Replace references: a resource's name is its logical id in small letters, its ARN is made of that."""
+        if isinstance(value, list):
+            return [self.resolved(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if set(value) == {"Ref"}:
+            return _PSEUDO.get(value["Ref"], value["Ref"].lower())
+        if set(value) == {"Fn::GetAtt"}:
+            name, attribute = value["Fn::GetAtt"]
+            return self._arn(name) if attribute == "Arn" else f"{name}.{attribute}"
+        if set(value) == {"Fn::Join"}:
+            separator, parts = value["Fn::Join"]
+            return separator.join(self.resolved(part) for part in parts)
+        return {key: self.resolved(each) for key, each in value.items()}
+
+    def _arn(self, name: str) -> str:
+        kind = self.template["Resources"][name]["Type"].split("::")[1].lower()
+        return f"arn:aws:s3:::{name.lower()}" if kind == "s3" else f"arn:aws:{kind}:us-east-1:{ACCOUNT}:{name.lower()}"
+
+    def types(self) -> list[str]:
+        """Return the type of each resource, in order."""
+        return sorted(resource["Type"] for resource in self.template["Resources"].values())
+
+
+def synthesise(context: Mapping[str, object], folder: Path) -> Synthesised:
+    """Run the app in this process, under cdk-nag's rules."""
+    from aws_cdk import App, Validations  # starts a Node process: only where it is needed
+    from cdk_nag import AwsSolutionsChecks
+
+    from infra.config import Config
+    from infra.stack import SoalStack
+
+    app = App(analytics_reporting=False, outdir=str(folder))
+    config = Config.from_context(context)
+    SoalStack(app, config)
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    try:
+        app.synth()
+    except RuntimeError as error:
+        if "ValidationFailed" not in str(error):
+            raise
+    path = folder / f"{config.stack_name}.template.json"
+    return Synthesised(path, json.loads(path.read_text()), _violations(folder / "validation-report.json"))
+
+
+def _violations(report: Path) -> tuple[Violation, ...]:
+    return tuple(
+        Violation(violation["ruleName"], construct["constructPath"])
+        for plugin in json.loads(report.read_text())["pluginReports"]
+        for violation in plugin["violations"]
+        for construct in violation["violatingConstructs"]
+    )

@@ -1,0 +1,55 @@
+"""Two stacks, synthesised once for all tests: what one gets without asking, and all that can be asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.cloud import IMAGE, Synthesised, synthesise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLAIN = {"image_uri": IMAGE, "data": "my-lake/tables"}
+FULL = {
+    **PLAIN,
+    "data": "my-lake/tables, warehouse",
+    "stack_name": "Nightly",
+    "architecture": "arm64",
+    "alarm_email": "ops@example.org",
+    "conditional_commits": "true",
+    "continue_max": "5",
+    "data_kms_key_arns": "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555",
+    "entry_point": "jobs/nightly.py",
+    "environment": '{"TABLE": "s3a://my-lake/tables/t"}',
+    "glue_databases": "sales",
+    "kms": "true",
+    "lake_bucket": "true",
+    "lake_formation": "true",
+    "network": "own",
+    "queue": "true",
+    "read_only_data": "raw/archive",
+    "reserved_concurrency": "5",
+    "retry_attempts": "1",
+    "s3_trigger": "raw/in",
+    "schedule": "rate(1 day)",
+    "scripts": "my-scripts/spark",
+    "timeout_s": "600",
+    "tracing": "true",
+    "warn_before_ms": "20000",
+}
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    return synthesise(PLAIN, _folder(tmp_path_factory))
+
+
+@pytest.fixture(scope="session")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    return synthesise(FULL, _folder(tmp_path_factory))
+
+
+def _folder(factory: pytest.TempPathFactory) -> Path:
+    return factory.mktemp("cdk")

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.config import FAILURE_QUEUE_DAYS
+
+if TYPE_CHECKING:
+    from tests.support.cloud import Synthesised
+
+# As PROTOCOL.md and handler/runs.py name them.
+FOLDERS = {"checkpoints", "open", "leases", "notes", "audit", "runs", "results", "cancels"}
+JOB = {
+    "s3:GetObject": {"checkpoints", "leases", "notes", "runs", "cancels"},
+    "s3:PutObject": {"checkpoints", "open", "leases", "notes", "audit", "runs", "results"},
+    "s3:DeleteObject": {"open", "leases", "notes"},
+}
+SWEEPER = {
+    "s3:GetObject": {"checkpoints", "open", "leases", "notes"},
+    "s3:PutObject": {"checkpoints", "notes", "audit"},
+    "s3:DeleteObject": {"open", "leases", "notes"},
+}
+
+
+def bucket_arn(stack: Synthesised) -> str:
+    (name,) = (name for name in stack.of_type("S3::Bucket") if name.startswith("Checkpoints"))
+    return f"arn:aws:s3:::{name.lower()}"
+
+
+def rules(stack: Synthesised) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = stack.the("S3::Bucket", "Checkpoints")["LifecycleConfiguration"]["Rules"]
+    return found
+
+
+@pytest.mark.parametrize(("role", "expected"), [("RuntimeJobRole", JOB), ("SweeperSweepRole", SWEEPER)])
+@pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"])
+def test_a_role_may_do_in_each_folder_what_it_needs_and_no_more(
+    plain: Synthesised, role: str, expected: dict[str, set[str]], action: str
+) -> None:
+    """Documents are changed but never deleted; results and the audit log are written but never read."""
+    access = plain.access(role)
+
+    allowed = {folder for folder in FOLDERS if access.may(action, f"{bucket_arn(plain)}/{folder}/key")}
+
+    assert allowed == expected.get(action, set())
+    assert not access.may(action, f"{bucket_arn(plain)}/other/key")
+
+
+def test_the_job_cannot_list_checkpoints(plain: Synthesised, full: Synthesised) -> None:
+    """No statement of the job's role lets it see which runs there are, whatever is switched on."""
+    for stack in (plain, full):
+        access = stack.access("RuntimeJobRole")
+        for prefix in ("", "open/", "checkpoints/", "runs/"):
+            assert not access.may("s3:ListBucket", bucket_arn(stack), s3_prefix=prefix)
+            assert not access.may("s3:ListBucketVersions", bucket_arn(stack), s3_prefix=prefix)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "allowed"), [("open/", True), ("", False), ("checkpoints/", False), ("runs/", False)]
+)
+def test_the_sweeper_lists_markers_only(plain: Synthesised, prefix: str, allowed: bool) -> None:  # noqa: FBT001 - a column of the table above
+    """It finds what is open, and cannot leaf through what is finished."""
+    assert plain.access("SweeperSweepRole").may("s3:ListBucket", bucket_arn(plain), s3_prefix=prefix) is allowed
+
+
+def test_the_bucket_is_kept_private_and_encrypted(plain: Synthesised) -> None:
+    """Nobody outside reads it, nothing overwrites an old version, and it survives the stack."""
+    bucket = plain.the("S3::Bucket", "Checkpoints")
+    (resource,) = (each for each in plain.template["Resources"].values() if each.get("Properties") == bucket)
+
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
+
+
+def test_requests_without_tls_are_refused(plain: Synthesised) -> None:
+    """The bucket's policy denies everything that is not TLS 1.2 or newer."""
+    statements = plain.the("S3::BucketPolicy", "Checkpoints")["PolicyDocument"]["Statement"]
+
+    denied = [(each["Effect"], each["Action"], each["Condition"]) for each in statements]
+
+    assert ("Deny", "s3:*", {"Bool": {"aws:SecureTransport": "false"}}) in denied
+    assert ("Deny", "s3:*", {"NumericLessThan": {"s3:TlsVersion": 1.2}}) in denied
+
+
+def test_documents_outlive_every_queue_that_could_replay_their_event(plain: Synthesised) -> None:
+    """An event waits at most 6 hours and its failure 14 days; each folder of documents lives longer than both."""
+    expiring = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules(plain) if "ExpirationInDays" in rule}
+
+    assert expiring.keys() == {f"{folder}/" for folder in FOLDERS - {"open", "audit"}}
+    assert all(days > FAILURE_QUEUE_DAYS for days in expiring.values())
+    assert plain.the("SQS::Queue", "Failures")["MessageRetentionPeriod"] == FAILURE_QUEUE_DAYS * 86_400
+
+
+def test_markers_and_the_audit_log_never_expire(plain: Synthesised) -> None:
+    """No rule takes the current version of a marker, or of a line of the audit log, whatever its prefix."""
+    expiring = [rule.get("Prefix", "") for rule in rules(plain) if "ExpirationInDays" in rule]
+
+    assert not any(f"{folder}/x".startswith(prefix) for prefix in expiring for folder in ("open", "audit"))
+
+
+def test_old_versions_and_unfinished_uploads_go(plain: Synthesised) -> None:
+    """Leases, of which a run leaves hundreds of old versions, are cleared after a day, the others after a week."""
+    old = {
+        rule["Prefix"]: rule["NoncurrentVersionExpiration"]["NoncurrentDays"]
+        for rule in rules(plain)
+        if "NoncurrentVersionExpiration" in rule
+    }
+
+    assert old.pop("leases/") == 1
+    assert old.keys() == {f"{folder}/" for folder in FOLDERS - {"leases", "audit"}}
+    assert set(old.values()) == {7}
+    assert any("AbortIncompleteMultipartUpload" in rule for rule in rules(plain))
+    assert any(rule.get("ExpiredObjectDeleteMarker") for rule in rules(plain))

@@ -149,15 +149,13 @@ class LambdaEmulator:
 
     def _start(self) -> None:
         self._port, runtime_port = _free_port(), _free_port()
-        command = [
-            *(sys.executable, "-P", "-m", "scripts.guardian", str(self._binary)),
+        addresses = (
             *("--runtime-interface-emulator-address", f"127.0.0.1:{self._port}"),
             *("--runtime-api-address", f"127.0.0.1:{runtime_port}"),
-            *(sys.executable, "-m", "awslambdaric", self._handler),
-        ]
+        )
         self._process = subprocess.Popen(
-            command,
-            env=self._environment,
+            self._command(addresses),
+            env=self._variables(),
             cwd=self._directory,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -166,6 +164,15 @@ class LambdaEmulator:
         )
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
         self._reader.start()
+
+    def _command(self, addresses: tuple[str, ...]) -> list[str]:
+        """Return what runs the emulator; whatever it starts ends when its standard input does."""
+        guardian = (sys.executable, "-P", "-m", "scripts.guardian")
+        return [*guardian, str(self._binary), *addresses, sys.executable, "-m", "awslambdaric", self._handler]
+
+    def _variables(self) -> dict[str, str]:
+        """Return the environment of that command."""
+        return self._environment
 
     def _read(self, stream: Any) -> None:  # noqa: ANN401 - the stdout of a Popen
         for line in stream:

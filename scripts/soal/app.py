@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from scripts.soal import bench, local, runs
+from scripts.soal import bench, image, local, runs
 from scripts.soal.doctor import examine
 from scripts.soal.orphans.command import orphans
 from scripts.soal.output import output
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 app.add_typer(local.app, name="local")
 app.add_typer(bench.app, name="bench")
+app.add_typer(image.app, name="image")
 app.add_typer(runs.app, name="runs")
 
 

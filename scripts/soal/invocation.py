@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from handler.response import Result, exit_status
+from scripts.emulator.container import ContainerEmulator
 from scripts.emulator.rie import EmulatorError, Invocation, LambdaEmulator
+from scripts.soal.docker import with_docker
 from scripts.soal.problem import EXIT_DEADLINE, EXIT_FAILED, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from scripts.soal.place import Home
     from scripts.soal.target import Target
@@ -26,8 +29,8 @@ __all__ = ["Function", "Report", "assignments", "function_variables", "read_even
 
 _INLINE: Final = ("{", "[", '"')
 _S3: Final = ("s3://", "s3a://")
-# The caller's own settings of the guard, and what says where Java is; everything else is given by --env.
-_PASSED: Final = ("SW_CHECKPOINT_BUCKET", "SW_WARN_BEFORE_MS", "SW_AUDIT_LOG", "JAVA_HOME", "SOAL_HOME")
+# The caller's own settings of the guard; everything else is given by --env.
+_PASSED: Final = ("SW_CHECKPOINT_BUCKET", "SW_WARN_BEFORE_MS", "SW_AUDIT_LOG")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Function:
     memory_mb: int
     home: Home
     on_line: Callable[[str], None] = field(default=lambda _line: None)
+    image: str | None = None
+    """Where the function is to run in a container: the image's name."""
 
     def invoke(self, event: object) -> Report:
         """Start the emulator, deliver one event, end the emulator.
@@ -56,6 +61,14 @@ class Function:
         Raises `Problem` if the emulator does not work.
         """
         try:
+            with self._emulator() as emulator:
+                return report(emulator.invoke(event), self.timeout_s)
+        except EmulatorError as error:
+            raise Problem(str(error), todo="look at the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
+
+    @contextlib.contextmanager
+    def _emulator(self) -> Iterator[LambdaEmulator]:
+        if self.image is None:
             with LambdaEmulator(
                 self.variables,
                 timeout_s=self.timeout_s,
@@ -63,9 +76,21 @@ class Function:
                 binary=self.home.rie,
                 on_line=self.on_line,
             ) as emulator:
-                return report(emulator.invoke(event), self.timeout_s)
-        except EmulatorError as error:
-            raise Problem(str(error), todo="look at the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
+                yield emulator
+            return
+        with with_docker(self.home) as docker:
+            if not docker.has(self.image):
+                raise Problem(f"docker has no image {self.image}", todo="build it with: soal image build")
+            with ContainerEmulator(
+                docker,
+                self.image,
+                self.variables,
+                timeout_s=self.timeout_s,
+                memory_mb=self.memory_mb,
+                binary=self.home.rie,
+                on_line=self.on_line,
+            ) as emulator:
+                yield emulator
 
 
 def report(invocation: Invocation, timeout_s: int) -> Report:
@@ -114,20 +139,25 @@ def assignments(given: Sequence[str]) -> dict[str, str]:
 
 
 def function_variables(
-    target: Target, checkpoint_bucket: str | None, given: Mapping[str, str], home: Home
+    target: Target, checkpoint_bucket: str | None, given: Mapping[str, str], home: Home | None
 ) -> dict[str, str]:
-    """Put the function's environment together; --env wins."""
+    """Put the function's environment together; --env wins. `home` None: the function runs in a container, which has
+    jars and Java of its own.
+    """
     own = {name: value for name in _PASSED if (value := os.environ.get(name))}
-    variables = {**own, "SOAL_HOME": str(home.path), **_java(own, home), **target.aws, **given}
+    here = {} if home is None else {"SOAL_HOME": str(home.path), **_java(home)}
+    variables = {**own, **here, **target.aws, **given}
     if checkpoint_bucket is not None:
         variables.setdefault("SW_CHECKPOINT_BUCKET", checkpoint_bucket)
     return variables
 
 
-def _java(own: Mapping[str, str], home: Home) -> dict[str, str]:
-    """Name the java on our path: the function has a path of its own."""
+def _java(home: Home) -> dict[str, str]:
+    """Name the caller's Java, else the one on our path: the function has a path of its own."""
+    if named := os.environ.get("JAVA_HOME"):
+        return {"JAVA_HOME": named}
     on_path = shutil.which("java")
-    if "JAVA_HOME" in own or (home.path / "java").exists() or on_path is None:
+    if (home.path / "java").exists() or on_path is None:
         return {}
     return {"JAVA_HOME": str(Path(on_path).resolve().parent.parent)}
 

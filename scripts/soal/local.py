@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from scripts.accommodations import ROWS, SEED, write_csv
+from scripts.image.build import TAG
 from scripts.soal.background import ensure_down, ensure_up, running
 from scripts.soal.inventory import content
 from scripts.soal.invocation import Function, assignments, function_variables, read_event
@@ -73,6 +74,8 @@ def invoke(
         bool, typer.Option("--until-done", help="Invoke again until the run has come to its end, each step once.")
     ] = False,
     attempts_max: Annotated[int, typer.Option(min=1, max=100, help="With --until-done: how often at most.")] = 10,
+    docker: Annotated[bool, typer.Option("--docker", help="Run the image, not the working tree.")] = False,
+    image: Annotated[str, typer.Option(help="With --docker: the image's name.")] = TAG,
     logs: Annotated[bool, typer.Option("--logs", help="Print the function's log on stderr.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -85,9 +88,9 @@ def invoke(
     delivered = read_event(event)
     given = assignments(env or ())
     found = target(endpoint_url, home)
-    variables = function_variables(found, checkpoint_bucket(found, os.environ), given, home)
+    variables = function_variables(found, checkpoint_bucket(found, os.environ), given, None if docker else home)
     with JobProgress(out.talk, "running", shows_log=logs) as progress:
-        function = Function(variables, timeout_s, memory_mb, home, progress.line)
+        function = Function(variables, timeout_s, memory_mb, home, progress.line, image if docker else None)
         if do_until_done:
             report = until_done(function.invoke, with_token(delivered), attempts_max=attempts_max, remark=out.remark)
         else:

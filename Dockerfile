@@ -1,0 +1,101 @@
+# The function's image. `soal image build` builds it; `soal image test` proves it, `soal image size` measures it.
+#
+# BASE is any image with Python 3.11 or newer as python3: AWS's own, or a relative of Debian. What is installed to build
+# stays in the builder: the image is the base and /opt/soal.
+ARG BASE=public.ecr.aws/lambda/python:3.13
+
+FROM ${BASE} AS builder
+SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
+ENV LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
+# The secret `ca` (a PEM file) is for networks that end TLS themselves; it is trusted in the builder only.
+# hadolint ignore=DL3008,DL3040,DL3041
+RUN --mount=type=secret,id=ca \
+    if command -v apt-get; then \
+        apt-get update; \
+        apt-get install --yes --no-install-recommends ca-certificates openjdk-17-jdk-headless maven python3-venv; \
+        apt-get clean; rm -rf /var/lib/apt/lists/*; \
+        anchors=/usr/local/share/ca-certificates trust=update-ca-certificates; \
+    else \
+        dnf install --assumeyes --setopt=install_weak_deps=False \
+            java-17-amazon-corretto-devel java-17-amazon-corretto-jmods maven-amazon-corretto17; \
+        dnf clean all; \
+        anchors=/etc/pki/ca-trust/source/anchors trust=update-ca-trust; \
+    fi; \
+    if [ -s /run/secrets/ca ]; then \
+        awk -v to="$anchors" '/BEGIN CERT/ { n++ } n { print > (to "/build-" n ".crt") }' /run/secrets/ca; \
+        "$trust"; \
+    fi
+WORKDIR /build
+
+# Java: only the modules that Spark uses, and the archive of their classes, on which Spark's own is built.
+COPY image/java/modules.txt image/java/
+RUN jlink --add-modules "$(grep -v '^#' image/java/modules.txt | paste -sd,)" --output /opt/soal/java \
+        --strip-java-debug-attributes --no-header-files --no-man-pages --compress=1 \
+    && /opt/soal/java/bin/java -Xshare:dump
+
+# Python packages, by hash; PySpark without what image/jars/dropped.toml names.
+COPY requirements/uv.txt requirements/build.txt requirements/runtime.txt requirements/
+RUN --mount=type=cache,target=/root/.cache \
+    python3 -m venv /opt/uv \
+    && PIP_CERT="$SSL_CERT_FILE" /opt/uv/bin/pip install --quiet --require-hashes --requirement requirements/uv.txt \
+    && /opt/uv/bin/uv pip install --quiet --link-mode copy --python "$(command -v python3)" --target /opt/soal/python \
+        --build-constraint requirements/build.txt --require-hashes --requirement requirements/runtime.txt
+COPY scripts/__init__.py scripts/
+COPY scripts/image/__init__.py scripts/image/trim.py scripts/image/
+COPY image/jars/dropped.toml image/jars/
+RUN python3 -m scripts.image.trim /opt/soal/python/pyspark
+
+# Jars beside PySpark's: resolved by Maven, checked against their sums; the log store, compiled.
+COPY image/jars/pom.xml image/jars/jars.sha256 image/jars/
+COPY image/logstore image/logstore
+RUN --mount=type=cache,target=/root/.m2 \
+    mvn --quiet --batch-mode --file image/jars/pom.xml dependency:copy-dependencies -DincludeScope=runtime \
+        -DoutputDirectory=/opt/soal/jars \
+    && sed 's#  #  /opt/soal/jars/#' image/jars/jars.sha256 | sha256sum --quiet --check --strict
+RUN mkdir classes \
+    && find image/logstore/src/main/java -name '*.java' -exec javac --release 17 -encoding UTF-8 -proc:none -nowarn \
+        -cp '/opt/soal/jars/*:/opt/soal/python/pyspark/jars/*' -d classes {} + \
+    && if [ -d image/logstore/src/main/resources ]; then cp -r image/logstore/src/main/resources/. classes; fi \
+    && jar --create --file /opt/soal/jars/soal-logstore.jar --date=2020-01-01T00:00:00Z -C classes .
+
+COPY image/spark /opt/soal/spark
+COPY pyproject.toml README.md LICENSE ./
+COPY handler handler
+COPY safewriter safewriter
+RUN /opt/uv/bin/uv pip install --quiet --python "$(command -v python3)" --target /opt/soal/python --no-deps \
+        --build-constraint requirements/build.txt . \
+    && rm -rf /opt/soal/python/scripts /opt/soal/python/bin \
+    && python3 -m compileall -q -j 0 /opt/soal/python
+# Java compares the time stamps of jars with those that the archive was made with.
+RUN find /opt/soal -name '*.jar' -exec touch --date=2020-01-01T00:00:00Z {} +
+
+FROM builder AS trainer
+COPY requirements/local.txt requirements/
+RUN --mount=type=cache,target=/root/.cache \
+    /opt/uv/bin/uv pip install --quiet --python "$(command -v python3)" --target /opt/trainer \
+        --require-hashes --requirement requirements/local.txt
+COPY image /opt/trainer/image
+COPY scripts /opt/trainer/scripts
+WORKDIR /opt/trainer
+ENV PYTHONPATH=/opt/soal/python:/opt/trainer
+RUN python3 -m scripts.image.archive /opt/soal
+
+# hadolint ignore=DL3006
+FROM ${BASE}
+ARG VERSION=dev
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="SoAL" \
+      org.opencontainers.image.description="Spark on AWS Lambda, without lost writes" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+COPY --from=trainer /opt/soal/java /opt/soal/java
+COPY --from=trainer /opt/soal/python /opt/soal/python
+COPY --from=trainer /opt/soal/jars /opt/soal/jars
+COPY --from=trainer /opt/soal/unsigned /opt/soal/unsigned
+COPY --from=trainer /opt/soal/spark /opt/soal/spark
+COPY --from=trainer /opt/soal/spark.jsa /opt/soal/spark.jsa
+ENV PYTHONPATH=/opt/soal/python PYTHONDONTWRITEBYTECODE=1 LANG=C.UTF-8
+WORKDIR /opt/soal
+ENTRYPOINT ["python3", "-m", "awslambdaric"]
+CMD ["handler.app.lambda_handler"]

@@ -1,0 +1,161 @@
+"""The function in its container, as Lambda would run it: the emulator of rie.py, with the image in place of the host.
+
+The emulator itself is mounted from outside: the image is the one that is deployed. The container has the host's network
+(S3 is on the loopback), a read-only root, `/tmp` in memory, no capability, a user without a name, no /dev/shm, and
+Lambda's bounds on memory and processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import psutil
+
+from scripts.emulator.rie import LambdaEmulator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from scripts.image.docker import Docker
+
+__all__ = ["Confinement", "ContainerEmulator", "main"]
+
+_USER: Final = 4711
+_RIE: Final = "/soal-rie"
+_START_TIMEOUT_S: Final = 60.0
+_REMOVE_TIMEOUT_S: Final = 60.0
+_POLL_S: Final = 0.02
+# What would change the docker client itself is given by value, on its command line.
+_CLIENTS_OWN: Final = re.compile(r"DOCKER_.*|BUILDKIT_.*|PATH|HOME|XDG_.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What the container may do. `processes_max` is Lambda's: 1,024 processes and threads."""
+
+    tmp_mb: int = 1024
+    tmp_is_executable: bool = True
+    user: int = _USER
+    processes_max: int = 1024
+
+    def arguments(self, memory_mb: int) -> tuple[str, ...]:
+        """Return options of `docker run`."""
+        way = "exec" if self.tmp_is_executable else "noexec"
+        return (
+            *("--network", "host", "--read-only", "--ipc", "none"),
+            *("--tmpfs", f"/tmp:rw,{way},nosuid,nodev,size={self.tmp_mb}m,mode=1777"),  # noqa: S108 - the container's
+            *("--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
+            *("--user", f"{self.user}:{self.user}"),
+            *("--memory", f"{memory_mb}m", "--memory-swap", f"{memory_mb}m"),
+            *("--pids-limit", str(self.processes_max)),
+        )
+
+
+class ContainerEmulator(LambdaEmulator):
+    """As `LambdaEmulator`, for an image: `with ContainerEmulator(docker, "soal", variables) as function: …`."""
+
+    def __init__(
+        self,
+        docker: Docker,
+        image: str,
+        environment: Mapping[str, str],
+        *,
+        timeout_s: int = 900,
+        memory_mb: int = 3008,
+        confinement: Confinement | None = None,
+        mounts: Sequence[str] = (),
+        handler: str | None = None,
+        binary: Path | None = None,
+        on_line: Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        super().__init__({}, timeout_s=timeout_s, memory_mb=memory_mb, binary=binary, on_line=on_line)
+        self._docker = docker
+        self._image = image
+        self._given = {
+            **environment,
+            "PYTHONUNBUFFERED": "1",
+            "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout_s),
+            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(memory_mb),
+        }
+        self._memory_mb = memory_mb
+        self._confinement = confinement or Confinement()
+        self._mounts = tuple(mounts)
+        self._words = docker.entry(image, handler)
+        self.name = f"soal-{uuid.uuid4().hex[:12]}"
+
+    def processes(self) -> tuple[psutil.Process, ...]:
+        """Return what runs in the container."""
+        with contextlib.suppress(psutil.Error):
+            first = psutil.Process(self._docker.process_of(self.name))
+            return (first, *first.children(recursive=True))
+        return ()
+
+    def inside(self, *command: str) -> str:
+        """Run a command in the container; return what it printed."""
+        return self._docker.read("exec", self.name, *command)
+
+    def _command(self, addresses: tuple[str, ...]) -> list[str]:
+        by_value = {name: value for name, value in self._given.items() if _CLIENTS_OWN.fullmatch(name)}
+        by_name = self._given.keys() - by_value.keys()
+        return [
+            *(sys.executable, "-P", "-m", "scripts.emulator.container", self._docker.program, self.name),
+            *self._confinement.arguments(self._memory_mb),
+            *("--volume", f"{self._binary.resolve()}:{_RIE}:ro", "--entrypoint", _RIE),
+            *(word for mount in self._mounts for word in ("--volume", mount)),
+            *(word for name in sorted(by_name) for word in ("--env", name)),
+            *(word for name, value in by_value.items() for word in ("--env", f"{name}={value}")),
+            self._image,
+            *addresses,
+            *self._words,
+        ]
+
+    def _variables(self) -> dict[str, str]:
+        """Return the client's environment: the function's variables pass through it, so that no `ps` shows them."""
+        own = {name: value for name, value in self._docker.environment.items() if _CLIENTS_OWN.fullmatch(name)}
+        passed = {name: value for name, value in self._given.items() if not _CLIENTS_OWN.fullmatch(name)}
+        return {**passed, **own}
+
+    def _listens(self) -> bool:
+        until = time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < until and self._process is not None and self._process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self._port)) == 0:
+                    return True
+            time.sleep(_POLL_S)
+        return False
+
+
+def main(program: str, name: str, arguments: Sequence[str]) -> int:
+    """Run a container for as long as our standard input is open; then, or when it has ended, remove it."""
+    client = subprocess.Popen(
+        [program, "run", "--rm", "--name", name, *arguments], stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    poll = select.poll()
+    handle = os.pidfd_open(client.pid)
+    poll.register(handle, select.POLLIN)
+    poll.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
+    poll.poll()
+    subprocess.run(
+        [program, "rm", "--force", name],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=_REMOVE_TIMEOUT_S,
+        check=False,
+    )
+    return client.wait(_REMOVE_TIMEOUT_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

@@ -1,0 +1,117 @@
+"""What the image is built on: the Dockerfile's default base, one that is named, or one made here by debootstrap.
+
+The last is for machines that reach Debian's packages but no registry of images. It stands for any small base with
+Python; what it cannot show is how AWS's own base differs.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from scripts.image.daemon import DaemonError
+from scripts.image.docker import DockerError
+from scripts.provision.apt import apt_install, may_install
+from scripts.provision.command import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scripts.image.docker import Docker
+    from scripts.provision.place import Place
+
+__all__ = ["DEBOOTSTRAP", "DOCKERFILE", "MADE", "choose_base", "default_base"]
+
+DEBOOTSTRAP: Final = "debootstrap"
+"""What `--base` calls the base that is made here."""
+MADE: Final = "soal-base:debian12"
+DOCKERFILE: Final = Path(__file__).resolve().parents[2] / "Dockerfile"
+_DEFAULT: Final = re.compile(r"^ARG BASE=(\S+)$", re.MULTILINE)
+_SUITE: Final = "bookworm"
+_PACKAGES: Final = "ca-certificates,python3"
+_NOT_NEEDED: Final = ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache/apt", "var/lib/apt/lists")
+_PULL_TIMEOUT_S: Final = 600
+_IMPORT_TIMEOUT_S: Final = 600
+
+
+def default_base(dockerfile: Path = DOCKERFILE) -> str:
+    """Return the base that the Dockerfile names."""
+    match = _DEFAULT.search(dockerfile.read_text(encoding="utf-8"))
+    if match is None:
+        raise ValueError(f"{dockerfile} has no line 'ARG BASE=…'")
+    return match[1]
+
+
+def choose_base(docker: Docker, wanted: str | None, place: Place, say: Callable[[str], None]) -> str:
+    """Return the name of a base that the daemon has or can pull.
+
+    `wanted` None is the Dockerfile's default, and debootstrap's where that cannot be pulled. Raises `DockerError` or
+    `SetupError` where there is none.
+    """
+    if wanted == DEBOOTSTRAP:
+        return _made(docker, place, say)
+    base = wanted or default_base()
+    if docker.has(base):
+        return base
+    try:
+        docker.read("pull", "--quiet", base, timeout_s=_PULL_TIMEOUT_S)
+    except DockerError as error:
+        if wanted is not None:
+            raise
+        say(f"the base {base} cannot be pulled ({_last_line(error)}); building on one made by debootstrap")
+        return _made(docker, place, say)
+    return base
+
+
+def _made(docker: Docker, place: Place, say: Callable[[str], None]) -> str:
+    if docker.has(MADE):
+        return MADE
+    if shutil.which("debootstrap") is None and may_install():
+        apt_install("debootstrap")
+    if shutil.which("debootstrap") is None or not may_install():
+        raise DaemonError(
+            "a base can be made by debootstrap only as root on Debian or a relative of it",
+            todo="give --base an image with Python 3.11 or newer that can be pulled",
+        )
+    say(f"making the base {MADE}: Debian's {_SUITE} with Python (a minute, once)")
+    with place.scratch() as scratch:
+        tree = scratch / "root"
+        run(
+            ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", _SUITE, tree],
+            what="making a base by debootstrap",
+            todo="check the network and Debian's mirror, then try again",
+        )
+        for folder in _NOT_NEEDED:
+            shutil.rmtree(tree / folder, ignore_errors=True)
+            (tree / folder).mkdir(parents=True)
+        _import(docker, tree)
+    return MADE
+
+
+def _import(docker: Docker, tree: Path) -> None:
+    pack = subprocess.Popen(
+        ["tar", "--create", "--numeric-owner", "--directory", str(tree), "."], stdout=subprocess.PIPE
+    )
+    try:
+        done = subprocess.run(
+            [docker.program, "import", "-", MADE],
+            env=docker.environment,
+            stdin=pack.stdout,
+            capture_output=True,
+            text=True,
+            timeout=_IMPORT_TIMEOUT_S,
+            check=False,
+        )
+    finally:
+        if pack.stdout is not None:
+            pack.stdout.close()
+        failed = pack.wait(_IMPORT_TIMEOUT_S) != 0
+    if failed or done.returncode != 0:
+        raise DockerError(f"docker import of the base failed: {done.stderr.strip()}")
+
+
+def _last_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[-1][:300]

@@ -1,0 +1,67 @@
+"""The Dockerfile -> an image, by BuildKit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final
+
+from scripts.image.base import DOCKERFILE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from scripts.image.docker import Docker
+
+__all__ = ["TAG", "Build", "build"]
+
+TAG: Final = "soal"
+_TIMEOUT_S: Final = 3600
+_GIT_TIMEOUT_S: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What to build. `certificates`: a PEM file to trust while building, for a network that ends TLS itself."""
+
+    base: str
+    tag: str = TAG
+    certificates: Path | None = None
+    dockerfile: Path = DOCKERFILE
+    platform: str | None = None
+
+    def arguments(self, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+        """Return the words behind `docker build` but for the network's."""
+        root = DOCKERFILE.parent
+        secret = () if self.certificates is None else ("--secret", f"id=ca,src={self.certificates}")
+        platform = () if self.platform is None else ("--platform", self.platform)
+        proxies = [name for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY") if environ.get(name)]
+        return (
+            *("--file", str(self.dockerfile), "--tag", self.tag, "--build-arg", f"BASE={self.base}"),
+            *("--build-arg", f"VERSION={version('soal')}", "--build-arg", f"REVISION={_revision(root)}"),
+            *(word for name in proxies for word in ("--build-arg", name)),
+            *secret,
+            *platform,
+            str(root),
+        )
+
+
+def build(docker: Docker, wanted: Build) -> None:
+    """Build, with BuildKit's progress on stderr. Raises `DockerError` if it fails."""
+    # A daemon of our own has no bridge: a build has the host's network, or none.
+    network = ("--network", "host") if docker.is_own else ()
+    docker.show("build", *network, *wanted.arguments(), timeout_s=_TIMEOUT_S)
+
+
+def _revision(root: Path) -> str:
+    """Return the commit, for the image's label; `+` says that the tree has changes of its own."""
+    git = shutil.which("git")
+    if git is None:
+        return "unknown"
+    command = [git, "-C", str(root), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=False)
+    return done.stdout.strip() if done.returncode == 0 else "unknown"

@@ -1,0 +1,179 @@
+"""A Docker daemon of our own, for a machine that has none running: as root, on a socket nobody else uses.
+
+It serves every command of this working tree that runs at the time, and ends with the last of them, however that ends:
+each user holds a shared lock on a file, and the daemon's keeper waits for the exclusive one. Images stay in
+`.soal/docker`. Containers have the network of the host: the daemon touches neither bridges nor iptables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from handler.processes import become_subreaper, end_all
+from scripts.provision.apt import apt_install, may_install
+from scripts.provision.report import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["DaemonError", "Ground", "is_own", "main", "own_daemon"]
+
+_PREFIX: Final = "/run/soal-docker-"
+_START_TIMEOUT_S: Final = 60.0
+_END_TIMEOUT_S: Final = 60.0
+_POLL_S: Final = 0.05
+_TAIL: Final = 2000
+
+
+class DaemonError(Exception):
+    """There is no Docker daemon and none can be started; the message says why, `todo` what to do."""
+
+    def __init__(self, what: str, *, todo: str) -> None:
+        super().__init__(what)
+        self.todo = todo
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where a daemon of our own has its files: images in `data`, the rest in `run`, whose path must be short."""
+
+    data: Path
+    run: Path
+
+    @classmethod
+    def of(cls, home: Path) -> Ground:
+        """Return the ground of a working tree's `.soal`."""
+        name = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:12]
+        return cls(home / "docker", Path(f"{_PREFIX}{name}"))
+
+    @property
+    def socket(self) -> Path:
+        return self.run / "docker.sock"
+
+    @property
+    def log(self) -> Path:
+        return self.run / "dockerd.log"
+
+    def answers(self) -> bool:
+        """Tell whether a daemon listens."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(str(self.socket))
+            except OSError:
+                return False
+        return True
+
+
+def is_own(host: str | None) -> bool:
+    """Tell whether the daemon at an address is such a one, also if another process has started it."""
+    return host is not None and host.startswith(f"unix://{_PREFIX}")
+
+
+@contextlib.contextmanager
+def own_daemon(home: Path) -> Iterator[str]:
+    """Start the daemon, or join the one that another command has started; yield its address for DOCKER_HOST.
+
+    Raises `DaemonError` where that is not possible.
+    """
+    if os.geteuid() != 0:
+        raise DaemonError(
+            "no Docker daemon answers, and only root can start one",
+            todo="start Docker, set DOCKER_HOST, or become a member of the group docker",
+        )
+    _require_program()
+    ground = Ground.of(home)
+    ground.data.mkdir(parents=True, exist_ok=True)
+    ground.run.mkdir(mode=0o700, exist_ok=True)
+    with (ground.run / "use.lock").open("w", encoding="ascii") as use:
+        with (ground.run / "start.lock").open("w", encoding="ascii") as start:
+            fcntl.flock(start, fcntl.LOCK_EX)
+            fcntl.flock(use, fcntl.LOCK_SH)  # waits for a keeper that is about to end its daemon
+            if not ground.answers():
+                _start(ground)
+        yield f"unix://{ground.socket}"
+
+
+def _start(ground: Ground) -> None:
+    """Start a keeper, and wait until its daemon answers."""
+    root = Path(__file__).resolve().parents[2]
+    with ground.log.open("wb") as log:
+        keeper = subprocess.Popen(
+            [sys.executable, "-P", "-m", "scripts.image.daemon", str(ground.data), str(ground.run)],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": str(root)},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for the command
+        )
+    until = time.monotonic() + _START_TIMEOUT_S
+    while not ground.answers():
+        if keeper.poll() is not None or time.monotonic() > until:
+            said = ground.log.read_text(encoding="utf-8", errors="replace")[-_TAIL:]
+            raise DaemonError(
+                f"dockerd did not start:\n{said}",
+                todo="see above; where the kernel forbids it, build on another machine",
+            )
+        time.sleep(_POLL_S)
+
+
+def _require_program() -> None:
+    if shutil.which("dockerd") is None and may_install():
+        try:
+            apt_install("docker.io")
+        except SetupError as error:
+            raise DaemonError(str(error), todo=error.todo) from error
+    if shutil.which("dockerd") is None:
+        raise DaemonError("there is no dockerd on the path", todo="install Docker (Debian: apt install docker.io)")
+
+
+def main(ground: Ground) -> int:
+    """Keep a daemon until nobody uses it any more, or until it ends by itself."""
+    become_subreaper()  # the processes of containers, which leave the daemon's own tree, come to us
+    daemon = subprocess.Popen(
+        [
+            "dockerd",
+            *("--host", f"unix://{ground.socket}"),
+            *("--data-root", str(ground.data)),
+            *("--exec-root", str(ground.run / "exec")),
+            *("--pidfile", str(ground.run / "docker.pid")),
+            *("--bridge", "none", "--iptables=false", "--log-level", "warn"),
+        ],
+        stdin=subprocess.DEVNULL,
+    )
+    ending = threading.Event()
+    threading.Thread(target=_leave_with, args=(daemon, ending), daemon=True).start()
+    with (ground.run / "use.lock").open("w", encoding="ascii") as use:
+        fcntl.flock(use, fcntl.LOCK_EX)
+        ending.set()
+        daemon.terminate()
+        try:
+            daemon.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+        end_all(without=frozenset(), timeout_s=_END_TIMEOUT_S)
+        ground.socket.unlink(missing_ok=True)
+    return 0
+
+
+def _leave_with(daemon: subprocess.Popen[bytes], ending: threading.Event) -> None:
+    """End the keeper if its daemon ends first: who starts it waits for one of the two."""
+    code = daemon.wait()
+    if not ending.is_set():
+        os._exit(code or 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Ground(Path(sys.argv[1]), Path(sys.argv[2]))))

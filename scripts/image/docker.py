@@ -1,0 +1,150 @@
+"""Docker as the commands use it: a client that can build, and a daemon, found or started."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from scripts.image.daemon import DaemonError, is_own, own_daemon
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["Docker", "DockerError", "docker"]
+
+_LOOK_TIMEOUT_S: Final = 30
+_TAIL: Final = 4000
+_BUILDKIT_INSIDE: Final = range(19, 23)
+"""Major versions of the client that build with BuildKit by themselves; newer ones need the plug-in buildx."""
+
+
+class DockerError(Exception):
+    """A docker command failed; its last lines are in the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Docker:
+    """`program` talks to the daemon at `host` (None: where it goes by itself).
+
+    `is_own`: we have started it, and containers have no network but the host's.
+    """
+
+    program: str
+    host: str | None
+    is_own: bool
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables for the program."""
+        own = {} if self.host is None else {"DOCKER_HOST": self.host}
+        return {**os.environ, "DOCKER_BUILDKIT": "1", **own}
+
+    def read(self, *arguments: str, timeout_s: float = _LOOK_TIMEOUT_S) -> str:
+        """Run a command; return what it printed. Raises `DockerError` if it fails."""
+        command = [self.program, *arguments]
+        try:
+            done = subprocess.run(
+                command,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise DockerError(f"docker {arguments[0]}: not done after {timeout_s:g} s") from error
+        if done.returncode != 0:
+            raise DockerError(f"docker {arguments[0]}: {(done.stderr or done.stdout).strip()[-_TAIL:]}")
+        return done.stdout
+
+    def show(self, *arguments: str, timeout_s: float) -> None:
+        """Run a command whose output is for the reader, on stderr. Raises `DockerError` if it fails."""
+        try:
+            done = subprocess.run(
+                [self.program, *arguments],
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=2,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise DockerError(f"docker {arguments[0]}: not done after {timeout_s:g} s") from error
+        if done.returncode != 0:
+            raise DockerError(f"docker {arguments[0]} failed (exit code {done.returncode}); see above")
+
+    def has(self, image: str) -> bool:
+        """Tell whether the daemon has an image."""
+        with contextlib.suppress(DockerError):
+            self.read("image", "inspect", "--format", "{{.Id}}", image)
+            return True
+        return False
+
+    def entry(self, image: str, handler: str | None = None) -> tuple[str, ...]:
+        """Return the words that an image starts with; `handler` in the place of its own."""
+        entrypoint, command = json.loads(
+            self.read("image", "inspect", "--format", "[{{json .Config.Entrypoint}},{{json .Config.Cmd}}]", image)
+        )
+        return (*(entrypoint or ()), *((handler,) if handler is not None else command or ()))
+
+    def process_of(self, container: str) -> int:
+        """Return the host's id of a container's first process; 0 if it does not run."""
+        with contextlib.suppress(DockerError):
+            return int(self.read("inspect", "--format", "{{.State.Pid}}", container))
+        return 0
+
+
+@contextlib.contextmanager
+def docker(home: Path, environ: Mapping[str, str] = os.environ) -> Iterator[Docker]:
+    """Yield the daemon that answers, or one of our own for as long as the block takes (images stay in `home`).
+
+    Raises `DaemonError` where there is none.
+    """
+    if (found := _answering(environ)) is not None:
+        yield found
+        return
+    with own_daemon(home) as host:
+        yield Docker(_builder(environ), host, is_own=True)
+
+
+def _answering(environ: Mapping[str, str]) -> Docker | None:
+    for program in _programs(environ)[:1]:
+        found = Docker(program, environ.get("DOCKER_HOST"), is_own=False)
+        with contextlib.suppress(DockerError):
+            found.read("version", "--format", "{{.Server.Version}}")
+            return Docker(_builder(environ), found.host, is_own=is_own(found.host))
+    return None
+
+
+def _programs(environ: Mapping[str, str]) -> list[str]:
+    """Return every client on the path: a machine may have an older one that builds behind a newer that does not."""
+    folders = [Path(folder) for folder in environ.get("PATH", os.defpath).split(os.pathsep) if folder]
+    found = [shutil.which("docker", path=str(folder)) for folder in folders]
+    return list(dict.fromkeys(program for program in found if program is not None))
+
+
+def _builder(environ: Mapping[str, str]) -> str:
+    """Return the first client that can build with BuildKit."""
+    programs = _programs(environ)
+    for program in programs:
+        version = _said(program, "--version")
+        major = re.search(r"version (\d+)\.", version)
+        if (major and int(major[1]) in _BUILDKIT_INSIDE) or _said(program, "buildx", "version"):
+            return program
+    raise DaemonError(
+        f"no docker client that can build with BuildKit: {', '.join(programs) or 'none is on the path'}",
+        todo="install the plug-in buildx (docker-buildx-plugin), or Debian's docker.io",
+    )
+
+
+def _said(program: str, *arguments: str) -> str:
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=_LOOK_TIMEOUT_S, check=False)
+    return done.stdout if done.returncode == 0 else ""

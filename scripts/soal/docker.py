@@ -1,0 +1,33 @@
+"""Docker for a command: what goes wrong with it is a `Problem` of the user's."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from scripts.image.daemon import DaemonError
+from scripts.image.docker import DockerError, docker
+from scripts.provision.report import SetupError
+from scripts.soal.problem import EXIT_FAILED, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scripts.image.docker import Docker
+    from scripts.soal.place import Home
+
+__all__ = ["with_docker"]
+
+
+@contextlib.contextmanager
+def with_docker(home: Home) -> Iterator[Docker]:
+    """Yield a daemon, found or started; what goes wrong with it is the user's `Problem`."""
+    try:
+        with docker(home.path) as found:
+            yield found
+    except DaemonError as error:
+        raise Problem(str(error), todo=error.todo, exit_code=EXIT_FAILED) from error
+    except SetupError as error:
+        raise Problem(error.args[0], todo=error.todo, exit_code=EXIT_FAILED) from error
+    except DockerError as error:
+        raise Problem(str(error), todo="see what docker says above", exit_code=EXIT_FAILED) from error

@@ -8,7 +8,7 @@ in exactly once; nothing of the dead attempt is left once its grace is over.
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import pytest
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
+Phase = Literal["before", "torn", "after", "late", "lost"]
 BOUNDARIES_MAX = 20
 ANY = Match(is_mutating=True)
 COMMIT = Match(operations={"PutObject"}, key_class="delta_log/commit")
@@ -50,7 +51,7 @@ class Case:
         self.base = len(lake.operations())
 
     def order(self, run_key: str) -> str:
-        return f"{self.lake.table} {run_key} {self.name}"
+        return f"{self.lake.table} {run_key} {self.name} write"
 
     def written(self) -> list[str]:
         """The operations that stand in the log since the table was made."""
@@ -100,18 +101,20 @@ def case(spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], run_key:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", STATEMENTS)
-@pytest.mark.parametrize("phase", ["before", "torn", "after"])
-def test_a_kill_at_every_boundary(
+@pytest.mark.parametrize("phase", ["before", "torn", "after", "late", "lost"])
+def test_a_fault_at_every_boundary(
     spark: SparkSession,
     s3: EmbeddedS3,
     lake: Callable[[], Lake],
     victims: Victims,
-    phase: Literal["before", "torn", "after"],
+    phase: Phase,
     name: str,
     monkeypatch: pytest.MonkeyPatch,
     run_key: str,
 ) -> None:
-    """The whole matrix: every mutating request of each kind of write, in three phases."""
+    """The whole matrix: every mutating request of each kind of write, killed before, in, after, or while its request is
+    on its way and lands behind the recovery; or alive, with its answer lost.
+    """
     hit = 0
     for boundary in range(1, BOUNDARIES_MAX):
         s3.wire.clock_ahead_s = 0
@@ -119,17 +122,26 @@ def test_a_kill_at_every_boundary(
         monkeypatch.setenv("SOAL_RUN_KEY", key)
         case = Case(spark, s3, lake(), name)
         with victims.take() as victim:
-            rule = s3.wire.add(Rule(ANY, Kill(phase, victim.kill), nth=boundary))
+            late = Late(end=victim.kill)
+            rule = s3.wire.add(Rule(ANY, late if phase == "late" else _fault(phase, victim), nth=boundary))
             victim.tell(case.order(key))
-            victim.end()
+            code = victim.end()
             s3.wire.clear_rules()
+        if phase == "lost" and code == 0:
+            assert case.lake.document().status == "committed"
         case.recover()
+        late.release()
+        case.check()
         case.retry()
         if rule.hits == 0:
             assert "acknowledged" in victim.lines
             break
         hit = boundary
     assert hit >= 5  # marker, document, data file, commit, verdict at the least
+
+
+def _fault(phase: Phase, victim: Child) -> Kill | LoseReply:
+    return LoseReply(503) if phase == "lost" else Kill(cast("Literal['before', 'torn', 'after']", phase), victim.kill)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +236,7 @@ def test_a_stream_that_is_killed_between_the_tables_commit_and_its_own_writes_ea
     spark.range(0, 4, 1, 1).write.format("delta").save(source)
     noting = Match(key=f"{table.name}-checkpoint/commits/.", is_mutating=True)
     rule = s3.wire.add(Rule(noting, Kill("before", victim.kill)))
-    victim.tell(f"{table.table} {run_key} {STREAM}")
+    victim.tell(f"{table.table} {run_key} {STREAM} write")
     victim.end()
     s3.wire.clear_rules()
     assert rule.hits == 1, victim.said()

@@ -1,25 +1,43 @@
-"""Two processes on one Delta table: every acknowledged commit is there, which Delta's default store cannot say."""
+"""Two processes on one Delta table: every acknowledged commit is there, which Delta's default store cannot say, also
+when one of the two is killed again and again.
+"""
 
 from __future__ import annotations
 
+import random
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator.rules import Delay, Match, Rule
+from safewriter import SafeWriter
+from safewriter.deadline import epoch_ms
+from safewriter.objects.s3 import table_store
+from safewriter.recovery import Recovery
+from safewriter.sweeping import Action, Sweeper
+from scripts.emulator.rules import Delay, Freeze, Match, Rule
+from tests.faults.conftest import DEADLINE_MS
+from tests.faults.statements import STATEMENTS
 from tests.support.lake import CHECKPOINTS
 from tests.support.processes import Child
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import SparkSession
+
     from scripts.emulator.s3 import EmbeddedS3
+    from tests.faults.conftest import Victims
     from tests.support.lake import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROUNDS = 6
+KILLS = 200
+SEED = 20261121
+ADDED = range(2, 9)
+"""What one append of the victim's adds."""
 
 
 def appended(s3: EmbeddedS3, lake: Lake, mode: str) -> int:
@@ -57,3 +75,43 @@ def test_no_commit_of_two_guarded_writers_is_lost(s3: EmbeddedS3, lake: Callable
 def test_deltas_default_store_loses_commits_in_the_same_test(s3: EmbeddedS3, lake: Callable[[], Lake]) -> None:
     """The control: without the conditional store both writers report success, and rows are missing."""
     assert appended(s3, lake(), "default") < 2 * ROUNDS
+
+
+@pytest.mark.matrix
+@pytest.mark.timeout(7200)
+def test_the_survivor_keeps_every_commit_while_the_other_is_killed(
+    spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], victims: Victims, run_key: str
+) -> None:
+    """Two hundred kills at random moments, each beside an append of the survivor's; after each the sweeper comes."""
+    chance = random.Random(SEED)  # noqa: S311 - the same kills for everybody
+    table, batch = lake(), STATEMENTS["append"]
+    spark.range(-1, 0, 1, 1).write.format("delta").save(table.table)
+    recovery = Recovery(table.checkpoints, table_store, clock=epoch_ms)
+    killed = landed = 0
+    for number in range(KILLS):
+        s3.wire.clock_ahead_s = 0
+        with victims.take() as victim, ThreadPoolExecutor(1) as pool:
+            kill = s3.wire.add(Rule(Match(is_mutating=True), Freeze(victim.kill), nth=chance.randint(1, 16)))
+            victim.tell(f"{table.table} {run_key}-{number} append {chance.choice(['write', 'success'])}")
+            survivor = pool.submit(append_one, spark, table, f"{number}")
+            killed += victim.end() != 0
+            survivor.result()
+            s3.wire.clear_rules()
+        s3.wire.clock_ahead_s = 2 * DEADLINE_MS / 1000
+        looks = Sweeper(table.checkpoints, recovery, epoch_ms, may_go_on=lambda: True).sweep()
+        assert looks.count(Action.FAILED, Action.UNREADABLE, Action.LEFT) == 0, (kill.hits, looks)
+        table.check()
+        statuses = [document.status for document in table.documents()]
+        landed = statuses.count("committed") - (number + 1)
+        assert set(statuses) <= {"committed", "rolled_back"}
+        assert table.rows() == 1 + (number + 1) + landed * len(ADDED)
+        assert table.orphans() == set()
+    assert killed > KILLS // 4
+    expected = [-1, *range(1000, 1000 + KILLS), *(id_ for id_ in ADDED for _ in range(landed))]
+    assert batch.ids(spark, table.table) == tuple(sorted(expected))
+
+
+def append_one(spark: SparkSession, table: Lake, step: str) -> None:
+    with SafeWriter(spark, table.table, step=step) as block:
+        spark.range(1000 + int(step), 1001 + int(step), 1, 1).write.format("delta").mode("append").save(block.table)
+        block.success()

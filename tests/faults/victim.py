@@ -15,16 +15,16 @@ from tests.faults.statements import STATEMENTS, STREAM, stream
 
 
 def main() -> None:
-    """Warm up, wait for the order `TABLE RUN_KEY STATEMENT`, write."""
+    """Warm up, wait for the order `TABLE RUN_KEY STATEMENT COMMIT_POINT`, write."""
     spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[1]", {"spark.ui.enabled": "false"})
     spark.range(1).count()
     print("ready", flush=True)  # noqa: T201 - how it talks to the test
-    table, run_key, statement = sys.stdin.readline().split()
+    table, run_key, statement, commit_point = sys.stdin.readline().split()
     os.environ["SOAL_RUN_KEY"] = run_key
     if statement == STREAM:
         stream(spark, table)
     else:
-        with SafeWriter(spark, table) as block:
+        with SafeWriter(spark, table, commit_point="success" if commit_point == "success" else "write") as block:
             STATEMENTS[statement].run(spark, block.table)
             block.success()
     print("acknowledged", flush=True)  # noqa: T201

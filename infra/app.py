@@ -12,9 +12,9 @@ from infra.stack import SoalStack
 __all__ = ["main"]
 
 
-def main() -> int:
+def main(app: App | None = None) -> int:
     """Synthesise into the directory that the `cdk` command line names; return the exit code."""
-    app = App(analytics_reporting=False)
+    app = App(analytics_reporting=False) if app is None else app
     try:
         config = Config.from_context(app.node.get_all_context())
     except ConfigError as error:

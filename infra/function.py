@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import Aws, Duration, Size
+from aws_cdk import Aws, Duration, RemovalPolicy, Size
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_destinations as destinations
@@ -54,6 +54,8 @@ class JobFunction(Construct):
             "Function",
             architecture=image.architecture,
             code=image.code("handler.app.lambda_handler"),
+            # The version before this one is where a rollback goes.
+            current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
             description="SoAL: runs PySpark scripts, guarded",
             environment={**config.environment, **environment, **_own_environment(config)},
             ephemeral_storage_size=Size.mebibytes(config.ephemeral_storage_mb),

@@ -1,4 +1,7 @@
-"""Two stacks, synthesised once for all tests: what one gets without asking, and all that can be asked for."""
+"""Two stacks, synthesised once for all tests: what one gets without asking, and all that can be asked for.
+
+The first is made by `python -m infra.app` in a process of its own, the second in this one, under cdk-nag's rules.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.cloud import IMAGE, Synthesised, synthesise
+from tests.support.cloud import IMAGE, Synthesised, run_app, synthesise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +46,7 @@ FULL = {
 
 @pytest.fixture(scope="session")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    return synthesise(PLAIN, _folder(tmp_path_factory))
+    return run_app(PLAIN, _folder(tmp_path_factory))
 
 
 @pytest.fixture(scope="session")

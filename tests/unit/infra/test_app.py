@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from tests.support.cloud import Synthesised
+
+
+def test_synthesis_needs_no_node_docker_or_account(plain: Synthesised) -> None:
+    """`python -m infra.app` has written the assembly with an empty PATH and no settings; nothing is looked up."""
+    assert plain.of_type("Lambda::Function").keys() != set()
+    assert {path.name for path in plain.path.parent.iterdir()} >= {"manifest.json", "Soal.assets.json"}
+    assert '"missing"' not in (plain.path.parent / "manifest.json").read_text()
+
+
+def test_a_bad_value_ends_with_a_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A usage error (exit code 2) on stderr, not a stack trace, and no assembly."""
+    from aws_cdk import App
+
+    from infra.app import main
+
+    code = main(App(analytics_reporting=False, context={"timeout_s": "1000"}, outdir=str(tmp_path)))
+
+    assert code == 2
+    assert capsys.readouterr().err.startswith("soal: context timeout_s=1000: ")
+    assert list(tmp_path.glob("*.template.json")) == []
+
+
+def test_a_stack_without_data_is_warned_about(tmp_path: Path) -> None:
+    """It can be deployed, but no job could write a table: the assembly carries the sentence for the command line."""
+    from aws_cdk import App
+
+    from infra.config import Config
+    from infra.stack import SoalStack
+    from tests.support.cloud import IMAGE
+
+    app = App(analytics_reporting=False, outdir=str(tmp_path))
+    stack = SoalStack(app, Config.from_context({"image_uri": IMAGE.replace("@sha256:", ":v")}))
+
+    warnings = [str(entry.data) for entry in stack.node.metadata if entry.type == "aws:cdk:warning"]
+
+    assert len(warnings) == 2
+    assert "data=bucket/prefix or lake_bucket=true" in " ".join(warnings)
+    assert "name a digest" in " ".join(warnings)

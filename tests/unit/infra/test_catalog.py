@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.support.cloud import Synthesised
+
+BASE = "arn:aws:glue:us-east-1:123456789012"
+
+
+@pytest.mark.parametrize("action", ["glue:GetTable", "glue:CreateTable", "glue:UpdateTable"])
+def test_a_job_uses_tables_of_the_named_databases(plain: Synthesised, full: Synthesised, action: str) -> None:
+    """Other databases, and every database where none is named, are closed."""
+    assert full.access("RuntimeJobRole").may(action, f"{BASE}:table/sales/t")
+    assert not full.access("RuntimeJobRole").may(action, f"{BASE}:table/hr/t")
+    assert not plain.access("RuntimeJobRole").may(action, f"{BASE}:table/sales/t")
+
+
+@pytest.mark.parametrize("action", ["glue:DeleteTable", "glue:DeleteDatabase", "glue:PutResourcePolicy"])
+def test_nothing_of_the_catalog_can_be_deleted(full: Synthesised, action: str) -> None:
+    """A job makes and changes tables; what goes is for people to say."""
+    for resource in ("catalog", "database/sales", "table/sales/t"):
+        assert not full.access("RuntimeJobRole").may(action, f"{BASE}:{resource}")
+
+
+def test_lake_formation_gives_credentials_only_where_asked_for(plain: Synthesised, full: Synthesised) -> None:
+    """The one action without a resource is there only with lake_formation."""
+    assert full.access("RuntimeJobRole").may("lakeformation:GetDataAccess", "*")
+    assert not plain.access("RuntimeJobRole").may("lakeformation:GetDataAccess", "*")

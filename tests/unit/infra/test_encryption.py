@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.support.cloud import Synthesised
+
+
+def test_without_a_key_the_services_encrypt_with_theirs(plain: Synthesised) -> None:
+    """A key costs by the month: there is none unless asked for."""
+    assert plain.of_type("KMS::Key") == {}
+
+
+def test_the_key_turns_and_encrypts_everything_that_is_stored(full: Synthesised) -> None:
+    """Buckets, queues, topic and log groups name it."""
+    ((name, key),) = full.of_type("KMS::Key").items()
+    arn = {"Fn::GetAtt": [name, "Arn"]}
+
+    assert key["EnableKeyRotation"] is True
+    for bucket in full.of_type("S3::Bucket").values():
+        (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        assert rule["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": arn}
+        assert rule["BucketKeyEnabled"] is True
+    assert all(queue["KmsMasterKeyId"] == arn for queue in full.of_type("SQS::Queue").values())
+    assert all(topic["KmsMasterKeyId"] == arn for topic in full.of_type("SNS::Topic").values())
+    assert all(group["KmsKeyId"] == arn for group in full.of_type("Logs::LogGroup").values())
+
+
+@pytest.mark.parametrize("role", ["RuntimeJobRole", "SweeperSweepRole"])
+def test_a_function_uses_the_key_but_does_not_rule_over_it(full: Synthesised, role: str) -> None:
+    """It reads and writes what is encrypted; it can neither delete the key nor hand it on."""
+    (name,) = full.of_type("KMS::Key")
+    arn = f"arn:aws:kms:us-east-1:123456789012:{name.lower()}"
+    access = full.access(role)
+
+    assert access.may("kms:Decrypt", arn)
+    assert access.may("kms:GenerateDataKey", arn)
+    for action in ("kms:ScheduleKeyDeletion", "kms:PutKeyPolicy", "kms:CreateGrant"):
+        assert not access.may(action, arn)
+
+
+def test_services_use_the_key_for_this_account_only(full: Synthesised) -> None:
+    """CloudWatch, its logs and EventBridge may encrypt with it, each bound to what is ours."""
+    document = full.resolved(full.the("KMS::Key")["KeyPolicy"])
+    services = [each for each in document["Statement"] if "Service" in each["Principal"]]
+
+    assert len(services) >= 3
+    for statement in services:
+        assert "123456789012" in str(statement["Condition"])

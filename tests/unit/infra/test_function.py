@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from handler.settings import HandlerSettings, read_settings
+from tests.support.cloud import IMAGE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.cloud import Synthesised
+
+# What handler/observability.py has Powertools read, and safewriter/settings.py itself.
+OTHERS = {"POWERTOOLS_LOG_LEVEL", "POWERTOOLS_SERVICE_NAME", "SW_CHECKPOINT_BUCKET", "SW_WARN_BEFORE_MS"}
+
+
+def function(stack: Synthesised) -> dict[str, Any]:
+    return stack.the("Lambda::Function", "Runtime")
+
+
+def variables(stack: Synthesised) -> dict[str, str]:
+    found: dict[str, str] = stack.resolved(function(stack)["Environment"]["Variables"])
+    return found
+
+
+def test_the_function_is_as_its_settings_say(plain: Synthesised, full: Synthesised) -> None:
+    """Image, command, architecture, memory, disk, time and concurrency come from the context."""
+    properties = function(plain)
+
+    assert properties["PackageType"] == "Image"
+    assert plain.resolved(properties["Code"]["ImageUri"]).endswith(IMAGE.rpartition("/")[2])
+    assert properties["ImageConfig"] == {"Command": ["handler.app.lambda_handler"]}
+    assert (properties["MemorySize"], properties["Timeout"]) == (3008, 900)
+    assert properties["EphemeralStorage"] == {"Size": 2048}
+    assert properties["Architectures"] == ["x86_64"]
+    assert properties["LoggingConfig"]["LogFormat"] == "JSON"
+    assert "ReservedConcurrentExecutions" not in properties
+    assert "TracingConfig" not in properties
+    asked_for = function(full)
+    assert (asked_for["Timeout"], asked_for["ReservedConcurrentExecutions"]) == (600, 5)
+    assert asked_for["Architectures"] == ["arm64"]
+    assert asked_for["TracingConfig"] == {"Mode": "Active"}
+
+
+def test_the_environment_is_what_the_handler_reads(plain: Synthesised, full: Synthesised, tmp_path: Path) -> None:
+    """The handler accepts the variables, and there is none that nothing reads."""
+    (tmp_path / "jars").mkdir()
+    known = {field.alias for field in HandlerSettings.model_fields.values()} | OTHERS
+    for stack in (plain, full):
+        assert variables(stack).keys() - {"TABLE"} <= known
+
+    least = read_settings({**variables(plain), "SOAL_HOME": str(tmp_path)})
+    settings = read_settings({**variables(full), "SOAL_HOME": str(tmp_path)})
+
+    assert least.guard.checkpoint_bucket.bucket.startswith("checkpoints")
+    assert (least.continue_max, least.script) == (0, None)
+    assert settings.continue_max == 5
+    assert settings.guard.warn_before_ms == 20_000
+    assert str(settings.script) == "s3://my-scripts/spark/jobs/nightly.py"
+    assert variables(full)["TABLE"] == "s3a://my-lake/tables/t"
+
+
+def test_a_log_level_does_not_cost_the_metrics(full: Synthesised) -> None:
+    """Lambda's own filter of levels stays open: metrics are lines without one, and it would drop them."""
+    assert "ApplicationLogLevel" not in function(full)["LoggingConfig"]
+
+
+@pytest.mark.parametrize(("name", "retries"), [("plain", 0), ("full", 1)])
+def test_what_fails_goes_to_the_failure_queue_on_every_way_in(
+    request: pytest.FixtureRequest, name: str, retries: int
+) -> None:
+    """The alias, by which people invoke, and the bare function treat an event alike."""
+    stack: Synthesised = request.getfixturevalue(name)
+    found = [each for key, each in stack.of_type("Lambda::EventInvokeConfig").items() if key.startswith("Runtime")]
+    (queue,) = (key for key in stack.of_type("SQS::Queue") if key.startswith("Failures"))
+
+    assert sorted(str(each["Qualifier"]) == "$LATEST" for each in found) == [False, True]
+    for each in found:
+        assert each["MaximumRetryAttempts"] == retries
+        assert each["MaximumEventAgeInSeconds"] == 21_600
+        assert each["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": [queue, "Arn"]}}}
+
+
+def test_the_function_may_send_to_the_failure_queue_but_not_read_it(plain: Synthesised) -> None:
+    """What has failed stays until a person takes it."""
+    (queue,) = plain.of_type("SQS::Queue")
+    arn = f"arn:aws:sqs:us-east-1:123456789012:{queue.lower()}"
+
+    assert plain.access("RuntimeJobRole").may("sqs:SendMessage", arn)
+    assert not plain.access("RuntimeJobRole").may("sqs:ReceiveMessage", arn)
+    assert not plain.access("RuntimeJobRole").may("sqs:DeleteMessage", arn)
+
+
+def test_the_function_invokes_itself_only_if_runs_may_go_on(plain: Synthesised, full: Synthesised) -> None:
+    """With continue_max, and then itself and its alias, nothing else."""
+    ((name, _),) = ((key, each) for key, each in full.of_type("Lambda::Function").items() if key.startswith("Runtime"))
+    own = f"arn:aws:lambda:us-east-1:123456789012:{name.lower()}"
+    access = full.access("RuntimeJobRole")
+
+    assert access.may("lambda:InvokeFunction", own)
+    assert access.may("lambda:InvokeFunction", f"{own}:live")
+    assert not access.may("lambda:InvokeFunction", f"{own}:other")
+    assert not access.may("lambda:InvokeFunction", own.replace("runtime", "sweeper"))
+    assert not plain.access("RuntimeJobRole").may("lambda:InvokeFunction", own)
+
+
+def test_the_alias_leads_to_a_version(plain: Synthesised) -> None:
+    """A deployment makes a version, which stays when the next one is made, so that a rollback has somewhere to go."""
+    alias = plain.the("Lambda::Alias")
+    (version,) = (key for key in plain.of_type("Lambda::Version"))
+
+    assert alias["Name"] == "live"
+    assert alias["FunctionVersion"] == {"Fn::GetAtt": [version, "Version"]}
+    assert plain.template["Resources"][version]["DeletionPolicy"] == "Retain"

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from infra.config import Config
+from safewriter.settings import Settings
+
+if TYPE_CHECKING:
+    from tests.support.cloud import Synthesised
+
+
+def sweeper(stack: Synthesised) -> dict[str, Any]:
+    return stack.the("Lambda::Function", "Sweeper")
+
+
+def test_the_sweeper_is_the_same_image_under_another_command(plain: Synthesised, full: Synthesised) -> None:
+    """Both functions are always of one version and one architecture."""
+    for stack in (plain, full):
+        job = stack.the("Lambda::Function", "Runtime")
+        assert sweeper(stack)["Code"] == job["Code"]
+        assert sweeper(stack)["Architectures"] == job["Architectures"]
+        assert sweeper(stack)["ImageConfig"] == {"Command": ["handler.sweeper.lambda_handler"]}
+
+
+def test_it_runs_on_a_schedule_and_never_beside_itself(plain: Synthesised) -> None:
+    """A sweep has ended, or was ended, before the next one begins; what fails is the next one's."""
+    rule = plain.the("Events::Rule", "Sweeper")
+    invoke = plain.the("Lambda::EventInvokeConfig", "Sweeper")
+
+    assert rule["ScheduleExpression"] == "rate(15 minutes)"
+    assert rule["State"] == "ENABLED"
+    assert sweeper(plain)["Timeout"] <= Config().sweep_minutes * 60
+    assert invoke["MaximumRetryAttempts"] == 0
+    assert rule["Targets"][0]["RetryPolicy"] == {"MaximumRetryAttempts": 0}
+
+
+def test_only_the_schedule_may_invoke_it(plain: Synthesised) -> None:
+    """The permission names the rule."""
+    (permission,) = plain.of_type("Lambda::Permission").values()
+    (rule,) = plain.of_type("Events::Rule")
+
+    assert permission["Principal"] == "events.amazonaws.com"
+    assert permission["SourceArn"] == {"Fn::GetAtt": [rule, "Arn"]}
+
+
+def test_its_environment_is_what_it_reads(plain: Synthesised) -> None:
+    """It knows the checkpoint bucket; scripts and the job's own variables are not its business."""
+    variables = plain.resolved(sweeper(plain)["Environment"]["Variables"])
+
+    assert variables.keys() == {"SW_CHECKPOINT_BUCKET", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
+    assert Settings.from_environment(variables).checkpoint_bucket.bucket.startswith("checkpoints")
+
+
+def test_it_can_invoke_nothing(full: Synthesised) -> None:
+    """It settles; it does not start runs."""
+    assert not [each for each in full.access("SweeperSweepRole").statements if "lambda:" in str(each.actions)]

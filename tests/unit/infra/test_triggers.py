@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from handler.trigger import recognise
+
+if TYPE_CHECKING:
+    from tests.support.cloud import Synthesised
+
+
+def alias(stack: Synthesised) -> dict[str, str]:
+    (name,) = stack.of_type("Lambda::Alias")
+    return {"Ref": name}
+
+
+def test_nothing_invokes_the_function_unless_asked_for(plain: Synthesised) -> None:
+    """Without triggers there is no rule but the sweeper's, no event source and no queue of jobs."""
+    assert [name for name in plain.of_type("Events::Rule") if name.startswith("Triggers")] == []
+    assert plain.of_type("Lambda::EventSourceMapping") == {}
+    assert len(plain.of_type("SQS::Queue")) == 1
+
+
+def test_a_message_stays_hidden_longer_than_its_run_can_live(full: Synthesised) -> None:
+    """Visibility is six times the function's timeout, so that no message comes back beside its own run."""
+    queue = full.the("SQS::Queue", "Triggers")
+
+    assert queue["VisibilityTimeout"] >= 6 * full.the("Lambda::Function", "Runtime")["Timeout"]
+
+
+def test_a_message_that_always_fails_ends_in_the_failure_queue(full: Synthesised) -> None:
+    """The retries are bounded."""
+    (failures,) = (name for name in full.of_type("SQS::Queue") if name.startswith("Failures"))
+
+    assert full.the("SQS::Queue", "Triggers")["RedrivePolicy"] == {
+        "deadLetterTargetArn": {"Fn::GetAtt": [failures, "Arn"]},
+        "maxReceiveCount": 3,
+    }
+
+
+def test_each_message_is_a_run_of_its_own(full: Synthesised) -> None:
+    """Batches have one message, and go to the alias, as many at once as was asked for."""
+    mapping = full.the("Lambda::EventSourceMapping")
+
+    assert mapping["BatchSize"] == 1
+    assert mapping["FunctionName"]["Fn::Join"][1][-1] == ":live"
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 2}
+
+
+def test_only_the_job_queue_can_be_read(full: Synthesised) -> None:
+    """Lambda takes messages from the queue of jobs in the function's name, and from no other."""
+    jobs, failures = (
+        next(name for name in full.of_type("SQS::Queue") if name.startswith(kind)) for kind in ("Triggers", "Failures")
+    )
+    access, base = full.access("RuntimeJobRole"), "arn:aws:sqs:us-east-1:123456789012:"
+
+    for action in ("sqs:ReceiveMessage", "sqs:DeleteMessage"):
+        assert access.may(action, base + jobs.lower())
+        assert not access.may(action, base + failures.lower())
+
+
+def test_a_schedule_and_new_objects_invoke_the_alias(full: Synthesised) -> None:
+    """What cannot be delivered goes to the failure queue; the events are of a kind that the handler knows."""
+    (failures,) = (name for name in full.of_type("SQS::Queue") if name.startswith("Failures"))
+    schedule, objects = (full.the("Events::Rule", f"Triggers{name}") for name in ("Schedule", "Objects"))
+
+    assert schedule["ScheduleExpression"] == "rate(1 day)"
+    assert objects["EventPattern"] == {
+        "source": ["aws.s3"],
+        "detail-type": ["Object Created"],
+        "detail": {"bucket": {"name": ["raw"]}, "object": {"key": [{"prefix": "in/"}]}},
+    }
+    for rule in (schedule, objects):
+        (target,) = rule["Targets"]
+        assert target["Arn"] == alias(full)
+        assert target["DeadLetterConfig"] == {"Arn": {"Fn::GetAtt": [failures, "Arn"]}}
+    event = {"source": "aws.s3", "detail-type": "Object Created", "id": "7", "detail": {"bucket": {"name": "raw"}}}
+    assert recognise(event) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.model import block, claiming, gate, invariants, settling, surroundings
+from tests.model import block, claiming, gate, invariants, settling, surroundings, sweeping
 from tests.model.requests import can_ever_fit
 from tests.model.setting import OPERATOR, SUPERVISOR, WATCHDOG, name_of
 
@@ -51,12 +51,13 @@ STEPS: dict[str, Callable[[Setting, State, int], Iterator[tuple[str, State]]]] =
     "exit": _exit,
     "judge": surroundings.judge,
     "answer": surroundings.answer,
+    "door": sweeping.take_away,
     **dict.fromkeys(settling.STEPS, settling.steps),
 }
 _IDLE: dict[int, Callable[[Setting, State, int], Iterator[tuple[str, State]]]] = {
     WATCHDOG: block.watch,
     SUPERVISOR: surroundings.supervise,
-    OPERATOR: surroundings.operate,
+    OPERATOR: sweeping.sweep,
 }
 _NOBODY = ("off", "done", "dead")
 

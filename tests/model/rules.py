@@ -51,6 +51,9 @@ class Rule(Enum):
     CLEAN_REFERRED = "no file that a version refers to is deleted"
     CLEAN_OWN_PREFIX = "each attempt's files have a prefix of their own"
     CLEAN_GRACE = "an attempt counts as clean only when nothing of it can still arrive"
+    # -- markers that no document knows, in sweeping.py
+    TOMBSTONE = "a write that was announced and never claimed is created as rolled_back before its marker goes"
+    TOUCH = "a settled document is written anew before a marker that it does not know goes"
 
 
 class Fault(Enum):

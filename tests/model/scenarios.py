@@ -56,6 +56,9 @@ SCENARIOS: Final = {
     ),
     "two attempts, one retry": Setting(_kinds(Fault.KILL, Fault.STALL), faults=1, second=True, retries=1),
     "two attempts": Setting(_kinds(Fault.LATE, Fault.STALL), faults=1, second=True),
+    "a retry that stands still": Setting(
+        _kinds(Fault.STALL, Fault.KILL), faults=1, second=True, deadline=True, operator=True, failed_before=True
+    ),
 }
 """Searched to their end in `scripts/test`, each with both commit points."""
 
@@ -73,6 +76,9 @@ WIDE: Final = {
     "two attempts, a new table": Setting(_ANYTHING, faults=1, second=True, absent=True),
     "two attempts and an operator": Setting(_kinds(Fault.LATE, Fault.STALL), faults=1, second=True, operator=True),
     "two attempts with deadlines": Setting(_ANYTHING, faults=1, second=True, deadline=True),
+    "two attempts with deadlines, swept": Setting(
+        _kinds(Fault.STALL, Fault.KILL), faults=1, second=True, deadline=True, operator=True
+    ),
 }
 """Searched to their end by `scripts/model`: some minutes."""
 
@@ -80,6 +86,7 @@ COUNTEREXAMPLES: Final = {
     Rule.MARKER_FIRST: ("an exception or a late request", "a write is open, and no marker tells"),
     Rule.MARKER_OF_ITS_OWN: ("two attempts", "a write is open, and no marker tells"),
     Rule.MARKER_STAYS_IN_DOUBT: ("an exception or a late request", "a write is open, and no marker tells"),
+    Rule.CLAIM_CLOCK: ("stands still beyond its grace", "a write is open, and no marker tells"),
     Rule.ONLY_THE_DEAD: ("two attempts", "attempt 1 is healthy, and attempt 2 settles it"),
     Rule.CAS: ("an exception or a late request", "the document goes from committed to rolling_back"),
     Rule.STORE_READ_BACK: ("lost answers", "a write is open, and no marker tells"),
@@ -110,6 +117,8 @@ COUNTEREXAMPLES: Final = {
     Rule.CLEAN_TERMINAL: ("two attempts", "the document goes from in_progress to in_progress"),
     Rule.CLEAN_REFERRED: ("killed, settled from outside", "with a retry: a file of the table is deleted"),
     Rule.CLEAN_OWN_PREFIX: ("two attempts", "a file of the table is deleted"),
+    Rule.TOMBSTONE: ("stands still beyond its grace", "a write is open, and no marker tells"),
+    Rule.TOUCH: ("a retry that stands still", "a write is open, and no marker tells"),
     Rule.CLEAN_GRACE: ("killed, settled from outside", "files are left behind, and no marker tells"),
 }
 """What happens, and where, without a rule."""
@@ -125,7 +134,6 @@ NEEDED_TOGETHER: Final = {
 """Two rules of which either is enough there, the first of them never being needed alone."""
 
 NOT_NEEDED: Final = {
-    Rule.CLAIM_CLOCK: "a claim that comes too late is refused at the gate and rolled back; the rule saves that",
     Rule.GATE_SLOT: "a rebase passes the gate again, and the fence is found there; the rule gives the refusal its name",
 }
 """Rules whose absence breaks no promise within these bounds; PROTOCOL.md says why they are kept."""

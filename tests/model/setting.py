@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from safewriter.state import CommitPoint
+from safewriter.state import CommitPoint, Status
 from tests.model.rules import Fault, Rule
-from tests.model.state import FOREIGN, Entry, Gate, Proc, State
+from tests.model.state import FOREIGN, Claim, Doc, Entry, Gate, Proc, State
 
 __all__ = ["GUARDS", "OPERATOR", "RETRY", "STATEMENTS", "SUPERVISOR", "WATCHDOG", "Setting", "attempt_of", "name_of"]
 
@@ -45,7 +45,8 @@ class Setting:
     attempt of the run, which may begin at any time. `supervised`: attempt 1 has a watchdog and a supervisor.
     `operator`: somebody settles and cleans from outside. `deadline`: there is one. `absent`: there is no table yet.
     `rebases`: the write is blind, so Delta rebases it. `retries`: so many healthy ones must do, from anywhere.
-    `must_succeed`: the faults of the scenario excuse no failure.
+    `must_succeed`: the faults of the scenario excuse no failure. `failed_before`: attempt 1 was rolled back, and
+    cleaned up after, before all this.
     """
 
     kinds: frozenset[Fault] = frozenset()
@@ -60,6 +61,7 @@ class Setting:
     rebases: bool = True
     retries: int = 2
     must_succeed: bool = False
+    failed_before: bool = False
     rules: frozenset[Rule] = frozenset(Rule)
 
     def start(self) -> State:
@@ -69,7 +71,7 @@ class Setting:
         idle = Proc("idle")
         return State(
             log=() if self.absent else (Entry(FOREIGN),),
-            doc=None,
+            doc=Doc(Status.ROLLED_BACK, (Claim(0, 0, cleaned=True),), etag=1) if self.failed_before else None,
             notes=("",) * 4,
             markers=(False,) * 3,
             files=("none",) * 3,
@@ -77,7 +79,7 @@ class Setting:
             clocks=(0,) * 3,
             expired=(False,) * 3,
             procs=(
-                *(begin, begin if self.second else off, off),
+                *(Proc("done") if self.failed_before else begin, begin if self.second else off, off),
                 *(off, off, off),
                 *(idle if self.supervised else off, idle if self.supervised else off),
                 idle if self.operator else off,

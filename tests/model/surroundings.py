@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.model.setting import Setting
     from tests.model.state import State
 
-__all__ = ["answer", "events", "kill_child", "operate", "supervise"]
+__all__ = ["answer", "events", "kill_child", "supervise"]
 
 _OVER = ("done", "dead", "off")
 
@@ -68,23 +68,6 @@ def _dead(state: State, who: int) -> State:
     if state.procs[who].at in ("done", "off", "dead"):
         return state
     return state.proc(who, at="dead", held=None, request=None, settling=None, before=-1, slot=0)
-
-
-# -- an operator, or anything else that looks later --------------------------------------------------------------------
-
-
-def operate(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Settle what is open and dead; clean again what is settled."""
-    doc = state.doc
-    if doc is None:
-        return
-    # Only what was found dead: a retry may have claimed the next epoch before the document is read again.
-    job = Settling(Cause.OPERATOR, doc.epoch, nothing_sent=False, quiet=-1, then="done", failed="done")
-    if doc.status in OPEN:
-        if settling.is_dead(setting, state, doc):
-            yield "settles", settling.begin(state, who, job)
-    elif not all(claim.cleaned for claim in doc.claims):
-        yield "cleans", state.proc(who, at="S6", settling=job)
 
 
 # -- what happens to everybody -----------------------------------------------------------------------------------------

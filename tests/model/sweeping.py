@@ -1,0 +1,75 @@
+"""Who comes from outside, as `safewriter/sweeping.py` does it: one look at the write, or at one of its markers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from safewriter.recovery import Cause
+from safewriter.state import OPEN, Status
+from tests.model import settling
+from tests.model.requests import send
+from tests.model.rules import Rule
+from tests.model.state import Claim, Doc, Request, Settling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.model.setting import Setting
+    from tests.model.state import State
+
+__all__ = ["sweep", "take_away"]
+
+
+def sweep(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Settle what is open and dead, clean again what is settled, or see to a marker."""
+    doc = state.doc
+    if doc is not None:
+        # Only what was found dead: a retry may have claimed the next epoch before the document is read again.
+        job = Settling(Cause.SWEEPER, doc.epoch, nothing_sent=False, quiet=-1, then="done", failed="done")
+        if doc.status in OPEN:
+            if settling.is_dead(setting, state, doc):
+                yield "settles", settling.begin(state, who, job)
+        elif not all(claim.cleaned for claim in doc.claims):
+            yield "cleans", state.proc(who, at="S6", settling=job)
+    for attempt in range(2):
+        if state.markers[setting.marker(attempt)]:
+            yield from _see_to(setting, state, who, attempt)
+
+
+def _see_to(setting: Setting, state: State, who: int, attempt: int) -> Iterator[tuple[str, State]]:
+    """Look at a marker: of an attempt that is clean, or that the document does not know and whose time is over."""
+    doc = state.doc
+    own = None if doc is None else next((claim for claim in doc.claims if claim.attempt == attempt), None)
+    name = f"marker {attempt + 1}"
+    gone = state.marker(setting.marker(attempt), there=False).proc(who, at="done")
+    if own is not None:
+        if own.cleaned:
+            yield f"{name} has no more to say: takes it away", gone
+        return
+    if state.clocks[attempt] != 2:
+        return
+    if doc is None:
+        stone = Doc(Status.ROLLED_BACK, (Claim(attempt, -1, cleaned=True),))
+        if Rule.TOMBSTONE in setting.rules:
+            request = Request("document", -1, 0, doc=stone)
+            yield f"{name}, no document, too late to claim", state.proc(who, at="door", slot=attempt, request=request)
+        else:
+            yield f"{name}, no document, too late to claim: takes it away", gone
+    elif doc.status in OPEN or Rule.TOUCH not in setting.rules:
+        yield f"{name} is of nobody who could claim: takes it away", gone
+    else:
+        request = Request("document", -1, doc.etag, doc=doc)
+        yield f"{name} is of nobody who is known", state.proc(who, at="door", slot=attempt, request=request)
+
+
+def take_away(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Close the door with a write to the document, and take the marker away if that was won."""
+    marker = setting.marker(state.procs[who].slot)
+
+    def won(after: State) -> State:
+        return after.marker(marker, there=False).proc(who, at="done", slot=0)
+
+    def ended(after: State) -> State:
+        return after.proc(who, at="done", slot=0)
+
+    yield from send(setting, state, who, won=won, lost=ended, failed=ended)

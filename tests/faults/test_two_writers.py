@@ -15,6 +15,7 @@ from safewriter import SafeWriter
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
 from safewriter.recovery import Recovery
+from safewriter.state import Status
 from safewriter.sweeping import Action, Sweeper
 from scripts.emulator.rules import Delay, Freeze, Match, Rule
 from tests.faults.conftest import DEADLINE_MS
@@ -102,8 +103,8 @@ def test_the_survivor_keeps_every_commit_while_the_other_is_killed(
         assert looks.count(Action.FAILED, Action.UNREADABLE, Action.LEFT) == 0, (kill.hits, looks)
         table.check()
         statuses = [document.status for document in table.documents()]
-        landed = statuses.count("committed") - (number + 1)
-        assert set(statuses) <= {"committed", "rolled_back"}
+        landed = statuses.count(Status.COMMITTED) - (number + 1)
+        assert set(statuses) <= {Status.COMMITTED, Status.ROLLED_BACK}
         assert table.rows() == 1 + (number + 1) + landed * len(ADDED)
         assert table.orphans() == set()
     assert killed > KILLS // 4

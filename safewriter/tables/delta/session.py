@@ -161,7 +161,7 @@ class DeltaSession:
 
     def state(self) -> TableState:
         """Look at the table as it is now (one LIST on a table that this session knows)."""
-        log = self._class("org.apache.spark.sql.delta.DeltaLog").forTable(self._jspark, self._table)
+        log = self._log()
         nothing = self._class("scala.Option").empty()
         stale_is_fine = False
         snapshot = log.update(stale_is_fine, nothing, nothing)
@@ -172,13 +172,27 @@ class DeltaSession:
         protocol, metadata = json.loads(lines[0])["protocol"], json.loads(lines[1])["metaData"]
         features = tuple(sorted({*protocol.get("readerFeatures", ()), *protocol.get("writerFeatures", ())}))
         if managed := sorted(_CATALOG_MANAGED.intersection(features)):
-            raise UnsupportedError(
-                f"{self._table}: a catalog commits to this table ({', '.join(managed)}), past every gate of ours"
-            )
+            raise self._managed(", ".join(managed))
         properties = {
             key: value for key, value in metadata.get("configuration", {}).items() if key.startswith("delta.")
         }
         return TableState(version, metadata["id"], features, properties, "".join(f"{line}\n" for line in lines))
+
+    def _log(self) -> Any:  # noqa: ANN401 - a Java object
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return self._class("org.apache.spark.sql.delta.DeltaLog").forTable(self._jspark, self._table)
+        except Py4JJavaError as error:
+            if "CATALOG_MANAGED_TABLE" in str(error.java_exception.getMessage()):
+                raise self._managed("catalogManaged") from error
+            raise
+
+    def _managed(self, features: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"{self._table}: a catalog commits to this table ({features}), past every gate of ours. Write it without"
+            " SafeWriter, or keep the guarded data in a table of its own that no catalog commits to"
+        )
 
     # -- inside ------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ The tables live for the whole file, so each operation works on what the ones bef
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import TYPE_CHECKING, Final
 
@@ -209,3 +210,28 @@ def test_an_undo_keeps_what_the_table_demands_of_its_columns(spark: SparkSession
     assert {row.twice for row in rows(spark, lake)[1]} == {0, 2, 4, 6, 8}
     with pytest.raises(Exception, match="positive"):
         spark.sql(f"INSERT INTO {table} (n) VALUES (-1)")
+
+
+@pytest.mark.parametrize("feature", ["catalogManaged", "coordinatedCommits-preview"])
+def test_a_table_that_a_catalog_commits_to_is_refused(spark: SparkSession, lake: Lake, feature: str) -> None:
+    """Its commits do not go through the log store, so the gate cannot hold them; nothing is claimed."""
+    name = f"_delta_log/{0:020}"
+    spark.range(3).write.format("delta").save(lake.table)
+    stored = lake.store.get(f"{name}.json")
+    assert stored is not None
+    reads = [] if feature.startswith("coordinated") else [feature]
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": [*reads, "vacuumProtocolCheck"],
+        "writerFeatures": [feature, "inCommitTimestamp", "vacuumProtocolCheck"],
+    }
+    actions = [action for line in stored.body.splitlines() if "protocol" not in (action := json.loads(line))]
+    lake.store.put(f"{name}.json", b"\n".join(json.dumps(one).encode() for one in [*actions, {"protocol": protocol}]))
+    lake.store.delete(f"{name}.crc")
+    jvm = spark._jvm
+    assert jvm is not None
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    with pytest.raises(safewriter.UnsupportedError, match="a catalog commits to this table"):
+        SafeWriter(spark, lake.table).__enter__()
+    assert lake.documents() == []

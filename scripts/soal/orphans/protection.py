@@ -14,13 +14,13 @@ from safewriter.state import OPEN
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from safewriter.checkpoint import Marked
     from safewriter.objects import Location, ObjectStore
     from safewriter.state import Checkpoint
     from scripts.soal.orphans.kinds import Mark
 
 __all__ = ["Attempts", "OpenWrite"]
 
-_MARKERS: Final = "open/"
 _DOCUMENTS: Final = "checkpoints/"
 _SKEW: Final = timedelta(minutes=1)
 """S3's dates have whole seconds, and its machines need not agree on one."""
@@ -52,11 +52,11 @@ class Attempts:
         Must be looked at after the table's files were listed and before its log is read to its end: whatever was
         listed then is protected here, or its write has a verdict, and its commit, if there is one, is in the log.
         """
-        since: dict[str, datetime] = {}
-        for listed in self.store.list(_MARKERS):
-            write_key = listed.key.removeprefix(_MARKERS).partition("/")[0]
-            since[write_key] = min(listed.last_modified, since.get(write_key, listed.last_modified))
-        found = (self._open_write(write_key, at) for write_key, at in since.items())
+        marked: dict[str, Marked] = {}
+        for one in Checkpoints(self.store).marked():
+            first = marked.get(one.write_key, one)
+            marked[one.write_key] = one if one.since < first.since else first
+        found = (self._open_write(one) for one in marked.values())
         return tuple(write for write in found if write is not None)
 
     @property
@@ -85,16 +85,20 @@ class Attempts:
     def _documents(self) -> dict[str, tuple[Checkpoint, ...]]:
         return {}
 
-    def _open_write(self, write_key: str, since: datetime) -> OpenWrite | None:
+    def _open_write(self, marked: Marked) -> OpenWrite | None:
+        checkpoints = Checkpoints(self.store)
         try:
-            stored = Checkpoints(self.store).read(write_key)
+            stored = checkpoints.read(marked.write_key)
+            if stored is not None:
+                document = stored.document
+                is_ours = document.table == str(self.table) and document.status in OPEN
+                return OpenWrite(marked.write_key, document.run_key, marked.since) if is_ours else None
+            announced = checkpoints.announced(marked)
         except UnreadableCheckpointError:
-            stored = None
-        if stored is None:
-            return OpenWrite(write_key, None, since)
-        document = stored.document
-        is_ours = document.table == str(self.table) and document.status in OPEN
-        return OpenWrite(write_key, document.run_key, since) if is_ours else None
+            return OpenWrite(marked.write_key, None, marked.since)
+        if announced is None or announced.marker.table != str(self.table):
+            return None
+        return OpenWrite(marked.write_key, announced.marker.run_key, marked.since)
 
     def _read(self, start: str) -> tuple[Checkpoint, ...]:
         checkpoints = Checkpoints(self.store)

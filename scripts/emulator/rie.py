@@ -29,7 +29,7 @@ from scripts.emulator.spark import ROOT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["EmulatorError", "FunctionError", "Invocation", "LambdaEmulator"]
+__all__ = ["EmulatorError", "FunctionError", "Invocation", "LambdaEmulator", "invocation_of"]
 
 _PATH: Final = "/2015-03-31/functions/function/invocations"
 _START_TRIES: Final = 3
@@ -128,6 +128,11 @@ class LambdaEmulator:
         except psutil.NoSuchProcess:
             return ()
 
+    @property
+    def endpoint(self) -> str:
+        """Where it speaks Lambda's API, for clients of their own; the function is called `function` there."""
+        return f"http://127.0.0.1:{self._port}"
+
     def invoke(self, event: object) -> Invocation:
         """Deliver one event and wait for the end of the function. A second caller waits for its turn.
 
@@ -145,7 +150,7 @@ class LambdaEmulator:
                 raise EmulatorError(f"the Lambda emulator gave no answer: {error!r}\n{self.tail()}") from error
             finally:
                 connection.close()
-            return _invocation(text, round((time.monotonic() - started) * 1000))
+            return invocation_of(text, round((time.monotonic() - started) * 1000))
 
     def _start(self) -> None:
         self._port, runtime_port = _free_port(), _free_port()
@@ -218,8 +223,8 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _invocation(text: str, duration_ms: int) -> Invocation:
-    """Tell the answers apart, which all have the status 200."""
+def invocation_of(text: str, duration_ms: int) -> Invocation:
+    """Read an answer of Lambda's, or of the emulator's, whose answers all have the status 200."""
     try:
         payload = json.loads(text) if text else None
     except json.JSONDecodeError:

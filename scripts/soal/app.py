@@ -10,6 +10,7 @@ import typer
 
 from scripts.soal import bench, image, local, runs
 from scripts.soal.doctor import examine
+from scripts.soal.invoke import invoke
 from scripts.soal.orphans.command import orphans
 from scripts.soal.output import output
 from scripts.soal.place import Home
@@ -60,6 +61,7 @@ def doctor(
         raise typer.Exit(EXIT_FAILED)
 
 
+app.command()(invoke)
 app.command()(recover)
 app.command()(orphans)
 

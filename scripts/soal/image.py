@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,11 +13,13 @@ import typer
 from scripts.image import base as bases
 from scripts.image.build import TAG, Build
 from scripts.image.build import build as build_image
+from scripts.image.size import measure
 from scripts.provision.place import Place
 from scripts.soal.docker import with_docker
+from scripts.soal.local import Json  # noqa: TC001 - typer reads the annotations
 from scripts.soal.output import output
 from scripts.soal.place import ROOT, Home
-from scripts.soal.problem import Problem
+from scripts.soal.problem import EXIT_FAILED, Problem
 
 __all__ = ["app"]
 
@@ -47,3 +51,28 @@ def build(
         chosen = bases.choose_base(found, base, Place(ROOT), out.remark)
         build_image(found, Build(chosen, tag, certificates, platform=platform))
     out.remark(f"built {tag} on {chosen}; prove it with: soal image test")
+
+
+@app.command("test", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def prove(context: typer.Context, tag: Tag = TAG) -> None:
+    """Prove the image: jobs under Lambda's bounds, the archive, the features. Minutes; other words go to pytest."""
+    with with_docker(Home.of()) as found:
+        if not found.has(tag):
+            raise Problem(f"docker has no image {tag}", todo="build it with: soal image build", exit_code=EXIT_FAILED)
+        command = [sys.executable, "-P", "-m", "pytest", "-m", "image", *(context.args or ["tests/image"])]
+        environment = {**found.environment, "IMAGE_UNDER_TEST": tag}
+        done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    if done.returncode != 0:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def size(tag: Tag = TAG, *, as_json: Json = False) -> None:
+    """How large the image is above its base, by layer and by part; exit code 1 if it is above 600 MB."""
+    with with_docker(Home.of()) as found:
+        if not found.has(tag):
+            raise Problem(f"docker has no image {tag}", todo="build it with: soal image build", exit_code=EXIT_FAILED)
+        measured = measure(found, tag)
+    output(is_json=as_json).size(measured)
+    if not measured.is_within_limit:
+        raise typer.Exit(EXIT_FAILED)

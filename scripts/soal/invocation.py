@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scripts.soal.place import Home
     from scripts.soal.target import Target
 
-__all__ = ["Function", "Report", "assignments", "function_variables", "read_event"]
+__all__ = ["Function", "Report", "assignments", "function_variables", "read_event", "report"]
 
 _INLINE: Final = ("{", "[", '"')
 _S3: Final = ("s3://", "s3a://")
@@ -93,11 +93,12 @@ class Function:
                 yield emulator
 
 
-def report(invocation: Invocation, timeout_s: int) -> Report:
-    """Read the answer of the emulator."""
+def report(invocation: Invocation, timeout_s: int | None) -> Report:
+    """Read the answer of a function, whose timeout may not be known."""
     if invocation.timed_out:
+        limit = "" if timeout_s is None else f" of {timeout_s} s"
         problem = (
-            f"the function was killed at its timeout of {timeout_s} s before the handler had answered; what it had"
+            f"the function was killed at its timeout{limit} before the handler had answered; what it had"
             " begun to write is settled by the next invocation with the same clientToken"
         )
         return Report(None, problem, EXIT_DEADLINE, invocation.duration_ms)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from handler.response import Result
     from scripts.bench.guard import GuardCost
+    from scripts.image.size import Size
     from scripts.soal.background import LocalS3
     from scripts.soal.doctor import Finding
     from scripts.soal.inventory import BucketContent
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from scripts.soal.orphans.report import OrphanReport
     from scripts.soal.problem import Problem
     from scripts.soal.recovering import Recovered
+    from scripts.soal.remote import Sent
     from scripts.soal.watching import Event
 
 __all__ = ["ConsoleOutput", "JsonOutput", "Output", "output"]
@@ -69,6 +71,7 @@ class Output(Protocol):
     talk: Console
 
     def invocation(self, report: Report) -> None: ...
+    def sent(self, sent: Sent) -> None: ...
     def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None: ...
     def findings(self, findings: Sequence[Finding]) -> None: ...
     def figures(self, measured: GuardCost) -> None: ...
@@ -77,6 +80,7 @@ class Output(Protocol):
     def event(self, event: Event) -> None: ...
     def recovered(self, recovered: Sequence[Recovered]) -> None: ...
     def orphans(self, report: OrphanReport) -> None: ...
+    def size(self, size: Size) -> None: ...
     def remark(self, text: str) -> None: ...
     def problem(self, problem: Problem) -> None: ...
 
@@ -105,6 +109,11 @@ class ConsoleOutput(_Talk):
     def invocation(self, report: Report) -> None:
         if report.result is not None:
             self._result(report.result)
+
+    def sent(self, sent: Sent) -> None:
+        self.data.print("queued" if sent.request_id is None else f"queued, request {sent.request_id}")
+        if sent.run_key is not None:
+            self.remark(f"what becomes of it: soal runs show {sent.run_key}")
 
     def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None:
         if state is None:
@@ -156,6 +165,17 @@ class ConsoleOutput(_Talk):
     def orphans(self, report: OrphanReport) -> None:
         self.data.print(orphans_view(report))
 
+    def size(self, size: Size) -> None:
+        table = Table(box=None, header_style="dim")
+        table.add_column("layer, part", overflow="ellipsis", no_wrap=True)
+        table.add_column("MB", justify="right")
+        for layer in reversed(size.layers):
+            table.add_row(layer.step, f"{layer.bytes / 1e6:,.1f}")
+        table.add_row("above the base", f"{size.above_base_bytes / 1e6:,.1f}", style="bold")
+        for part in size.parts:
+            table.add_row(part.name, f"{part.bytes / 1e6:,.1f}")
+        self.data.print(table)
+
     def _result(self, result: Result) -> None:
         self.data.print(Text.assemble(_styled(result.state.value), "  ", result.state_details), soft_wrap=True)
         if result.writes:
@@ -193,6 +213,9 @@ class JsonOutput(_Talk):
         if report.result is not None:
             _dump(report.result.document())
 
+    def sent(self, sent: Sent) -> None:
+        _dump(asdict(sent))
+
     def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None:
         if state is None:
             _dump({"running": False})
@@ -220,6 +243,9 @@ class JsonOutput(_Talk):
 
     def orphans(self, report: OrphanReport) -> None:
         _dump(report.document())
+
+    def size(self, size: Size) -> None:
+        _dump({**asdict(size), "above_base_bytes": size.above_base_bytes})
 
 
 def output(*, is_json: bool) -> Output:

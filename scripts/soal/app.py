@@ -10,6 +10,7 @@ import typer
 
 from scripts.soal import bench, image, local, runs
 from scripts.soal.doctor import examine
+from scripts.soal.graduate import graduate
 from scripts.soal.invoke import invoke
 from scripts.soal.orphans.command import orphans
 from scripts.soal.output import output
@@ -62,6 +63,7 @@ def doctor(
 
 
 app.command()(invoke)
+app.command()(graduate)
 app.command()(recover)
 app.command()(orphans)
 

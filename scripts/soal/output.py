@@ -18,7 +18,7 @@ from scripts.soal.orphans.table import orphans_view
 from scripts.soal.run_tables import event_line, recovered_table, run_table, writes_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from handler.response import Result
     from scripts.bench.guard import GuardCost
@@ -72,6 +72,7 @@ class Output(Protocol):
 
     def invocation(self, report: Report) -> None: ...
     def sent(self, sent: Sent) -> None: ...
+    def document(self, document: Mapping[str, Any]) -> None: ...
     def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None: ...
     def findings(self, findings: Sequence[Finding]) -> None: ...
     def figures(self, measured: GuardCost) -> None: ...
@@ -109,6 +110,9 @@ class ConsoleOutput(_Talk):
     def invocation(self, report: Report) -> None:
         if report.result is not None:
             self._result(report.result)
+
+    def document(self, document: Mapping[str, Any]) -> None:
+        self.data.print_json(json.dumps(document))
 
     def sent(self, sent: Sent) -> None:
         self.data.print("queued" if sent.request_id is None else f"queued, request {sent.request_id}")
@@ -212,6 +216,9 @@ class JsonOutput(_Talk):
     def invocation(self, report: Report) -> None:
         if report.result is not None:
             _dump(report.result.document())
+
+    def document(self, document: Mapping[str, Any]) -> None:
+        _dump(document)
 
     def sent(self, sent: Sent) -> None:
         _dump(asdict(sent))

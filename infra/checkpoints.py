@@ -73,5 +73,5 @@ class CheckpointBucket(Construct):
             place.allow_listing("FindMarkers", ["ListBucket"], "open"),
             place.allow("ReadDocuments", ["GetObject"], "checkpoints/*", "open/*", "leases/*", "notes/*"),
             place.allow("WriteDocuments", ["PutObject"], "checkpoints/*", "notes/*", "audit/*"),
-            place.allow("RemoveMarkers", ["DeleteObject"], "open/*", "leases/*", "notes/*"),
+            place.allow("RemoveMarkers", ["DeleteObject"], "open/*", "leases/*"),
         ]

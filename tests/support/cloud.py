@@ -16,7 +16,7 @@ from tests.support.iam import Access
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ACCOUNT", "IMAGE", "Synthesised", "Violation", "run_app", "synthesise"]
+__all__ = ["ACCOUNT", "IMAGE", "Synthesised", "Violation", "kept", "run_app", "synthesise"]
 
 ROOT = Path(__file__).parents[2]
 ACCOUNT = "123456789012"
@@ -86,6 +86,12 @@ class Synthesised:
     def types(self) -> list[str]:
         """Return the type of each resource, in order."""
         return sorted(resource["Type"] for resource in self.template["Resources"].values())
+
+
+def kept() -> Synthesised:
+    """Return the plain stack's template as it is kept; tests/unit/infra/test_stack.py compares it with a fresh one."""
+    path = ROOT / "tests/unit/infra/snapshot.json"
+    return Synthesised(path, json.loads(path.read_text()), ())
 
 
 def synthesise(context: Mapping[str, object], folder: Path) -> Synthesised:

@@ -28,6 +28,7 @@ class Statement:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Statement:
+        """Read a statement of a policy document."""
         unknown = document.keys() - {"Sid", "Effect", "Action", "Resource", "Condition", "Principal"}
         if unknown:
             raise ValueError(f"a statement with {', '.join(unknown)} is not understood here")
@@ -38,6 +39,14 @@ class Statement:
             tuple(_listed(document["Resource"])),
             document.get("Condition", {}),
         )
+
+    def single(self) -> list[Statement]:
+        """Return a statement for each action on each resource, which together say the same."""
+        return [
+            Statement(self.sid, self.effect, (action,), (resource,), self.conditions)
+            for action in self.actions
+            for resource in self.resources
+        ]
 
     def concerns(self, action: str, resource: str, context: Mapping[str, str]) -> bool:
         """Tell whether the statement speaks of a request."""
@@ -74,11 +83,13 @@ class Access:
         denied = any(each.effect == "Deny" for each in found)
         return None if denied or not found else found[0]
 
-    def without(self, statement: Statement, action: str) -> Access:
-        """Return the same without one action of one statement."""
-        less = tuple(each for each in statement.actions if each != action)
-        changed = Statement(statement.sid, statement.effect, less, statement.resources, statement.conditions)
-        return Access(tuple(changed if each == statement else each for each in self.statements))
+    def single(self) -> Access:
+        """Return the same with a statement for each action on each resource."""
+        return Access(tuple(single for each in self.statements for single in each.single()))
+
+    def without(self, statement: Statement) -> Access:
+        """Return what is allowed without one of the statements."""
+        return Access(tuple(each for each in self.statements if each != statement))
 
 
 def _listed(value: Any) -> list[Any]:

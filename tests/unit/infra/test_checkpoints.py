@@ -19,7 +19,7 @@ JOB = {
 SWEEPER = {
     "s3:GetObject": {"checkpoints", "open", "leases", "notes"},
     "s3:PutObject": {"checkpoints", "notes", "audit"},
-    "s3:DeleteObject": {"open", "leases", "notes"},
+    "s3:DeleteObject": {"open", "leases"},
 }
 
 

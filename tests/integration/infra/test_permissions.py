@@ -1,0 +1,156 @@
+"""The job's function and the sweeper on an S3 that enforces the policies of the synthesised stack's roles.
+
+One scenario: a job makes a table, is refused a second commit, has a write undone, and dies with its handler behind a
+commit that does not count yet. Its retry begins; the sweeper settles and cleans up. What the requests need is kept for
+tests/unit/infra/test_permissions.py, which holds every permission against it in no time.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from deltalake import DeltaTable
+
+from handler import sweeper
+from safewriter.checkpoint import Checkpoints
+from safewriter.deadline import Deadline, epoch_ms
+from safewriter.identity import Attempt, Run, Write, canonical_table
+from safewriter.marker import Marker
+from safewriter.objects import S3ObjectStore
+from safewriter.state import Checkpoint, CommitPoint
+from scripts.emulator import EmbeddedS3
+from scripts.emulator.rie import LambdaEmulator
+from scripts.emulator.s3 import CREDENTIALS
+from scripts.emulator.wire import OBSERVER
+from tests.support.guarded_s3 import Permissions
+from tests.support.roles import CHECKPOINTS, JOB, LAKE, REQUESTS, ROLES, SCRIPTS, SWEEPER, kept_needs, kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from handler.sweeper import SweepResult
+
+pytestmark = [pytest.mark.emulator, pytest.mark.spark, pytest.mark.slow, pytest.mark.matrix]
+
+TABLE = f"s3a://{LAKE}/tables/t"
+
+SCRIPT = f"""
+import pathlib, sys
+died = pathlib.Path(sys.argv[1])
+if died.exists():
+    sys.exit(0)
+
+import os, signal
+import psutil
+from pyspark.sql import SparkSession
+from safewriter import SafeWriter
+
+spark = SparkSession.builder.getOrCreate()
+rows = spark.range(3)
+
+with SafeWriter(spark, "{TABLE}", step="makes the table") as sw:
+    rows.write.format("delta").mode("append").save(sw.table)
+    sw.success()
+try:
+    with SafeWriter(spark, "{TABLE}", step="is undone") as sw:
+        rows.write.format("delta").mode("append").save(sw.table)
+        rows.write.format("delta").mode("append").save(sw.table)
+except Exception as error:
+    print(error)
+with SafeWriter(spark, "{TABLE}", step="dies", commit_point="success") as sw:
+    rows.write.format("delta").mode("append").save(sw.table)
+    died.touch()
+    jvm = psutil.Process().parent()
+    for process in (jvm.parent(), jvm, psutil.Process()):
+        process.send_signal(signal.SIGKILL)
+"""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What came of it."""
+
+    s3: EmbeddedS3
+    permissions: Permissions
+    sweeps: tuple[SweepResult, SweepResult]
+    retried: str
+
+
+def environment(s3: EmbeddedS3, role: str) -> dict[str, str]:
+    return {**s3.environment(), "AWS_ACCESS_KEY_ID": role, "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
+
+
+def leave_behind(s3: EmbeddedS3) -> None:
+    """Put what a killed attempt can leave: a file, an unfinished upload, a marker without a document."""
+    observer = s3.observer()
+    keys = s3.keys(CHECKPOINTS, "checkpoints/")
+    bodies = [observer.get_object(Bucket=CHECKPOINTS, Key=key)["Body"].read() for key in keys]
+    (dead,) = (document for document in map(Checkpoint.from_bytes, bodies) if document.step == "dies")
+    observer.put_object(Bucket=LAKE, Key=f"tables/t/{dead.attempt.prefix}-left.parquet", Body=b"left")
+    observer.create_multipart_upload(Bucket=LAKE, Key=f"tables/t/{dead.attempt.prefix}-unfinished.parquet")
+    write = Write(Run("unclaimed", "run-id"), canonical_table(f"s3://{LAKE}/tables/unclaimed"), "delta", None)
+    marker = Marker.of(write, Attempt.draw(), CommitPoint.WRITE, started_ms=0, deadline_ms=epoch_ms() - 3_600_000)
+    Checkpoints(S3ObjectStore(observer, CHECKPOINTS)).mark(marker)
+
+
+def sweep(s3: EmbeddedS3) -> SweepResult:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment(s3, SWEEPER).items():
+            patch.setenv(name, value)
+        return sweeper.handle(environment(s3, SWEEPER), Deadline(epoch_ms() + 60_000, epoch_ms()))
+
+
+@pytest.fixture(scope="module")
+def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
+    permissions = Permissions(ROLES)
+    died: Path = tmp_path_factory.mktemp("permissions") / "died"
+    event = {
+        "entryPoint": f"s3://{SCRIPTS}/job.py",
+        "entryPointArguments": [str(died)],
+        "clientToken": "permissions",
+    }
+    with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, LAKE], rules=[permissions.rule()]) as s3:
+        s3.observer().put_object(Bucket=SCRIPTS, Key="job.py", Body=SCRIPT.encode())
+        with LambdaEmulator(environment(s3, JOB), timeout_s=100, memory_mb=1536) as emulator:
+            emulator.invoke(event)
+            assert died.exists(), emulator.tail()
+            leave_behind(s3)
+            s3.wire.clock_ahead_s = 30  # the leases of the dead have run out, their deadline has not
+            retried = emulator.invoke(event)
+        settled = sweep(s3)
+        s3.wire.clock_ahead_s = 3600
+        yield Scenario(s3, permissions, (settled, sweep(s3)), json.dumps(retried.payload))
+
+
+def test_nothing_that_is_needed_is_refused(scenario: Scenario) -> None:
+    """No request of handler, guard, Spark or sweeper was denied; only the answer to a missing key may be."""
+    assert scenario.permissions.denied == []
+
+
+def test_the_job_its_retry_and_the_sweeper_come_to_their_ends(scenario: Scenario) -> None:
+    """One batch is in the table, two are not, the retry has succeeded, and nothing is left behind."""
+    first, second = scenario.sweeps
+    credentials = {**CREDENTIALS, "AWS_ACCESS_KEY_ID": OBSERVER, "AWS_ENDPOINT_URL": scenario.s3.endpoint}
+    table = DeltaTable(TABLE, storage_options={**credentials, "AWS_ALLOW_HTTP": "true"})
+
+    assert '"state": "SUCCESS"' in scenario.retried
+    assert (first.rolled_back, first.failed, first.unreadable) == (2, 0, 0)
+    assert (second.failed, second.unclean, second.left) == (0, 0, 0)
+    assert sum(table.get_add_actions(flatten=True)["num_records"].to_pylist()) == 3
+    assert scenario.s3.keys(CHECKPOINTS, "open/") == ()
+    assert scenario.s3.observer().list_multipart_uploads(Bucket=LAKE).get("Uploads", []) == []
+    assert [key for key in scenario.s3.keys(LAKE) if "left" in key or key.endswith(".tmp")] == []
+
+
+def test_the_requests_are_those_that_are_kept(scenario: Scenario, tmp_path: Path) -> None:
+    """tests/unit/infra holds every change of a policy against the kept ones, so they must not be out of date."""
+    seen = kinds(scenario.permissions.needs)
+    fresh = tmp_path / "requests.json"
+    rows = [json.dumps([need.role, need.action, need.resource, need.prefix]) for need in seen]
+    fresh.write_text("[\n" + ",\n".join(rows) + "\n]\n")
+
+    assert set(seen) <= set(kept_needs()), f"if that is meant: cp {fresh} {REQUESTS}"

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.objects import S3ObjectStore, StoreError
+from scripts.emulator import EmbeddedS3
+from tests.support.guarded_s3 import Permissions
+from tests.support.roles import CHECKPOINTS, JOB, LAKE, ROLES, SCRIPTS, SWEEPER, kept_needs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.support.guarded_s3 import Need
+    from tests.support.iam import Statement
+
+ON_S3 = [(role, each) for role, access in ROLES.items() for each in access.statements if "s3:" in each.actions[0]]
+# Permissions that the scenario does not need, by how their place ends, and what does.
+NEEDED_ELSEWHERE = {
+    (JOB, "s3:GetObject", "/notes/*"): "a note whose PUT was not answered is read back",
+    (JOB, "s3:AbortMultipartUpload", "/tables/*"): "S3A gives up the upload of a task that was cancelled",
+    (SWEEPER, "s3:PutObject", "/notes/*"): "the tombstone of a write that was to make its table",
+    (SWEEPER, "s3:GetObject", "/notes/*"): "the note of a write that had begun to make its table",
+    (SWEEPER, "s3:GetObject", "/tables/_delta_log/*"): "the log of a table that is the named place itself",
+    (SWEEPER, "s3:PutObject", "/tables/_delta_log/*"): "as above",
+}
+
+
+def named(case: tuple[str, Statement]) -> str:
+    role, statement = case
+    return f"{role[4:].lower()} {statement.actions[0]} {statement.resources[0].rpartition(':')[2]}"
+
+
+@pytest.mark.parametrize(
+    "need", kept_needs(), ids=lambda need: f"{need.role[4:].lower()} {need.action} {need.resource[13:]}"
+)
+def test_what_is_needed_is_allowed(need: Need) -> None:
+    """Each kind of request that handler, guard, Spark and sweeper were seen to make is one that the role may make."""
+    assert need.met_by(ROLES[need.role])
+
+
+@pytest.mark.parametrize("case", ON_S3, ids=named)
+def test_no_permission_is_superfluous(case: tuple[str, Statement]) -> None:
+    """Without it a request that was seen is denied; or it is named with what else needs it, and was not seen."""
+    role, statement = case
+    less = ROLES[role].without(statement)
+
+    missed = [need for need in kept_needs() if need.role == role and not need.met_by(less)]
+
+    elsewhere = [
+        reason
+        for (who, action, end), reason in NEEDED_ELSEWHERE.items()
+        if who == role and action == statement.actions[0] and statement.resources[0].endswith(end)
+    ]
+    assert bool(missed) is not bool(elsewhere)
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[EmbeddedS3]:
+    with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, LAKE, "another"], rules=[Permissions(ROLES).rule()]) as server:
+        yield server
+
+
+@pytest.mark.parametrize("role", [JOB, SWEEPER])
+@pytest.mark.parametrize(
+    ("bucket", "act"),
+    [
+        (LAKE, lambda store: store.put("other/x", b"")),
+        (LAKE, lambda store: next(store.list("other/"))),
+        (LAKE, lambda store: next(store.list(""))),
+        (SCRIPTS, lambda store: store.put("job.py", b"")),
+        (CHECKPOINTS, lambda store: next(store.list("checkpoints/"))),
+        (CHECKPOINTS, lambda store: store.delete("checkpoints/x.json")),
+        ("another", lambda store: store.put("x", b"")),
+    ],
+)
+def test_what_was_not_named_is_refused(
+    s3: EmbeddedS3, role: str, bucket: str, act: Callable[[S3ObjectStore], object]
+) -> None:
+    """Another prefix, another bucket, the scripts and finished documents are closed to both roles."""
+    store = S3ObjectStore(s3._client(role), bucket)
+
+    with pytest.raises(StoreError, match="not allowed") as caught:
+        act(store)
+
+    assert caught.value.denied
+
+
+def test_a_missing_key_is_told_to_those_who_may_list_it(s3: EmbeddedS3) -> None:
+    """Spark sees 404 below the named prefix, the guard 403 in the checkpoint bucket; it takes both for missing."""
+    statuses = [
+        exchange.status
+        for store, key in (
+            (S3ObjectStore(s3._client(JOB), LAKE), "tables/t/missing"),
+            (S3ObjectStore(s3._client(JOB), CHECKPOINTS), "checkpoints/missing"),
+        )
+        for _ in [store.get(key)]
+        for exchange in s3.trace()[-1:]
+    ]
+
+    assert statuses == [404, 403]

@@ -12,6 +12,7 @@ from scripts.soal import bench, image, local, runs
 from scripts.soal.doctor import examine
 from scripts.soal.graduate import graduate
 from scripts.soal.invoke import invoke
+from scripts.soal.logs import logs
 from scripts.soal.orphans.command import orphans
 from scripts.soal.output import output
 from scripts.soal.place import Home
@@ -63,6 +64,7 @@ def doctor(
 
 
 app.command()(invoke)
+app.command()(logs)
 app.command()(graduate)
 app.command()(recover)
 app.command()(orphans)

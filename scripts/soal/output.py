@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from scripts.soal.inventory import BucketContent
     from scripts.soal.invocation import Report
     from scripts.soal.ledger import RunView
+    from scripts.soal.logs import LogLine
     from scripts.soal.orphans.report import OrphanReport
     from scripts.soal.problem import Problem
     from scripts.soal.recovering import Recovered
@@ -72,6 +73,7 @@ class Output(Protocol):
 
     def invocation(self, report: Report) -> None: ...
     def sent(self, sent: Sent) -> None: ...
+    def log_line(self, line: LogLine) -> None: ...
     def document(self, document: Mapping[str, Any]) -> None: ...
     def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None: ...
     def findings(self, findings: Sequence[Finding]) -> None: ...
@@ -110,6 +112,10 @@ class ConsoleOutput(_Talk):
     def invocation(self, report: Report) -> None:
         if report.result is not None:
             self._result(report.result)
+
+    def log_line(self, line: LogLine) -> None:
+        text = Text.assemble((line.time, "dim"), f" {line.level:<5} " if line.level else " ", line.text)
+        self.data.print(text, soft_wrap=True)
 
     def document(self, document: Mapping[str, Any]) -> None:
         self.data.print_json(json.dumps(document))
@@ -242,8 +248,10 @@ class JsonOutput(_Talk):
         _dump(asdict(run))
 
     def event(self, event: Event) -> None:
-        sys.stdout.write(json.dumps(asdict(event), ensure_ascii=False) + "\n")
-        sys.stdout.flush()
+        _dump_line(asdict(event))
+
+    def log_line(self, line: LogLine) -> None:
+        _dump_line(asdict(line))
 
     def recovered(self, recovered: Sequence[Recovered]) -> None:
         _dump([asdict(one) for one in recovered])
@@ -262,6 +270,11 @@ def output(*, is_json: bool) -> Output:
 
 def _styled(word: str) -> Text:
     return Text(word, style=_STYLES.get(word, ""))
+
+
+def _dump_line(value: Any) -> None:  # noqa: ANN401 - any JSON value
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
 
 
 def _dump(value: Any) -> None:  # noqa: ANN401 - any JSON value

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter import SafeWriter, writer
 from safewriter.deadline import epoch_ms
+from safewriter.errors import NotCommittedError
 from safewriter.identity import canonical_table
 from safewriter.objects.s3 import table_store
 from safewriter.recovery import Cause, Evidence, Recovery
@@ -195,7 +196,7 @@ class History:
             self.die(one)
             return
         self.say(f"{one.name} ends with {how}")
-        one.do(lambda: self._leave(block, how))
+        how = one.do(lambda: self._leave(block, how))
         one.block = one.write = None
         wait_for_hygiene()
         document = block.checkpoint
@@ -203,16 +204,23 @@ class History:
         stays = how == "success" or block.already_committed or document.undo_refused
         assert document.status == ("committed" if stays else "rolled_back")
 
-    def _leave(self, block: SafeWriter, how: str) -> None:
-        if how == "success":
-            before = self.ids()
+    def _leave(self, block: SafeWriter, how: str) -> str:
+        """End a block on its writer's thread; return how it has ended."""
+        if how == "exception":
+            block.__exit__(_PlannedError, _PlannedError(), None)
+            return how
+        before, effect = self.ids(), self.writes[block._block.write.key].effect
+        try:
             block.success()
-            block.__exit__(None, None, None)
-            live = self.lake.live_versions(block._block.write.key)
-            assert len(live) == 1 or self.writes[block._block.write.key].effect(before) == before
-        else:
-            error = _PlannedError()
+        except NotCommittedError as error:
+            # The two writers share a Java machine. Who has changed nothing there cannot tell the other one's commit
+            # from a script that has written with the wrong session.
+            assert effect(before) == before
             block.__exit__(type(error), error, None)
+            return "exception"
+        block.__exit__(None, None, None)
+        assert len(self.lake.live_versions(block._block.write.key)) == 1 or effect(before) == before
+        return how
 
     def die(self, one: Writer) -> None:
         """End without a word, and leave what a killed process leaves: a closed file, an upload, a deletion vector."""

@@ -22,9 +22,10 @@ def actions_of(key: str, body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield every action; `UnreadableLogError` if the file is damaged."""
     try:
         yield from _parquet(body) if key.endswith(".parquet") else _json(body)
-    except UnreadableLogError:
-        raise
-    except Exception as error:  # arro3 raises bare exceptions of its own
+    except BaseException as error:
+        # arro3 panics at damaged files, which Python sees as an exception that is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise UnreadableLogError(f"its {key} cannot be read: {error!r}") from error
 
 

@@ -69,7 +69,6 @@ class Lake(Construct):
         for number, place in enumerate(self._written, start=1):
             found += [
                 place.allow_listing(f"ListData{number}", ["ListBucket", "ListBucketMultipartUploads"]),
-                *place.allow_probing(f"ProbeData{number}"),
                 place.allow(
                     f"UseData{number}", ["GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"], "*"
                 ),

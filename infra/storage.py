@@ -41,15 +41,6 @@ class Place:
         """Allow actions on objects."""
         return iam.PolicyStatement(sid=sid, actions=_s3(actions), resources=self.objects(*patterns))
 
-    def allow_probing(self, sid: str) -> list[iam.PolicyStatement]:
-        """Allow to look whether there are objects with the names of the prefix and of the folders above it.
-
-        S3A does before it makes a directory: an object of that name would be in its way.
-        """
-        parts = self.prefix.split("/") if self.prefix else []
-        keys = [f"{self.bucket_arn}/{'/'.join(parts[: number + 1])}" for number in range(len(parts))]
-        return [iam.PolicyStatement(sid=sid, actions=["s3:GetObject"], resources=keys)] if keys else []
-
     def allow_listing(self, sid: str, actions: Iterable[str], *folders: str) -> iam.PolicyStatement:
         """Allow actions on the bucket, as far as they ask for keys below the prefix, or below `folders` of it.
 

@@ -127,8 +127,13 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
 
 
 def test_nothing_that_is_needed_is_refused(scenario: Scenario) -> None:
-    """No request of handler, guard, Spark or sweeper was denied; only the answer to a missing key may be."""
-    assert scenario.permissions.denied == []
+    """No request of handler, guard, Spark or sweeper was denied but one that may be.
+
+    S3A walks up from a directory that it makes, to see that no object is in the way, and stops where it may not look.
+    """
+    refused = {(need.action, need.resource) for need in scenario.permissions.denied}
+
+    assert refused <= {("s3:GetObject", f"arn:aws:s3:::{LAKE}/tables")}
 
 
 def test_the_job_its_retry_and_the_sweeper_come_to_their_ends(scenario: Scenario) -> None:

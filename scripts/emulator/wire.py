@@ -1,8 +1,8 @@
 """The layer between the clients and moto: it knows what each request means, keeps a trace, and lets rules act.
 
 It also makes moto tell the truth where moto is more lenient than S3: requests are applied one at a time (moto checks a
-condition and then acts, with no lock, and lists a dict that another thread may change), and a caller that may not list
-a bucket is told 403 where a key is missing.
+condition and then acts, with no lock, and lists a dict that another thread may change), a caller that may not list
+a bucket is told 403 where a key is missing, and an upload was begun when it was.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final
 
 from scripts.emulator.exchange import ConnectionDropped, Exchange, Reply, Request
+from scripts.emulator.uploads import Beginnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -51,6 +52,7 @@ class Wire:
         self._trace: list[Exchange] = []
         self._ordinal = 0
         self._mutation = 0
+        self._beginnings = Beginnings()
         self.clock_ahead_s = 0.0
         """How far the `Date` of the answers is ahead, so that a lease runs out without a wait."""
 
@@ -131,7 +133,7 @@ class Wire:
         if not may_list and request.operation in _LISTING:
             return Reply.error(403, "not allowed: s3:ListBucket")
         with self._applying, self._store.in_use():
-            reply = self._moto(request.environ)
+            reply = self._beginnings.told(request, self._moto(request.environ))
         if not may_list and request.operation in _READING and reply.status == _MISSING:
             return Reply.error(403, "not allowed: s3:ListBucket")
         return reply

@@ -300,10 +300,14 @@ def test_the_stores_own_clock_dates_everything(store: ObjectStore) -> None:
 
 
 def test_unfinished_uploads_are_found_and_aborted(store: ObjectStore, begin_upload: Callable[[str], Upload]) -> None:
-    """Below the prefix; an upload that is gone already is no error."""
+    """Below the prefix, with the time of their beginning; an upload that is gone already is no error."""
     first, second, other = begin_upload("data/a"), begin_upload("data/b"), begin_upload("other")
 
-    assert sorted(store.uploads("data/"), key=lambda upload: upload.key) == [first, second]
+    listed = sorted(store.uploads("data/"), key=lambda upload: upload.key)
+    assert listed == [first, second]
+    for upload in listed:
+        assert upload.initiated is not None
+        assert abs(datetime.now(UTC) - upload.initiated) < timedelta(minutes=5)
     store.abort(first)
     store.abort(first)
 

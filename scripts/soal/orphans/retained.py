@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LogMovedError", "Retained", "follow", "read_retained"]
 
-_PARALLEL: Final = 16
+_PARALLEL: Final = 8
 
 
 class LogMovedError(Exception):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from handler.sweeper import SweepResult
 
-pytestmark = [pytest.mark.emulator, pytest.mark.spark, pytest.mark.slow, pytest.mark.matrix]
+pytestmark = [pytest.mark.emulator, pytest.mark.spark, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(900)]
 
 TABLE = f"s3a://{LAKE}/tables/t"
 
@@ -115,7 +115,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     }
     with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, LAKE], rules=[permissions.rule()]) as s3:
         s3.observer().put_object(Bucket=SCRIPTS, Key="job.py", Body=SCRIPT.encode())
-        with LambdaEmulator(environment(s3, JOB), timeout_s=100, memory_mb=1536) as emulator:
+        with LambdaEmulator(environment(s3, JOB), timeout_s=250, memory_mb=1536) as emulator:
             emulator.invoke(event)
             assert died.exists(), emulator.tail()
             leave_behind(s3)

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(("architecture", "platform"), [("x86_64", "linux/amd64"), ("arm64", "linux/arm64")])
+def test_the_image_is_built_once_for_the_functions_architecture(
+    tmp_path: Path, architecture: str, platform: str
+) -> None:
+    """Two functions of one Dockerfile are one image, of the platform that Lambda will run it on."""
+    from aws_cdk import App, Stack
+    from aws_cdk import aws_lambda as lambda_
+
+    from infra.config import Config
+    from infra.image import Image
+
+    app = App(analytics_reporting=False, outdir=str(tmp_path))
+    stack = Stack(app, "Images")
+    image = Image(stack, Config.from_context({"architecture": architecture}))
+    for name in ("app", "sweeper"):
+        lambda_.DockerImageFunction(
+            stack, name, code=image.code(f"handler.{name}.lambda_handler"), architecture=image.architecture
+        )
+    app.synth()
+
+    template = json.loads((tmp_path / "Images.template.json").read_text())
+    functions = [
+        each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::Lambda::Function"
+    ]
+    (asset,) = json.loads((tmp_path / "Images.assets.json").read_text())["dockerImages"].values()
+    assert {each["Architectures"][0] for each in functions} == {architecture}
+    assert asset["source"]["platform"] == platform
+    context = tmp_path / asset["source"]["directory"]
+    assert (context / "Dockerfile").is_file()
+    assert (context / "handler/app.py").is_file()
+    assert {path.name for path in context.iterdir()}.isdisjoint({".git", ".soal", ".venv", "cdk.out", "tests", "infra"})

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from infra.config import Config, ConfigError
 from infra.places import BucketPrefix
 from tests.support.cloud import IMAGE
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_nothing_has_to_be_set() -> None:
@@ -110,3 +115,17 @@ def test_a_trigger_beside_the_data_is_allowed() -> None:
     context = {"s3_trigger": "lake/in", "data": "lake/in-tables", "entry_point": "job.py"}
 
     assert Config.from_context(context).s3_trigger == BucketPrefix("lake", "in")
+
+
+def test_the_readme_tells_every_key() -> None:
+    """No key is a secret, and none is told that does not exist."""
+    section = (ROOT / "README.md").read_text().partition("## Deploy")[2].partition("\n## ")[0]
+    rows = [row.split("|") for row in section.splitlines() if row.startswith("| `")]
+
+    def names(text: str) -> set[str]:
+        return set(re.findall(r"`([a-z0-9_]+)`", text))
+
+    told = {key for row in rows for key in names(row[1])}
+    (network,) = (names(row[3]) - {"own", "existing"} for row in rows if "`network`" in row[1])
+
+    assert told | network == Config.model_fields.keys()

@@ -30,19 +30,21 @@ WORKDIR /build
 # Java: only the modules that Spark uses, and the archive of their classes, on which Spark's own is built.
 COPY image/java/modules.txt image/java/
 RUN jlink --add-modules "$(grep -v '^#' image/java/modules.txt | paste -sd,)" --output /opt/soal/java \
-        --strip-java-debug-attributes --no-header-files --no-man-pages --compress=1 \
+        --strip-java-debug-attributes --no-header-files --no-man-pages --compress=2 \
+        --exclude-files='glob:/java.desktop/lib/lib*.so' \
     && /opt/soal/java/bin/java -Xshare:dump
 
-# Python packages, by hash; PySpark without what image/jars/dropped.toml names.
+# Python packages, by hash; PySpark without what image/jars/missing.toml names.
 COPY requirements/uv.txt requirements/build.txt requirements/runtime.txt requirements/
 RUN --mount=type=cache,target=/root/.cache \
     python3 -m venv /opt/uv \
     && PIP_CERT="$SSL_CERT_FILE" /opt/uv/bin/pip install --quiet --require-hashes --requirement requirements/uv.txt \
     && /opt/uv/bin/uv pip install --quiet --link-mode copy --python "$(command -v python3)" --target /opt/soal/python \
         --build-constraint requirements/build.txt --require-hashes --requirement requirements/runtime.txt
+COPY handler/__init__.py handler/missing.py handler/
 COPY scripts/__init__.py scripts/
 COPY scripts/image/__init__.py scripts/image/trim.py scripts/image/
-COPY image/jars/dropped.toml image/jars/
+COPY image/spark/missing.toml image/spark/
 RUN python3 -m scripts.image.trim /opt/soal/python/pyspark
 
 # Jars beside PySpark's: resolved by Maven, checked against their sums; the log store, compiled.
@@ -57,6 +59,10 @@ RUN mkdir classes \
         -cp '/opt/soal/jars/*:/opt/soal/python/pyspark/jars/*' -d classes {} + \
     && if [ -d image/logstore/src/main/resources ]; then cp -r image/logstore/src/main/resources/. classes; fi \
     && jar --create --file /opt/soal/jars/soal-logstore.jar --date=2020-01-01T00:00:00Z -C classes .
+# Jars without what nothing here reads: names of local variables, native libraries of other systems.
+COPY image/jars/Slim.java image/jars/unwanted.txt image/jars/
+RUN java --add-exports java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED image/jars/Slim.java \
+        image/jars/unwanted.txt /opt/soal/jars/*.jar /opt/soal/python/pyspark/jars/*.jar
 
 COPY image/spark /opt/soal/spark
 COPY pyproject.toml README.md LICENSE ./

@@ -17,13 +17,14 @@ from handler.continuation import has_progressed, next_invocation, unwrapped
 from handler.event import parse_event
 from handler.guard import Guard
 from handler.job import Job
+from handler.missing import MissingWatch, read_missing
 from handler.outcome import Evidence, is_our_fault, judge, of_error
 from handler.output import Output
 from handler.redact import Redactor
 from handler.report import Facts, result_of
 from handler.response import deliver
 from handler.runs import Runs, result_key
-from handler.sandbox import oom_kills, open_sandbox
+from handler.sandbox import forbids_execution, oom_kills, open_sandbox
 from handler.script import download
 from handler.settings import read_settings
 from safewriter import journal
@@ -122,6 +123,11 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
     submit.check(job, settings, machine)
     facts.redactor = facts.redactor.knowing(job.arguments)
     facts.warnings.extend(request.warnings)
+    if forbids_execution(settings.tmp):
+        facts.warnings.append(
+            f"{settings.tmp} is mounted noexec, so Java cannot load the native libraries that it unpacks there (snappy,"
+            " zstd, lz4)"
+        )
     with open_sandbox(settings.tmp) as sandbox:
         runs = Runs(services.store(settings.guard.checkpoint_bucket), services.clock)
         facts.run = runs.begin(job, run_id=facts.run_id, request_id=facts.request_id, deadline=facts.deadline)
@@ -137,7 +143,12 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
 def _supervised(command: Command, sandbox: Sandbox, guard: Guard, facts: Facts, services: Services) -> Outcome:
     warn_before_ms = guard.warn_before_ms
     lead_ms = facts.deadline.lead_ms(warn_before_ms)
-    output = facts.output = Output(facts.redactor, log=observability.log_job_line, metric=observability.print_metric)
+    missing = MissingWatch(
+        () if facts.settings is None else read_missing(submit.spark_file(facts.settings, "missing.toml"))
+    )
+    output = facts.output = Output(
+        facts.redactor, log=observability.log_job_line, metric=observability.print_metric, watch=missing.look
+    )
     kills_before = oom_kills()
     facts.started = True
     try:
@@ -162,6 +173,7 @@ def _supervised(command: Command, sandbox: Sandbox, guard: Guard, facts: Facts, 
             out_of_memory_kills=kills,
             saw_java_out_of_memory=output.saw_out_of_memory,
             retry=facts.retry(),
+            missing=None if missing.seen is None else missing.seen.sentence,
         )
     )
 

@@ -10,8 +10,9 @@
 | one is not committed   | exit 0                                 | FAILED     |
 | any                    | any other end                          | FAILED     |
 
-"Ended by the deadline": the ladder had to stop it, or SafeWriter did (exit 124). INCOMPLETE can be continued: the same
-job under the same token skips what is committed.
+"Ended by the deadline": the ladder had to stop it, or SafeWriter did (exit 124), or it came too late to begin another
+write after one that is committed. INCOMPLETE can be continued: the same job under the same token skips what is
+committed.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ class Evidence:
     saw_java_out_of_memory: bool
     retry: str
     """How to run the same again, for the messages."""
+    missing: str | None = None
+    """What the image does not have and the job's output shows that it needed, in a sentence."""
 
 
 def judge(evidence: Evidence) -> Outcome:
@@ -170,6 +173,8 @@ def _by_deadline(evidence: Evidence, exit_code: int | None) -> bool:
         return exit_code != 0  # it may have come to its end in time after all
     if exit_code != 0 and any(entry.event == "deadline" for entry in evidence.journal):
         return True  # SafeWriter has settled a block; what reached the script may have lost its type on the way
+    if exit_code != 0 and any(entry.event == "too_late" for entry in evidence.journal):
+        return any(write.status == "committed" for write in evidence.writes or ())
     uncaught = _uncaught(evidence.journal)
     if exit_code != _EXIT_DEADLINE:
         return False
@@ -218,7 +223,7 @@ def _not_committed(uncommitted: list[WriteReport], retry: str) -> tuple[str, Fau
 
 def _fault(evidence: Evidence, exit_code: int | None, signal_number: int | None) -> Fault:
     uncaught = _uncaught(evidence.journal)
-    if fault := _out_of_memory(evidence, exit_code):
+    if fault := _out_of_memory(evidence, exit_code) or _not_in_image(evidence, exit_code):
         return fault
     if uncaught is not None and _exited(evidence.journal) == exit_code:
         text = f"{uncaught['type']}: {uncaught['message']}".rstrip(": ")
@@ -248,6 +253,14 @@ def _out_of_memory(evidence: Evidence, exit_code: int | None) -> Fault | None:
             " more memory, or lower spark.driver.memory to leave more to Python",
         )
     return None
+
+
+def _not_in_image(evidence: Evidence, exit_code: int | None) -> Fault | None:
+    """A job that missed something and went on all the same, or chose its exit code, is judged by that."""
+    uncaught = _uncaught(evidence.journal)
+    if evidence.missing is None or uncaught is None or _exited(evidence.journal) != exit_code:
+        return None
+    return Fault("NotInImage", f"{evidence.missing} ({uncaught['type']}: {uncaught['message']})", usage=True)
 
 
 def _exited(journal: Iterable[Entry]) -> int | None:

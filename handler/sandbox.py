@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["NoSpaceError", "Sandbox", "oom_kills", "open_sandbox"]
+__all__ = ["NoSpaceError", "Sandbox", "forbids_execution", "oom_kills", "open_sandbox"]
 
 _PREFIX: Final = "soal-"
 _LOCK: Final = ".lock"
@@ -139,6 +139,11 @@ def _remove(root: Path) -> None:
             child.unlink(missing_ok=True)
     if [child.name for child in root.iterdir()] == [_LOCK]:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def forbids_execution(base: Path) -> bool:
+    """Tell whether native libraries that are unpacked in a directory cannot be loaded (mount option noexec)."""
+    return bool(os.statvfs(base).f_flag & os.ST_NOEXEC)
 
 
 def oom_kills(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> Mapping[str, int]:

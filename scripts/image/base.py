@@ -6,6 +6,7 @@ Python; what it cannot show is how AWS's own base differs.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from scripts.image.docker import Docker
     from scripts.provision.place import Place
 
-__all__ = ["DEBOOTSTRAP", "DOCKERFILE", "MADE", "choose_base", "default_base"]
+__all__ = ["DEBOOTSTRAP", "DOCKERFILE", "MADE", "choose_base", "default_base", "pin_base", "pinned"]
 
 DEBOOTSTRAP: Final = "debootstrap"
 """What `--base` calls the base that is made here."""
@@ -43,6 +44,28 @@ def default_base(dockerfile: Path = DOCKERFILE) -> str:
     if match is None:
         raise ValueError(f"{dockerfile} has no line 'ARG BASE=…'")
     return match[1]
+
+
+def pin_base(docker: Docker, dockerfile: Path = DOCKERFILE) -> str:
+    """Pull the Dockerfile's base by its tag and write the digest behind it; return what stands there now.
+
+    The digest is that of the index, so it holds for x86_64 and arm64. Raises `DockerError` if it cannot be pulled.
+    """
+    tagged = default_base(dockerfile).partition("@")[0]
+    docker.read("pull", "--quiet", tagged, timeout_s=_PULL_TIMEOUT_S)
+    digests = json.loads(docker.read("image", "inspect", "--format", "{{json .RepoDigests}}", tagged))
+    text = pinned(dockerfile.read_text(encoding="utf-8"), tagged, digests)
+    dockerfile.write_text(text, encoding="utf-8")
+    return default_base(dockerfile)
+
+
+def pinned(text: str, tagged: str, digests: list[str]) -> str:
+    """Return a Dockerfile's text with the digest of `tagged` (`repository:tag`), out of what docker lists."""
+    repository = tagged.rpartition(":")[0]
+    found = [digest for name, _, digest in (one.partition("@") for one in digests) if name == repository]
+    if not found:
+        raise DockerError(f"docker knows no digest of {tagged}: {digests}")
+    return _DEFAULT.sub(f"ARG BASE={tagged}@{found[0]}", text, count=1)
 
 
 def choose_base(docker: Docker, wanted: str | None, place: Place, say: Callable[[str], None]) -> str:

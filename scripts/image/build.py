@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     from scripts.image.docker import Docker
 
-__all__ = ["TAG", "Build", "build"]
+__all__ = ["TAG", "TRAINER", "Build", "build", "derive"]
 
 TAG: Final = "soal"
+TRAINER: Final = "-trainer"
+"""What is put behind an image's name for the stage that trains its archive."""
 _TIMEOUT_S: Final = 3600
 _GIT_TIMEOUT_S: Final = 10
 
@@ -33,11 +35,13 @@ class Build:
     certificates: Path | None = None
     dockerfile: Path = DOCKERFILE
     platform: str | None = None
+    target: str | None = None
 
     def arguments(self, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
         """Return the words behind `docker build` but for the network's."""
         root = DOCKERFILE.parent
         secret = () if self.certificates is None else ("--secret", f"id=ca,src={self.certificates}")
+        target = () if self.target is None else ("--target", self.target)
         platform = () if self.platform is None else ("--platform", self.platform)
         proxies = [name for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY") if environ.get(name)]
         return (
@@ -45,6 +49,7 @@ class Build:
             *("--build-arg", f"VERSION={version('soal')}", "--build-arg", f"REVISION={_revision(root)}"),
             *(word for name in proxies for word in ("--build-arg", name)),
             *secret,
+            *target,
             *platform,
             str(root),
         )
@@ -52,9 +57,21 @@ class Build:
 
 def build(docker: Docker, wanted: Build) -> None:
     """Build, with BuildKit's progress on stderr. Raises `DockerError` if it fails."""
-    # A daemon of our own has no bridge: a build has the host's network, or none.
-    network = ("--network", "host") if docker.is_own else ()
-    docker.show("build", *network, *wanted.arguments(), timeout_s=_TIMEOUT_S)
+    docker.show("build", *_network(docker), *wanted.arguments(), timeout_s=_TIMEOUT_S)
+
+
+def derive(docker: Docker, image: Build, folder: Path, tag: str) -> None:
+    """Build `image`, the stage that trains its archive, and on both of them what the Dockerfile in `folder` says."""
+    trainer = f"{image.tag}{TRAINER}"
+    build(docker, image)
+    build(docker, replace(image, tag=trainer, target="trainer"))
+    names = ("--tag", tag, "--build-arg", f"IMAGE={image.tag}", "--build-arg", f"TRAINER={trainer}")
+    docker.show("build", *_network(docker), *names, str(folder), timeout_s=_TIMEOUT_S)
+
+
+def _network(docker: Docker) -> tuple[str, ...]:
+    """A daemon of our own has no bridge: a build has the host's network, or none."""
+    return ("--network", "host") if docker.is_own else ()
 
 
 def _revision(root: Path) -> str:

@@ -56,7 +56,7 @@ class Ground:
     def of(cls, home: Path) -> Ground:
         """Return the ground of a working tree's `.soal`."""
         name = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:12]
-        return cls(home / "docker", Path(f"{_PREFIX}{name}"))
+        return cls(home.resolve() / "docker", Path(f"{_PREFIX}{name}"))
 
     @property
     def socket(self) -> Path:

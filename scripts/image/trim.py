@@ -1,48 +1,34 @@
-"""PySpark as pip installs it -> as the image has it: image/jars/dropped.toml says what goes, and why.
+"""PySpark as pip installs it -> as the image has it: image/spark/missing.toml says what goes, and why.
 
-`python -m scripts.image.trim PYSPARK` in the Dockerfile. Only the standard library is imported here.
+`python -m scripts.image.trim PYSPARK` in the Dockerfile.
 """
 
 from __future__ import annotations
 
 import shutil
 import sys
-import tomllib
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from handler.missing import read_missing
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["DROPPED", "Dropped", "is_of", "kept", "main", "read_dropped"]
+    from handler.missing import Missing
 
-DROPPED: Final = Path(__file__).resolve().parents[2] / "image" / "jars" / "dropped.toml"
+__all__ = ["MISSING", "is_of", "kept", "main"]
+
+MISSING: Final = Path(__file__).resolve().parents[2] / "image" / "spark" / "missing.toml"
 # Launchers in shell, samples, and the copy of PySpark in a zip file: all of it is in the package itself, compiled.
-_FOLDERS: Final = ("bin", "sbin", "data", "examples", "python", "jars/connect-repl")
+# And Spark Connect, whose jar is on the list.
+_FOLDERS: Final = ("bin", "sbin", "data", "examples", "python", "jars/connect-repl", "sql/connect")
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """One thing that the image does not have; `instead` is what to do without it."""
-
-    what: str
-    jars: tuple[str, ...]
-    classes: tuple[str, ...]
-    instead: str
-
-
-def read_dropped(path: Path = DROPPED) -> tuple[Dropped, ...]:
-    """Read the list."""
-    with path.open("rb") as file:
-        rows = tomllib.load(file)["dropped"]
-    return tuple(Dropped(row["what"], tuple(row["jars"]), tuple(row["classes"]), row["instead"]) for row in rows)
-
-
-def kept(names: Iterable[str], dropped: Iterable[Dropped]) -> tuple[str, ...]:
+def kept(names: Iterable[str], missing: Iterable[Missing]) -> tuple[str, ...]:
     """Return those file names of jars that the image has."""
-    patterns = [pattern for row in dropped for pattern in row.jars]
+    patterns = [pattern for row in missing for pattern in row.jars]
     return tuple(name for name in names if not any(is_of(name, pattern) for pattern in patterns))
 
 
@@ -54,7 +40,7 @@ def is_of(jar: str, pattern: str) -> bool:
 def main(pyspark: Path) -> int:
     """Trim the installed package and say what became of it."""
     jars = sorted(path.name for path in pyspark.glob("jars/*.jar"))
-    stay = set(kept(jars, read_dropped()))
+    stay = set(kept(jars, read_missing(MISSING)))
     size_mb = sum((pyspark / "jars" / name).stat().st_size for name in jars if name not in stay) / 1e6
     for name in jars:
         if name not in stay:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scripts.image.docker import Docker
     from scripts.soal.place import Home
 
-__all__ = ["with_docker"]
+__all__ = ["require", "with_docker"]
 
 
 @contextlib.contextmanager
@@ -31,3 +31,9 @@ def with_docker(home: Home) -> Iterator[Docker]:
         raise Problem(error.args[0], todo=error.todo, exit_code=EXIT_FAILED) from error
     except DockerError as error:
         raise Problem(str(error), todo="see what docker says above", exit_code=EXIT_FAILED) from error
+
+
+def require(docker: Docker, image: str) -> None:
+    """Raise `Problem` if the daemon does not have an image."""
+    if not docker.has(image):
+        raise Problem(f"docker has no image {image}", todo="build it with: soal image build", exit_code=EXIT_FAILED)

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from handler.response import Result, exit_status
 from scripts.emulator.container import ContainerEmulator
 from scripts.emulator.rie import EmulatorError, Invocation, LambdaEmulator
-from scripts.soal.docker import with_docker
+from scripts.soal.docker import require, with_docker
 from scripts.soal.problem import EXIT_DEADLINE, EXIT_FAILED, Problem
 
 if TYPE_CHECKING:
@@ -79,8 +79,7 @@ class Function:
                 yield emulator
             return
         with with_docker(self.home) as docker:
-            if not docker.has(self.image):
-                raise Problem(f"docker has no image {self.image}", todo="build it with: soal image build")
+            require(docker, self.image)
             with ContainerEmulator(
                 docker,
                 self.image,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,8 +30,10 @@ def evidence(
     kills: int = 0,
     java_out_of_memory: bool = False,
     deadline: bool = False,
+    too_late: bool = False,
 ) -> Evidence:
-    entries = [Entry("python_started", 1, {}), *([Entry("deadline", 2, {"nonce": "n"})] if deadline else [])]
+    told = [name for name, is_so in (("deadline", deadline), ("too_late", too_late)) if is_so]
+    entries = [Entry("python_started", 1, {}), *(Entry(name, 2, {"nonce": "n"}) for name in told)]
     if uncaught is not None:
         entries.append(
             Entry("uncaught", 2, {"type": "E", "message": "m", "exitCode": 1, "retryable": False, **uncaught})
@@ -66,6 +69,11 @@ def evidence(
         ),
         (evidence(1, exited=1, deadline=True, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
         (evidence(0, exited=0, deadline=True, writes=(COMMITTED,)), State.SUCCESS, None),
+        # too late for another write: what is committed can be continued, else nothing has happened
+        (evidence(75, exited=75, too_late=True, writes=(COMMITTED, ROLLED_BACK)), State.INCOMPLETE, "DeadlineExceeded"),
+        (evidence(1, exited=1, too_late=True, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
+        (evidence(75, exited=75, too_late=True, writes=(ROLLED_BACK,)), State.FAILED, "TryAgain"),
+        (evidence(0, exited=0, too_late=True, writes=(COMMITTED,)), State.SUCCESS, None),
         # killed
         (evidence(None, 9), State.FAILED, "Signal"),
         (evidence(137), State.FAILED, "Signal"),
@@ -163,3 +171,20 @@ def test_errors_of_the_handler(
     outcome = of_error(error, writes, started=started)
     assert outcome.fault is not None
     assert (outcome.state, outcome.fault.type, outcome.fault.retryable) == (state, kind, retryable)
+
+
+def test_a_job_that_missed_what_the_image_does_not_have_is_told_what_to_do() -> None:
+    """The sentence comes first, then the job's own words; the caller must change something."""
+    ended = evidence(1, exited=1, uncaught={"type": "Py4JJavaError", "message": "no class"})
+    outcome = judge(replace(ended, missing="the image does not have Hive: use paths"))
+    assert outcome.fault is not None
+    assert (outcome.state, outcome.fault.type, outcome.fault.usage) == (State.FAILED, "NotInImage", True)
+    assert outcome.fault.message == "the image does not have Hive: use paths (Py4JJavaError: no class)"
+
+
+def test_a_job_that_missed_something_and_went_on_is_judged_by_its_own_end() -> None:
+    """A line in its output is no reason to doubt exit 0, nor an exit code that the script chose."""
+    assert judge(replace(evidence(0), missing="the image does not have Hive")).state is State.SUCCESS
+    chosen = judge(replace(evidence(3, exited=3), missing="the image does not have Hive"))
+    assert chosen.fault is not None
+    assert chosen.fault.type == "ScriptExit"

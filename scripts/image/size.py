@@ -1,0 +1,96 @@
+"""How large an image is: by layer, as Docker stores it, and by part, as it lies in /opt/soal; above its base."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from scripts.image.docker import Docker
+
+__all__ = ["LIMIT_MB", "Layer", "Part", "Size", "measure"]
+
+LIMIT_MB: Final = 600
+"""What an image may have above its base."""
+_MB: Final = 1_000_000
+_OURS: Final = "/opt/soal/"
+# Runs in the image, which has Python and neither du nor find in every base.
+_WALK: Final = """
+import collections, json, os
+found = collections.Counter()
+for folder, _, files in os.walk("/opt/soal"):
+    for file in files:
+        path = os.path.join(folder, file)
+        if os.path.islink(path):
+            continue
+        words = os.path.relpath(path, "/opt/soal").split(os.sep)
+        deep = 3 if words[:2] == ["python", "pyspark"] else 2 if words[0] == "python" else 1
+        found["/".join(words[:deep] if len(words) > deep else words[:-1] or words)] += os.path.getsize(path)
+print(json.dumps(found))
+"""
+_SHOWN_MIN_MB: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A step of the Dockerfile and the bytes that it adds."""
+
+    step: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A folder or file below /opt/soal."""
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """`layers` are those above the base, the last one first; `parts` the largest first."""
+
+    total_bytes: int
+    base_bytes: int
+    layers: tuple[Layer, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def above_base_bytes(self) -> int:
+        return self.total_bytes - self.base_bytes
+
+    @property
+    def is_within_limit(self) -> bool:
+        return self.above_base_bytes <= LIMIT_MB * _MB
+
+
+def measure(docker: Docker, image: str) -> Size:
+    """Measure an image that the daemon has. Raises `DockerError`."""
+    total = int(docker.read("image", "inspect", "--format", "{{.Size}}", image))
+    history = docker.read("history", "--no-trunc", "--human=false", "--format", "{{json .}}", image)
+    layers = above_base(history)
+    script = ("run", "--rm", "--network", "none", "--entrypoint", "python3", image, "-c", _WALK)
+    parts = json.loads(docker.read(*script, timeout_s=120))
+    return Size(
+        total,
+        total - sum(layer.bytes for layer in layers),
+        layers,
+        tuple(
+            Part(name, size)
+            for name, size in sorted(parts.items(), key=lambda part: -part[1])
+            if size >= _SHOWN_MIN_MB * _MB
+        ),
+    )
+
+
+def above_base(history: str) -> tuple[Layer, ...]:
+    """Read `docker history`: the steps down to the last one that copies what is ours. A derived image has more."""
+    rows = [json.loads(line) for line in history.splitlines() if line]
+    ours = [number for number, row in enumerate(rows) if _OURS in row["CreatedBy"]]
+    return tuple(
+        Layer(row["CreatedBy"].removesuffix("# buildkit").strip(), int(row["Size"]))
+        for row in rows[: ours[-1] + 1 if ours else 0]
+        if int(row["Size"])
+    )

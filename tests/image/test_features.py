@@ -1,0 +1,77 @@
+"""Each row of the table of features on the trimmed image; and what does not run says so, with what to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.image.features import FEATURES
+from tests.support.lake import LAKE
+
+if TYPE_CHECKING:
+    from scripts.emulator import EmbeddedS3
+    from tests.image.conftest import Cage
+
+pytestmark = [pytest.mark.image, pytest.mark.slow, pytest.mark.timeout(1200)]
+
+SESSION = "from pyspark.sql import SparkSession\nspark = SparkSession.builder.getOrCreate()\n"
+ABSENT = {
+    "the RocksDB state store": SESSION
+    + f"""
+spark.conf.set("spark.sql.streaming.stateStore.providerClass",
+    "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+spark.range(3).write.parquet("s3a://{LAKE}/rocks/in")
+stream = spark.readStream.schema("id long").parquet("s3a://{LAKE}/rocks/in").groupBy("id").count().writeStream
+stream.format("noop").outputMode("update").trigger(availableNow=True).option(
+    "checkpointLocation", "s3a://{LAKE}/rocks/state").start().awaitTermination()
+""",
+    "Hive": "from pyspark.sql import SparkSession\n"
+    "SparkSession.builder.enableHiveSupport().getOrCreate().sql('SHOW TABLES').collect()",
+    "MLlib": SESSION + "from pyspark.ml.feature import VectorAssembler\nVectorAssembler(inputCols=['id'])",
+    "Spark Connect": "from pyspark.sql import SparkSession\nSparkSession.builder.remote('local').getOrCreate()",
+    "DStreams": SESSION + "from pyspark.streaming import StreamingContext\nStreamingContext(spark.sparkContext, 1)",
+    "the Avro format": SESSION + f"spark.range(1).write.format('avro').save('s3a://{LAKE}/avro')",
+    "the Kafka connector": SESSION
+    + "spark.readStream.format('kafka').option('subscribe', 'a').option('kafka.bootstrap.servers', 'h:1').load()",
+    "HDFS": SESSION + "spark.read.text('hdfs://localhost:1/a').count()",
+    "drivers for SQL databases": SESSION
+    + "spark.read.format('jdbc').option('url', 'jdbc:postgresql://127.0.0.1:9/x').option('dbtable', 't').load()",
+    "pandas and PyArrow": SESSION + "spark.range(1).toPandas()",
+    "AWS clients besides that of S3 in Java, which Iceberg's catalogs need": SESSION
+    + f"""
+for key, value in {{"": "org.apache.iceberg.spark.SparkCatalog", ".warehouse": "s3a://{LAKE}/w",
+        ".catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog"}}.items():
+    spark.conf.set(f"spark.sql.catalog.g{{key}}", value)
+spark.sql("SHOW NAMESPACES IN g").collect()
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def found(cage: Cage, lake: EmbeddedS3) -> dict[str, str]:
+    """Try all features in one job."""
+    script = Path(__file__).with_name("features.py").read_text(encoding="utf-8")
+    with cage.function(timeout_s=900, memory_mb=3008) as function:
+        result = cage.run(function, script, entryPointArguments=[f"s3a://{LAKE}/features"])
+    assert result.state == "SUCCESS", result.log_tail
+    body = lake.observer().get_object(Bucket=LAKE, Key="features.json")["Body"].read()
+    return dict(json.loads(body))
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_a_feature_runs(found: dict[str, str], name: str) -> None:
+    """It does what it says, on tables and files in S3."""
+    assert found[name] == "runs"
+
+
+@pytest.mark.parametrize("what", ABSENT)
+def test_what_the_image_does_not_have_is_said_with_what_to_do(cage: Cage, what: str) -> None:
+    """The answer of a job that needs it begins with that sentence."""
+    with cage.function() as function:
+        result = cage.run(function, ABSENT[what])
+    assert result.error is not None
+    assert (result.state, result.error.type) == ("FAILED", "NotInImage"), (result.error.message, result.log_tail)
+    assert result.error.message.startswith(f"the image does not have {what}: ")

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+FILES = ("Dockerfile", "image/derived/Dockerfile")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_hadolint_has_nothing_to_say(name: str) -> None:
+    """Each exception is in the file, at its place."""
+    hadolint = Path(sys.executable).with_name("hadolint")
+    done = subprocess.run([hadolint, ROOT / name], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_nothing_secret_is_in_the_image() -> None:
+    """No variable or argument bears a secret's name, and certificates are mounted, not copied."""
+    text = (ROOT / "Dockerfile").read_text()
+    for line in re.findall(r"^(?:ENV|ARG) .*", text, re.MULTILINE):
+        assert not re.search(r"secret|password|token|key", line, re.IGNORECASE)
+    assert not re.search(r"^(?:COPY|ADD) .*\.(?:pem|crt|key)", text, re.MULTILINE)
+
+
+def test_everything_that_is_copied_is_sent_and_is_there() -> None:
+    """.dockerignore lets through what the Dockerfile copies, and that exists."""
+    sent = [
+        line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")
+    ]
+    copied = [
+        word
+        for line in re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+        for word in line.split()
+    ]
+    assert copied
+    for path in copied:
+        assert (ROOT / path).exists(), path
+        assert any(path == name or path.startswith(f"{name}/") for name in sent), path
+
+
+def test_the_image_carries_the_labels_of_the_open_container_initiative() -> None:
+    """Title, licence, version and commit."""
+    text = (ROOT / "Dockerfile").read_text()
+    assert set(re.findall(r"org\.opencontainers\.image\.(\w+)=", text)) >= {"title", "licenses", "version", "revision"}

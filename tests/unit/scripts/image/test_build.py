@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scripts.image.base import default_base
+from scripts.image.build import Build
+
+
+def test_a_build_names_its_base_version_and_commit() -> None:
+    """They become labels; the folder that is sent is the repository."""
+    words = Build("some:base").arguments({})
+    assert "BASE=some:base" in words
+    assert any(word.startswith("VERSION=0.") for word in words)
+    assert any(word.startswith("REVISION=") for word in words)
+    assert (Path(words[-1]) / "Dockerfile").is_file()
+    assert not {"--secret", "--platform"} & set(words)
+
+
+def test_what_the_network_needs_is_passed_on() -> None:
+    """Certificates as a secret, which is in no layer; proxies by name, which docker keeps out of the history."""
+    words = Build("b", certificates=Path("/ca.pem"), platform="linux/arm64").arguments({"HTTPS_PROXY": "http://p"})
+    assert "id=ca,src=/ca.pem" in words
+    assert "linux/arm64" in words
+    assert "HTTPS_PROXY" in words
+    assert not any("http://p" in word for word in words)
+
+
+def test_the_default_base_is_what_the_dockerfile_says(tmp_path: Path) -> None:
+    """With a digest behind it, if one is pinned; a Dockerfile without a base is an error."""
+    file = tmp_path / "Dockerfile"
+    file.write_text("# a\nARG BASE=a.b/c:3@sha256:00\nFROM ${BASE}\n")
+    assert default_base(file) == "a.b/c:3@sha256:00"
+    file.write_text("FROM scratch\n")
+    with pytest.raises(ValueError, match="ARG BASE"):
+        default_base(file)

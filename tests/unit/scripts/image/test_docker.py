@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scripts.image import docker as module
+from scripts.image.daemon import DaemonError, Ground, is_own, own_daemon
+from scripts.image.docker import Docker, DockerError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def client(folder: Path, version: str, *, has_buildx: bool) -> str:
+    folder.mkdir(parents=True)
+    program = folder / "docker"
+    buildx = "echo buildx" if has_buildx else "exit 1"
+    cases = f'--version) echo "Docker version {version}, build 1";; buildx) {buildx};; *) exit 1;;'
+    program.write_text(f'#!/bin/sh\ncase "$1" in {cases} esac\n')
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_the_first_client_that_can_build_is_taken(tmp_path: Path) -> None:
+    """A new one without its plug-in cannot, an old one can by itself."""
+    new = client(tmp_path / "a", "28.2.2", has_buildx=False)
+    old = client(tmp_path / "b", "20.10.24", has_buildx=False)
+    with_plug_in = client(tmp_path / "c", "28.2.2", has_buildx=True)
+    folders = [str(tmp_path / name) for name in "abc"]
+    assert module._builder({"PATH": ":".join(folders)}) == old
+    assert module._builder({"PATH": ":".join(reversed(folders))}) == with_plug_in
+    with pytest.raises(DaemonError, match="no docker client that can build") as caught:
+        module._builder({"PATH": folders[0]})
+    assert new in str(caught.value)
+
+
+def test_a_command_that_fails_says_what_docker_said(tmp_path: Path) -> None:
+    """With the command's name; an image that docker cannot look at is not there."""
+    program = tmp_path / "docker"
+    program.write_text("#!/bin/sh\necho 'no such image' >&2; exit 1\n")
+    program.chmod(0o755)
+    docker = Docker(str(program), None, is_own=False)
+    with pytest.raises(DockerError, match="docker pull: no such image"):
+        docker.read("pull", "x")
+    assert not docker.has("x")
+
+
+def test_an_own_daemon_is_known_by_its_address(tmp_path: Path) -> None:
+    """Also in a process that was given the address only: there a build has the host's network."""
+    ground = Ground.of(tmp_path)
+    assert is_own(f"unix://{ground.socket}")
+    assert not is_own("unix:///var/run/docker.sock")
+    assert not is_own(None)
+    assert not ground.answers()
+
+
+def test_whoever_is_not_root_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is started."""
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(DaemonError, match="only root can start one") as caught, own_daemon(tmp_path):
+        pass
+    assert "DOCKER_HOST" in caught.value.todo

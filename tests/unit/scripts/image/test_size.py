@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import json
+
+from scripts.image.size import Layer, Size, above_base
+
+BASE = {"CreatedBy": "", "Size": "164"}
+JAVA = {"CreatedBy": "COPY /opt/soal/java /opt/soal/java # buildkit", "Size": "70"}
+LABEL = {"CreatedBy": "LABEL a=b", "Size": "0"}
+JARS = {"CreatedBy": "COPY /opt/soal/jars /opt/soal/jars # buildkit", "Size": "60"}
+ADDED = {"CreatedBy": "RUN pip install pandas # buildkit", "Size": "5"}
+
+
+def history(*rows: dict[str, str]) -> str:
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+def test_layers_down_to_the_first_of_ours_are_above_the_base() -> None:
+    """Steps that add nothing are left out, those of a derived image count."""
+    assert above_base(history(ADDED, LABEL, JARS, JAVA, LABEL, BASE)) == (
+        Layer("RUN pip install pandas", 5),
+        Layer("COPY /opt/soal/jars /opt/soal/jars", 60),
+        Layer("COPY /opt/soal/java /opt/soal/java", 70),
+    )
+
+
+def test_an_image_without_anything_of_ours_has_nothing_above_its_base() -> None:
+    """It is not one of ours."""
+    assert above_base(history(BASE)) == ()
+
+
+def test_the_limit_is_for_what_is_above_the_base() -> None:
+    """A large base is its owner's business."""
+    assert Size(1_500_000_000, 900_000_000, (), ()).is_within_limit
+    assert not Size(1_500_000_001, 900_000_000, (), ()).is_within_limit

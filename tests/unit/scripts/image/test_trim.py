@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from handler.classpath import find_pyspark
+from handler.missing import read_missing
+from scripts.image.trim import MISSING, is_of, kept, main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PYSPARK = find_pyspark()
+assert PYSPARK is not None
+JARS = tuple(sorted(jar.name for jar in PYSPARK.glob("jars/*.jar")))
+# What something that runs needs, though it does not look like it.
+NEEDED = (
+    "ivy",  # SparkSubmit's own class does not load without it
+    "hive-storage-api",  # ORC
+    "icu4j",  # collations
+    "jakarta.ws.rs-api",  # in the signature of a method of Spark's Utils, which Py4J looks through
+    "scala-reflect",
+    "arrow-vector",  # pandas functions in a derived image
+    "hadoop-client-runtime",
+    "orc-core",
+    "avro",
+)
+
+
+@pytest.mark.parametrize(
+    ("jar", "pattern", "matches"),
+    [
+        ("spark-hive_2.13-4.1.4.jar", "spark-hive", True),
+        ("spark-hive-thriftserver_2.13-4.1.4.jar", "spark-hive", False),
+        ("hive-shims-0.23-2.3.10.jar", "hive-shims-0.23", True),
+        ("kubernetes-client-api-7.3.1.jar", "kubernetes-*", True),
+        ("json4s-core_2.13-4.0.7.jar", "json", False),
+        ("netty-codec-http-4.2.7.Final.jar", "netty-codec", False),
+        ("netty-tcnative-boringssl-static-2.0.73.Final-linux-x86_64.jar", "netty-tcnative-boringssl-static", True),
+    ],
+)
+def test_a_jar_is_known_by_its_name_without_versions(jar: str, pattern: str, *, matches: bool) -> None:
+    """A pattern is a whole name, not the beginning of one."""
+    assert is_of(jar, pattern) is matches
+
+
+@pytest.mark.parametrize("pattern", [pattern for row in read_missing(MISSING) for pattern in row.jars])
+def test_each_name_on_the_list_is_a_jar_of_pyspark(pattern: str) -> None:
+    """An entry that a new version has made void is noticed."""
+    assert any(is_of(jar, pattern) for jar in JARS)
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_what_is_needed_stays(name: str) -> None:
+    """The list does not reach what other things need."""
+    found = [jar for jar in JARS if is_of(jar, name)]
+    assert found
+    assert set(found) <= set(kept(JARS, read_missing(MISSING)))
+
+
+def test_an_installed_package_is_trimmed(tmp_path: Path) -> None:
+    """Listed jars, the second copy of PySpark and the launchers go; the rest stays."""
+    for name in ("jars/rocksdbjni-9.8.4.jar", "jars/spark-core_2.13-4.1.4.jar", "bin/spark-submit", "sql/session.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert main(tmp_path) == 0
+    left = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
+    assert left == ["jars/spark-core_2.13-4.1.4.jar", "sql/session.py"]

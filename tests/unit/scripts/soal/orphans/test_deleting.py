@@ -46,6 +46,19 @@ def test_what_is_free_is_deleted_and_what_is_held_stays() -> None:
     assert (report.dry_run, report.has_failed, bench.seen) == (False, False, [20])
 
 
+def test_nothing_of_an_open_write_is_touched_however_old() -> None:
+    """Neither its files nor its uploads."""
+    bench = Bench()
+    bench.world.job(deadline_ms=None).begin()
+    bench.ages()
+    before = bench.lake.contents()
+    report = bench.delete()
+    assert (len(report.orphans), len(report.uploads)) == (3, 1)
+    assert not any(one.deleted for one in report.orphans)
+    assert bench.lake.contents() == before
+    assert len(list(bench.lake.uploads(""))) == 1
+
+
 def test_a_file_that_a_commit_has_come_to_refer_to_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is looked at before each batch."""
     bench = Bench()

@@ -71,3 +71,14 @@ def test_after_too_much_lines_are_counted_only() -> None:
     assert output.lines_dropped == 90
     assert lines[-1].startswith("too much output")
     assert len(lines) == 11
+
+
+def test_a_watch_sees_the_lines() -> None:
+    """As they are, metrics aside; of a flood that is no longer logged it sees the last ones."""
+    seen: list[bytes] = []
+    flood = b"".join(b"%d\n" % number for number in range(5_000))
+    output = Output(redact, log=lambda _line: None, metric=lambda _line: None, logged_max=5, watch=seen.append)
+    output.pump(io.BufferedReader(io.BytesIO(b"first line\n" + flood * 30)))
+    assert seen[0] == b"first line"
+    assert seen[-1] == b"4999"
+    assert len(seen) < 150_000

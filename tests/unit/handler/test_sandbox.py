@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.sandbox import NoSpaceError, oom_kills, open_sandbox
+from handler.sandbox import NoSpaceError, forbids_execution, oom_kills, open_sandbox
 
 
 def test_a_fresh_private_directory(tmp_path: Path) -> None:
@@ -103,3 +103,10 @@ def test_this_machine_has_a_counter() -> None:
     """Linux has had it since 4.13."""
     assert "vmstat" in oom_kills()
     assert os.name == "posix"
+
+
+def test_a_place_that_forbids_execution_is_known(tmp_path: Path) -> None:
+    """By its mount option: what Java unpacks there could not be loaded. /proc is such a place."""
+    options = next(line.split()[3] for line in Path("/proc/mounts").read_text().splitlines() if " /proc " in line)
+    assert forbids_execution(Path("/proc")) is ("noexec" in options.split(","))
+    assert not forbids_execution(tmp_path)

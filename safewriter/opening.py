@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from safewriter import journal
 from safewriter.claim import Claim, Claimer
-from safewriter.errors import SettingError, TryAgainError, UnsupportedError
+from safewriter.errors import SettingError, TooLateError, TryAgainError, UnsupportedError
 from safewriter.hygiene import tidy
 from safewriter.objects.store import StoreError
 from safewriter.state import CommitPoint
@@ -29,7 +30,10 @@ def claim(block: Block) -> Claim:
             problem = f"{error}. The job needs GetObject, PutObject and DeleteObject there"
             raise SettingError("SW_CHECKPOINT_BUCKET", problem) from error
         raise TryAgainError(f"nothing was written, the checkpoint could not be: {error}") from error
-    except Exception:
+    except Exception as error:
+        if isinstance(error, TooLateError) and block.journal:
+            with suppress(OSError):  # its type may be lost on its way through a stream or the user's code
+                journal.append(block.journal, "too_late", nonce=block.attempt.nonce)
         # Every request of the claim was answered, so nothing of this attempt can still arrive.
         tidy(block.checkpoint_uri, lambda: block.checkpoints.unmark(block.write.key, block.attempt.nonce))
         raise

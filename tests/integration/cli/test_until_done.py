@@ -43,7 +43,7 @@ def kill_one_function(after_s: float) -> threading.Timer:
 
     def kill() -> None:
         for process in psutil.Process().children(recursive=True):
-            if "awslambdaric" in " ".join(process.cmdline()):
+            if process.cmdline()[1:3] == ["-m", "awslambdaric"]:  # not the emulator, which has it in its arguments
                 tree = [process, *process.children(recursive=True)]
                 for one in tree:
                     one.kill()

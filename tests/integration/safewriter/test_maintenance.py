@@ -115,7 +115,7 @@ def test_deltas_own_checkpoint_is_past_the_commit_also_when_the_deadline_comes_i
         f"CREATE TABLE delta.`{lake.table}` (id BIGINT) USING delta TBLPROPERTIES ('delta.checkpointInterval' = '1')"
     )
     now_ms = epoch_ms()
-    deadline = Deadline(now_ms + 12_000, now_ms - 12_000)
+    deadline = Deadline(now_ms + 36_000, now_ms - 60_000)  # the lead is a quarter: it begins in 12 s
     monkeypatch.setattr(Deadline, "from_environment", classmethod(lambda _, __: deadline))
     late = Late(then="waits")
     rule = s3.wire.add(Rule(DELTA_CHECKPOINT, late))

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from aws_cdk import App
 
 from infra.config import Config, ConfigError
 from infra.stack import SoalStack
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["main", "new_app"]
+
+
+def new_app(*, context: Mapping[str, object] | None = None, outdir: str | None = None) -> App:
+    """Make an app; without `outdir` it writes to where the `cdk` command line says.
+
+    Stack traces would be those of the JavaScript side, and the tree is for tools that we do not use: half of the time.
+    """
+    return App(analytics_reporting=False, context=context, outdir=outdir, stack_traces=False, tree_metadata=False)
 
 
 def main(app: App | None = None) -> int:
-    """Synthesise into the directory that the `cdk` command line names; return the exit code."""
-    app = App(analytics_reporting=False) if app is None else app
+    """Synthesise; return the exit code."""
+    app = new_app() if app is None else app
     try:
         config = Config.from_context(app.node.get_all_context())
     except ConfigError as error:

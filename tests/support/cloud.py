@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -96,13 +95,14 @@ def kept() -> Synthesised:
 
 def synthesise(context: Mapping[str, object], folder: Path) -> Synthesised:
     """Run the app in this process, under cdk-nag's rules."""
-    from aws_cdk import App, Validations  # starts a Node process: only where it is needed
+    from aws_cdk import Validations  # starts a Node process: only where it is needed
     from cdk_nag import AwsSolutionsChecks
 
+    from infra.app import new_app
     from infra.config import Config
     from infra.stack import SoalStack
 
-    app = App(analytics_reporting=False, outdir=str(folder))
+    app = new_app(outdir=str(folder))
     SoalStack(app, Config.from_context(context))
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     with contextlib.suppress(RuntimeError):  # what was found is in the report
@@ -115,7 +115,7 @@ def run_app(context: Mapping[str, object], folder: Path) -> Synthesised:
     environment = {
         "CDK_CONTEXT_JSON": json.dumps(context),
         "CDK_OUTDIR": str(folder),
-        "HOME": os.environ["HOME"],  # jsii keeps there what it has unpacked
+        "HOME": str(Path.home()),  # jsii keeps there what it has unpacked
         "PATH": "",
     }
     command = [sys.executable, "-m", "infra.app"]

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-import ast
-import inspect
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import handler.observability
-import handler.sweeper
-from handler.outcome import State
+from tests.support.metrics import NAMESPACE, emitted
 
 if TYPE_CHECKING:
     from tests.support.cloud import Synthesised
@@ -16,20 +12,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 
 
-def emitted() -> set[str]:
-    """Return every name that handler and sweeper give a metric."""
-    names = {f"State{handler.observability._words(state.value)}" for state in State}
-    names |= {f"Verdict{handler.observability._words(status)}" for status in ("committed", "rolled_back", "unknown")}
-    for module in (handler.observability, handler.sweeper):
-        tree = ast.parse(inspect.getsource(module))
-        names |= {
-            node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        }
-    return names
-
-
 def own(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [metric for metric in metrics if metric["Namespace"] == handler.observability._NAMESPACE]
+    return [metric for metric in metrics if metric["Namespace"] == NAMESPACE]
 
 
 def short(name: str) -> str:
@@ -43,7 +27,7 @@ def test_every_alarm_watches_a_metric_that_somebody_writes(plain: Synthesised) -
 
     ours = own(alarms)
     assert {alarm["MetricName"] for alarm in ours} <= emitted()
-    assert {alarm["Namespace"] for alarm in alarms} == {"AWS/Lambda", "AWS/SQS", "SoAL"}
+    assert {alarm["Namespace"] for alarm in alarms} == {"AWS/Lambda", "AWS/SQS", NAMESPACE}
     service = plain.the("Lambda::Function", "Runtime")["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
     assert all(alarm["Dimensions"] == [{"Name": "service", "Value": service}] for alarm in ours)
 
@@ -95,13 +79,3 @@ def test_mail_is_sent_only_if_asked_for(plain: Synthesised, full: Synthesised) -
     """The topic is there in any case; who else is to hear subscribes to it."""
     assert plain.of_type("SNS::Subscription") == {}
     assert full.the("SNS::Subscription")["Endpoint"] == "ops@example.org"
-
-
-def test_the_dashboard_shows_metrics_that_somebody_writes(plain: Synthesised) -> None:
-    """Every metric of ours on the page is one that handler or sweeper emit."""
-    body = plain.resolved(plain.the("CloudWatch::Dashboard")["DashboardBody"])
-
-    shown = set(re.findall(r'\["SoAL","(\w+)"', body))
-
-    assert len(shown) > 15
-    assert shown <= emitted()

@@ -19,11 +19,9 @@ def test_synthesis_needs_no_node_docker_or_account(plain: Synthesised) -> None:
 
 def test_a_bad_value_ends_with_a_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A usage error (exit code 2) on stderr, not a stack trace, and no assembly."""
-    from aws_cdk import App
+    from infra.app import main, new_app
 
-    from infra.app import main
-
-    code = main(App(analytics_reporting=False, context={"timeout_s": "1000"}, outdir=str(tmp_path)))
+    code = main(new_app(context={"timeout_s": "1000"}, outdir=str(tmp_path)))
 
     assert code == 2
     assert capsys.readouterr().err.startswith("soal: context timeout_s=1000: ")
@@ -32,13 +30,12 @@ def test_a_bad_value_ends_with_a_sentence(capsys: pytest.CaptureFixture[str], tm
 
 def test_a_stack_without_data_is_warned_about(tmp_path: Path) -> None:
     """It can be deployed, but no job could write a table: the assembly carries the sentence for the command line."""
-    from aws_cdk import App
-
+    from infra.app import new_app
     from infra.config import Config
     from infra.stack import SoalStack
     from tests.support.cloud import IMAGE
 
-    app = App(analytics_reporting=False, outdir=str(tmp_path))
+    app = new_app(outdir=str(tmp_path))
     stack = SoalStack(app, Config.from_context({"image_uri": IMAGE.replace("@sha256:", ":v")}))
 
     warnings = [str(entry.data) for entry in stack.node.metadata if entry.type == "aws:cdk:warning"]

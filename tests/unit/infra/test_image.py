@@ -14,13 +14,14 @@ def test_the_image_is_built_once_for_the_functions_architecture(
     tmp_path: Path, architecture: str, platform: str
 ) -> None:
     """Two functions of one Dockerfile are one image, of the platform that Lambda will run it on."""
-    from aws_cdk import App, Stack
+    from aws_cdk import Stack
     from aws_cdk import aws_lambda as lambda_
 
+    from infra.app import new_app
     from infra.config import Config
     from infra.image import Image
 
-    app = App(analytics_reporting=False, outdir=str(tmp_path))
+    app = new_app(outdir=str(tmp_path))
     stack = Stack(app, "Images")
     image = Image(stack, Config.from_context({"architecture": architecture}))
     for name in ("app", "sweeper"):

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.cloud import Synthesised
 
 
@@ -30,3 +33,41 @@ def test_both_functions_are_in_it_and_speak_tls_only(full: Synthesised) -> None:
         assert len(function["VpcConfig"]["SubnetIds"]) == 2
         assert [(rule["FromPort"], rule["ToPort"]) for rule in properties["SecurityGroupEgress"]] == [(443, 443)]
         assert "SecurityGroupIngress" not in properties
+
+
+def test_an_existing_network_is_used_as_it_is(tmp_path: Path) -> None:
+    """Functions go into the named subnets under the named groups; nothing is made, looked up or changed there."""
+    from aws_cdk import Stack
+    from aws_cdk import aws_lambda as lambda_
+
+    from infra.app import new_app
+    from infra.config import Config
+    from infra.network import Network
+
+    context = {
+        "network": "existing",
+        "vpc_id": "vpc-1",
+        "subnet_ids": "subnet-1,subnet-2",
+        "availability_zones": "eu-west-1a,eu-west-1b",
+        "security_group_ids": "sg-1,sg-2",
+    }
+    app = new_app(outdir=str(tmp_path))
+    stack = Stack(app, "Networked")
+    network = Network(stack, "Network", config=Config.from_context(context))
+    lambda_.Function(
+        stack,
+        "Function",
+        code=lambda_.Code.from_inline("pass"),
+        handler="index.handler",
+        runtime=lambda_.Runtime.PYTHON_3_13,
+        security_groups=network.security_groups,
+        vpc=network.vpc,
+        vpc_subnets=network.subnets,
+    )
+    app.synth()
+
+    resources = json.loads((tmp_path / "Networked.template.json").read_text())["Resources"].values()
+    (function,) = (each["Properties"] for each in resources if each["Type"] == "AWS::Lambda::Function")
+    assert function["VpcConfig"] == {"SecurityGroupIds": ["sg-1", "sg-2"], "SubnetIds": ["subnet-1", "subnet-2"]}
+    assert not [each["Type"] for each in resources if each["Type"].startswith("AWS::EC2::")]
+    assert "missing" not in json.loads((tmp_path / "manifest.json").read_text())

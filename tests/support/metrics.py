@@ -1,0 +1,26 @@
+"""The names of all metrics that handler and sweeper write, read from their sources."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+
+import handler.observability
+import handler.sweeper
+from handler.outcome import State
+
+__all__ = ["NAMESPACE", "emitted"]
+
+NAMESPACE = handler.observability._NAMESPACE
+
+
+def emitted() -> set[str]:
+    """Return every text that can be the name of a metric."""
+    names = {f"State{handler.observability._words(state.value)}" for state in State}
+    names |= {f"Verdict{handler.observability._words(status)}" for status in ("committed", "rolled_back", "unknown")}
+    for module in (handler.observability, handler.sweeper):
+        constants = (
+            node.value for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.Constant)
+        )
+        names |= {value for value in constants if isinstance(value, str)}
+    return names

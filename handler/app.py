@@ -131,6 +131,7 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
     with open_sandbox(settings.tmp) as sandbox:
         runs = Runs(services.store(settings.guard.checkpoint_bucket), services.clock)
         facts.run = runs.begin(job, run_id=facts.run_id, request_id=facts.request_id, deadline=facts.deadline)
+        observability.name_run(facts.run.record)
         with facts.timed("script_download_ms"):
             files = download(job, sandbox, services.client())
         attempt = submit.Attempt.of(facts.run_id, facts.request_id, facts.deadline)

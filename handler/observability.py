@@ -11,8 +11,9 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 if TYPE_CHECKING:
     from handler.response import Result
+    from handler.runs import RunRecord
 
-__all__ = ["count", "log_job_line", "logger", "metrics", "print_metric"]
+__all__ = ["count", "log_job_line", "logger", "metrics", "name_run", "print_metric"]
 
 _SERVICE: Final = os.environ.get("POWERTOOLS_SERVICE_NAME", "soal")
 _NAMESPACE: Final = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "SoAL")
@@ -20,6 +21,11 @@ _NAMESPACE: Final = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "SoAL")
 # Without the deserialiser a line of the job that happens to be JSON, such as "100", would change its type.
 logger: Final = Logger(service=_SERVICE, json_deserializer=str)
 metrics: Final = Metrics(namespace=_NAMESPACE, service=_SERVICE)
+
+
+def name_run(record: RunRecord) -> None:
+    """Let every line that is logged from now on, the job's own included, say to which run and attempt it belongs."""
+    logger.append_keys(run_key=record.run_key, run_id=record.run_id, attempt=record.attempt)
 
 
 def log_job_line(line: str) -> None:

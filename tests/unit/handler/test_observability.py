@@ -9,6 +9,7 @@ import pytest
 from handler import observability
 from handler.outcome import Outcome, State
 from handler.report import Facts, result_of
+from handler.runs import RunRecord
 from safewriter.deadline import Deadline
 from safewriter.supervision import WriteReport
 
@@ -53,3 +54,35 @@ def test_a_metric_of_the_job_is_a_line_of_its_own(capsys: pytest.CaptureFixture[
     """Unchanged."""
     observability.print_metric('{"_aws":{}}')
     assert capsys.readouterr().out == '{"_aws":{}}\n'
+
+
+def test_every_line_says_to_which_run_it_belongs(capsys: pytest.CaptureFixture[str]) -> None:
+    """The job's own lines, too, so that a run can be followed through the function's log."""
+    record = RunRecord(
+        run_key="nightly",
+        fingerprint="f",
+        name=None,
+        entry_point="s3://b/job.py",
+        attempt=2,
+        run_id="r",
+        previous_run_id="q",
+        request_id="request",
+        state="RUNNING",
+        started_ms=1,
+        deadline_ms=2,
+        result_uri="s3://b/r",
+    )
+    observability.logger.handlers[0].stream = sys.stdout  # type: ignore[attr-defined]  # as above
+    try:
+        observability.name_run(record)
+        observability.log_job_line("a row")
+    finally:
+        observability.logger.remove_keys(["run_key", "run_id", "attempt"])
+    line = json.loads(capsys.readouterr().out)
+    assert {name: line[name] for name in ("run_key", "run_id", "attempt", "source", "message")} == {
+        "run_key": "nightly",
+        "run_id": "r",
+        "attempt": 2,
+        "source": "job",
+        "message": "a row",
+    }

@@ -34,7 +34,7 @@ RUN jlink --add-modules "$(grep -v '^#' image/java/modules.txt | paste -sd,)" --
         --exclude-files='glob:/java.desktop/lib/lib*.so' \
     && /opt/soal/java/bin/java -Xshare:dump
 
-# Python packages, by hash; PySpark without what image/jars/missing.toml names.
+# Python packages, by hash; PySpark without what image/spark/missing.toml names.
 COPY requirements/uv.txt requirements/build.txt requirements/runtime.txt requirements/
 RUN --mount=type=cache,target=/root/.cache \
     python3 -m venv /opt/uv \

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["JobFunction", "shared_environment"]
 
 _ALIAS: Final = "live"
+# Lambda ends a chain of invocations of a function by itself after about 16 (recursive loop detection). Runs that may
+# go on so often are bounded by the handler instead.
+# https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+_LOOP_NOTICED_AFTER: Final = 12
 
 
 class JobFunction(Construct):
@@ -64,6 +68,7 @@ class JobFunction(Construct):
             max_event_age=max_age,
             memory_size=config.memory_mb,
             on_failure=destinations.SqsDestination(failures),
+            recursive_loop=lambda_.RecursiveLoop.ALLOW if config.continue_max >= _LOOP_NOTICED_AFTER else None,
             reserved_concurrent_executions=config.reserved_concurrency,
             retry_attempts=config.retry_attempts,
             role=self.role,

@@ -151,6 +151,18 @@ def test_the_job_its_retry_and_the_sweeper_come_to_their_ends(scenario: Scenario
     assert [key for key in scenario.s3.keys(LAKE) if "left" in key or key.endswith(".tmp")] == []
 
 
+def test_every_commit_would_pass_a_bucket_that_demands_conditions(scenario: Scenario) -> None:
+    """Spark, the gate, a fence and an undo all put log entries with If-None-Match, as `conditional_commits` asks."""
+    commits = [
+        exchange
+        for exchange in scenario.s3.trace()
+        if exchange.operation == "PutObject" and exchange.key_class == "delta_log/commit"
+    ]
+
+    assert len(commits) > 3
+    assert {exchange.condition for exchange in commits} == {"If-None-Match: *"}
+
+
 def test_the_requests_are_those_that_are_kept(scenario: Scenario, tmp_path: Path) -> None:
     """tests/unit/infra holds every change of a policy against the kept ones, so they must not be out of date."""
     seen = kinds(scenario.permissions.needs)

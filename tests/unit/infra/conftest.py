@@ -22,7 +22,7 @@ FULL = {
     "architecture": "arm64",
     "alarm_email": "ops@example.org",
     "conditional_commits": "true",
-    "continue_max": "5",
+    "continue_max": "20",
     "data_kms_key_arns": "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555",
     "entry_point": "jobs/nightly.py",
     "environment": '{"TABLE": "s3a://my-lake/tables/t"}',

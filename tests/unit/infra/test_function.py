@@ -56,7 +56,7 @@ def test_the_environment_is_what_the_handler_reads(plain: Synthesised, full: Syn
 
     assert least.guard.checkpoint_bucket.bucket.startswith("checkpoints")
     assert (least.continue_max, least.script) == (0, None)
-    assert settings.continue_max == 5
+    assert settings.continue_max == 20
     assert settings.guard.warn_before_ms == 20_000
     assert str(settings.script) == "s3://my-scripts/spark/jobs/nightly.py"
     assert variables(full)["TABLE"] == "s3a://my-lake/tables/t"
@@ -104,6 +104,12 @@ def test_the_function_invokes_itself_only_if_runs_may_go_on(plain: Synthesised, 
     assert not access.may("lambda:InvokeFunction", f"{own}:other")
     assert not access.may("lambda:InvokeFunction", own.replace("runtime", "sweeper"))
     assert not plain.access("RuntimeJobRole").may("lambda:InvokeFunction", own)
+
+
+def test_lambda_does_not_take_a_long_run_for_a_loop(plain: Synthesised, full: Synthesised) -> None:
+    """Its detection ends a chain of about 16 invocations; it is off only where runs may go on so often."""
+    assert function(full)["RecursiveLoop"] == "Allow"
+    assert "RecursiveLoop" not in function(plain)
 
 
 def test_the_alias_leads_to_a_version(plain: Synthesised) -> None:

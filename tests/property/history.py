@@ -231,17 +231,22 @@ class History:
         one.do(lambda: self._vanish(one))
         if not block.already_committed:
             self.leave_behind(block)
-        self.lake.store.put(f"deletion_vector_{uuid.UUID(int=self.random.getrandbits(128))}.bin", b"of the dead")
         one.block = one.write = None
         self.dead.append(write)
 
     def leave_behind(self, block: SafeWriter) -> set[str]:
-        """Put a file of a task that has ended, and begin the upload of another; return the file's key."""
+        """Put what tasks have put so far, a file and a deletion vector, and begin an upload; return the keys of all."""
         assert block.checkpoint is not None
         prefix = block.checkpoint.attempt.prefix
-        self.lake.store.put(f"{prefix}part-00099.parquet", b"of a task")
-        self.lake.client.create_multipart_upload(Bucket=LAKE, Key=f"{self.lake.name}/{prefix}part-00098.parquet")
-        return {f"{prefix}part-00099.parquet"}
+        file, vector, upload = (
+            f"{prefix}part-99.parquet",
+            f"deletion_vector_{uuid.uuid4()}.bin",
+            f"{prefix}part-98.parquet",
+        )
+        for key in (file, vector):
+            self.lake.store.put(key, b"of a task")
+        self.lake.client.create_multipart_upload(Bucket=LAKE, Key=f"{self.lake.name}/{upload}")
+        return {file, vector, upload}
 
     @staticmethod
     def _vanish(one: Writer) -> None:
@@ -321,13 +326,15 @@ class History:
         wait_for_hygiene()
 
     def files(self) -> set[str]:
-        return {key for key in sorted(self.lake.keys()) if not key.startswith("_delta_log/") and not key.endswith("/")}
+        """Return the keys of all files outside of the log, and of all unfinished uploads."""
+        keys = {*self.lake.keys(), *(upload.key for upload in self.lake.store.uploads(""))}
+        return {key for key in keys if not key.startswith("_delta_log/") and not key.endswith("/")}
 
     def ids(self) -> Counter[int]:
         return ids_after(self.lake, Counter(_BASE), self.writes)
 
     def judge(self, living: set[str], excused: set[str]) -> None:
-        """Rows, verdicts and files, before and after `soal orphans`; `living` are the files of a live attempt.
+        """Rows, verdicts and files, before and after `soal orphans`; `living` are files and upload of a live attempt.
 
         What recovery leaves is what bears no mark, and what is `excused`.
         """
@@ -339,19 +346,18 @@ class History:
         check_verdicts(self.lake)
         rows = Counter(row.id for row in self.spark.read.format("delta").load(self.lake.table).collect())
         assert rows == self.ids()
-        needed = retained_files(self.spark, self.lake, self.vacuumed) | living
-        assert needed - self.files() == set(), "files are gone that are needed"
-        left = {key for key in self.files() - needed if not key.startswith("deletion_vector_")}
-        assert left <= excused, "recovery has not cleaned up"
+        needed = retained_files(self.spark, self.lake, self.vacuumed)
+        assert (needed | living) - self.files() == set(), "something is gone that is needed"
+        left = self.files() - needed - living - excused
+        assert {key for key in left if not key.startswith("deletion_vector_")} == set(), "recovery has not cleaned up"
 
         table, store = canonical_table(self.lake.table), self.lake.store
         attempts = Attempts(self.lake.checkpoints.store, table)
         found = Survey(store, table, timedelta(hours=1), attempts, lambda _: None).look()
         report, problem = delete(store, *found, lambda _: None)
-        held = {one.key for one in report.orphans if one.held} - needed
         assert (problem, report.has_failed) == (None, False)
-        assert self.files() == needed | held
-        assert {upload.key for upload in self.lake.store.uploads("")} == {one.key for one in report.uploads if one.held}
-        if not living:
-            assert held == set()
+        held = {one.key for one in report.orphans if one.held}
+        assert self.files() == needed | living | held
+        assert held <= living | left  # the younger ones of the dead cannot be told from those of the live attempt
+        assert living or not held
         self.s3.wire.clock_ahead_s = 0

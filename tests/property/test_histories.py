@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-SHORT_SEED = 2256
+SHORT_SEED = 7738
 SHORT_STEPS = 12
 STEPS = 30
 
@@ -37,7 +37,7 @@ def history(spark: SparkSession, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_short_history(history: Callable[[int], History]) -> None:
-    """One that holds a late and a lost commit, deaths, a retry, a failed block, a recovery, OPTIMIZE and VACUUM."""
+    """One with an undo, VACUUM, a death after a commit and one before it, OPTIMIZE, a recovery and a retry."""
     history(SHORT_SEED).play(SHORT_STEPS)
 
 

@@ -80,8 +80,11 @@ COPY requirements/local.txt requirements/
 RUN --mount=type=cache,target=/root/.cache \
     /opt/uv/bin/uv pip install --quiet --python "$(command -v python3)" --target /opt/trainer \
         --require-hashes --requirement requirements/local.txt
-COPY image /opt/trainer/image
-COPY scripts /opt/trainer/scripts
+# Only what the training uses: any other change must not cost another one.
+COPY image/archive /opt/trainer/image/archive
+COPY scripts/__init__.py /opt/trainer/scripts/
+COPY scripts/emulator /opt/trainer/scripts/emulator
+COPY scripts/image/__init__.py scripts/image/archive.py scripts/image/unsigned.py /opt/trainer/scripts/image/
 WORKDIR /opt/trainer
 ENV PYTHONPATH=/opt/soal/python:/opt/trainer
 RUN python3 -m scripts.image.archive /opt/soal

@@ -7,15 +7,11 @@ sent, its sign of life stops, and whatever it has written stays.
 from __future__ import annotations
 
 import random
-import uuid
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from safewriter import SafeWriter, writer
+from safewriter import SafeWriter
 from safewriter.deadline import epoch_ms
 from safewriter.errors import NotCommittedError
 from safewriter.identity import canonical_table
@@ -27,16 +23,15 @@ from scripts.soal.orphans.deleting import delete
 from scripts.soal.orphans.protection import Attempts
 from scripts.soal.orphans.survey import Survey
 from tests.property.judge import check_verdicts, ids_after, retained_files
-from tests.property.operations import Operation, draw
+from tests.property.operations import draw
+from tests.property.writers import Write, Writer, leave_behind
 from tests.support.hygiene import wait_for_hygiene
-from tests.support.lake import LAKE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import SparkSession
 
     from scripts.emulator.s3 import EmbeddedS3
+    from tests.property.operations import Operation
     from tests.support.lake import Lake
 
 __all__ = ["History"]
@@ -52,30 +47,6 @@ _VACUUM: Final = {
 
 class _PlannedError(Exception):
     """The user's own error."""
-
-
-@dataclass
-class Writer:
-    """One process with a session: here, a thread of its own. `write` is what its open block does."""
-
-    name: str
-    spark: SparkSession
-    thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
-    block: SafeWriter | None = None
-    write: Write | None = None
-    has_written: bool = False
-
-    def do(self, act: Callable[[], Any]) -> Any:
-        return self.thread.submit(act).result(120)
-
-
-@dataclass(frozen=True)
-class Write:
-    """One run's write: what a retry does again under the same step."""
-
-    step: str
-    operation: Operation
-    commit_point: Any
 
 
 class History:
@@ -121,7 +92,7 @@ class History:
             self.s3.wire.clear_rules()
             for one in self.writers:
                 if one.block is not None:
-                    one.do(partial(self._vanish, one))
+                    one.vanish()
                 one.thread.shutdown()
             self.s3.wire.clock_ahead_s = 0
 
@@ -228,34 +199,11 @@ class History:
         assert block is not None
         assert write is not None
         self.say(f"{one.name} dies")
-        one.do(lambda: self._vanish(one))
+        one.vanish()
         if not block.already_committed:
-            self.leave_behind(block)
+            leave_behind(self.lake, block)
         one.block = one.write = None
         self.dead.append(write)
-
-    def leave_behind(self, block: SafeWriter) -> set[str]:
-        """Put what tasks have put so far, a file and a deletion vector, and begin an upload; return the keys of all."""
-        assert block.checkpoint is not None
-        prefix = block.checkpoint.attempt.prefix
-        file, vector, upload = (
-            f"{prefix}part-99.parquet",
-            f"deletion_vector_{uuid.uuid4()}.bin",
-            f"{prefix}part-98.parquet",
-        )
-        for key in (file, vector):
-            self.lake.store.put(key, b"of a task")
-        self.lake.client.create_multipart_upload(Bucket=LAKE, Key=f"{self.lake.name}/{upload}")
-        return {file, vector, upload}
-
-    @staticmethod
-    def _vanish(one: Writer) -> None:
-        block = one.block
-        assert block is not None
-        if block._heartbeat is not None:  # a write that is there already needs no sign of life
-            block._heartbeat.stop()
-        block._block.session.restore()
-        writer._registry.close(one.spark, block._block.write, landed=False)  # a retry is another process
 
     # -- everything else ---------------------------------------------------------------------------------------------
 
@@ -305,7 +253,7 @@ class History:
         if alive.block is None:
             self.begin(alive, is_new=True)
         assert alive.block is not None
-        living = self.leave_behind(alive.block)
+        living = leave_behind(self.lake, alive.block)
         self.recover()
         while self.late:
             self.deliver()

@@ -1,0 +1,72 @@
+"""The writers of a random history: each a process with a session of its own, played by a thread of its own."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from safewriter import SafeWriter, writer
+from tests.support.lake import LAKE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from tests.property.operations import Operation
+    from tests.support.lake import Lake
+
+__all__ = ["Write", "Writer", "leave_behind"]
+
+
+@dataclass
+class Writer:
+    """One process with a session: here, a thread of its own. `write` is what its open block does."""
+
+    name: str
+    spark: SparkSession
+    thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+    block: SafeWriter | None = None
+    write: Write | None = None
+    has_written: bool = False
+
+    def do(self, act: Callable[[], Any]) -> Any:
+        return self.thread.submit(act).result(120)
+
+    def vanish(self) -> None:
+        """End as a killed process does: nothing more of the block is sent, and it gives no more sign of life."""
+        self.do(self._vanish)
+
+    def _vanish(self) -> None:
+        block = self.block
+        assert block is not None
+        if block._heartbeat is not None:  # a write that is there already needs no sign of life
+            block._heartbeat.stop()
+        block._block.session.restore()
+        writer._registry.close(self.spark, block._block.write, landed=False)  # a retry is another process
+
+
+@dataclass(frozen=True)
+class Write:
+    """One run's write: what a retry does again under the same step."""
+
+    step: str
+    operation: Operation
+    commit_point: Any
+
+
+def leave_behind(lake: Lake, block: SafeWriter) -> set[str]:
+    """Put what tasks have put so far, a file and a deletion vector, and begin an upload; return the keys of all."""
+    assert block.checkpoint is not None
+    prefix = block.checkpoint.attempt.prefix
+    file, vector, upload = (
+        f"{prefix}part-99.parquet",
+        f"deletion_vector_{uuid.uuid4()}.bin",
+        f"{prefix}part-98.parquet",
+    )
+    for key in (file, vector):
+        lake.store.put(key, b"of a task")
+    lake.client.create_multipart_upload(Bucket=LAKE, Key=f"{lake.name}/{upload}")
+    return {file, vector, upload}

@@ -2,7 +2,9 @@
 #
 # BASE is any image with Python 3.11 or newer as python3: AWS's own, or a relative of Debian. What is installed to build
 # stays in the builder: the image is the base and /opt/soal.
-ARG BASE=public.ecr.aws/lambda/python:3.13
+# The digest is that of the tag in June 2026 (nationalarchives/ds-caselaw-data-enrichment-service, pull request 1948);
+# `soal image pin` writes the present one, on a machine that reaches the registry.
+ARG BASE=public.ecr.aws/lambda/python:3.13@sha256:5dd3e2c637709e8437ef7b2ea42ebeee9824e62d2f6ba7afe788a4fd6e2a96f0
 
 FROM ${BASE} AS builder
 SHELL ["/bin/bash", "-euo", "pipefail", "-c"]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import Progress
 
 from scripts.bench import guard as guard_bench
+from scripts.bench import start as start_bench
+from scripts.image.build import TAG
 from scripts.soal import local  # noqa: TC001 - typer reads the annotations
+from scripts.soal.invocation import Function, function_variables
 from scripts.soal.output import output
+from scripts.soal.place import Home
+from scripts.soal.target import local_target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["app"]
 
@@ -33,4 +41,28 @@ def guard(
     with Progress(console=out.talk, transient=True, disable=not out.talk.is_terminal) as progress:
         task = progress.add_task("appends", total=rounds)
         cost = guard_bench.measure(rounds, rows, lambda done: progress.update(task, completed=done))
+    out.figures(cost)
+
+
+@app.command()
+def start(
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Pairs of a run there and a run here.")] = 5,
+    *,
+    docker: Annotated[bool, typer.Option("--docker", help="Run ours in the image, not on the host.")] = False,
+    image: Annotated[str, typer.Option(help="With --docker: the image's name.")] = TAG,
+    memory_mb: Annotated[int, typer.Option(min=1024, max=10240, help="Our function's memory.")] = 3008,
+    as_json: local.Json = False,
+) -> None:
+    """What a cold run takes beside the way of aws-samples/spark-on-aws-lambda."""
+    out = output(is_json=as_json)
+    home = Home.of()
+    name = image if docker else None
+
+    def function(aws: Mapping[str, str]) -> Function:
+        variables = function_variables(local_target(aws["AWS_ENDPOINT_URL_S3"]), None, aws, None if docker else home)
+        return Function(variables, 300, memory_mb, home, lambda _: None, name)
+
+    with Progress(console=out.talk, transient=True, disable=not out.talk.is_terminal) as progress:
+        task = progress.add_task("pairs", total=rounds)
+        cost = start_bench.measure(rounds, name, function, lambda done: progress.update(task, completed=done))
     out.figures(cost)

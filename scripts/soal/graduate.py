@@ -19,10 +19,10 @@ from handler.event import parse_event
 from handler.job import Job
 from handler.settings import read_settings
 from handler.usage import UsageError
+from scripts.emulator.spark import shipped_settings
 from scripts.soal import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.invocation import read_event
 from scripts.soal.output import output
-from scripts.soal.place import ROOT
 from scripts.soal.problem import EXIT_FAILED, Problem
 from scripts.soal.until_done import with_token
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["graduate", "job_run"]
 
-_DEFAULTS: Final = ROOT / "image" / "spark" / "spark-defaults.conf"
 _NEEDED: Final = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.delta.", "spark.databricks.delta.")
 """What of the image's own settings the guard rests on; the rest is about a single small machine."""
 _DRIVER: Final = "spark.emr-serverless.driverEnv"
@@ -101,7 +100,7 @@ def job_run(
             todo="give a job document with a clientToken: that of the run, if it has begun",
         )
     confs = {
-        **_defaults(),
+        **{key: value for key, value in shipped_settings().items() if key.startswith(_NEEDED)},
         f"{_DRIVER}.SW_CHECKPOINT_BUCKET": checkpoint_bucket,
         f"{_DRIVER}.SOAL_RUN_KEY": job.run_key,
         f"{_DRIVER}.SOAL_JOB_FINGERPRINT": job.fingerprint,
@@ -125,8 +124,3 @@ def job_run(
             }
         },
     }
-
-
-def _defaults() -> dict[str, str]:
-    lines = (line.split(maxsplit=1) for line in _DEFAULTS.read_text(encoding="utf-8").splitlines())
-    return {parts[0]: parts[1].strip() for parts in lines if parts and parts[0].startswith(_NEEDED)}

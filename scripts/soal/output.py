@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from handler.response import Result
     from scripts.bench.guard import GuardCost
+    from scripts.bench.start import StartCost
     from scripts.image.size import Size
     from scripts.soal.background import LocalS3
     from scripts.soal.doctor import Finding
@@ -77,7 +78,7 @@ class Output(Protocol):
     def document(self, document: Mapping[str, Any]) -> None: ...
     def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None: ...
     def findings(self, findings: Sequence[Finding]) -> None: ...
-    def figures(self, measured: GuardCost) -> None: ...
+    def figures(self, measured: GuardCost | StartCost) -> None: ...
     def runs(self, runs: Sequence[RunView]) -> None: ...
     def run(self, run: RunView) -> None: ...
     def event(self, event: Event) -> None: ...
@@ -146,10 +147,10 @@ class ConsoleOutput(_Talk):
             table.add_row(_styled(finding.status), finding.name, what)
         self.data.print(table)
 
-    def figures(self, measured: GuardCost) -> None:
+    def figures(self, measured: GuardCost | StartCost) -> None:
         table = Table(box=None, show_header=False)
         for name, value in asdict(measured).items():
-            table.add_row(name.replace("_", " "), f"{value:,.2f}" if isinstance(value, float) else f"{value:,}")
+            table.add_row(name.replace("_", " "), _figure(value))
         self.data.print(table)
 
     def runs(self, runs: Sequence[RunView]) -> None:
@@ -238,7 +239,7 @@ class JsonOutput(_Talk):
     def findings(self, findings: Sequence[Finding]) -> None:
         _dump([asdict(finding) for finding in findings])
 
-    def figures(self, measured: GuardCost) -> None:
+    def figures(self, measured: GuardCost | StartCost) -> None:
         _dump(asdict(measured))
 
     def runs(self, runs: Sequence[RunView]) -> None:
@@ -266,6 +267,14 @@ class JsonOutput(_Talk):
 def output(*, is_json: bool) -> Output:
     """Choose the form."""
     return JsonOutput() if is_json else ConsoleOutput()
+
+
+def _figure(value: float | str | None) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 
 def _styled(word: str) -> Text:

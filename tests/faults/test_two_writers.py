@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-ROUNDS = 6
+ROUNDS = 5
 KILLS = 200
 SEED = 20261121
 ADDED = range(2, 9)
@@ -65,7 +65,7 @@ def appended(s3: EmbeddedS3, lake: Lake, mode: str) -> int:
 
 
 def test_no_commit_of_two_guarded_writers_is_lost(s3: EmbeddedS3, lake: Callable[[], Lake]) -> None:
-    """Twelve appends, twelve rows, twelve versions, twelve true verdicts."""
+    """Ten appends, ten rows, ten versions, ten true verdicts."""
     table = lake()
     assert appended(s3, table, "guarded") == 2 * ROUNDS
     assert table.operations() == ["WRITE"] * 2 * ROUNDS
@@ -73,6 +73,7 @@ def test_no_commit_of_two_guarded_writers_is_lost(s3: EmbeddedS3, lake: Callable
     table.check()
 
 
+@pytest.mark.matrix
 def test_deltas_default_store_loses_commits_in_the_same_test(s3: EmbeddedS3, lake: Callable[[], Lake]) -> None:
     """The control: without the conditional store both writers report success, and rows are missing."""
     assert appended(s3, lake(), "default") < 2 * ROUNDS

@@ -1,7 +1,8 @@
 """The driver's first lines: runs the user's script as if it had been started itself, and tells the journal how it went.
 
 `python bootstrap.py SCRIPT ARGUMENT…`, started by Spark's PythonRunner. The script runs in the real `__main__`, so that
-what it defines can be pickled for Python workers. Nothing of PySpark is patched.
+what it defines can be pickled for Python workers. Of PySpark two methods are wrapped, for what the script sets itself
+and cannot have (`own_settings`); nothing else of it is patched.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def main(module: ModuleType) -> None:
         threading.Thread(target=_watch_for_session, args=(journal,), name="soal-session", daemon=True).start()
     code = 1
     try:
-        if _is_nameless(os.getuid()) and "PYSPARK_GATEWAY_PORT" in os.environ:
-            _log_in()
+        if "PYSPARK_GATEWAY_PORT" in os.environ:
+            _join_spark(journal)
         _run(module, script)
         code = 0
     except SystemExit as end:
@@ -60,6 +61,14 @@ def _run(module: ModuleType, script: str) -> None:
     names.clear()
     names.update(kept, __file__=script, __doc__=None, __package__=None, __spec__=None, __loader__=None, __cached__=None)
     exec(compile(source, script, "exec", dont_inherit=True), names)  # noqa: S102 - this is what the handler is for
+
+
+def _join_spark(journal: str | None) -> None:
+    from handler.own_settings import OwnSettings
+
+    if _is_nameless(os.getuid()):
+        _log_in()
+    OwnSettings(lambda key, why: _note(journal, "setting_ignored", key=key, why=why)).install()
 
 
 def _is_nameless(user: int) -> bool:

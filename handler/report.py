@@ -16,7 +16,7 @@ from handler.response import ErrorResult, Memory, Result, Timings, Versions, Wri
 from handler.submit import pyspark_home
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from handler.child import Ended
     from handler.continuation import Continuation
@@ -107,7 +107,7 @@ def result_of(facts: Facts, outcome: Outcome) -> Result:
         cold_start=facts.cold_start,
         memory=Memory(limit_mb=facts.memory_mb, peak_mb=None if facts.ended is None else facts.ended.peak_mb),
         versions=_versions(facts.settings),
-        warnings=tuple(redact(warning) for warning in facts.warnings),
+        warnings=tuple(redact(warning) for warning in (*facts.warnings, *_ignored(facts.journal))),
         log_tail=() if facts.output is None else facts.output.tail(),
         result_uri=None if record is None else record.result_uri,
         resume_token=facts.job.run_key if facts.job is not None and outcome.state is State.INCOMPLETE else None,
@@ -129,6 +129,16 @@ def _write(report: WriteReport, redact: Redactor) -> WriteResult:
         checkpoint=report.checkpoint,
         run_id=report.run_id,
     )
+
+
+def _ignored(journal: Iterable[Entry]) -> Iterator[str]:
+    """Tell which settings of the script's own had no effect, those with one reason in one line."""
+    keys: dict[str, list[str]] = {}
+    for entry in journal:
+        if entry.event == "setting_ignored":
+            keys.setdefault(str(entry.fields["why"]), []).append(str(entry.fields["key"]))
+    for why, names in keys.items():
+        yield f"the script sets {', '.join(names)}, which was ignored: {why}"
 
 
 def _timings(facts: Facts) -> Timings:

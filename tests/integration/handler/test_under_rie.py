@@ -37,7 +37,22 @@ class Price:
 def in_euro(cents): return Price(cents).cents / 100
 
 if __name__ == "__main__":
-    spark = SparkSession.builder.getOrCreate()
+    spark = (  # as scripts for other runtimes do it
+        SparkSession.builder.master("yarn")
+        .config("spark.driver.memory", "5g")
+        .config("spark.executor.memory", "100m")
+        .config("spark.jars.packages", "io.delta:delta-core_2.12:2.2.0")
+        .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
+        .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
+        .config("spark.delta.logStore.s3a.impl", "io.delta.storage.S3SingleDriverLogStore")
+        .config("spark.hadoop.fs.s3a.access.key", os.environ["AWS_ACCESS_KEY_ID"])
+        .config("spark.hadoop.fs.s3a.secret.key", os.environ["AWS_SECRET_ACCESS_KEY"])
+        .config("spark.hadoop.fs.s3a.aws.credentials.provider", "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider")
+        .config("spark.hadoop.fs.s3a.endpoint", "http://127.0.0.1:9")
+        .config("fs.s3a.endpoint", "http://127.0.0.1:9")
+        .enableHiveSupport()
+        .getOrCreate()
+    )
     from safewriter import SafeWriter
     with SafeWriter(spark, "s3a://lake/prices") as sw:
         frame = spark.range(1000).select(udf(in_euro, "double")("id").alias("euro"))
@@ -50,9 +65,9 @@ if __name__ == "__main__":
 EXIT_3 = f"import sys; print('secret', {SECRET!r}); sys.exit(3)"
 RAISES = "def f():\n    raise ValueError('no such day')\nf()\n"
 FULL_HEAP = """
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.getOrCreate()
-keep = [spark._jvm.java.lang.StringBuilder(100_000_000) for _ in range(100)]
+from pyspark import SparkConf, SparkContext
+context = SparkContext(conf=SparkConf().setMaster("spark://nowhere:7077").set("spark.ui.enabled", "true"))
+keep = [context._jvm.java.lang.StringBuilder(100_000_000) for _ in range(100)]
 """
 ESCAPES_AND_DIES = """
 import os, subprocess, sys
@@ -139,7 +154,9 @@ def function(s3: EmbeddedS3) -> Iterator[Function]:
 
 
 def test_a_guarded_job_with_a_function_of_its_own(function: Function) -> None:
-    """Classes and functions of the script reach the Python workers; arguments, files and settings the script."""
+    """Classes and functions of the script reach the Python workers; arguments, files and settings the script. What its
+    builder cannot have here is left out and told, and nothing of it reaches Spark.
+    """
     result = function(
         {
             "entryPoint": f"s3://{SCRIPTS}/guarded.py",
@@ -158,6 +175,21 @@ def test_a_guarded_job_with_a_function_of_its_own(function: Function) -> None:
         "local[1] 3 prices",
         "helped",
     )
+    ignored = [warning.split(":")[0] for warning in result.warnings]
+    assert ignored == [
+        f"the script sets {keys}, which was ignored"
+        for keys in (
+            "spark.master",
+            "spark.driver.memory",
+            "spark.executor.memory",
+            "spark.jars.packages",
+            "spark.delta.logStore.s3a.impl",
+            "spark.hadoop.fs.s3a.access.key, spark.hadoop.fs.s3a.secret.key",
+            "spark.hadoop.fs.s3a.aws.credentials.provider",
+            "spark.hadoop.fs.s3a.endpoint, fs.s3a.endpoint",
+            "spark.sql.catalogImplementation",
+        )
+    ]
     timings = result.timings
     assert None not in (timings.script_download_ms, timings.jvm_start_ms, timings.session_ms, timings.job_ms)
     assert result.memory.peak_mb is not None
@@ -186,11 +218,15 @@ def test_an_exception(function: Function) -> None:
 
 
 def test_a_full_java_heap(function: Function) -> None:
-    """The Java machine ends itself, and the result says why."""
+    """The Java machine ends itself, and the result says why; a context of the script's own has the handler's master."""
     result = function(f"s3://{SCRIPTS}/full_heap.py")
     assert result.error is not None
     assert (result.state, result.error.type) == ("FAILED", "OutOfMemory"), result.log_tail
     assert "heap" in result.error.message
+    assert [warning.split(":")[0] for warning in result.warnings] == [
+        "the script sets spark.master, which was ignored",
+        "the script sets spark.ui.enabled, which was ignored",
+    ]
 
 
 def test_a_driver_that_leaves_a_process_behind_and_dies(function: Function) -> None:

@@ -69,6 +69,16 @@ def test_texts_are_masked() -> None:
     assert "hunter22" not in result.model_dump_json()
 
 
+def test_settings_that_were_ignored_are_told_by_reason() -> None:
+    """One line for each reason, with the keys that it is about."""
+    known = facts()
+    known.journal = tuple(
+        Entry("setting_ignored", 1, {"key": key, "why": why}) for key, why in (("a", "x"), ("b", "y"), ("c", "x"))
+    )
+    warnings = result_of(known, Outcome(State.SUCCESS, "d", None)).warnings
+    assert warnings == ("the script sets a, c, which was ignored: x", "the script sets b, which was ignored: y")
+
+
 def test_the_versions_are_those_of_the_jars() -> None:
     """What is on the class path runs, whatever Python packages say."""
     known = facts()

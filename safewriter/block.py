@@ -11,18 +11,17 @@ from safewriter.deadline import Deadline, epoch_ms
 from safewriter.errors import UnsupportedError
 from safewriter.identity import Attempt, Run, Write, canonical_table
 from safewriter.objects.s3 import open_store, table_store
-from safewriter.readback import ReadBack
 from safewriter.recovery import Recovery
 from safewriter.settings import Settings
 from safewriter.state import CommitPoint
-from safewriter.tables.delta.history import DeltaHistory
-from safewriter.tables.delta.session import DeltaSession
+from safewriter.tables.delta import DeltaSession, DeltaTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from safewriter.objects.location import Location
-    from safewriter.tables.delta.session import MicroBatch
+    from safewriter.tables.session import MicroBatch, Session
+    from safewriter.tables.table import Table
 
 __all__ = ["Block"]
 
@@ -39,8 +38,8 @@ class Block:
     lead_ms: int
     checkpoints: Checkpoints
     recovery: Recovery
-    read_back: ReadBack
-    session: DeltaSession
+    guarded: Table
+    session: Session
     journal: str | None
 
     @classmethod
@@ -81,7 +80,7 @@ class Block:
                 audit_log=settings.audit_log,
                 may_go_on=lambda: deadline is None or deadline.remaining_ms() > 0,
             ),
-            read_back=ReadBack(table, DeltaHistory(table_store(str(write.table)), epoch_ms)),
+            guarded=DeltaTable(table_store(str(write.table)), checkpoints, epoch_ms),
             session=session,
             journal=os.environ.get("SOAL_JOURNAL"),
         )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from safewriter.deadline import Clock, Deadline
     from safewriter.identity import Attempt, Write
     from safewriter.recovery import Recovery
-    from safewriter.tables.delta.session import TableState
+    from safewriter.tables.session import TableState
 
 __all__ = ["Claim", "Claimer"]
 

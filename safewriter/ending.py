@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from safewriter import journal
 from safewriter.deadline import epoch_ms
@@ -24,13 +24,14 @@ from safewriter.hygiene import tidy
 from safewriter.objects.store import StoreError
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import OPEN, Status
-from safewriter.tables.delta.history import RetentionGapError
+from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
     from safewriter.block import Block
     from safewriter.checkpoint import HeldCheckpoint
     from safewriter.state import Checkpoint
-    from safewriter.tables.delta.session import GateState
+    from safewriter.tables.session import Seen
+    from safewriter.tables.table import Move
 
 __all__ = ["Ending"]
 
@@ -156,16 +157,10 @@ class Ending:
         block, held = self._block, self._held
         block.session.shut("success() was called")  # what is declared a success now must not change any more
         try:
-            seen = block.session.gate()
+            seen = block.session.seen()
             self._noted = seen.noted
-            evidence = block.read_back.evidence(held.document, seen)
-            moved = held.document.moved(
-                Status.COMMITTED,
-                settled_ms=epoch_ms(),
-                settled_by="success",
-                cleaned=not block.session.may_have_left_files(seen),
-                **evidence,
-            )
+            move = block.guarded.confirm(held.document, seen)
+            moved = held.document.moved(move.status, reason=move.reason, **self._closing(move, seen), **move.record)
             won = block.checkpoints.replace(held, moved)
             if won is None:
                 self._lost()
@@ -175,6 +170,15 @@ class Ending:
             raise UnknownOutcomeError(
                 f"whether {block.table} holds this block's write could not be told: {error}"
             ) from error
+
+    def _closing(self, move: Move, seen: Seen) -> dict[str, Any]:
+        if move.status in OPEN:
+            return {}
+        return {
+            "settled_ms": epoch_ms(),
+            "settled_by": Cause.SUCCESS.value,
+            "cleaned": not self._block.session.may_have_left_files(seen),
+        }
 
     def _lost(self) -> None:
         """Somebody else has changed the document: only what it says now counts."""
@@ -199,7 +203,7 @@ class Ending:
             self._clean()
         self._explain(error, seen)
 
-    def _explain(self, error: BaseException | None, seen: GateState | None) -> None:
+    def _explain(self, error: BaseException | None, seen: Seen | None) -> None:
         """Say to the user what the verdict means for their exception."""
         document, table = self.document, self._block.table
         if error is None:
@@ -211,14 +215,14 @@ class Ending:
         elif document.undo_refused is not None:
             error.add_note(f"{table}: the block failed, but its commit stays: {document.undo_refused}")
 
-    def _halt(self, reason: str, patience_s: float) -> tuple[GateState | None, Evidence]:
+    def _halt(self, reason: str, patience_s: float) -> tuple[Seen | None, Evidence]:
         """Stop the block's work and say what is known of it; of a JVM that does not answer, nothing is."""
         epoch, session = self.document.epoch, self._block.session
         try:
             session.shut(reason)
             session.cancel()
             quiet = session.wait_until_quiet(self._block.patience_s(patience_s))
-            seen = session.gate()
+            seen = session.seen()
         except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone
             _log.warning("the JVM does not answer (%s); the table will tell what has happened", error)
             return None, Evidence(epoch)

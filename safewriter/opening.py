@@ -12,11 +12,11 @@ from safewriter.errors import SettingError, TooLateError, TryAgainError, Unsuppo
 from safewriter.hygiene import tidy
 from safewriter.objects.store import StoreError
 from safewriter.state import CommitPoint
-from safewriter.tables.delta.undo import UNDOABLE_FEATURES
+from safewriter.tables.session import Opening
 
 if TYPE_CHECKING:
     from safewriter.block import Block
-    from safewriter.tables.delta.session import TableState
+    from safewriter.tables.session import TableState
 
 __all__ = ["claim", "open_gate", "open_skipping"]
 
@@ -79,9 +79,8 @@ def _check_undoable(block: Block, before: TableState) -> None:
     """Refuse what `commit_point="success"` promises and the table does not allow."""
     if block.commit_point is not CommitPoint.SUCCESS:
         return
-    unknown = sorted(set(before.features) - UNDOABLE_FEATURES)
-    if before.append_only or unknown:
-        what = "it is append-only" if before.append_only else f"it uses {', '.join(unknown)}"
+    what = block.session.undo_obstacle(before)
+    if what is not None:
         raise UnsupportedError(
             f"{block.table}: a commit could not be undone ({what}), so commit_point='success' cannot be kept"
         )
@@ -91,18 +90,14 @@ def open_gate(block: Block, claimed: Claim) -> None:
     """Step 5: let one commit of the claimed epoch through."""
     document = claimed.held.document
     key = block.checkpoints.note_key(document.write_key, document.epoch)
-    # The gate writes the note through the same file system as the table.
-    note = block.checkpoints.store.uri(key).replace("s3://", block.table.split("://", 1)[0] + "://", 1)
     block.session.begin(
-        write_key=document.write_key,
-        epoch=document.epoch,
-        nonce=document.owner,
-        version_before=document.attempt.version_before,
-        file_prefix=document.attempt.prefix,
-        latest_start_ms=block.latest_start_ms,
-        before=claimed.before.actions,
-        note=note,
-        journal=block.journal,
+        Opening(
+            document=document,
+            before=claimed.before,
+            latest_start_ms=block.latest_start_ms,
+            note=block.checkpoints.store.uri(key),
+            journal=block.journal,
+        )
     )
 
 

@@ -1,6 +1,7 @@
 """Settle: bring one write, whatever happened to it, to one true verdict. The same code for guard, supervisor and retry.
 
-The verdict is always read from the table; the document follows it. PROTOCOL.md numbers the steps S1 to S6.
+The verdict is always read from the table; the document follows it. What a format does to its table is its adapter's
+(`tables/`). PROTOCOL.md numbers the steps S1 to S6.
 """
 
 from __future__ import annotations
@@ -14,10 +15,8 @@ from safewriter.checkpoint import past_grace
 from safewriter.errors import UnknownOutcomeError
 from safewriter.objects.store import StoreError
 from safewriter.state import OPEN, CommitPoint, Status
-from safewriter.tables.delta.fence import fence
-from safewriter.tables.delta.files import remove_files
-from safewriter.tables.delta.history import DeltaHistory, RetentionGapError
-from safewriter.tables.delta.revert import find_live, revert
+from safewriter.tables.formats import TableOpener
+from safewriter.tables.table import Intent, Move, RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,11 +25,13 @@ if TYPE_CHECKING:
     from safewriter.deadline import Clock
     from safewriter.objects.store import ObjectStore
     from safewriter.state import AttemptRecord, Checkpoint
-    from safewriter.tables.delta.commit import Commit
+    from safewriter.tables.table import Table
 
 __all__ = ["Cause", "Evidence", "Recovery"]
 
 _ROUNDS_MAX: Final = 50
+_MOVES_MAX: Final = 4
+"""From in_progress over rolling_back or publishing to the verdict, and one to spare."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,6 +40,7 @@ class Cause(Enum):
     nothing.
     """
 
+    SUCCESS = "success"
     EXCEPTION = "exception"
     DEADLINE = "deadline"
     KILLED = "killed"
@@ -76,7 +78,7 @@ class Recovery:
         may_go_on: Callable[[], bool] = lambda: True,
     ) -> None:
         self._checkpoints = checkpoints
-        self._table_store = table_store
+        self._tables = TableOpener(table_store, checkpoints, clock, may_go_on)
         self._clock = clock
         self._audit_log = audit_log
         self._may_go_on = may_go_on
@@ -87,7 +89,7 @@ class Recovery:
         Raises `UnknownOutcomeError` if S3 does not let the truth be found out now; the document then stays open (or
         says unknown), and whoever looks next goes on from where this ended.
         """
-        history: DeltaHistory | None = None
+        table: Table | None = None
         try:
             for _ in range(_ROUNDS_MAX):
                 stored = self._checkpoints.read(write_key)  # S1
@@ -95,8 +97,8 @@ class Recovery:
                     return stored
                 if not self._may_go_on():
                     break
-                history = history or self._history(stored.document)
-                self._round(history, stored, cause, evidence)
+                table = table or self._tables.open(stored.document)
+                self._round(table, stored, cause, evidence)
         except StoreError as error:
             raise UnknownOutcomeError(f"{self._checkpoints.uri(write_key)} could not be settled: {error}") from error
         raise UnknownOutcomeError(
@@ -107,95 +109,36 @@ class Recovery:
     def _may_settle(document: Checkpoint, evidence: Evidence) -> bool:
         return document.status in OPEN and (evidence.epoch is None or evidence.epoch == document.epoch)
 
-    def _history(self, document: Checkpoint) -> DeltaHistory:
-        return DeltaHistory(self._table_store(document.table), self._clock, may_go_on=self._may_go_on)
-
-    def _round(self, history: DeltaHistory, stored: StoredCheckpoint, cause: Cause, evidence: Evidence) -> None:
-        """Go once through S2 to S6; a lost compare-and-swap ends the round, the next one begins by reading.
-
-        The log is listed once. What it says counts until a slot behind it is lost, and that shows.
-        """
-        document = stored.document
-        try:
-            commits = (
-                history.since(document.attempt)
-                if evidence.nothing_sent
-                else fence(history, document, self._checkpoints, self._clock)  # S2
+    def _round(self, table: Table, stored: StoredCheckpoint, cause: Cause, evidence: Evidence) -> None:
+        """Go once through S2 to S6; a lost compare-and-swap ends the round, the next one begins by reading."""
+        held: HeldCheckpoint = stored
+        for _ in range(_MOVES_MAX):
+            move = self._next_move(table, held.document, cause, evidence)
+            closing = {} if move.status in OPEN else {"settled_ms": self._clock(), "settled_by": cause.value}
+            document = held.document.moved(
+                move.status, reason=move.reason, undo_refused=move.undo_refused, **closing, **move.record
             )
-            ours = find_live(commits, document.write_key, document.epoch)  # S3
-            if ours is None:  # S4
-                self._close(
-                    stored,
-                    Status.ROLLED_BACK,
-                    cause,
-                    f"{cause.value}: no commit of this write is in the table",
-                    evidence,
-                )
-            elif not _undo(document, cause):
-                self._close(
-                    stored, Status.COMMITTED, cause, f"{cause.value} after the commit had landed", evidence, ours
-                )
-            elif (held := self._rolling_back(stored, ours)) is not None:
-                self._undo(held, history, commits, ours, cause, evidence)  # S5
+            won = self._checkpoints.replace(held, document)
+            if won is None or move.status is Status.UNKNOWN:
+                return
+            if move.status not in OPEN:
+                self._clean_up(document, evidence)
+                return
+            held = won
+
+    def _next_move(self, table: Table, document: Checkpoint, cause: Cause, evidence: Evidence) -> Move:
+        try:
+            return table.next_move(document, Intent(cause.value, _undo(document, cause), evidence.nothing_sent))
         except RetentionGapError as gap:
             if evidence.nothing_sent:  # whatever has become of the table, none of it is ours
-                self._close(stored, Status.ROLLED_BACK, cause, f"{cause.value}: no commit was sent; {gap}", evidence)
-                return
+                return Move(Status.ROLLED_BACK, f"{cause.value}: no commit was sent; {gap}")
             if document.status is Status.UNKNOWN:
                 raise UnknownOutcomeError(
                     f"{self._checkpoints.uri(document.write_key)}: {gap}. Look at the table and set the verdict by hand"
                 ) from gap
-            self._checkpoints.replace(stored, document.moved(Status.UNKNOWN, reason=str(gap)))
+            return Move(Status.UNKNOWN, str(gap))
 
-    def _rolling_back(self, stored: StoredCheckpoint, ours: Commit) -> HeldCheckpoint | None:
-        """Write rolling_back if the document does not say so yet; None if that was lost."""
-        if stored.document.status is Status.ROLLING_BACK:
-            return stored
-        return self._checkpoints.replace(
-            stored, stored.document.moved(Status.ROLLING_BACK, commit_version=ours.version)
-        )
-
-    def _undo(
-        self,
-        held: HeldCheckpoint,
-        history: DeltaHistory,
-        commits: tuple[Commit, ...],
-        ours: Commit,
-        cause: Cause,
-        evidence: Evidence,
-    ) -> None:
-        obstacle = revert(history, held.document, commits, ours, self._checkpoints, self._clock)
-        if obstacle is None:
-            kept = ", an empty table remains" if ours.version == 0 else ""
-            reason = f"{cause.value}: version {ours.version} was undone{kept}"
-            self._close(held, Status.ROLLED_BACK, cause, reason, evidence)
-        else:
-            _log.error("version %s of %s stays: %s", ours.version, held.document.table, obstacle)
-            reason = f"{cause.value}: version {ours.version} could not be undone and stays"
-            self._close(held, Status.COMMITTED, cause, reason, evidence, ours, undo_refused=obstacle)
-
-    def _close(
-        self,
-        held: HeldCheckpoint,
-        verdict: Status,
-        cause: Cause,
-        reason: str,
-        evidence: Evidence,
-        ours: Commit | None = None,
-        undo_refused: str | None = None,
-    ) -> None:
-        """Write the verdict; if that was won, clean up (S6)."""
-        found = {} if ours is None else ours.record
-        document = held.document.moved(
-            verdict,
-            reason=reason,
-            undo_refused=undo_refused,
-            settled_ms=self._clock(),
-            settled_by=cause.value,
-            **found,
-        )
-        if self._checkpoints.replace(held, document) is None:
-            return
+    def _clean_up(self, document: Checkpoint, evidence: Evidence) -> None:
         # The verdict stands. What follows is hygiene: whoever looks later does it again.
         try:
             self.clean(document.write_key, quiet_nonce=document.owner if evidence.quiet else None)
@@ -252,16 +195,9 @@ class Recovery:
             self._checkpoints.audit(document, "rolled_back")
 
     def _remove(self, document: Checkpoint, dirty: list[AttemptRecord]) -> int:
-        history = self._history(document)
-        commits = history.since(min(dirty, key=lambda attempt: attempt.version_before))
-        return remove_files(history.store, tuple(attempt.prefix for attempt in dirty), commits, self._may_go_on)
+        return self._tables.open(document).remove_leftovers(tuple(dirty))
 
 
 def _undo(document: Checkpoint, cause: Cause) -> bool:
-    # An open document that names a commit has been rolling_back, also if it says unknown now: the revert may be on its
-    # way.
-    return (
-        cause is Cause.EXCEPTION
-        or document.commit_point is CommitPoint.SUCCESS
-        or document.attempt.commit_version is not None
-    )
+    """Tell whether nothing of the write is to stay, as far as the table leaves a choice."""
+    return cause is Cause.EXCEPTION or document.commit_point is CommitPoint.SUCCESS

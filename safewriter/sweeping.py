@@ -20,7 +20,7 @@ from safewriter.liveness import is_over
 from safewriter.objects.store import StoreError
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import OPEN, Status
-from safewriter.tables.delta.history import RetentionGapError
+from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""A block from its statement to its end, and its watchdog: as `safewriter/writer.py` and `readback.py` do it."""
+"""A block from its statement to its end, and its watchdog: as `safewriter/writer.py` and its Delta adapter do it."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Rule(Enum):
     GATE_OVER = "nothing of a block that is over may be committed"
     JOURNAL_FIRST = "the journal learns of a commit before it is sent"
     CREATION_NOTE = "a block that may create its table competes for the note first"
-    # -- the end of a block, in writer.py, readback.py and supervision.py
+    # -- the end of a block, in writer.py, tables/delta/readback.py and supervision.py
     SUCCESS_SHUTS = "success() shuts the gate before it looks"
     SUCCESS_READS = "success() believes only what it reads in the table"
     DOUBT_IS_NOT_NOTHING = "a commit without an answer does not count as never sent"

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from safewriter.readback import NO_CHANGE
 from safewriter.state import OPEN
+from safewriter.tables.table import NO_CHANGE
 
 if TYPE_CHECKING:
     from collections import Counter

@@ -12,8 +12,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from safewriter.checkpoint import Checkpoints
 from safewriter.objects import S3ObjectStore
-from safewriter.readback import NO_CHANGE
 from safewriter.state import OPEN
+from safewriter.tables.table import NO_CHANGE
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -1,6 +1,6 @@
 """Delta Lake: its log without a JVM, and its session with one."""
 
-from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.session import DeltaSession
+from safewriter.tables.delta.table import DeltaTable
 
-__all__ = ["DeltaHistory", "DeltaSession"]
+__all__ = ["DeltaSession", "DeltaTable"]

@@ -104,11 +104,6 @@ class Commit:
         return self.transactions.get(write_key, -1) >= epoch
 
     @property
-    def record(self) -> dict[str, int | None]:
-        """What the checkpoint remembers of a commit that landed."""
-        return {"commit_version": self.version, "rows": self.rows, "bytes": self.bytes}
-
-    @property
     def rows(self) -> int | None:
         """How many rows the operation says it has written, updated or deleted; None if it does not say."""
         metrics = self.info.get("operationMetrics", {})

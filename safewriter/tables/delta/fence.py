@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import StoreError
 from safewriter.tables.delta.commit import FENCE, Mark
-from safewriter.tables.delta.history import RetentionGapError
+from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.tables.delta.commit import Commit, Mark
+from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,14 +21,10 @@ if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
     from safewriter.state import AttemptRecord
 
-__all__ = ["DeltaHistory", "RetentionGapError"]
+__all__ = ["DeltaHistory"]
 
 _COMMIT: Final = re.compile(r"_delta_log/(\d{20})\.json")
 _ENGINE: Final = "SoAL SafeWriter"
-
-
-class RetentionGapError(LookupError):
-    """The log no longer holds every version that would have to be looked at, or it is another table's log."""
 
 
 class DeltaHistory:

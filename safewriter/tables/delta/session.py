@@ -1,25 +1,26 @@
 """The Spark side of a guarded Delta block: what is looked at before, set inside, and put back after.
 
-The only module of SafeWriter that talks to a JVM, through py4j on the driver; any master will do.
+What any format does to its session is `tables/spark.py`; this adds Delta's gate, which lives in the log store.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import BlockOpenError, DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
+from safewriter.tables.delta.undo import UNDOABLE_FEATURES
+from safewriter.tables.session import TableState
+from safewriter.tables.spark import SparkScope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import SparkSession
 
     from safewriter.errors import SafeWriterError
+    from safewriter.tables.session import Opening, Seen
 
-__all__ = ["DeltaSession", "GateState", "MicroBatch", "TableState"]
+__all__ = ["DeltaSession", "GateState", "is_append_only"]
 
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
 _GATE_PROTOCOL: Final = 4
@@ -33,40 +34,9 @@ _TXN_IN_CHECKSUM: Final = "spark.databricks.delta.setTransactionsInCrc.writeOnCo
 _AUTO_COMPACT: Final = "spark.databricks.delta.autoCompact.enabled"
 # Internal to Delta and static, so it is set on the session state. Tested with every Delta release that is pinned here.
 _FILE_PREFIX: Final = "spark.databricks.delta.testOnly.dataFileNamePrefix"
-_GROUP: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
-# What a stream tells the threads of its batches (StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY).
-_MICRO_BATCH: Final = ("sql.streaming.queryId", "streaming.sql.batchId")
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
 )
-_POLL_S: Final = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class TableState:
-    """A table before a write. `version` is -1 if there is none; `features` are those of its protocol.
-
-    `actions`: its protocol and metaData as they stand in the log, a line each.
-    """
-
-    version: int
-    table_id: str | None
-    features: tuple[str, ...]
-    properties: dict[str, str]
-    actions: str = ""
-
-    @property
-    def append_only(self) -> bool:
-        """Whether the table forbids removals, and with them every undo."""
-        return self.properties.get("delta.appendOnly") == "true"
-
-
-@dataclass(frozen=True, slots=True)
-class MicroBatch:
-    """The batch of a stream that this thread works on."""
-
-    query_id: str
-    batch_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,34 +74,21 @@ class GateState:
         return DeadlineError(text) if code == "late" else None
 
 
-class DeltaSession:
+def is_append_only(before: TableState) -> bool:
+    """Tell whether the table forbids removals, and with them every undo."""
+    return before.properties.get("delta.appendOnly") == "true"
+
+
+class DeltaSession(SparkScope):
     """One guarded block on one table in one Spark session."""
 
     def __init__(self, spark: SparkSession, table: str) -> None:
-        if spark._jvm is None:  # noqa: SLF001 - py4j is the only way to Delta's own log; Spark Connect has none
-            raise UnguardedSessionError(
-                "this session is a Spark Connect client; SafeWriter needs the driver's own session"
-            )
-        self._spark = spark
-        self._jspark: Any = spark._jsparkSession  # noqa: SLF001
+        super().__init__(spark)
         self._table = table
-        self._gates = self._class("io.soal.logstore.Gate")
+        self._gates = self.java_class("io.soal.logstore.Gate")
         self._gate: Any = None
-        self._group = ""
-        self._restore: list[Callable[[], None]] = []
-
-    def _class(self, name: str) -> Any:  # noqa: ANN401 - py4j has no types
-        from py4j.java_gateway import JavaClass
-
-        # By its full name: `jvm.io.soal...` would ask the JVM about each part of it, a few milliseconds every time.
-        return JavaClass(name, self._spark.sparkContext._gateway._gateway_client)  # type: ignore[union-attr]  # noqa: SLF001
 
     # -- before ------------------------------------------------------------------------------------------------------
-
-    def micro_batch(self) -> MicroBatch | None:
-        """Return the stream's batch if this runs in `foreachBatch`."""
-        query_id, batch_id = (self._spark.sparkContext.getLocalProperty(name) for name in _MICRO_BATCH)
-        return MicroBatch(query_id, batch_id) if query_id and batch_id else None
 
     def verify(self) -> None:
         """Make sure that this session commits to the table through the gate; `UnguardedSessionError` says what to
@@ -141,7 +98,7 @@ class DeltaSession:
 
         scheme = self._table.split("://", 1)[0]
         key = f"spark.delta.logStore.{scheme}.impl"
-        conf = self._jspark.sparkContext().conf()  # PySpark's own getConf() copies every setting, one by one
+        conf = self.jspark.sparkContext().conf()  # PySpark's own getConf() copies every setting, one by one
         found = conf.get(key, None) or conf.get(key.removeprefix("spark."), None)
         other = conf.get("spark.delta.logStore.class", None)
         if found != LOG_STORE or other not in (None, LOG_STORE):
@@ -156,13 +113,13 @@ class DeltaSession:
         if protocol != _GATE_PROTOCOL:
             what = f"soal-logstore.jar speaks protocol {protocol}, this SafeWriter speaks {_GATE_PROTOCOL}"
             raise UnguardedSessionError(_remedy(what, key))
-        if self._gates.busy(self._jspark):
+        if self._gates.busy(self.jspark):
             raise BlockOpenError("another SafeWriter block is open on this Spark session; end it first")
 
     def state(self) -> TableState:
         """Look at the table as it is now (one LIST on a table that this session knows)."""
         log = self._log()
-        nothing = self._class("scala.Option").empty()
+        nothing = self.java_class("scala.Option").empty()
         stale_is_fine = False
         snapshot = log.update(stale_is_fine, nothing, nothing)
         version = int(snapshot.version())
@@ -182,7 +139,7 @@ class DeltaSession:
         from py4j.protocol import Py4JJavaError
 
         try:
-            return self._class("org.apache.spark.sql.delta.DeltaLog").forTable(self._jspark, self._table)
+            return self.java_class("org.apache.spark.sql.delta.DeltaLog").forTable(self.jspark, self._table)
         except Py4JJavaError as error:
             if "CATALOG_MANAGED_TABLE" in str(error.java_exception.getMessage()):
                 raise self._managed("catalogManaged") from error
@@ -194,9 +151,32 @@ class DeltaSession:
             " SafeWriter, or keep the guarded data in a table of its own that no catalog commits to"
         )
 
+    def undo_obstacle(self, before: TableState) -> str | None:
+        """Tell why Delta's undo is not for this table, if it is not."""
+        unknown = sorted(set(before.features) - UNDOABLE_FEATURES)
+        if is_append_only(before):
+            return "it is append-only"
+        return f"it uses {', '.join(unknown)}" if unknown else None
+
     # -- inside ------------------------------------------------------------------------------------------------------
 
-    def begin(
+    def begin(self, opening: Opening) -> None:
+        """Open the gate and mark everything that the block's statements will write."""
+        document = opening.document
+        self._open(
+            write_key=document.write_key,
+            epoch=document.epoch,
+            nonce=document.owner,
+            version_before=document.attempt.version_before,
+            file_prefix=document.attempt.prefix,
+            latest_start_ms=opening.latest_start_ms,
+            before=opening.before.actions,
+            # The gate writes the note through the same file system as the table.
+            note=opening.note.replace("s3://", self._table.split("://", 1)[0] + "://", 1),
+            journal=opening.journal,
+        )
+
+    def _open(
         self,
         *,
         write_key: str,
@@ -209,10 +189,9 @@ class DeltaSession:
         note: str,
         journal: str | None,
     ) -> None:
-        """Open the gate and mark everything that the block's statements will write."""
         group = f"safewriter-{write_key}-{epoch}-{nonce}"
         self._gate = self._gates.open(
-            self._jspark,
+            self.jspark,
             self._table,
             write_key,
             epoch,
@@ -225,9 +204,9 @@ class DeltaSession:
             file_prefix,
             group,
         )
-        self._restore.append(self._gate.close)
+        self.on_restore(self._gate.close)
         mine: dict[str, object] = {"safewriter": {"key": write_key, "epoch": epoch}}
-        if (users := self._spark.conf.get(_METADATA, None)) is not None:
+        if (users := self.spark.conf.get(_METADATA, None)) is not None:
             mine["user"] = users  # the user's own text is kept inside ours
         for key, value in (
             (_TXN_IN_CHECKSUM, "false"),
@@ -236,13 +215,13 @@ class DeltaSession:
             # A second commit would be refused, but only after its data files were written.
             (_AUTO_COMPACT, "false"),
         ):
-            self._set(key, value)
-        self._set_prefix(file_prefix)
-        self._begin_group(group)
+            self.set(key, value)
+        self.set_static(_FILE_PREFIX, file_prefix)
+        self.begin_group(group)
 
     def skip(self, *, write_key: str, nonce: str) -> None:
         """Let Delta's own transaction rule skip a write that landed before, and the gate refuse it should Delta not."""
-        self.begin(
+        self._open(
             write_key=write_key,
             epoch=1,
             nonce=nonce,
@@ -256,43 +235,14 @@ class DeltaSession:
         self._gate.shut("this write was committed by an earlier attempt")
         # Delta skips what is not above the version that the table stores, and 1 is the lowest that there is.
         for key, value in ((_TXN_APP, write_key), (_TXN_VERSION, "1"), (_TXN_RESET, "false")):
-            self._set(key, value)
-
-    def _set(self, key: str, value: str) -> None:
-        before = self._spark.conf.get(key, None)
-        conf = self._spark.conf
-        self._restore.append(lambda: conf.unset(key) if before is None else conf.set(key, before))
-        conf.set(key, value)
-
-    def _set_prefix(self, value: str) -> None:
-        conf = self._jspark.sessionState().conf()
-        before = conf.getConfString(_FILE_PREFIX, "")
-        self._restore.append(
-            lambda: conf.setConfString(_FILE_PREFIX, before) if before else conf.unsetConf(_FILE_PREFIX)
-        )
-        conf.setConfString(_FILE_PREFIX, value)
-
-    def _begin_group(self, group: str) -> None:
-        context = self._spark.sparkContext
-        before = {name: context.getLocalProperty(name) for name in _GROUP}
-
-        def restore() -> None:
-            for name, value in before.items():
-                context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it
-
-        self._restore.append(restore)
-        self._group = group
-        # Without the interrupt the tasks go on, and upload, for seconds after the statement has ended.
-        context.setJobGroup(
-            group, context.getLocalProperty("spark.job.description") or "SafeWriter", interruptOnCancel=True
-        )
+            self.set(key, value)
 
     @property
     def has_begun(self) -> bool:
         """Whether the gate was opened."""
         return self._gate is not None
 
-    def gate(self) -> GateState:
+    def seen(self) -> GateState:
         """Ask the gate what it has seen."""
         gate = self._gate
         return GateState(
@@ -305,46 +255,10 @@ class DeltaSession:
         """Let no commit through any more."""
         self._gate.shut(reason)
 
-    def cancel(self) -> None:
-        """Cancel the block's jobs, those that it would still start included."""
-        self._jspark.sparkContext().cancelJobGroupAndFutureJobs(self._group)
-
-    def wait_until_quiet(self, patience_s: float) -> bool:
-        """Wait until no job of the block and no task at all runs here; False if patience ended first."""
-        tracker = self._spark.sparkContext.statusTracker()
-        executors = self._jspark.sparkContext().statusTracker()
-        until_s = time.monotonic() + patience_s
-        while time.monotonic() < until_s:
-            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
-            running = any(job is not None and job.status == "RUNNING" for job in jobs)
-            if not running and not any(info.numRunningTasks() for info in executors.getExecutorInfos()):
-                return True
-            time.sleep(_POLL_S)
-        return False
-
-    def may_have_left_files(self, seen: GateState) -> bool:
+    def may_have_left_files(self, seen: Seen) -> bool:
         """Tell whether files of ours may lie about that no commit refers to: of a task that failed, or all of them."""
-        if seen.status != "landed":
-            return True  # an empty append writes an empty file
-        tracker = self._spark.sparkContext.statusTracker()
-        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
-        if not jobs or any(job is None or job.status != "SUCCEEDED" for job in jobs):
-            return True
-        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-        # A skipped stage has no record.
-        return any(stage is not None and stage.numFailedTasks for stage in stages)
-
-    def restore(self) -> None:
-        """Put the session back as it was, in reverse order, whatever fails on the way."""
-        failure: Exception | None = None
-        while self._restore:
-            undo = self._restore.pop()
-            try:
-                undo()
-            except Exception as error:  # noqa: BLE001 - each of the others must have its turn
-                failure = error
-        if failure is not None:
-            raise failure
+        landed = isinstance(seen, GateState) and seen.status == "landed"
+        return not landed or not self.all_tasks_succeeded()  # an empty append writes an empty file
 
 
 def _remedy(what: str, key: str) -> str:

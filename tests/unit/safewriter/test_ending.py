@@ -14,9 +14,8 @@ import pytest
 from safewriter.block import Block
 from safewriter.ending import Ending
 from safewriter.errors import DeadlineError
-from safewriter.readback import ReadBack
 from safewriter.state import CommitPoint, Status
-from safewriter.tables.delta.history import DeltaHistory
+from safewriter.tables.delta import DeltaTable
 from safewriter.tables.delta.session import GateState
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
@@ -33,7 +32,7 @@ NOTHING_SENT = GateState("none", passed=False, version=-1, refusal="", stray="")
 class FakeSession:
     """The Spark side of a block, as far as its end asks it."""
 
-    seen: GateState = NOTHING_SENT
+    sight: GateState = NOTHING_SENT
     quiet: Iterator[bool] = field(default_factory=lambda: iter([True]))
     answer: Callable[[], object] = lambda: None
     has_begun: bool = True
@@ -50,8 +49,8 @@ class FakeSession:
     def wait_until_quiet(self, patience_s: float) -> bool:
         return next(self.quiet)
 
-    def gate(self) -> GateState:
-        return self.seen
+    def seen(self) -> GateState:
+        return self.sight
 
 
 def ending(job: Job, session: Any) -> Ending:
@@ -66,7 +65,7 @@ def ending(job: Job, session: Any) -> Ending:
         lead_ms=LEAD_MS,
         checkpoints=job.checkpoints,
         recovery=job.recovery,
-        read_back=ReadBack(TABLE, DeltaHistory(world.lake, world.clock)),
+        guarded=DeltaTable(world.lake, job.checkpoints, world.clock),
         session=session,
         journal=None,
     )
@@ -161,7 +160,7 @@ def test_a_success_that_was_said_is_not_touched_by_the_watchdog(exits: list[int]
     """It comes too late to matter."""
     world = World()
     job = world.job().begin().land()
-    end = ending(job, FakeSession(seen=GateState("landed", passed=True, version=2, refusal="", stray="")))
+    end = ending(job, FakeSession(sight=GateState("landed", passed=True, version=2, refusal="", stray="")))
     end.succeed()
     end.at_deadline()
     assert end.succeeded
@@ -184,6 +183,6 @@ def test_a_gate_that_was_used_before_its_block_could_be_opened_is_asked() -> Non
     world = World()
     job = world.job().begin().land()
     passed = GateState("landed", passed=True, version=2, refusal="", stray="")
-    ending(job, FakeSession(seen=passed)).never_began()
+    ending(job, FakeSession(sight=passed)).never_began()
     assert world.document.status is Status.ROLLED_BACK
     assert world.log.live() == ["foreign-0.parquet"]

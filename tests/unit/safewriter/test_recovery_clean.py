@@ -9,7 +9,7 @@ from safewriter.liveness import GRACE_MS
 from safewriter.objects import StoreError, Upload
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import OPEN, CommitPoint, Status
-from safewriter.tables.delta.history import RetentionGapError
+from safewriter.tables.table import RetentionGapError
 from tests.unit.safewriter.delta_log import File, key_of
 from tests.unit.safewriter.failing import Fault, Network
 from tests.unit.safewriter.invariants import check, nothing_is_left

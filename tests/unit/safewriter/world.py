@@ -13,7 +13,7 @@ from safewriter.liveness import GRACE_MS, LEASE_MS
 from safewriter.objects import MemoryObjectStore, PreconditionFailed, Upload
 from safewriter.recovery import Cause, Evidence, Recovery
 from safewriter.state import Checkpoint, CommitPoint, Status
-from safewriter.tables.delta.session import TableState
+from safewriter.tables.session import TableState
 from tests.unit.safewriter.delta_log import DeltaLog, File, append_actions, body_of, creation
 from tests.unit.safewriter.failing import Network
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from safewriter.objects import MemoryObjectStore, StoreError
-from safewriter.tables.delta.history import DeltaHistory, RetentionGapError
+from safewriter.tables.delta.history import DeltaHistory
+from safewriter.tables.table import RetentionGapError
 from tests.unit.safewriter.delta_log import DeltaLog, File, body_of, creation, key_of
 from tests.unit.safewriter.test_state import attempt
 from tests.unit.safewriter.world import World

@@ -11,7 +11,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from safewriter.recovery import Cause
 from safewriter.state import Status
-from safewriter.tables.delta.session import TableState
+from safewriter.tables.session import TableState
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.world import World
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from safewriter.errors import DeadlineError, SupersededError, UnsupportedError
-from safewriter.tables.delta.session import GateState, TableState
+from safewriter.tables.delta.session import GateState, is_append_only
+from safewriter.tables.session import TableState
 
 # What talks to a JVM is tested with one: tests/integration/safewriter.
 
@@ -44,4 +45,4 @@ def test_a_table_may_be_append_only(value: str | None, append_only: object) -> N
     """The property decides, not the feature."""
     properties = {} if value is None else {"delta.appendOnly": value}
 
-    assert TableState(3, "id", ("appendOnly",), properties).append_only is append_only
+    assert is_append_only(TableState(3, "id", ("appendOnly",), properties)) is append_only

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from safewriter.errors import NotCommittedError, SupersededError, UnknownOutcomeError
+from safewriter.state import Status
+from safewriter.tables.table import NO_CHANGE, Landed, Move
 
 if TYPE_CHECKING:
     from safewriter.state import Checkpoint
     from safewriter.tables.delta.history import DeltaHistory
     from safewriter.tables.delta.session import GateState
 
-__all__ = ["NO_CHANGE", "ReadBack"]
-
-NO_CHANGE: Final = "no change: the block made no commit"
+__all__ = ["ReadBack"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,26 +24,26 @@ class ReadBack:
     table: str
     history: DeltaHistory
 
-    def evidence(self, document: Checkpoint, seen: GateState) -> dict[str, Any]:
-        """Return what the document's new state is made of: the commit that landed, or why there is none.
+    def move(self, document: Checkpoint, seen: GateState) -> Move:
+        """Return committed, with the commit that landed or with the reason why there is none.
 
         Raises `NotCommittedError` or `SupersededError` if the block's write is not in the table, and `StoreError` if
         that cannot be told.
         """
         if seen.status == "landed":
-            return self._landed(document, seen.version)
+            return Move(Status.COMMITTED, landed=self._landed(document, seen.version))
         if not seen.answered:
             raise UnknownOutcomeError(f"the commit to {self.table} was sent and its answer has not come")
         self._check_no_change(document, seen)
-        return {"reason": NO_CHANGE}
+        return Move(Status.COMMITTED, NO_CHANGE)
 
-    def _landed(self, document: Checkpoint, version: int) -> dict[str, int | None]:
+    def _landed(self, document: Checkpoint, version: int) -> Landed:
         ours = self.history.read(version)
         if ours.transactions.get(document.write_key) != document.epoch:
             raise NotCommittedError(
                 f"version {version} of {self.table} is not the commit of this block; nothing may be believed of it"
             )
-        return ours.record
+        return Landed(ours.version, ours.rows, ours.bytes)
 
     def _check_no_change(self, document: Checkpoint, seen: GateState) -> None:
         """Without a commit of our own: was nothing to do, or was it done elsewhere, or prevented?"""

@@ -1,0 +1,97 @@
+"""A Delta table as a settler sees it: fence, look, keep or revert. PROTOCOL.md numbers the steps S2 to S5."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from safewriter.state import Status
+from safewriter.tables.delta.fence import fence
+from safewriter.tables.delta.files import remove_files
+from safewriter.tables.delta.history import DeltaHistory
+from safewriter.tables.delta.readback import ReadBack
+from safewriter.tables.delta.revert import find_live, revert
+from safewriter.tables.delta.session import GateState
+from safewriter.tables.table import Landed, Move
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.checkpoint import Checkpoints
+    from safewriter.deadline import Clock
+    from safewriter.objects.store import ObjectStore
+    from safewriter.state import AttemptRecord, Checkpoint
+    from safewriter.tables.delta.commit import Commit
+    from safewriter.tables.session import Seen
+    from safewriter.tables.table import Intent
+
+__all__ = ["DeltaTable"]
+
+_log = logging.getLogger(__name__)
+
+
+class DeltaTable:
+    """The log of one table, and the checkpoint bucket's notes on it; `store` is rooted at the table's path."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        checkpoints: Checkpoints,
+        clock: Clock,
+        *,
+        may_go_on: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._history = DeltaHistory(store, clock, may_go_on=may_go_on)
+        self._checkpoints = checkpoints
+        self._clock = clock
+        self._may_go_on = may_go_on
+        self._listed: tuple[Commit, ...] | None = None
+
+    def next_move(self, document: Checkpoint, intent: Intent) -> Move:
+        """Fence, look up, and say what that makes of the write; a document that says rolling_back is reverted first.
+
+        The log is listed once. What it says counts until a slot behind it is lost, and that shows.
+        """
+        commits, self._listed = self._listed, None
+        if commits is None or document.status is not Status.ROLLING_BACK:
+            commits = (
+                self._history.since(document.attempt)
+                if intent.nothing_sent
+                else fence(self._history, document, self._checkpoints, self._clock)  # S2
+            )
+        ours = find_live(commits, document.write_key, document.epoch)  # S3
+        if ours is None:  # S4
+            return Move(Status.ROLLED_BACK, f"{intent.cause}: no commit of this write is in the table")
+        # An open document that names a commit has been rolling_back, also if it says unknown now: the revert may be on
+        # its way.
+        if not intent.undo and document.attempt.commit_version is None:
+            return Move(Status.COMMITTED, f"{intent.cause} after the commit had landed", _landed(ours))
+        if document.status is not Status.ROLLING_BACK:
+            self._listed = commits
+            return Move(Status.ROLLING_BACK, landed=Landed(ours.version))
+        return self._undone(document, commits, ours, intent)  # S5
+
+    def _undone(self, document: Checkpoint, commits: tuple[Commit, ...], ours: Commit, intent: Intent) -> Move:
+        obstacle = revert(self._history, document, commits, ours, self._checkpoints, self._clock)
+        if obstacle is None:
+            kept = ", an empty table remains" if ours.version == 0 else ""
+            return Move(Status.ROLLED_BACK, f"{intent.cause}: version {ours.version} was undone{kept}")
+        _log.error("version %s of %s stays: %s", ours.version, document.table, obstacle)
+        reason = f"{intent.cause}: version {ours.version} could not be undone and stays"
+        return Move(Status.COMMITTED, reason, _landed(ours), undo_refused=obstacle)
+
+    def confirm(self, document: Checkpoint, seen: Seen) -> Move:
+        """Read our version back; only what the table holds is committed."""
+        if not isinstance(seen, GateState):
+            raise TypeError(seen)
+        return ReadBack(document.table, self._history).move(document, seen)
+
+    def remove_leftovers(self, attempts: tuple[AttemptRecord, ...]) -> int:
+        """Delete the attempts' data files that no version since the first of them refers to."""
+        commits = self._history.since(min(attempts, key=lambda attempt: attempt.version_before))
+        prefixes = tuple(attempt.prefix for attempt in attempts)
+        return remove_files(self._history.store, prefixes, commits, self._may_go_on)
+
+
+def _landed(ours: Commit) -> Landed:
+    return Landed(ours.version, ours.rows, ours.bytes)

@@ -1,0 +1,130 @@
+"""What a table format gives to a guarded block: its side of the Spark session, from the first look to the last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from safewriter.errors import SafeWriterError
+    from safewriter.state import Checkpoint
+
+__all__ = ["MicroBatch", "Opening", "Seen", "Session", "TableState"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table before a write. `version` is -1 if there is none; `features` are those of its protocol.
+
+    `actions`: what an undo needs besides, in the format's own words. `catalog`: how a catalog that commits to it is
+    reached, without secrets.
+    """
+
+    version: int
+    table_id: str | None
+    features: tuple[str, ...]
+    properties: dict[str, str]
+    actions: str = ""
+    catalog: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """The batch of a stream that a thread works on."""
+
+    query_id: str
+    batch_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a block is opened with. `latest_start_ms`: epoch milliseconds after which no commit may start.
+
+    `note`: where a commit that creates or changes a table says so first. `journal`: the supervisor's.
+    """
+
+    document: Checkpoint
+    before: TableState
+    latest_start_ms: int | None
+    note: str
+    journal: str | None
+
+
+class Seen(Protocol):
+    """What the session knows of the block's commits."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether a commit may have been sent."""
+        ...
+
+    @property
+    def answered(self) -> bool:
+        """Whether every commit that was sent has had its answer."""
+        ...
+
+    @property
+    def noted(self) -> bool:
+        """Whether a note was put into the checkpoint bucket."""
+        ...
+
+    def error_of(self, error: Exception) -> SafeWriterError | None:
+        """Return the guard's own refusal as a typed error if that is what `error` is about."""
+        ...
+
+
+class Session(Protocol):
+    """One guarded block on one table in one Spark session."""
+
+    def micro_batch(self) -> MicroBatch | None:
+        """Return the stream's batch if this runs in `foreachBatch`."""
+        ...
+
+    def verify(self) -> None:
+        """Make sure that this session's writes to the table can be guarded; `UsageError` says what to change."""
+        ...
+
+    def state(self) -> TableState:
+        """Look at the table before the claim; `UnsupportedError` for one that is not guarded."""
+        ...
+
+    def undo_obstacle(self, before: TableState) -> str | None:
+        """Tell why a commit to this table could not be undone, if that is known before."""
+        ...
+
+    def begin(self, opening: Opening) -> None:
+        """Let the block's statements write, under the guard."""
+        ...
+
+    def skip(self, *, write_key: str, nonce: str) -> None:
+        """Let the block's statements run and nothing of them be seen: an earlier attempt has committed."""
+        ...
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a statement may have used the guard."""
+        ...
+
+    def seen(self) -> Seen:
+        """Say what is known of the block's commits."""
+        ...
+
+    def shut(self, reason: str) -> None:
+        """Let no commit through any more."""
+        ...
+
+    def cancel(self) -> None:
+        """Cancel the block's jobs, those that it would still start included."""
+        ...
+
+    def wait_until_quiet(self, patience_s: float) -> bool:
+        """Wait until no job of the block and no task at all runs here; False if patience ended first."""
+        ...
+
+    def may_have_left_files(self, seen: Seen) -> bool:
+        """Tell whether files of the block may lie about that no commit refers to."""
+        ...
+
+    def restore(self) -> None:
+        """Put the session back as it was."""
+        ...

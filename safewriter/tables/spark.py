@@ -1,0 +1,123 @@
+"""What every guarded block does to its Spark session, whatever the table format: settings, job group, waiting."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.errors import UnguardedSessionError
+from safewriter.tables.session import MicroBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkScope"]
+
+_GROUP: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+# What a stream tells the threads of its batches (StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY).
+_MICRO_BATCH: Final = ("sql.streaming.queryId", "streaming.sql.batchId")
+_POLL_S: Final = 0.02
+
+
+class SparkScope:
+    """One block's hold on a session, through py4j on the driver; any master will do."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        if spark._jvm is None:  # noqa: SLF001 - py4j is the only way to the tables' own libraries; Spark Connect has none
+            raise UnguardedSessionError(
+                "this session is a Spark Connect client; SafeWriter needs the driver's own session"
+            )
+        self.spark = spark
+        self.jspark: Any = spark._jsparkSession  # noqa: SLF001
+        self._group = ""
+        self._restore: list[Callable[[], None]] = []
+
+    def java_class(self, name: str) -> Any:  # noqa: ANN401 - py4j has no types
+        """Return a Java class by its full name: `jvm.io.soal...` would ask the JVM about each part of it."""
+        from py4j.java_gateway import JavaClass
+
+        return JavaClass(name, self.spark.sparkContext._gateway._gateway_client)  # type: ignore[union-attr]  # noqa: SLF001
+
+    def micro_batch(self) -> MicroBatch | None:
+        """Return the stream's batch if this runs in `foreachBatch`."""
+        query_id, batch_id = (self.spark.sparkContext.getLocalProperty(name) for name in _MICRO_BATCH)
+        return MicroBatch(query_id, batch_id) if query_id and batch_id else None
+
+    # -- what is set inside, and put back ----------------------------------------------------------------------------
+
+    def on_restore(self, undo: Callable[[], None]) -> None:
+        """Let `undo` be called when the session is put back."""
+        self._restore.append(undo)
+
+    def set(self, key: str, value: str) -> None:
+        """Set one of the session's settings until it is put back."""
+        before = self.spark.conf.get(key, None)
+        conf = self.spark.conf
+        self._restore.append(lambda: conf.unset(key) if before is None else conf.set(key, before))
+        conf.set(key, value)
+
+    def set_static(self, key: str, value: str) -> None:
+        """Set one that Spark takes for static, on the session's own state, until it is put back."""
+        conf = self.jspark.sessionState().conf()
+        before = conf.getConfString(key, "")
+        self._restore.append(lambda: conf.setConfString(key, before) if before else conf.unsetConf(key))
+        conf.setConfString(key, value)
+
+    def begin_group(self, group: str) -> None:
+        """Put the jobs of this thread into a group of the block's own."""
+        context = self.spark.sparkContext
+        before = {name: context.getLocalProperty(name) for name in _GROUP}
+
+        def restore() -> None:
+            for name, value in before.items():
+                context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it
+
+        self._restore.append(restore)
+        self._group = group
+        # Without the interrupt the tasks go on, and upload, for seconds after the statement has ended.
+        context.setJobGroup(
+            group, context.getLocalProperty("spark.job.description") or "SafeWriter", interruptOnCancel=True
+        )
+
+    def restore(self) -> None:
+        """Put the session back as it was, in reverse order, whatever fails on the way."""
+        failure: Exception | None = None
+        while self._restore:
+            undo = self._restore.pop()
+            try:
+                undo()
+            except Exception as error:  # noqa: BLE001 - each of the others must have its turn
+                failure = error
+        if failure is not None:
+            raise failure
+
+    # -- the block's jobs --------------------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        """Cancel the block's jobs, those that it would still start included."""
+        self.jspark.sparkContext().cancelJobGroupAndFutureJobs(self._group)
+
+    def wait_until_quiet(self, patience_s: float) -> bool:
+        """Wait until no job of the block and no task at all runs here; False if patience ended first."""
+        tracker = self.spark.sparkContext.statusTracker()
+        executors = self.jspark.sparkContext().statusTracker()
+        until_s = time.monotonic() + patience_s
+        while time.monotonic() < until_s:
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+            running = any(job is not None and job.status == "RUNNING" for job in jobs)
+            if not running and not any(info.numRunningTasks() for info in executors.getExecutorInfos()):
+                return True
+            time.sleep(_POLL_S)
+        return False
+
+    def all_tasks_succeeded(self) -> bool:
+        """Tell whether the block had jobs, and no task of them has failed, as far as Spark remembers."""
+        tracker = self.spark.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+        if not jobs or any(job is None or job.status != "SUCCEEDED" for job in jobs):
+            return False
+        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+        # A skipped stage has no record.
+        return not any(stage is not None and stage.numFailedTasks for stage in stages)

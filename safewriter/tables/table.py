@@ -1,0 +1,82 @@
+"""What a table format gives to whoever settles a write: where the write stands, and what leads it to its verdict.
+
+`Table` is the whole of it. It looks at the table, does the one next thing that is needed there, and says what the
+document is to say then; the document itself is changed by compare-and-swap in `recovery`, never here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from safewriter.state import AttemptRecord, Checkpoint, Status
+    from safewriter.tables.session import Seen
+
+__all__ = ["NO_CHANGE", "Intent", "Landed", "Move", "RetentionGapError", "Table"]
+
+NO_CHANGE: Final = "no change: the block made no commit"
+
+
+class RetentionGapError(LookupError):
+    """The table no longer holds everything that would have to be looked at, or it is another table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What the settler wants of a write that the table leaves open. `cause` begins the reason in the document.
+
+    `undo`: nothing of it is to stay. `nothing_sent`: no commit of the attempt was ever sent, so none can land.
+    """
+
+    cause: str
+    undo: bool
+    nothing_sent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What the checkpoint remembers of our commit: the table's version or snapshot, and what it holds if that is
+    known.
+    """
+
+    commit_version: int
+    rows: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What the document is to say next: a verdict, or what is about to be done to the table, before it is done."""
+
+    status: Status
+    reason: str | None = None
+    landed: Landed | None = None
+    undo_refused: str | None = None
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The fields of the attempt that it changes."""
+        return {} if self.landed is None else asdict(self.landed)
+
+
+class Table(Protocol):
+    """One guarded table, without Spark. Every method may raise `StoreError` or `RetentionGapError`."""
+
+    def next_move(self, document: Checkpoint, intent: Intent) -> Move:
+        """Bring the write of an open document one step nearer to its verdict, and return what the document is to say.
+
+        A move to an open state is written before the act that it announces; that act is the next call's.
+        """
+        ...
+
+    def confirm(self, document: Checkpoint, seen: Seen) -> Move:
+        """Return what `success()` may say after what the session has seen; raise if the write is not what it should be.
+
+        An open state (something has yet to be done to the table) is then settled as everywhere.
+        """
+        ...
+
+    def remove_leftovers(self, attempts: tuple[AttemptRecord, ...]) -> int:
+        """Delete what ended attempts have left and nobody refers to; return how many files went."""
+        ...

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import boto3
 import typer
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from safewriter.deadline import epoch_ms
 from scripts.soal import local  # noqa: TC001 - typer reads the annotations
+from scripts.soal.aws import aws_client
 from scripts.soal.output import output
 from scripts.soal.problem import EXIT_FAILED, Problem
 
@@ -94,7 +93,7 @@ def logs(
     out = output(is_json=as_json)
     try:
         reader = LogReader(
-            _client("logs", endpoint_url),
+            aws_client("logs", endpoint_url),
             log_group or _group_of(function, endpoint_url),
             epoch_ms() - since_minutes * 60_000,
             run,
@@ -122,14 +121,8 @@ def logs(
 def _group_of(function: str | None, endpoint_url: str | None) -> str:
     if function is None:
         raise Problem("which function's log?", todo="give --function, SOAL_FUNCTION, or --log-group")
-    found = _client("lambda", endpoint_url).get_function_configuration(FunctionName=function)
+    found = aws_client("lambda", endpoint_url).get_function_configuration(FunctionName=function)
     return str(found.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{found['FunctionName']}")
-
-
-def _client(service: str, endpoint_url: str | None) -> Any:  # noqa: ANN401 - a boto3 client
-    config = Config(connect_timeout=5, read_timeout=30, retries={"total_max_attempts": 5, "mode": "standard"})
-    client: Any = boto3.session.Session().client(service, endpoint_url=endpoint_url, config=config)  # type: ignore[call-overload]
-    return client
 
 
 def _line(event: dict[str, Any]) -> LogLine:

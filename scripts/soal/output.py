@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scripts.bench.start import StartCost
     from scripts.image.size import Size
     from scripts.soal.background import LocalS3
-    from scripts.soal.doctor import Finding
+    from scripts.soal.doctor.finding import Finding
     from scripts.soal.inventory import BucketContent
     from scripts.soal.invocation import Report
     from scripts.soal.ledger import RunView

@@ -8,7 +8,7 @@ import pytest
 from handler.outcome import State
 from handler.response import ErrorResult, Memory, Result, Timings, Versions, WriteResult
 from scripts.soal.background import LocalS3
-from scripts.soal.doctor import Finding
+from scripts.soal.doctor.finding import Finding
 from scripts.soal.inventory import BucketContent
 from scripts.soal.invocation import Report
 from scripts.soal.output import output

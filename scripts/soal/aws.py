@@ -1,0 +1,17 @@
+"""Clients of AWS services, with the caller's own configuration, whose calls end in bounded time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+__all__ = ["aws_client"]
+
+
+def aws_client(service: str, endpoint_url: str | None) -> Any:  # noqa: ANN401 - a boto3 client
+    """Make a client; `endpoint_url` None: that of AWS, or of the caller's configuration."""
+    config = Config(connect_timeout=5, read_timeout=30, retries={"total_max_attempts": 5, "mode": "standard"})
+    client: Any = boto3.session.Session().client(service, endpoint_url=endpoint_url, config=config)  # type: ignore[call-overload]
+    return client

@@ -1,0 +1,264 @@
+"""Findings about a script that was written for another runtime: read, never run.
+
+What is ignored here, and told in the result, is a warning; what will fail is a failure.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from handler.missing import read_missing
+from handler.own_settings import why_left_out
+from scripts.emulator.spark import ROOT, shipped_settings
+from scripts.soal.doctor.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from handler.missing import Missing
+
+__all__ = ["IN_IMAGE", "examine_script"]
+
+IN_IMAGE: Final = frozenset(
+    {"aws_lambda_powertools", "awslambdaric", "boto3", "botocore", "dateutil", "delta", "handler", "jmespath", "py4j"}
+    | {"pydantic", "pyspark", "s3transfer", "safewriter", "simplejson", "typing_extensions", "urllib3"}
+)
+"""Modules that are in the image, besides Python's own."""
+_ABSENT: Final = {
+    "pandas": "pandas and PyArrow",
+    "pyarrow": "pandas and PyArrow",
+    "pyspark.pandas": "pandas and PyArrow",
+    "pyspark.ml": "MLlib",
+    "pyspark.mllib": "MLlib",
+    "pyspark.streaming": "DStreams",
+    "pyspark.sql.connect": "Spark Connect",
+    "avro": "the Avro format",
+    "jdbc": "drivers for SQL databases",
+    "kafka": "the Kafka connector",
+}
+"""Modules and formats, and how image/spark/missing.toml calls what they need."""
+_FOREIGN_FORMATS: Final = re.compile(r"(?i)hudi|redshift|bigquery|mongodb|.*snowflake.*")
+_GLUE: Final = (
+    "Glue's library is only in Glue: read and write with spark.read and DataFrame.write, and arguments with argparse"
+    " (--key value is passed on as it is)"
+)
+_METHODS: Final = {
+    "master": "spark.master",
+    "setMaster": "spark.master",
+    "remote": "spark.remote",
+}
+_WRITES: Final = frozenset({"save", "saveAsTable", "insertInto", "append", "overwrite", "overwritePartitions"})
+_SQL: Final = re.compile(r"(?is)\s*(insert|merge|update|delete|truncate|create\s.*\stable\s.*\sas\s)\b")
+_ELSEWHERE: Final = re.compile(r"(hdfs|s3n|dbfs|wasbs?|abfss?|gs):/")
+_UNKNOWN: Final = "\N{HORIZONTAL ELLIPSIS}"
+_GUARD_IT: Final = (
+    "guard it: `with SafeWriter(spark, path, format='delta') as sw:` around it, `sw.success()` as its last line"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """`is_hadoop`: it is written into Hadoop's configuration, where nothing is left out."""
+
+    line: int
+    key: str
+    value: str
+    is_hadoop: bool = False
+
+
+def examine_script(path: Path) -> Iterator[Finding]:
+    """Say what to change in a script, by line; `OSError` if it cannot be read."""
+    try:
+        tree = ast.parse(path.read_bytes(), str(path))
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        yield Finding(f"{path.name}:{line}", "fail", f"this is not Python 3: {error}", "correct it")
+        return
+    missing = {row.what: row for row in read_missing(ROOT / "image" / "spark" / "missing.toml")}
+    found = [*_imports(tree, missing), *_settings(tree), *_calls(tree, missing), *_writes(tree), *_surroundings(tree)]
+    if not found:
+        yield Finding(path.name, "ok", "there is nothing to change")
+    for line, finding in sorted(found, key=lambda one: one[0]):
+        yield Finding(f"{path.name}:{line}", finding.status, finding.detail, finding.remedy)
+
+
+_Found = tuple[int, Finding]
+
+
+def _warn(line: int, detail: str, remedy: str) -> _Found:
+    return line, Finding("", "warn", detail, remedy)
+
+
+def _fail(line: int, detail: str, remedy: str) -> _Found:
+    return line, Finding("", "fail", detail, remedy)
+
+
+def _imports(tree: ast.AST, missing: dict[str, Missing]) -> Iterator[_Found]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for name in names:
+            yield from _import(node.lineno, name, missing, is_whole=name == names[0])
+
+
+def _import(line: int, name: str, missing: dict[str, Missing], *, is_whole: bool) -> Iterator[_Found]:
+    top = name.partition(".")[0]
+    for absent, what in _ABSENT.items():
+        if name == absent or (name.startswith(f"{absent}.") and is_whole):
+            yield _fail(line, f"imports {name}", missing[what].sentence)
+            return
+    if not is_whole:
+        return
+    if top == "awsglue":
+        yield _fail(line, f"imports {name}", _GLUE)
+    elif top not in IN_IMAGE and top not in sys.stdlib_module_names:
+        yield _warn(line, f"imports {top}, which is not in the image", "name it in pyFiles, or derive an image with it")
+
+
+def _settings(tree: ast.AST) -> Iterator[_Found]:
+    shipped = shipped_settings()
+    for setting in _all_settings(tree):
+        why = why_left_out(setting.key, setting.value, shipped.get(setting.key))
+        if why is None:
+            continue
+        if setting.is_hadoop:
+            detail = f"writes {setting.key} into Hadoop's configuration, past every check"
+            yield _fail(setting.line, detail, f"leave it out: {why}")
+        else:
+            yield _warn(setting.line, f"sets {setting.key}, which is ignored here", f"leave it out: {why}")
+
+
+def _all_settings(tree: ast.AST) -> Iterator[_Setting]:
+    for call in _all_calls(tree):
+        name, line = _name(call.func), _line(call)
+        if name in _METHODS and call.args:
+            yield _Setting(line, _METHODS[name], _text(call.args[0]))
+        elif name == "enableHiveSupport":
+            yield _Setting(line, "spark.sql.catalogImplementation", "hive")
+        elif name == "SparkContext" and call.args:
+            yield _Setting(line, "spark.master", _text(call.args[0]))
+        elif name in ("config", "set", "setAll"):
+            yield from _pairs(call, line)
+
+
+def _pairs(call: ast.Call, line: int) -> Iterator[_Setting]:
+    is_hadoop = "hadoopConfiguration" in _chain(call)
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    arguments = [*call.args, *(given[name] for name in ("key", "value") if name in given)]
+    pairs: list[tuple[ast.expr | None, ast.expr]] = []
+    if len(arguments) == 2:  # noqa: PLR2004 - a key and a value
+        pairs.append((arguments[0], arguments[1]))
+    if isinstance(mapping := given.get("map"), ast.Dict):
+        pairs.extend(zip(mapping.keys, mapping.values, strict=True))
+    if len(arguments) == 1 and isinstance(arguments[0], ast.List | ast.Tuple):
+        pairs.extend((each.elts[0], each.elts[1]) for each in arguments[0].elts if isinstance(each, ast.Tuple))
+    for key, value in pairs:
+        if isinstance(key, ast.Constant) and str(key.value).startswith(("spark.", "fs.")):
+            yield _Setting(key.lineno if len(pairs) > 1 else line, str(key.value), _text(value), is_hadoop)
+
+
+def _calls(tree: ast.AST, missing: dict[str, Missing]) -> Iterator[_Found]:
+    for call in _all_calls(tree):
+        name = _name(call.func)
+        if name == "jdbc":
+            yield _fail(_line(call), "reads or writes by JDBC", missing[_ABSENT["jdbc"]].sentence)
+        elif name == "format" and call.args and {"read", "write", "readStream", "writeStream"} & _chain(call):
+            text = _text(call.args[0])
+            if text.lower() in _ABSENT:
+                yield _fail(_line(call), f"uses the format {text}", missing[_ABSENT[text.lower()]].sentence)
+            elif _FOREIGN_FORMATS.fullmatch(text):
+                remedy = "use Delta, or derive an image with its jar (image/derived), without a guard"
+                yield _fail(_line(call), f"uses the format {text}, which is not in the image", remedy)
+
+
+def _writes(tree: ast.AST) -> Iterator[_Found]:
+    guarded: set[ast.AST] = set()
+    for block in ast.walk(tree):
+        if isinstance(block, ast.With | ast.AsyncWith) and any(_is_guard(item.context_expr) for item in block.items):
+            inner = [node for statement in block.body for node in ast.walk(statement)]
+            guarded.update(inner)
+            if not any(isinstance(node, ast.Call) and _name(node.func) == "success" for node in inner):
+                yield _fail(block.lineno, "a SafeWriter block without success(): it is rolled back", "call it last")
+    for call in _all_calls(tree):
+        if call not in guarded and (what := _write(call)) is not None:
+            yield _warn(_line(call), f"{what}, without a guard: a kill may lose it, a retry may double it", _GUARD_IT)
+
+
+def _write(call: ast.Call) -> str | None:
+    """Name what a call writes into a table, if it is known to be a Delta table."""
+    name, chain = _name(call.func), _chain(call)
+    if name in _WRITES and "write" in chain and "delta" in _formats(call):
+        return "appends to or overwrites a Delta table"
+    if name == "execute" and "merge" in chain:
+        return "merges into a table"
+    if name == "sql" and call.args and _SQL.match(_text(call.args[0])):
+        return f"changes a table by {_text(call.args[0]).split()[0].upper()}"
+    return None
+
+
+def _surroundings(tree: ast.AST) -> Iterator[_Found]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("environ"):
+            name = _text(node.slice)
+            if name != _UNKNOWN and not name.startswith("AWS_") and isinstance(node.ctx, ast.Load):
+                remedy = (
+                    f"set it for the function (context environment, or --env {name}=…); a key of an event never becomes"
+                    " a variable: read it from --event"
+                )
+                yield _warn(node.lineno, f"needs the variable {name}", remedy)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and (at := _ELSEWHERE.match(node.value)):
+            yield _fail(node.lineno, f"names a path of {at[1]}, for which there is no file system", "use s3a://")
+
+
+def _all_calls(tree: ast.AST) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def _is_guard(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and _name(node.func) == "SafeWriter"
+
+
+def _name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _chain(call: ast.Call) -> set[str]:
+    """Return all names on the way to a call: `frame.write.format("x").save()` has frame, write, format, save."""
+    names, node = set(), call.func
+    while True:
+        names.add(_name(node))
+        if isinstance(node, ast.Attribute):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        else:
+            return names
+
+
+def _formats(call: ast.Call) -> set[str]:
+    """Return the formats that are named on the way to a call, or in it."""
+    found = {_text(keyword.value) for keyword in call.keywords if keyword.arg == "format"}
+    node: ast.expr = call.func
+    while isinstance(node, ast.Attribute | ast.Call):
+        if isinstance(node, ast.Call) and _name(node.func) == "format" and node.args:
+            found.add(_text(node.args[0]))
+        node = node.value if isinstance(node, ast.Attribute) else node.func
+    return found
+
+
+def _line(call: ast.Call) -> int:
+    """Return the line of the name that is called: a chain over many lines begins elsewhere."""
+    return (call.func.end_lineno if isinstance(call.func, ast.Attribute) else None) or call.lineno
+
+
+def _text(node: ast.expr) -> str:
+    return str(node.value) if isinstance(node, ast.Constant) else _UNKNOWN

@@ -1,0 +1,202 @@
+"""On moto: a function, its image, queue and bucket, as they should be, and each thing wrong once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from scripts.soal.doctor.function import examine_function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scripts.soal.doctor.finding import Finding
+
+REPOSITORY = "123456789012.dkr.ecr.us-east-1.amazonaws.com/soal"
+FOLDERS = ("checkpoints", "notes", "runs", "results")
+DAYS_20 = dict.fromkeys(FOLDERS, 20)
+QUEUE = "arn:aws:sqs:us-east-1:123456789012:{}"
+
+
+@dataclass
+class Account:
+    """Makes what is to be looked at. `of` is what to change; what is not changed is well."""
+
+    lifecycle: Mapping[str, int] = field(default_factory=lambda: DAYS_20)
+    variables: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    destination: bool = True
+    visibility_s: int = 5400
+    batch_size: int = 1
+    has_image: bool = True
+    has_script: bool = True
+
+    def make(self) -> None:
+        self._image()
+        sqs = boto3.client("sqs")
+        sqs.create_queue(QueueName="failures", Attributes={"MessageRetentionPeriod": "1209600"})
+        redrive = json.dumps({"deadLetterTargetArn": QUEUE.format("failures"), "maxReceiveCount": "3"})
+        attributes = {"VisibilityTimeout": str(self.visibility_s), "RedrivePolicy": redrive}
+        sqs.create_queue(QueueName="jobs", Attributes=attributes)
+        self._buckets()
+        self._function()
+
+    def _image(self) -> None:
+        ecr = boto3.client("ecr")
+        ecr.create_repository(repositoryName="soal")
+        layer = {"mediaType": "application/vnd.docker.image.rootfs.diff.tar.gzip", "size": 1, "digest": "sha256:1"}
+        config = {"mediaType": "application/vnd.docker.container.image.v1+json", "size": 1, "digest": "sha256:2"}
+        kind = "application/vnd.docker.distribution.manifest.v2+json"
+        manifest = {"schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer]}
+        if self.has_image:
+            ecr.put_image(repositoryName="soal", imageManifest=json.dumps(manifest), imageTag="one")
+
+    def _buckets(self) -> None:
+        s3 = boto3.client("s3")
+        for bucket in ("checkpoints", "scripts"):
+            s3.create_bucket(Bucket=bucket)
+        s3.put_bucket_versioning(Bucket="checkpoints", VersioningConfiguration={"Status": "Enabled"})
+        rules: list[Any] = [
+            {"ID": folder, "Status": "Enabled", "Filter": {"Prefix": f"{folder}/"}, "Expiration": {"Days": days}}
+            for folder, days in self.lifecycle.items()
+        ]
+        if rules:
+            s3.put_bucket_lifecycle_configuration(Bucket="checkpoints", LifecycleConfiguration={"Rules": rules})
+        if self.has_script:
+            s3.put_object(Bucket="scripts", Key="job.py", Body=b"")
+
+    def _function(self) -> None:
+        iam, lambda_ = boto3.client("iam"), boto3.client("lambda")
+        role = iam.create_role(RoleName="job", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+        variables = {"SW_CHECKPOINT_BUCKET": "checkpoints", "SOAL_ENTRY_POINT": "s3://scripts/job.py"}
+        code: dict[str, Any] = {"PackageType": "Image", "Code": {"ImageUri": f"{REPOSITORY}:one"}}
+        sizes = {"Timeout": 900, "MemorySize": 3008, "EphemeralStorage": {"Size": 2048}}
+        environment = {"Variables": {**variables, **self.variables}}
+        lambda_.create_function(
+            FunctionName="soal", Role=role, Environment=environment, **{**code, **sizes, **self.settings}
+        )
+        if self.destination:
+            lambda_.put_function_event_invoke_config(
+                FunctionName="soal",
+                MaximumRetryAttempts=0,
+                MaximumEventAgeInSeconds=21_600,
+                DestinationConfig={"OnFailure": {"Destination": QUEUE.format("failures")}},
+            )
+        lambda_.create_event_source_mapping(
+            FunctionName="soal", EventSourceArn=QUEUE.format("jobs"), BatchSize=self.batch_size
+        )
+
+
+@pytest.fixture(autouse=True)
+def amazon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")  # moto answers at Amazon's own addresses only
+    monkeypatch.setenv("MOTO_LAMBDA_STUB_ECR", "FALSE")
+    with mock_aws():
+        yield
+
+
+def look(account: Account, name: str = "soal") -> dict[str, Finding]:
+    account.make()
+    return seen(name)
+
+
+def seen(name: str = "soal") -> dict[str, Finding]:
+    found = list(examine_function(name, boto3.client))  # type: ignore[arg-type]
+    assert all(finding.remedy for finding in found if finding.status == "fail"), found
+    return {finding.name: finding for finding in found}
+
+
+def test_a_function_that_is_well() -> None:
+    """Is well in every respect, and nothing is left in its bucket; this S3 has no clock."""
+    found = look(Account())
+    assert [name for name, finding in found.items() if finding.status != "ok"] == ["clock"]
+    assert found["retention"].detail == "documents live for 20 days, events come again for 15 at most"
+    assert "Contents" not in boto3.client("s3").list_objects_v2(Bucket="checkpoints")
+
+
+def test_each_thing_that_is_wrong_is_found() -> None:
+    """With the command that mends it."""
+    found = look(
+        Account(
+            lifecycle={**DAYS_20, "runs": 7, "open": 7},
+            variables={"SOAL_ERRORS": "return", "DB_PASSWORD": "open sesame", "AWS_ENDPOINT_URL_S3": "http://x"},
+            settings={
+                "Timeout": 3,
+                "MemorySize": 512,
+                "EphemeralStorage": {"Size": 512},
+                "ImageConfig": {"Command": ["other.handler"]},
+            },
+            destination=False,
+            visibility_s=10,
+            batch_size=10,
+            has_script=False,
+        )
+    )
+    boto3.client("lambda").put_function_concurrency(FunctionName="soal", ReservedConcurrentExecutions=0)
+    found |= {name: finding for name, finding in seen().items() if name == "concurrency"}
+    told = {name: (found[name].status, found[name].remedy) for name in found}
+    update = "aws lambda update-function-configuration --function-name soal"
+    for name, status, remedy in (
+        ("timeout", "fail", f"{update} --timeout 900"),
+        ("memory", "fail", f"{update} --memory-size 3008"),
+        ("storage", "warn", f"{update} --ephemeral-storage Size=2048"),
+        ("command", "fail", f"{update} --image-config Command=handler.app.lambda_handler"),
+        ("secrets", "warn", "Secrets Manager"),
+        ("endpoint", "warn", "unset it"),
+        ("environment", "warn", "unset SOAL_ERRORS"),
+        ("concurrency", "fail", "aws lambda delete-function-concurrency --function-name soal"),
+        ("failures", "warn", "aws lambda put-function-event-invoke-config --function-name soal"),
+        ("batch size", "fail", "--batch-size 1"),
+        ("queue", "fail", "--attributes VisibilityTimeout=18"),
+        ("lifecycle", "fail", "without a rule that expires open/"),
+        ("retention", "fail", "an expiration of more than"),
+        ("script", "fail", "aws s3 cp YOUR_SCRIPT.py s3://scripts/job.py"),
+    ):
+        assert told[name][0] == status, (name, found[name])
+        assert remedy in told[name][1], (name, found[name])
+
+
+@pytest.mark.parametrize(
+    ("account", "name", "status", "detail"),
+    [
+        (Account(lifecycle={}), "retention", "warn", "never expire"),
+        (Account(variables={"SW_CHECKPOINT_BUCKET": "B!"}), "environment", "fail", "SW_CHECKPOINT_BUCKET"),
+        (Account(variables={"SW_CHECKPOINT_BUCKET": "missing"}), "retention", "warn", "NoSuchBucket"),
+        (Account(settings={"MemorySize": 1024}), "memory", "warn", "less than one processor"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_more_that_can_be_wrong(account: Account, name: str, status: str, detail: str) -> None:
+    """One thing each."""
+    found = look(account)[name]
+    assert (found.status, detail in found.detail) == (status, True), found
+
+
+def test_an_image_that_is_gone() -> None:
+    """Lambda runs on with its own copy, and the next deployment fails."""
+    Account().make()
+    boto3.client("ecr").batch_delete_image(repositoryName="soal", imageIds=[{"imageTag": "one"}])
+    assert seen()["image"].status == "fail"
+
+
+def test_writes_that_nobody_has_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A marker that is older than any run is told, with the command that settles it."""
+    Account().make()
+    boto3.client("s3").put_object(Bucket="checkpoints", Key="open/w/n", Body=b"")
+    assert seen()["open writes"].status == "ok"
+    monkeypatch.setattr("scripts.soal.doctor.buckets._OLD", timedelta(seconds=-5))
+    found = seen()["open writes"]
+    assert (found.status, found.remedy) == ("warn", "soal recover --bucket checkpoints --dry-run")
+
+
+def test_a_function_that_is_not_there() -> None:
+    """Ends the look."""
+    found = seen("nowhere")
+    assert list(found) == ["credentials", "function"]
+    assert found["function"].status == "fail"

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scripts.soal.doctor.machine import examine
+from scripts.soal.place import Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scripts.soal.doctor.finding import Finding
+
+
+def look(home: Path) -> dict[str, Finding]:
+    return {finding.name: finding for finding in examine(Home(home), None, None, None)}
+
+
+def test_an_empty_home_fails_with_a_remedy_for_each(tmp_path: Path) -> None:
+    """Missing jars, log store and emulator are each named, with the command that makes them."""
+    found = look(tmp_path)
+    for name in ("jars", "log store", "Lambda emulator"):
+        assert found[name].status == "fail"
+        assert "scripts/setup" in found[name].remedy
+    assert found["Python"].status == "ok"
+    assert found["ports"].status == "ok"
+
+
+def test_a_changed_emulator_fails(tmp_path: Path) -> None:
+    """A binary with another checksum is not trusted."""
+    (tmp_path / "rie").write_bytes(b"something else")
+    assert look(tmp_path)["Lambda emulator"].detail == "has another checksum"
+
+
+def test_a_changed_jar_is_named(tmp_path: Path) -> None:
+    """A jar whose checksum differs, and one that nobody listed, are named."""
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "delta-storage-4.4.0.jar").write_bytes(b"x")
+    (tmp_path / "jars" / "more.jar").write_bytes(b"x")
+    detail = look(tmp_path)["jars"].detail
+    assert "delta-storage-4.4.0.jar has another checksum" in detail
+    assert "more.jar is not listed" in detail
+
+
+def test_no_endpoint_is_a_warning(tmp_path: Path) -> None:
+    """Who runs no local S3 is told how, but nothing is broken."""
+    found = look(tmp_path)["S3 endpoint"]
+    assert found.status == "warn"
+    assert "soal local up" in found.remedy

@@ -146,7 +146,9 @@ def function_variables(
     """
     own = {name: value for name in _PASSED if (value := os.environ.get(name))}
     here = {} if home is None else {"SOAL_HOME": str(home.path), **_java(home)}
-    variables = {**own, **here, **target.aws, **given}
+    # On Lambda there is always one, and scripts ask for it.
+    session = {"AWS_SESSION_TOKEN": "local"} if target.is_local else {}
+    variables = {**own, **here, **session, **target.aws, **given}
     if checkpoint_bucket is not None:
         variables.setdefault("SW_CHECKPOINT_BUCKET", checkpoint_bucket)
     return variables

@@ -136,7 +136,9 @@ def test_what_is_no_assignment_is_a_usage_error(text: str) -> None:
 
 
 def test_the_function_gets_the_target_the_bucket_and_what_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """--env wins over the caller's environment, which wins over the default; other variables stay outside."""
+    """--env wins over the caller's environment, which wins over the default; other variables stay outside. As on Lambda
+    there is a session token.
+    """
     monkeypatch.setenv("SW_WARN_BEFORE_MS", "5000")
     monkeypatch.setenv("SW_AUDIT_LOG", "false")
     monkeypatch.setenv("MINE", "1")
@@ -147,6 +149,7 @@ def test_the_function_gets_the_target_the_bucket_and_what_was_given(monkeypatch:
     assert variables["SW_WARN_BEFORE_MS"] == "5000"
     assert variables["SW_AUDIT_LOG"] == "true"
     assert variables["SOAL_HOME"] == "/soal"
+    assert variables["AWS_SESSION_TOKEN"]
     assert "MINE" not in variables
 
 

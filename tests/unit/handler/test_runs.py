@@ -53,9 +53,12 @@ class Bench:
         deadline = Deadline(self.time() + total_ms, self.time(), self.time)
         return self.runs.begin(the_job or job(), run_id=run_id, request_id="q", deadline=deadline)
 
-    def record(self) -> dict[str, Any]:
+    def key(self) -> str:
         (key,) = [listed.key for listed in self.store.list(RECORD)]
-        stored = self.store.get(key)
+        return key
+
+    def record(self) -> dict[str, Any]:
+        stored = self.store.get(self.key())
         assert stored is not None
         return dict(json.loads(stored.body))
 

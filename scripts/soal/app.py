@@ -15,6 +15,7 @@ from scripts.soal.orphans.command import orphans
 from scripts.soal.output import output
 from scripts.soal.problem import Problem
 from scripts.soal.recover import recover
+from scripts.soal.redrive import redrive
 
 __all__ = ["app", "main"]
 
@@ -40,6 +41,7 @@ app.command()(invoke)
 app.command()(logs)
 app.command()(graduate)
 app.command()(recover)
+app.command()(redrive)
 app.command()(orphans)
 
 

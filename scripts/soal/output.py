@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scripts.soal.orphans.table import orphans_view
-from scripts.soal.run_tables import event_line, recovered_table, run_table, writes_table
+from scripts.soal.run_tables import event_line, recovered_table, redriven_table, run_table, writes_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from scripts.soal.orphans.report import OrphanReport
     from scripts.soal.problem import Problem
     from scripts.soal.recovering import Recovered
+    from scripts.soal.redriving import Redriven
     from scripts.soal.remote import Sent
     from scripts.soal.watching import Event
 
@@ -54,6 +55,9 @@ _STYLES: Final = {
     "rolling_back": "yellow",
     "rolled_back": "yellow",
     "warn": "yellow",
+    "sent": "green",
+    "left": "yellow",
+    "failed": "red",
 }
 _TIMINGS: Final = (
     ("script", "script_download_ms"),
@@ -83,6 +87,7 @@ class Output(Protocol):
     def run(self, run: RunView) -> None: ...
     def event(self, event: Event) -> None: ...
     def recovered(self, recovered: Sequence[Recovered]) -> None: ...
+    def redriven(self, redriven: Sequence[Redriven]) -> None: ...
     def orphans(self, report: OrphanReport) -> None: ...
     def size(self, size: Size) -> None: ...
     def remark(self, text: str) -> None: ...
@@ -173,6 +178,9 @@ class ConsoleOutput(_Talk):
             if one.changes_more:
                 self.data.print(Text(f"  and {one.changes_more:,} more", style="dim"))
 
+    def redriven(self, redriven: Sequence[Redriven]) -> None:
+        self.data.print(redriven_table(redriven, _styled) if redriven else "no message")
+
     def orphans(self, report: OrphanReport) -> None:
         self.data.print(orphans_view(report))
 
@@ -256,6 +264,9 @@ class JsonOutput(_Talk):
 
     def recovered(self, recovered: Sequence[Recovered]) -> None:
         _dump([asdict(one) for one in recovered])
+
+    def redriven(self, redriven: Sequence[Redriven]) -> None:
+        _dump([asdict(one) for one in redriven])
 
     def orphans(self, report: OrphanReport) -> None:
         _dump(report.document())

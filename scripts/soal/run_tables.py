@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from scripts.soal.ledger import RunView, WriteView
     from scripts.soal.recovering import Recovered
+    from scripts.soal.redriving import Redriven
     from scripts.soal.watching import Event
 
-__all__ = ["event_line", "recovered_table", "run_table", "writes_table"]
+__all__ = ["event_line", "recovered_table", "redriven_table", "run_table", "writes_table"]
 
 _LIVES = {"alive": "green", "dead": "bold red"}
 
@@ -71,6 +72,17 @@ def recovered_table(recovered: Sequence[Recovered], styled: Callable[[str], Text
         table.add_row(
             Text(one.run_key), Text(one.table), one.step or "", styled(one.before), styled(one.status), done, reason
         )
+    return table
+
+
+def redriven_table(redriven: Sequence[Redriven], styled: Callable[[str], Text]) -> Table:
+    """Return one row for each message."""
+    table = Table(box=None, header_style="dim")
+    for name in ("message", "what", "attempts so far", "request", "reason"):
+        table.add_column(name, overflow="fold")
+    for one in redriven:
+        attempt = "" if one.attempt is None else str(one.attempt)
+        table.add_row(one.message_id, styled(one.what), attempt, one.request_id or "", Text(one.reason or ""))
     return table
 
 

@@ -46,6 +46,7 @@ class World:
         self.reports: Any = (COMMITTED,)
         self.invoked: list[tuple[str, Any]] | Exception = []
         self.settled = 0
+        self.request_id = "request"
         self.command: Command | None = None
 
     def run_child(self, command: Command, _ladder: object, output: Output, **_: object) -> Ended:
@@ -85,7 +86,7 @@ class World:
             invoke=self.invoke,
         )
         facts = Facts(
-            Deadline(now + 60_000, now), "request", "run-1", memory_mb=3008, cold_start=False, function="arn:f"
+            Deadline(now + 60_000, now), self.request_id, "run-1", memory_mb=3008, cold_start=False, function="arn:f"
         )
         variables = {"SW_CHECKPOINT_BUCKET": "checkpoints", "TMPDIR": str(self.tmp), **environment}
         result = handle(event, facts, variables, services)

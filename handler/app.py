@@ -29,7 +29,8 @@ from handler.script import download
 from handler.settings import read_settings
 from safewriter import journal
 from safewriter.deadline import Deadline, epoch_ms
-from safewriter.objects import S3ObjectStore, StoreError, s3_client
+from safewriter.objects import StoreError
+from safewriter.objects.s3 import S3ObjectStore, s3_client
 from safewriter.supervision import Supervision
 
 if TYPE_CHECKING:

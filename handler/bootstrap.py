@@ -12,6 +12,7 @@ import pwd
 import sys
 import threading
 import time
+from contextlib import suppress
 from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -34,10 +35,13 @@ def main(module: ModuleType) -> None:
     script = sys.argv[1]
     sys.argv = sys.argv[1:]
     sys.path[0] = str(Path(script).parent)
+    _prefer_installed()
     journal = os.environ.get("SOAL_JOURNAL")
     _note(journal, "python_started")
     if journal:
         threading.Thread(target=_watch_for_session, args=(journal,), name="soal-session", daemon=True).start()
+    if b"safewriter" in Path(script).read_bytes():
+        threading.Thread(target=_warm_up, name="soal-warm-up", daemon=True).start()
     code = 1
     try:
         if "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -69,6 +73,27 @@ def _join_spark(journal: str | None) -> None:
     if _is_nameless(os.getuid()):
         _log_in()
     OwnSettings(lambda key, why: _note(journal, "setting_ignored", key=key, why=why)).install()
+
+
+def _prefer_installed() -> None:
+    """Import PySpark from where pip has put it, compiled: Spark puts its copies in zip files, and a jar, before it, and
+    Python would compile those anew at each start, a third of a second.
+    """
+    spark_home = os.environ.get("SPARK_HOME")
+    if spark_home:
+        sys.path[:] = [entry for entry in sys.path if Path(spark_home) not in Path(entry).parents]
+
+
+def _warm_up() -> None:
+    """Make ready what a guarded script needs while it waits for Java; the import of PySpark itself comes first."""
+    for _ in range(_POLL_FAST_MAX):
+        if "pyspark.sql.session" in sys.modules:
+            break
+        time.sleep(_POLL_S)
+    with suppress(Exception):  # the block meets it again, and says it where the script can see it
+        from safewriter.warmup import warm_up
+
+        warm_up()
 
 
 def _is_nameless(user: int) -> bool:

@@ -10,7 +10,6 @@ from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.errors import UnsupportedError
 from safewriter.identity import Attempt, Run, Write, canonical_table
-from safewriter.objects.s3 import open_store, table_store
 from safewriter.recovery import Recovery
 from safewriter.settings import Settings
 from safewriter.state import CommitPoint
@@ -55,6 +54,8 @@ class Block:
         warn_before_ms: int | None,
     ) -> Self:
         """Put a block together; raises `SettingError`, `UnsupportedError` or `UsageError`, and touches nothing."""
+        from safewriter.objects.s3 import open_store, table_store
+
         if format != "delta":
             raise UnsupportedError(f"format {format!r} is not guarded; use 'delta'")
         settings = Settings.from_environment(

@@ -1,8 +1,10 @@
-"""Objects with compare-and-swap: the only thing that SafeWriter's state rests on."""
+"""Objects with compare-and-swap: the only thing that SafeWriter's state rests on.
+
+The store on S3 is imported from its own module: boto3 takes longer to import than all the rest.
+"""
 
 from safewriter.objects.location import Location
 from safewriter.objects.memory import MemoryObjectStore
-from safewriter.objects.s3 import S3ObjectStore, s3_client
 from safewriter.objects.store import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError, Upload
 
 __all__ = [
@@ -11,9 +13,7 @@ __all__ = [
     "MemoryObjectStore",
     "ObjectStore",
     "PreconditionFailed",
-    "S3ObjectStore",
     "StoreError",
     "StoredObject",
     "Upload",
-    "s3_client",
 ]

@@ -1,25 +1,25 @@
 """What a cold run takes beside the way of aws-samples/spark-on-aws-lambda: the same CSV file into a Delta table.
 
-There, the handler calls `spark-submit` with one gigabyte of heap, whatever the function has, on PySpark and its jars as
-they come. Here, the job is guarded and supervised, in a function that has never run, on the host or in the image. In
-turn, on one embedded S3; the table is new each time. What the other handler does before spark-submit is not counted.
+Both are functions in the Lambda emulator that have never run, from the event to the answer, in turn on one embedded S3;
+the table is new each time. There: the handler of `scripts.bench.peer`. Here: the job is guarded and supervised, on the
+host or in the image.
 """
 
 from __future__ import annotations
 
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from handler.classpath import find_pyspark
+from handler.settings import read_settings
+from handler.submit import find_java, pyspark_home
+from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.emulator.spark import JARS, ROOT
+from scripts.emulator.spark import JARS
 from scripts.soal.problem import EXIT_FAILED, Problem
 from scripts.soal.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
 
@@ -32,19 +32,13 @@ __all__ = ["StartCost", "measure"]
 
 _JOB: Final = "accommodations_delta.py"
 _PEER_JOB: Final = "accommodations_delta_unguarded.py"
+_PEER_HANDLER: Final = "scripts.bench.peer.lambda_handler"
 _TIMEOUT_S: Final = 300
-_PEER: Final = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.hadoop.fs.s3a.path.style.access": "true",
-    "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-    "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class StartCost:
-    """Medians in milliseconds over `rounds` pairs, from the first process to the last one's end, and their ratio.
+    """Medians in milliseconds over `rounds` pairs, from the event to the answer of a cold function, and their ratio.
 
     `image` is None if the function ran on the host.
     """
@@ -87,43 +81,32 @@ def measure(
     )
 
 
-def _arguments() -> list[str]:
-    return ["--source", f"s3a://{DATA}/{SOURCE_KEY}", "--table", f"s3a://{LAKE}/{uuid.uuid4().hex}"]
-
-
 def _peer(s3: EmbeddedS3) -> float:
-    spark_home = find_pyspark()
-    if spark_home is None:
-        raise Problem("PySpark is not installed", todo="run scripts/setup", exit_code=EXIT_FAILED)
-    confs = {**_PEER, "spark.hadoop.fs.s3a.endpoint": s3.endpoint, "spark.driver.host": "127.0.0.1"}
     with tempfile.TemporaryDirectory(prefix="soal-bench-") as place:
-        command = [
-            str(spark_home / "bin" / "spark-submit"),
-            *("--driver-memory", "1g"),
-            *("--driver-class-path", f"{JARS}/*"),
-            *(part for key, value in confs.items() for part in ("--conf", f"{key}={value}")),
-            str(ROOT / "scripts" / "jobs" / _PEER_JOB),
-            *_arguments(),
-        ]
-        environment = {
-            **os.environ,
+        variables = {
             **s3.environment(),
-            "SPARK_HOME": str(spark_home),
+            "SCRIPT_BUCKET": SCRIPTS,
+            "SPARK_SCRIPT": f"jobs/{_PEER_JOB}",
+            "SPARK_HOME": str(pyspark_home()),
+            "JAVA_HOME": str(find_java(read_settings({**os.environ, **s3.environment()})).resolve().parents[1]),
+            "JARS": str(JARS),
             "PYSPARK_PYTHON": sys.executable,
             "TMPDIR": place,
         }
-        started = time.perf_counter()
-        done = subprocess.run(
-            command, env=environment, cwd=place, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-        )
-        took_ms = (time.perf_counter() - started) * 1000
-    if done.returncode != 0:
-        raise Problem(f"spark-submit failed:\n{done.stderr[-2000:]}", todo="see above", exit_code=EXIT_FAILED)
-    return took_ms
+        with LambdaEmulator(variables, timeout_s=_TIMEOUT_S, handler=_PEER_HANDLER) as function:
+            answer = function.invoke(_paths())
+            if answer.error is not None or answer.timed_out:
+                raise Problem(f"spark-submit failed:\n{function.tail()}", todo="see above", exit_code=EXIT_FAILED)
+    return float(answer.duration_ms)
+
+
+def _paths() -> dict[str, str]:
+    return {"source": f"s3a://{DATA}/{SOURCE_KEY}", "table": f"s3a://{LAKE}/{uuid.uuid4().hex}"}
 
 
 def _soal(function: Function) -> float:
-    report = function.invoke({"entryPoint": f"s3://{SCRIPTS}/jobs/{_JOB}", "entryPointArguments": _arguments()})
+    arguments = [part for name, path in _paths().items() for part in (f"--{name}", path)]
+    report = function.invoke({"entryPoint": f"s3://{SCRIPTS}/jobs/{_JOB}", "entryPointArguments": arguments})
     if report.exit_code != 0:
         told = report.problem or (report.result.state_details if report.result is not None else "")
         raise Problem(f"the job failed: {told}", todo="see `soal doctor`", exit_code=EXIT_FAILED)

@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ensure_python", "inputs_of"]
 
+_IMPORTED: Final = (
+    "pyspark",
+    "py4j",
+    "boto3",
+    "botocore",
+    "s3transfer",
+    "urllib3",
+    "aws_lambda_powertools",
+    "pydantic",
+)
+_SPACE: Final = "see above, then run scripts/setup again"
 _NETWORK: Final = "check the network and pip's index settings, then run scripts/setup again"
 
 
@@ -55,6 +66,9 @@ def ensure_python(place: Place) -> Found:
     lock = place.requirements / "dev.txt"
     run([*uv, "sync", *here, "--require-hashes", lock], what=f"installing {lock}", todo=_NETWORK)
     run([*uv, "install", *here, "--no-deps", "--editable", place.root], what="installing soal", todo=_NETWORK)
+    # uv leaves them as they are, and a job's Python writes nothing: it would compile them anew each time it starts.
+    packages = [path for name in _IMPORTED for path in place.venv.glob(f"lib/python3.*/site-packages/{name}")]
+    run([place.python, "-m", "compileall", "-q", "-j", "0", *packages], what="compiling packages", todo=_SPACE)
     stamp.write(inputs)
     return Found(f"{found}, packages brought up to date", changed=True)
 

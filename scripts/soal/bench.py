@@ -51,6 +51,7 @@ def start(
     docker: Annotated[bool, typer.Option("--docker", help="Run ours in the image, not on the host.")] = False,
     image: Annotated[str, typer.Option(help="With --docker: the image's name.")] = TAG,
     memory_mb: Annotated[int, typer.Option(min=1024, max=10240, help="Our function's memory.")] = 3008,
+    timeout_s: Annotated[int, typer.Option(min=1, max=900, help="And its timeout: SOAL_JIT follows from it.")] = 60,
     as_json: local.Json = False,
 ) -> None:
     """What a cold run takes beside the way of aws-samples/spark-on-aws-lambda."""
@@ -60,7 +61,7 @@ def start(
 
     def function(aws: Mapping[str, str]) -> Function:
         variables = function_variables(local_target(aws["AWS_ENDPOINT_URL_S3"]), None, aws, None if docker else home)
-        return Function(variables, 300, memory_mb, home, lambda _: None, name)
+        return Function(variables, timeout_s, memory_mb, home, lambda _: None, name)
 
     with Progress(console=out.talk, transient=True, disable=not out.talk.is_terminal) as progress:
         task = progress.add_task("pairs", total=rounds)

@@ -10,7 +10,8 @@ import typer
 
 from safewriter.deadline import epoch_ms
 from safewriter.errors import SettingError, UsageError
-from safewriter.objects import Location, S3ObjectStore
+from safewriter.objects import Location
+from safewriter.objects.s3 import S3ObjectStore
 from safewriter.override import override
 from safewriter.settings import Settings
 from safewriter.state import Status

@@ -11,7 +11,8 @@ import typer
 
 from safewriter.deadline import epoch_ms
 from safewriter.errors import SettingError
-from safewriter.objects import S3ObjectStore, StoreError
+from safewriter.objects import StoreError
+from safewriter.objects.s3 import S3ObjectStore
 from safewriter.settings import Settings
 from scripts.soal import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.ledger import Ledger

@@ -17,11 +17,10 @@ from safewriter.objects import (
     MemoryObjectStore,
     ObjectStore,
     PreconditionFailed,
-    S3ObjectStore,
     StoreError,
     Upload,
 )
-from safewriter.objects.s3 import PAUSES_S
+from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
 from scripts.emulator import EmbeddedS3, LoseReply, Match, Refuse, Reply, Request, Rule
 from scripts.soal.overlay import Overlay
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from safewriter.checkpoint import Checkpoints
-from safewriter.objects import S3ObjectStore
+from safewriter.objects.s3 import S3ObjectStore
 from safewriter.state import OPEN
 from safewriter.tables.table import NO_CHANGE
 

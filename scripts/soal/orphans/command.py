@@ -9,7 +9,7 @@ import typer
 
 from safewriter.errors import SettingError, UnsupportedError
 from safewriter.identity import canonical_table
-from safewriter.objects import S3ObjectStore
+from safewriter.objects.s3 import S3ObjectStore
 from safewriter.settings import Settings
 from scripts.soal import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.orphans.age import parse_age

@@ -18,7 +18,7 @@ from handler.runs import Runs
 from handler.settings import read_settings
 from handler.submit import Command
 from safewriter.deadline import Deadline, epoch_ms
-from safewriter.objects import S3ObjectStore
+from safewriter.objects.s3 import S3ObjectStore
 from safewriter.settings import Settings
 from safewriter.supervision import Supervision
 from scripts.soal.app import app

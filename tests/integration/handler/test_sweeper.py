@@ -14,7 +14,8 @@ from safewriter.deadline import epoch_ms
 from safewriter.errors import SettingError
 from safewriter.identity import Attempt, Run, Write, canonical_table
 from safewriter.marker import Marker
-from safewriter.objects import S3ObjectStore, StoreError
+from safewriter.objects import StoreError
+from safewriter.objects.s3 import S3ObjectStore
 from safewriter.state import CommitPoint, Status
 from scripts.emulator import EmbeddedS3
 

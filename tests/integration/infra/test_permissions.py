@@ -19,7 +19,7 @@ from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.identity import Attempt, Run, Write, canonical_table
 from safewriter.marker import Marker
-from safewriter.objects import S3ObjectStore
+from safewriter.objects.s3 import S3ObjectStore
 from safewriter.state import Checkpoint, CommitPoint
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator

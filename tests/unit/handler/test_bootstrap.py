@@ -20,11 +20,12 @@ class Driver:
         self.script = tmp_path / "scripts" / "job.py"
         self.script.write_text(script, encoding="utf-8")
         self.journal = tmp_path / "journal.jsonl"
+        self.environment: dict[str, str] = {}
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, str(ROOT / "handler" / "bootstrap.py"), str(self.script), *arguments],
-            env={"PYTHONPATH": str(ROOT), "SOAL_JOURNAL": str(self.journal)},
+            env={"PYTHONPATH": str(ROOT), "SOAL_JOURNAL": str(self.journal), **self.environment},
             capture_output=True,
             text=True,
             check=False,
@@ -119,3 +120,32 @@ def test_the_session_is_noticed_without_touching_pyspark(tmp_path: Path) -> None
     )
     assert driver.run().returncode == 0
     assert [event for event, _ in driver.entries()] == ["python_started", "session_ready", "python_exited"]
+
+
+def test_pyspark_comes_from_where_it_is_installed(tmp_path: Path) -> None:
+    """Spark's own copies of it, which are not compiled, are no longer on the path."""
+    spark_home = tmp_path / "spark"
+    copies = [spark_home / "python" / "lib" / "pyspark.zip", spark_home / "jars" / "spark-core.jar"]
+    driver = Driver(tmp_path, "import sys; print(*sys.path)")
+    driver.environment = {"SPARK_HOME": str(spark_home), "PYTHONPATH": ":".join(map(str, [*copies, ROOT]))}
+    path = driver.run().stdout.split()
+    assert str(ROOT) in path
+    assert not {str(copy) for copy in copies} & set(path)
+
+
+def test_a_guarded_script_finds_boto3_imported(tmp_path: Path) -> None:
+    """It was, while the script waited for Java."""
+    driver = Driver(
+        tmp_path,
+        "import sys, types\n"
+        "import safewriter\n"
+        "sys.modules['pyspark.sql.session'] = types.ModuleType('pyspark.sql.session')\n"
+        "while 'boto3' not in sys.modules: pass\n",
+    )
+    assert driver.run().returncode == 0
+
+
+def test_another_script_is_not_burdened_with_it(tmp_path: Path) -> None:
+    """Its core is its own."""
+    driver = Driver(tmp_path, "import threading; print(*(thread.name for thread in threading.enumerate()))")
+    assert driver.run().stdout.split() == ["MainThread", "soal-session"]

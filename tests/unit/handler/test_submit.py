@@ -110,9 +110,18 @@ def test_the_compiler_and_collector_follow_from_timeout_and_cores(tmp_path: Path
     assert "-XX:TieredStopAtLevel=1" in short.argv
     assert "-XX:+UseSerialGC" in short.argv
     assert "-XX:TieredStopAtLevel=1" not in long.argv
+    assert "-XX:Tier4InvocationThreshold=50000" in long.argv
     assert "-XX:+UseParallelGC" in long.argv
     forced, _ = composed(tmp_path, settings=read_settings({**BUCKET, "SOAL_JIT": "c1"}))
     assert "-XX:TieredStopAtLevel=1" in forced.argv
+
+
+def test_huge_pages_are_asked_for_where_the_kernel_gives_them_on_request(tmp_path: Path) -> None:
+    """Elsewhere Java would only complain."""
+    with_them, _ = composed(tmp_path, machine=Machine(3008, 2, has_huge_pages=True))
+    without, _ = composed(tmp_path, machine=Machine(3008, 2))
+    assert "-XX:+UseTransparentHugePages" in with_them.argv
+    assert "-XX:+UseTransparentHugePages" not in without.argv
 
 
 def test_the_settings_in_their_order(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.objects import S3ObjectStore, StoreError
+from safewriter.objects import StoreError
+from safewriter.objects.s3 import S3ObjectStore
 from scripts.emulator import EmbeddedS3
 from tests.support.guarded_s3 import Permissions
 from tests.support.roles import CHECKPOINTS, JOB, LAKE, ROLES, SCRIPTS, SWEEPER, kept_needs

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from safewriter.objects import Location, s3_client
-from safewriter.objects.s3 import open_store, table_store
+from safewriter.objects import Location
+from safewriter.objects.s3 import open_store, s3_client, table_store
 
 # How it behaves against a server stands in tests/contract/test_object_store.py.
 

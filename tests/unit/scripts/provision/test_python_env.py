@@ -25,7 +25,7 @@ class Commands:
 
     def __call__(self, args: list[object], *, what: str, todo: str) -> str:
         words = [str(arg) for arg in args]
-        known = ("venv", "uv.txt", "sync", "--editable")
+        known = ("venv", "uv.txt", "sync", "--editable", "compileall")
         step = next(step for step in known if any(word == step or word.endswith(f"/{step}") for word in words))
         if step == self.fails:
             raise SetupError(what, todo=todo)
@@ -57,9 +57,9 @@ def commands(place: Place, monkeypatch: pytest.MonkeyPatch) -> Commands:
 def test_an_environment_is_made_once(place: Place, commands: Commands) -> None:
     """The first run creates and fills it, the second runs nothing."""
     assert ensure_python(place).changed
-    assert commands.ran == ["venv", "uv.txt", "sync", "--editable"]
+    assert commands.ran == ["venv", "uv.txt", "sync", "--editable", "compileall"]
     assert not ensure_python(place).changed
-    assert len(commands.ran) == 4
+    assert len(commands.ran) == 5
 
 
 def test_a_changed_lock_is_brought_in(place: Place, commands: Commands) -> None:
@@ -68,10 +68,10 @@ def test_a_changed_lock_is_brought_in(place: Place, commands: Commands) -> None:
     (place.requirements / "dev.txt").write_text("newer")
 
     assert ensure_python(place).changed
-    assert commands.ran[4:] == ["uv.txt", "sync", "--editable"]
+    assert commands.ran[5:] == ["uv.txt", "sync", "--editable", "compileall"]
 
 
-@pytest.mark.parametrize("step", ["uv.txt", "sync", "--editable"])
+@pytest.mark.parametrize("step", ["uv.txt", "sync", "--editable", "compileall"])
 def test_an_interrupted_run_is_repaired(place: Place, commands: Commands, step: str) -> None:
     """After a run that ended half-way, the next one does not trust what is there and begins anew."""
     commands.fails = step
@@ -81,7 +81,7 @@ def test_an_interrupted_run_is_repaired(place: Place, commands: Commands, step: 
     commands.ran.clear()
 
     assert ensure_python(place).changed
-    assert commands.ran == ["venv", "uv.txt", "sync", "--editable"]
+    assert commands.ran == ["venv", "uv.txt", "sync", "--editable", "compileall"]
 
 
 def test_a_python_that_does_not_start_is_replaced(place: Place, commands: Commands) -> None:

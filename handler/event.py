@@ -1,7 +1,7 @@
 """From what Lambda delivers to a request: which script, with what, under which key.
 
 Accepted forms (README, "Events"):
-- a job document with the field names of EMR Serverless' StartJobRun, flat or under `jobDriver.spark_submit`;
+- a job document with the field names of EMR Serverless' StartJobRun, flat or under `jobDriver.sparkSubmit`;
 - the S3 path of a script alone;
 - what the function sends to itself to go on with a run (see `continuation`): one of the others, and the run's key;
 - an event of S3, SQS, Kinesis, EventBridge or a schedule, or any other object, where the function's environment names
@@ -178,7 +178,7 @@ def _document(event: Mapping[str, Any], settings: HandlerSettings, prefix: str) 
 
 def _nested(document: _NestedDocument, prefix: str) -> Request:
     submit = document.job_driver.spark_submit
-    path = f"{prefix}.jobDriver.spark_submit".lstrip(".")
+    path = f"{prefix}.jobDriver.sparkSubmit".lstrip(".")
     return _request(
         document,
         script_location(submit.entry_point),

@@ -52,6 +52,10 @@ def count(result: Result) -> None:
     for status in ("committed", "rolled_back", "unknown"):
         number = sum(write.status == status for write in result.writes)
         metrics.add_metric(f"Verdict{_words(status)}", MetricUnit.Count, number)
+    # What an earlier attempt has committed was counted then.
+    own = [write for write in result.writes if write.status == "committed" and write.run_id == result.run_id]
+    metrics.add_metric("RowsCommitted", MetricUnit.Count, sum(write.rows or 0 for write in own))
+    metrics.add_metric("BytesCommitted", MetricUnit.Bytes, sum(write.bytes or 0 for write in own))
     metrics.add_metric("UndoRefused", MetricUnit.Count, sum(write.undo_refused is not None for write in result.writes))
     started = (timings.jvm_start_ms, timings.session_ms)
     for name, value in (

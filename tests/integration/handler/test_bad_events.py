@@ -140,6 +140,10 @@ BAD_EVENTS: dict[str, tuple[object, str]] = {
         {"jobDriver": {"sparkSubmit": {"entryPoint": "job.py"}}},
         "jobDriver.sparkSubmit.entryPoint",
     ),
+    "the cloud's form with a jar": (
+        {"jobDriver": {"sparkSubmit": {"entryPoint": SCRIPT, "sparkSubmitParameters": "--jars s3://scripts/x.jar"}}},
+        "jobDriver.sparkSubmit.sparkSubmitParameters",
+    ),
     "two messages": ({"Records": [SQS, SQS]}, "Records"),
     "no record": ({"Records": []}, "Records"),
     "a record of another service": ({"Records": [{"eventSource": "aws:ses"}]}, "Records[0].eventSource"),

@@ -24,16 +24,20 @@ def no_metrics_left() -> Iterator[None]:
 
 
 def test_a_result_becomes_metrics() -> None:
-    """State and verdicts as counts, times in milliseconds; what was not reached is absent."""
+    """State and verdicts as counts, times in milliseconds, what this attempt has committed in rows and bytes; what was
+    not reached is absent.
+    """
     facts = Facts(Deadline(10_000, 1_000, lambda: 2_000), "request", "run", memory_mb=2048, cold_start=True)
     facts.writes = (
-        WriteReport("a", "delta", None, "committed", 1, 1, 1, None, None, "c"),
+        WriteReport("a", "delta", None, "committed", 1, 22_248, 99, None, None, "c"),
+        WriteReport("a", "delta", None, "committed", 1, 7, 7, None, None, "c", run_id="an earlier attempt"),
         WriteReport("b", "delta", None, "unknown", None, None, None, None, None, "c"),
     )
     observability.count(result_of(facts, Outcome(State.UNKNOWN, "d", None)))
     blob: dict[str, Any] = dict(observability.metrics.serialize_metric_set())
-    for name in ("ColdStart", "StateUnknown", "VerdictCommitted", "VerdictUnknown"):
+    for name in ("ColdStart", "StateUnknown", "VerdictUnknown"):
         assert blob[name] == [1.0]
+    assert (blob["VerdictCommitted"], blob["RowsCommitted"], blob["BytesCommitted"]) == ([2.0], [22248.0], [99.0])
     assert (blob["TotalMs"], blob["RemainingMs"]) == ([1000.0], [8000.0])
     assert "SparkStartMs" not in blob
 

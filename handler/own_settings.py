@@ -77,6 +77,7 @@ class OwnSettings:
     def __init__(self, note: Callable[[str, str], None]) -> None:
         self._note = note
         self._noted: set[str] = set()
+        self._from_builder = False
 
     def install(self) -> None:
         """Wrap `SparkSession.builder.getOrCreate`, and the method with which every SparkContext is made."""
@@ -91,12 +92,17 @@ class OwnSettings:
             SparkContext._ensure_initialized()  # noqa: SLF001 - what getOrCreate does first
             handlers = SparkContext._jvm.SparkConf(True)  # type: ignore[union-attr]  # noqa: FBT003, SLF001 - Java's
             builder._options = self.kept(builder._options, lambda key: handlers.get(key, None))  # noqa: SLF001
-            return get_or_create(builder)
+            self._from_builder = True  # whose options are all that its context can differ by
+            try:
+                return get_or_create(builder)
+            finally:
+                self._from_builder = False
 
         @wraps(initialize)
         def settled(context: Any, jconf: Any) -> Any:  # noqa: ANN401 - private parts of PySpark's
-            self._put_back(jconf, SparkContext._jvm.SparkConf(True))  # type: ignore[union-attr]  # noqa: FBT003, SLF001
-            context.master = jconf.get("spark.master")
+            if not self._from_builder:
+                self._put_back(jconf, SparkContext._jvm.SparkConf(True))  # type: ignore[union-attr]  # noqa: FBT003, SLF001
+                context.master = jconf.get("spark.master")
             return initialize(context, jconf)
 
         SparkSession.Builder.getOrCreate = checked  # type: ignore[assignment, method-assign]

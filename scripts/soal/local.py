@@ -43,10 +43,13 @@ def up(
 
 
 @app.command()
-def down() -> None:
+def down(*, as_json: Json = False) -> None:
     """End the S3 in the background; what was in it is gone."""
+    out = output(is_json=as_json)
     state = ensure_down(Home.of())
-    output(is_json=False).remark("nothing was running" if state is None else f"ended {state.endpoint}")
+    out.remark("nothing was running" if state is None else f"ended {state.endpoint}")
+    if as_json:
+        out.local(None, ())
 
 
 @app.command()

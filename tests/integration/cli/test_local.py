@@ -46,7 +46,7 @@ def test_up_status_down(soal: Soal) -> None:
     assert status.code == 0
     assert first.json["endpoint"] in status.out
     assert all(bucket in status.out for bucket in BUCKETS)
-    assert soal("local", "down").code == 0
+    assert soal("local", "down", "--json").json == {"running": False}
     assert soal("local", "status", "--json").json == {"running": False}
     assert soal("local", "status").code == 1
     refused = soal("local", "invoke", "s3://soal-scripts/jobs/accommodations_delta.py", "--json")

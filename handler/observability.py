@@ -45,7 +45,17 @@ def print_metric(line: str) -> None:
 
 
 def count(result: Result) -> None:
-    """Turn a result into metrics."""
+    """Turn a result into metrics, and each of its verdicts into a line that can be searched by table."""
+    for write in result.writes:
+        report = logger.info if write.status == "committed" else logger.warning
+        report(
+            f"{write.status}: {write.reason or 'it is in the table'}",
+            table=write.table,
+            step=write.step,
+            status=write.status,
+            version=write.version,
+            rows=write.rows,
+        )
     timings = result.timings
     metrics.add_metric("ColdStart", MetricUnit.Count, int(result.cold_start))
     metrics.add_metric(f"State{_words(result.state.value)}", MetricUnit.Count, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import socket
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 import psutil
 
 from handler.archive import archive_of
+from handler.settings import read_settings
+from handler.usage import UsageError
 from scripts.provision.checksums import compare, read_sums, sha256_of
 from scripts.provision.jars import LOG_STORE_JAR
 from scripts.provision.java import java_at
@@ -41,6 +44,7 @@ _DISK_MIN_MB: Final = 1024
 def examine(home: Home, java_home: str | None, target: Target | None, bucket: str | None) -> Iterator[Finding]:
     """Look at everything, the cheap things first. `target` None: there is no S3 endpoint to look at."""
     yield from _python()
+    yield _environment()
     yield _java(home, java_home)
     yield from _jars(home)
     yield _archive(home)
@@ -61,6 +65,16 @@ def _python() -> Iterator[Finding]:
         yield Finding("packages", "ok", ", ".join(f"{name} {version(name)}" for name in _PACKAGES))
     except PackageNotFoundError as error:
         yield Finding("packages", "fail", f"{error.name} is not installed", _SETUP)
+
+
+def _environment() -> Finding:
+    """Look at what this shell says to the guard and the handler, which `soal local invoke` passes on."""
+    given = {name: value for name, value in os.environ.items() if name.startswith(("SW_", "SOAL_"))}
+    try:
+        read_settings({"SW_CHECKPOINT_BUCKET": "any", **given})
+    except UsageError as error:
+        return Finding("environment", "fail", str(error), f"correct it, or: unset {error.field}")
+    return Finding("environment", "ok", ", ".join(sorted(given)) or "nothing is set, so all is as documented")
 
 
 def _java(home: Home, java_home: str | None) -> Finding:

@@ -42,6 +42,27 @@ def test_a_result_becomes_metrics() -> None:
     assert "SparkStartMs" not in blob
 
 
+def test_each_verdict_is_a_line_with_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """So that the log can be searched by table; what is not committed is a warning."""
+    facts = Facts(Deadline(10_000, 1_000, lambda: 2_000), "request", "run", memory_mb=2048, cold_start=True)
+    facts.writes = (
+        WriteReport("s3://a", "delta", "one", "committed", 7, 3, 1, None, None, "c"),
+        WriteReport("s3://b", "delta", None, "rolled_back", None, None, None, "deadline", None, "c"),
+    )
+    observability.logger.handlers[0].stream = sys.stdout  # type: ignore[attr-defined]  # pytest has put its own there
+    observability.count(result_of(facts, Outcome(State.FAILED, "d", None)))
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (first["table"], first["status"], first["step"], first["version"], first["rows"], first["level"]) == (
+        "s3://a",
+        "committed",
+        "one",
+        7,
+        3,
+        "INFO",
+    )
+    assert (second["table"], second["message"], second["level"]) == ("s3://b", "rolled_back: deadline", "WARNING")
+
+
 @pytest.mark.parametrize(
     ("line", "level"),
     [("ERROR Executor: x", "ERROR"), ("WARN Utils: x", "WARNING"), ("WARNING", "INFO"), ("100", "INFO")],

@@ -8,11 +8,15 @@ from scripts.soal.place import Home
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
+
     from scripts.soal.doctor.finding import Finding
 
 
 def look(home: Path) -> dict[str, Finding]:
-    return {finding.name: finding for finding in examine(Home(home), None, None, None)}
+    found = {finding.name: finding for finding in examine(Home(home), None, None, None)}
+    assert all(finding.remedy for finding in found.values() if finding.status != "ok"), found
+    return found
 
 
 def test_an_empty_home_fails_with_a_remedy_for_each(tmp_path: Path) -> None:
@@ -46,3 +50,11 @@ def test_no_endpoint_is_a_warning(tmp_path: Path) -> None:
     found = look(tmp_path)["S3 endpoint"]
     assert found.status == "warn"
     assert "soal local up" in found.remedy
+
+
+def test_a_wrong_variable_of_the_shell_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be passed on to the function."""
+    assert look(tmp_path)["environment"].status == "ok"
+    monkeypatch.setenv("SW_WARN_BEFORE_MS", "soon")
+    found = look(tmp_path)["environment"]
+    assert (found.status, found.remedy) == ("fail", "correct it, or: unset SW_WARN_BEFORE_MS")

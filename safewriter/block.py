@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Self
 from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.errors import UnsupportedError
-from safewriter.identity import Attempt, Run, Write, canonical_table
+from safewriter.identity import Attempt, Run, Write
 from safewriter.recovery import Recovery
 from safewriter.settings import Settings
 from safewriter.state import CommitPoint
-from safewriter.tables.delta import DeltaSession, DeltaTable
+from safewriter.tables.formats import canonical, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from safewriter.objects.location import Location
+    from safewriter.tables.iceberg.name import TableName
     from safewriter.tables.session import MicroBatch, Session
-    from safewriter.tables.table import Table
 
 __all__ = ["Block"]
 
@@ -37,7 +37,6 @@ class Block:
     lead_ms: int
     checkpoints: Checkpoints
     recovery: Recovery
-    guarded: Table
     session: Session
     journal: str | None
 
@@ -56,14 +55,13 @@ class Block:
         """Put a block together; raises `SettingError`, `UnsupportedError` or `UsageError`, and touches nothing."""
         from safewriter.objects.s3 import open_store, table_store
 
-        if format != "delta":
-            raise UnsupportedError(f"format {format!r} is not guarded; use 'delta'")
+        named = canonical(table.rstrip("/"), format)
         settings = Settings.from_environment(
             os.environ, checkpoint_bucket=checkpoint_bucket, warn_before_ms=warn_before_ms
         )
         table = table.rstrip("/")
-        session = DeltaSession(spark, table)
-        write = _write(session.micro_batch(), canonical_table(table), format, step)
+        session = open_session(spark, table, format)
+        write = _write(session.micro_batch(), named, format, step)
         deadline = Deadline.from_environment(os.environ)
         checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
         return cls(
@@ -80,8 +78,8 @@ class Block:
                 clock=epoch_ms,
                 audit_log=settings.audit_log,
                 may_go_on=lambda: deadline is None or deadline.remaining_ms() > 0,
+                secrets=session.secrets,
             ),
-            guarded=DeltaTable(table_store(str(write.table)), checkpoints, epoch_ms),
             session=session,
             journal=os.environ.get("SOAL_JOURNAL"),
         )
@@ -103,7 +101,7 @@ class Block:
         return min(at_most_s, max(0, self.deadline.remaining_ms() - leave_ms) / 1000)
 
 
-def _write(batch: MicroBatch | None, table: Location, format: str, step: str | None) -> Write:  # noqa: A002
+def _write(batch: MicroBatch | None, table: Location | TableName, format: str, step: str | None) -> Write:  # noqa: A002
     """Name the write: by the run and the step, or in `foreachBatch` by the stream and its batch, whatever the run."""
     run = Run.from_environment(os.environ)
     if batch is None:

@@ -162,4 +162,5 @@ class Claimer:
             table_id=before.table_id,
             features=before.features,
             properties=before.properties,
+            catalog=before.catalog,
         )

@@ -16,6 +16,7 @@ from safewriter import journal
 from safewriter.deadline import epoch_ms
 from safewriter.errors import (
     DeadlineError,
+    NotCommittedError,
     SafeWriterError,
     SupersededError,
     UnknownOutcomeError,
@@ -159,17 +160,27 @@ class Ending:
         try:
             seen = block.session.seen()
             self._noted = seen.noted
-            move = block.guarded.confirm(held.document, seen)
+            move = block.recovery.tables.open(held.document).confirm(held.document, seen)
             moved = held.document.moved(move.status, reason=move.reason, **self._closing(move, seen), **move.record)
             won = block.checkpoints.replace(held, moved)
             if won is None:
                 self._lost()
             else:
                 self._held = won
+                if move.status in OPEN:  # something has yet to be done to the table; what was picked binds everybody
+                    self._settle(Cause.SUCCESS, Evidence(held.document.epoch, cleans_later=True))
+                    self._check_settled()
         except (StoreError, RetentionGapError) as error:
             raise UnknownOutcomeError(
                 f"whether {block.table} holds this block's write could not be told: {error}"
             ) from error
+
+    def _check_settled(self) -> None:
+        document = self.document
+        if document.status is not Status.COMMITTED or document.owner != self._block.attempt.nonce:
+            raise NotCommittedError(
+                f"{self._block.table} does not hold this block's write: it is {document.status} ({document.reason})"
+            )
 
     def _closing(self, move: Move, seen: Seen) -> dict[str, Any]:
         if move.status in OPEN:

@@ -15,6 +15,8 @@ from safewriter.objects.location import Location
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from safewriter.tables.iceberg.name import TableName
+
 __all__ = ["Attempt", "Run", "Write", "canonical_table"]
 
 _PROCESS_RUN_ID: Final = uuid.uuid4().hex
@@ -75,7 +77,7 @@ class Write:
     """One block of a run on one table."""
 
     run: Run
-    table: Location
+    table: Location | TableName
     format: str
     step: str | None
 

@@ -19,7 +19,7 @@ from safewriter.tables.formats import TableOpener
 from safewriter.tables.table import Intent, Move, RetentionGapError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from safewriter.checkpoint import Checkpoints, HeldCheckpoint, StoredCheckpoint
     from safewriter.deadline import Clock
@@ -55,17 +55,20 @@ class Evidence:
 
     `epoch` limits it to that epoch (a guard may settle only its own). `nothing_sent`: no commit of this attempt was
     ever sent, so none can land and no fence is needed. `quiet`: none of its requests is still on its way.
+    `cleans_later`: the settler does it itself when the verdict is out.
     """
 
     epoch: int | None = None
     nothing_sent: bool = False
     quiet: bool = False
+    cleans_later: bool = False
 
 
 class Recovery:
     """Settles and cleans the writes of one checkpoint bucket, without Spark.
 
-    `table_store` opens the object store of a table by its canonical `s3://` URI.
+    `table_store` opens the object store of a table by its canonical `s3://` URI. `secrets` are what a catalog needs
+    that no document holds; without them the environment has to have it.
     """
 
     def __init__(
@@ -76,9 +79,10 @@ class Recovery:
         clock: Clock,
         audit_log: bool = True,
         may_go_on: Callable[[], bool] = lambda: True,
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         self._checkpoints = checkpoints
-        self._tables = TableOpener(table_store, checkpoints, clock, may_go_on)
+        self.tables = TableOpener(table_store, checkpoints, clock, may_go_on, secrets or {})
         self._clock = clock
         self._audit_log = audit_log
         self._may_go_on = may_go_on
@@ -97,7 +101,7 @@ class Recovery:
                     return stored
                 if not self._may_go_on():
                     break
-                table = table or self._tables.open(stored.document)
+                table = table or self.tables.open(stored.document)
                 self._round(table, stored, cause, evidence)
         except StoreError as error:
             raise UnknownOutcomeError(f"{self._checkpoints.uri(write_key)} could not be settled: {error}") from error
@@ -139,6 +143,8 @@ class Recovery:
             return Move(Status.UNKNOWN, str(gap))
 
     def _clean_up(self, document: Checkpoint, evidence: Evidence) -> None:
+        if evidence.cleans_later:
+            return
         # The verdict stands. What follows is hygiene: whoever looks later does it again.
         try:
             self.clean(document.write_key, quiet_nonce=document.owner if evidence.quiet else None)
@@ -195,7 +201,7 @@ class Recovery:
             self._checkpoints.audit(document, "rolled_back")
 
     def _remove(self, document: Checkpoint, dirty: list[AttemptRecord]) -> int:
-        return self._tables.open(document).remove_leftovers(tuple(dirty))
+        return self.tables.open(document).remove_leftovers(tuple(dirty))
 
 
 def _undo(document: Checkpoint, cause: Cause) -> bool:

@@ -40,6 +40,7 @@ class Status(StrEnum):
     COMMITTED = "committed"
     ROLLED_BACK = "rolled_back"
     ROLLING_BACK = "rolling_back"
+    PUBLISHING = "publishing"
     UNKNOWN = "unknown"
 
 
@@ -50,7 +51,7 @@ class CommitPoint(StrEnum):
     SUCCESS = "success"
 
 
-OPEN: Final = frozenset({Status.IN_PROGRESS, Status.ROLLING_BACK, Status.UNKNOWN})
+OPEN: Final = frozenset({Status.IN_PROGRESS, Status.ROLLING_BACK, Status.PUBLISHING, Status.UNKNOWN})
 
 LEGAL_MOVES: Final = frozenset(
     {
@@ -61,6 +62,12 @@ LEGAL_MOVES: Final = frozenset(
         (Status.ROLLING_BACK, Status.ROLLED_BACK),
         (Status.ROLLING_BACK, Status.COMMITTED),  # the undo was refused
         (Status.ROLLING_BACK, Status.UNKNOWN),
+        # Where a write is staged: a snapshot is picked, and from then on everybody publishes it, and only it.
+        (Status.IN_PROGRESS, Status.PUBLISHING),
+        (Status.PUBLISHING, Status.COMMITTED),
+        (Status.PUBLISHING, Status.ROLLED_BACK),  # it can never be published any more
+        (Status.PUBLISHING, Status.UNKNOWN),
+        (Status.UNKNOWN, Status.PUBLISHING),
         (Status.UNKNOWN, Status.COMMITTED),
         (Status.UNKNOWN, Status.ROLLED_BACK),
         (Status.UNKNOWN, Status.ROLLING_BACK),
@@ -95,6 +102,7 @@ class AttemptRecord:
     table_id: str | None = None
     features: tuple[str, ...] = ()
     properties: dict[str, str] = dataclasses.field(default_factory=dict)
+    catalog: dict[str, str] = dataclasses.field(default_factory=dict)
     commit_version: int | None = None
     rows: int | None = None
     bytes: int | None = None
@@ -208,6 +216,8 @@ def _written(document: Checkpoint) -> dict[str, Any]:
     for attempt in fields["attempts"]:
         if attempt["version_before"] < 0:
             attempt["version_before"] = "absent"
+        if not attempt["catalog"]:  # a table that lies at a path has none
+            del attempt["catalog"]
     return {
         "schema_version": SCHEMA_VERSION,
         **fields,

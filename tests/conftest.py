@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.emulator.spark import build_session
+from scripts.emulator.spark import LOCAL_JARS, build_session
 from tests.support.lake import CHECKPOINTS, LAKE
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def spark(s3: EmbeddedS3) -> Iterator[SparkSession]:
     before = dict(os.environ)
     os.environ.update(s3.environment())
     try:
-        session = build_session(s3.endpoint)
+        session = build_session(s3.endpoint, more_jars=LOCAL_JARS)
     finally:  # the Java machine has its credentials now, and no other test may find them
         os.environ.clear()
         os.environ.update(before)

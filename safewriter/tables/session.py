@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from safewriter.errors import SafeWriterError
     from safewriter.state import Checkpoint
 
@@ -75,6 +77,11 @@ class Seen(Protocol):
 
 class Session(Protocol):
     """One guarded block on one table in one Spark session."""
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """What a settler needs to reach the table's catalog and no document may hold; it stays in this process."""
+        ...
 
     def micro_batch(self) -> MicroBatch | None:
         """Return the stream's batch if this runs in `foreachBatch`."""

@@ -9,7 +9,7 @@ from safewriter.errors import UnguardedSessionError
 from safewriter.tables.session import MicroBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -33,6 +33,11 @@ class SparkScope:
         self.jspark: Any = spark._jsparkSession  # noqa: SLF001
         self._group = ""
         self._restore: list[Callable[[], None]] = []
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """Nothing, where a table lies at a path."""
+        return {}
 
     def java_class(self, name: str) -> Any:  # noqa: ANN401 - py4j has no types
         """Return a Java class by its full name: `jvm.io.soal...` would ask the JVM about each part of it."""

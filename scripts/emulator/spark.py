@@ -11,14 +11,16 @@ from handler.archive import archive_of
 from handler.classpath import find_pyspark, jars
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
-__all__ = ["JARS", "ROOT", "build_session", "shipped_settings"]
+__all__ = ["JARS", "LOCAL_JARS", "ROOT", "build_session", "shipped_settings"]
 
 ROOT = Path(__file__).parents[2]
 JARS = Path(os.environ.get("SOAL_HOME", ROOT / ".soal")) / "jars"
+LOCAL_JARS = tuple(sorted(JARS.with_name("local-jars").glob("*.jar")))
+"""What no image has: databases for Iceberg's catalogs on this machine."""
 
 
 def shipped_settings() -> dict[str, str]:
@@ -28,8 +30,14 @@ def shipped_settings() -> dict[str, str]:
     return {key: value.strip() for key, value in pairs}
 
 
-def build_session(endpoint: str, master: str = "local[2]", settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Build a session; `settings` win. The credentials are those of the environment."""
+def build_session(
+    endpoint: str,
+    master: str = "local[2]",
+    settings: Mapping[str, str] | None = None,
+    *,
+    more_jars: Sequence[Path] = (),
+) -> SparkSession:
+    """Build a session; `settings` win. The credentials are those of the environment. `more_jars` stand last."""
     from pyspark.sql import SparkSession
 
     spark_home = find_pyspark()
@@ -39,9 +47,9 @@ def build_session(endpoint: str, master: str = "local[2]", settings: Mapping[str
     wanted = {
         **shipped_settings(),
         # As the handler does: the class path that the class-data archive was made with, and a quick compiler.
-        "spark.driver.extraClassPath": ":".join(str(jar) for jar in jars(spark_home, JARS.parent)),
+        "spark.driver.extraClassPath": ":".join(str(jar) for jar in (*jars(spark_home, JARS.parent), *more_jars)),
         "spark.driver.extraJavaOptions": f"{_archive()} {_temporary()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.executor.extraClassPath": ":".join(str(jar) for jar in sorted(JARS.glob("*.jar"))),
+        "spark.executor.extraClassPath": ":".join(str(jar) for jar in (*sorted(JARS.glob("*.jar")), *more_jars)),
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scripts.provision.archive import ensure_archive
-from scripts.provision.jars import ensure_jars
+from scripts.provision.jars import ensure_jars, ensure_local_jars
 from scripts.provision.java import ensure_java
 from scripts.provision.logstore import ensure_logstore
 from scripts.provision.maven import find_maven
@@ -53,6 +53,7 @@ def _steps(place: Place, *, with_archive: bool) -> list[Found]:
     found.append(step)
     maven = functools.cache(lambda: find_maven(java))
     found.append(ensure_jars(place, maven))
+    found.append(ensure_local_jars(place, maven))
     found.append(ensure_logstore(place, java, maven))
     found.append(ensure_rie(place))
     if with_archive:

@@ -1,4 +1,6 @@
-"""The jars beside PySpark's: resolved by Maven from image/jars/pom.xml, each checked against image/jars/jars.sha256."""
+"""The jars beside PySpark's: resolved by Maven from image/jars/pom.xml, each checked against image/jars/jars.sha256;
+and those that only this machine needs, from scripts/emulator/jars, in the same way.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from scripts.provision.maven import Maven
     from scripts.provision.place import Place
 
-__all__ = ["LOG_STORE_JAR", "admit", "ensure_jars"]
+__all__ = ["LOG_STORE_JAR", "admit", "ensure_jars", "ensure_local_jars"]
 
 LOG_STORE_JAR: Final = "soal-logstore.jar"
 
@@ -24,22 +26,30 @@ def ensure_jars(place: Place, maven: Callable[[], Maven]) -> Found:
 
     Every jar is read at every run: 64 MB in about 0.2 s, and nothing can be stale or damaged without being noticed.
     """
-    sums = read_sums(place.root / "image" / "jars" / "jars.sha256")
-    difference = compare(place.jars, sums)
+    return _ensure(place, maven, place.root / "image" / "jars", place.jars)
+
+
+def ensure_local_jars(place: Place, maven: Callable[[], Maven]) -> Found:
+    """Make `.soal/local-jars` hold exactly what scripts/emulator/jars lists."""
+    return _ensure(place, maven, place.root / "scripts" / "emulator" / "jars", place.local_jars)
+
+
+def _ensure(place: Place, maven: Callable[[], Maven], source: Path, target: Path) -> Found:
+    sums = read_sums(source / "jars.sha256")
+    difference = compare(target, sums)
     stale = [name for name in difference.extra if name != LOG_STORE_JAR]
     for name in stale:
-        (place.jars / name).unlink()
+        (target / name).unlink()
     for name in difference.wrong:
-        say(f"{place.jars / name} is not the listed one: removed, to be fetched again")
-        (place.jars / name).unlink()
+        say(f"{target / name} is not the listed one: removed, to be fetched again")
+        (target / name).unlink()
     wanted = {name: sums[name] for name in (*difference.missing, *difference.wrong)}
     if wanted:
-        pom = place.root / "image" / "jars" / "pom.xml"
         with place.scratch() as scratch:
-            maven().copy_closure(pom, scratch)
-            admit(scratch, place.jars, wanted)
+            maven().copy_closure(source / "pom.xml", scratch)
+            admit(scratch, target, wanted)
     did = [f"{len(wanted)} fetched"] * bool(wanted) + [f"{len(stale)} stale removed: {', '.join(stale)}"] * bool(stale)
-    return Found(", ".join([f"{len(sums)} jars", *did]), changed=bool(did))
+    return Found(", ".join([f"{len(sums)} {target.name}", *did]), changed=bool(did))
 
 
 def admit(source: Path, target: Path, wanted: Mapping[str, str]) -> None:

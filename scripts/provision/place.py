@@ -40,6 +40,11 @@ class Place:
         return self.home / "jars"
 
     @property
+    def local_jars(self) -> Path:
+        """What the demo and the tests need beside, and the image does not."""
+        return self.home / "local-jars"
+
+    @property
     def requirements(self) -> Path:
         return self.root / "requirements"
 

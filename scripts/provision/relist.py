@@ -1,6 +1,7 @@
 """Write the lists of checksums again, after a deliberate change of what they pin (called by scripts/lock).
 
-`jars`: image/jars/jars.sha256 from what image/jars/pom.xml resolves to; `rie`: requirements/rie.sha256 from its wheel.
+`jars`: image/jars/jars.sha256 from what image/jars/pom.xml resolves to; `local-jars`: as much in scripts/emulator/jars;
+`rie`: requirements/rie.sha256 from its wheel.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def main(what: str) -> int:
     """Write the list that is called `what`; return the exit code."""
     place = Place(Path(__file__).resolve().parents[2])
     try:
-        path, count = {"jars": _jars, "rie": _rie}[what](place)
+        path, count = {"jars": _jars, "local-jars": _local_jars, "rie": _rie}[what](place)
     except SetupError as error:
         say(f"failed: {error}")
         return 1
@@ -33,7 +34,14 @@ def main(what: str) -> int:
 
 
 def _jars(place: Place) -> tuple[Path, int]:
-    folder = place.root / "image" / "jars"
+    return _listed(place, place.root / "image" / "jars")
+
+
+def _local_jars(place: Place) -> tuple[Path, int]:
+    return _listed(place, place.root / "scripts" / "emulator" / "jars")
+
+
+def _listed(place: Place, folder: Path) -> tuple[Path, int]:
     java, _ = ensure_java(place, os.environ)
     with place.scratch() as scratch:
         find_maven(java).copy_closure(folder / "pom.xml", scratch)

@@ -49,8 +49,12 @@ def _recorded(setting: Setting, found: set[tuple[Status | None, Status]]) -> Rec
 
 
 def test_the_model_makes_exactly_the_moves_of_the_code(seen: set[tuple[Status | None, Status]]) -> None:
-    """A move that the code's table gains or loses has to be modelled, or to go from the model."""
-    assert {move for move in seen if move[0] is not None} == LEGAL_MOVES
+    """A move that the code's table gains or loses has to be modelled, or to go from the model.
+
+    Delta's only: what is staged and published is Iceberg's, and not in this model.
+    """
+    ours = {move for move in LEGAL_MOVES if Status.PUBLISHING not in move}
+    assert {move for move in seen if move[0] is not None} == ours
 
 
 def test_a_document_begins_claimed_or_as_a_tombstone(seen: set[tuple[Status | None, Status]]) -> None:
@@ -62,4 +66,4 @@ def test_the_open_states_are_those_that_settle_can_leave(seen: set[tuple[Status 
     """Out of a terminal state leads only a claim, or hygiene that changes nothing."""
     left = {before for before, after in seen if before is not None and before is not after}
 
-    assert left == OPEN | {Status.ROLLED_BACK}
+    assert left == (OPEN - {Status.PUBLISHING}) | {Status.ROLLED_BACK}

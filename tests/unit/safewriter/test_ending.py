@@ -15,7 +15,6 @@ from safewriter.block import Block
 from safewriter.ending import Ending
 from safewriter.errors import DeadlineError
 from safewriter.state import CommitPoint, Status
-from safewriter.tables.delta import DeltaTable
 from safewriter.tables.delta.session import GateState
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
@@ -65,7 +64,6 @@ def ending(job: Job, session: Any) -> Ending:
         lead_ms=LEAD_MS,
         checkpoints=job.checkpoints,
         recovery=job.recovery,
-        guarded=DeltaTable(world.lake, job.checkpoints, world.clock),
         session=session,
         journal=None,
     )

@@ -1,0 +1,1 @@
+"""Iceberg: its catalogs and metadata without a JVM (pyiceberg), and its session with one."""

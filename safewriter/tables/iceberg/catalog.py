@@ -1,0 +1,75 @@
+"""A catalog's tables, loaded and committed to without a JVM: one pointer for each, changed under requirements only."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, TypeVar
+
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError
+
+from safewriter.errors import SafeWriterError
+from safewriter.objects.store import StoreError
+from safewriter.tables.iceberg.settings import to_pyiceberg
+from safewriter.tables.table import RetentionGapError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+    from pyiceberg.table.update import TableRequirement, TableUpdate
+
+    from safewriter.tables.iceberg.name import TableName
+
+__all__ = ["OneTable"]
+
+_T = TypeVar("_T")
+
+
+@functools.lru_cache(maxsize=8)
+def _catalog(name: str, properties: tuple[tuple[str, str], ...]) -> Catalog:
+    return load_catalog(name, **to_pyiceberg(name, dict(properties)))
+
+
+class OneTable:
+    """One table of a catalog. `properties` are those of the session or of a checkpoint, in Iceberg's own words."""
+
+    def __init__(self, name: TableName, properties: Mapping[str, str]) -> None:
+        self.name = name
+        self._properties = tuple(sorted(properties.items()))
+
+    def load(self, table_id: str | None = None) -> Table:
+        """Return the table as it is now. Raises `RetentionGapError` if it is gone or another one than `table_id`."""
+        try:
+            table = self._asked("load", lambda: self._opened().load_table(self.name.identifier))
+        except (NoSuchTableError, NoSuchNamespaceError) as error:
+            raise RetentionGapError(f"the table {self.name} was dropped: {error}") from error
+        found = str(table.metadata.table_uuid)
+        if table_id is not None and found != table_id:
+            raise RetentionGapError(f"the table was dropped and recreated: its id is {found}, it was {table_id}")
+        return table
+
+    def commit(self, table: Table, requirements: list[TableRequirement], updates: list[TableUpdate]) -> bool:
+        """Change the table if all the requirements hold; False if one does not, or if another commit came first.
+
+        `StoreError` leaves open whether it was changed: load it again.
+        """
+        try:
+            self._asked("commit", lambda: self._opened().commit_table(table, tuple(requirements), tuple(updates)))
+        except CommitFailedException:
+            return False
+        except (NoSuchTableError, NoSuchNamespaceError) as error:
+            raise RetentionGapError(f"the table {self.name} was dropped: {error}") from error
+        return True
+
+    def _opened(self) -> Catalog:
+        return _catalog(self.name.catalog, self._properties)
+
+    def _asked(self, what: str, request: Callable[[], _T]) -> _T:
+        try:
+            return request()
+        except (CommitFailedException, NoSuchTableError, NoSuchNamespaceError, SafeWriterError, StoreError):
+            raise
+        except Exception as error:  # each catalog has errors of its own: databases, HTTP, AWS
+            raise StoreError(f"{what} {self.name} in catalog {self.name.catalog!r}: {error!r}") from error

@@ -1,0 +1,131 @@
+"""What ended attempts have staged and nobody has published: taken out of the table, then deleted from S3.
+
+A file is ours exactly if a snapshot of the attempt brought it in, and no branch, tag or other snapshot leads to that
+one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyiceberg.manifest import ManifestEntryStatus
+from pyiceberg.table.snapshots import Operation
+
+from safewriter.objects.store import StoreError
+from safewriter.tables.iceberg.publishing import drop_branch, forget
+from safewriter.tables.iceberg.staging import EPOCH, SOURCE, WRITE, Staged, ancestors, branch_of, head_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import Snapshot
+
+    from safewriter.state import AttemptRecord
+    from safewriter.tables.iceberg.catalog import OneTable
+
+__all__ = ["Left", "remove_left"]
+
+_TRIES_MAX: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What may be left of an attempt: its branch, the snapshot that was picked of it, those that bear its mark."""
+
+    branch: str
+    table_id: str | None
+    base: int
+    write_key: str
+    epoch: str
+    picked: int | None = None
+
+    @classmethod
+    def of(cls, write_key: str, attempt: AttemptRecord) -> Left:
+        """Return what an attempt that has ended may have left."""
+        return cls(
+            branch=branch_of(attempt),
+            table_id=attempt.table_id,
+            base=attempt.version_before,
+            write_key=write_key,
+            epoch=str(attempt.epoch),
+            picked=attempt.commit_version,
+        )
+
+    def marks(self, snapshot: Snapshot) -> bool:
+        """Tell whether a snapshot says that it is of this attempt."""
+        said = snapshot.summary
+        return said is not None and said.get(WRITE) == self.write_key and said.get(EPOCH) == self.epoch
+
+
+def remove_left(one: OneTable, left: Left, may_go_on: Callable[[], bool]) -> int:
+    """Drop the branch, and delete what only it led to; return how many files went.
+
+    Raises `StoreError` if the work could not be finished, also when `may_go_on` says no.
+    """
+    removed = 0
+    for _ in range(_TRIES_MAX):
+        if not may_go_on():
+            raise StoreError(f"{one.name}: out of time while cleaning up, {removed} files removed so far")
+        table = one.load(left.table_id)
+        head = head_of(table.metadata, left.branch)
+        if head is not None:
+            if not drop_branch(one, table, left.branch, head):
+                continue
+            table = one.load(left.table_id)
+        ours = _unreachable(table.metadata, left, head)
+        removed += sum(_delete_files(table, snapshot) for snapshot in ours)
+        if not ours or forget(one, table, [snapshot.snapshot_id for snapshot in ours]):
+            return removed
+    raise StoreError(f"{one.name}: changes faster than it can be cleaned up")
+
+
+def _unreachable(metadata: TableMetadata, left: Left, head: int | None) -> tuple[Snapshot, ...]:
+    """Return the attempt's snapshots to which nothing leads, newest first."""
+    reachable = {
+        snapshot.snapshot_id for ref in metadata.refs.values() for snapshot in ancestors(metadata, ref.snapshot_id)
+    }
+    # An append that was published anew still uses the data files of the one that it repeats.
+    repeated = {
+        int(str(snapshot.summary[SOURCE]))
+        for snapshot in metadata.snapshots
+        if snapshot.summary is not None and snapshot.summary.get(SOURCE)
+    }
+    if (reachable | repeated) & {left.picked, head}:
+        return ()
+    ours = {snapshot.snapshot_id for snapshot in metadata.snapshots if left.marks(snapshot)}
+    for picked in (head, left.picked):
+        if picked is not None:  # a statement that only drops files leaves no mark on its snapshot
+            steps = Staged(metadata, picked, left.base).steps
+            ours |= {step.snapshot_id for step in steps if step.summary and step.summary.operation is Operation.DELETE}
+    return tuple(
+        snapshot
+        for snapshot in reversed(metadata.snapshots)
+        if snapshot.snapshot_id in ours and snapshot.snapshot_id not in reachable
+    )
+
+
+def _delete_files(table: Table, snapshot: Snapshot) -> int:
+    """Delete what a snapshot brought in, its list of manifests last: until then a look after a kill finds the rest."""
+    try:
+        manifests = snapshot.manifests(table.io)
+    except FileNotFoundError:
+        return 0
+    removed = 0
+    for manifest in manifests:
+        if manifest.added_snapshot_id != snapshot.snapshot_id:
+            continue
+        try:
+            entries = manifest.fetch_manifest_entry(table.io)
+        except FileNotFoundError:
+            continue
+        for entry in entries:
+            if entry.status == ManifestEntryStatus.ADDED and entry.snapshot_id == snapshot.snapshot_id:
+                table.io.delete(entry.data_file.file_path)
+                removed += 1
+        table.io.delete(manifest.manifest_path)
+        removed += 1
+    table.io.delete(snapshot.manifest_list)
+    return removed + 1

@@ -1,0 +1,109 @@
+"""The commits that settling makes to a table: each one changes main or the branch only from what was just read there.
+
+Publishing and dropping take the branch away in the same commit, and require it: whichever is first shuts the other out,
+also a request of a dead process that lands late.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.update import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+)
+
+from safewriter.tables.iceberg.reapplying import applied_again
+from safewriter.tables.iceberg.staging import head_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pyiceberg.table import Table
+    from pyiceberg.table.refs import SnapshotRef
+    from pyiceberg.table.update import TableRequirement, TableUpdate
+
+    from safewriter.state import Checkpoint
+    from safewriter.tables.iceberg.catalog import OneTable
+    from safewriter.tables.iceberg.staging import Staged
+
+__all__ = ["drop_branch", "fast_forward", "forget", "make_branch", "publish_again"]
+
+
+def fast_forward(one: OneTable, table: Table, branch: str, staged: Staged) -> bool:
+    """Set main to the staged snapshot; False if main or the branch is not what it was."""
+    updates: list[TableUpdate] = [_set_main(table, staged.snapshot_id), RemoveSnapshotRefUpdate(ref_name=branch)]
+    return one.commit(table, _publishing(table, branch, staged), updates)
+
+
+def publish_again(one: OneTable, table: Table, branch: str, staged: Staged, document: Checkpoint) -> bool:
+    """Append what is staged to a main that has moved on, as a snapshot of its own; False as above."""
+    addition = applied_again(table, staged, document)
+    updates: list[TableUpdate] = [
+        addition,
+        _set_main(table, addition.snapshot.snapshot_id),
+        RemoveSnapshotRefUpdate(ref_name=branch),
+    ]
+    return one.commit(table, _publishing(table, branch, staged), updates)
+
+
+def drop_branch(one: OneTable, table: Table, branch: str, snapshot_id: int | None) -> bool:
+    """Take a branch away, so that what it stages can be published no more; False if it is not what it was."""
+    at_branch: list[TableRequirement] = [_same(table), AssertRefSnapshotId(ref=branch, snapshot_id=snapshot_id)]
+    return one.commit(table, at_branch, [RemoveSnapshotRefUpdate(ref_name=branch)])
+
+
+def forget(one: OneTable, table: Table, snapshot_ids: Collection[int]) -> bool:
+    """Take snapshots out of the metadata to which no branch or tag leads."""
+    # What the catalog checks is that no reference was moved onto them since they were looked at.
+    refs: list[TableRequirement] = [
+        AssertRefSnapshotId(ref=name, snapshot_id=ref.snapshot_id) for name, ref in table.metadata.refs.items()
+    ]
+    return one.commit(table, [_same(table), *refs], [RemoveSnapshotsUpdate(snapshot_ids=sorted(snapshot_ids))])
+
+
+def make_branch(one: OneTable, table: Table, branch: str, base: int, properties: dict[str, str]) -> bool:
+    """Make the branch of an attempt at `base` (0: its first commit makes it), and set table properties in one.
+
+    A branch that Spark makes itself begins its totals (`total-records` and the like) at zero, and main would show them
+    once it is published.
+    """
+    updates: list[TableUpdate] = [SetPropertiesUpdate(updates=properties)] if properties else []
+    requirements = [_same(table)]
+    if base:
+        updates.append(_set(branch, base))
+        requirements.append(AssertRefSnapshotId(ref=branch, snapshot_id=None))
+    return not updates or one.commit(table, requirements, updates)
+
+
+def _publishing(table: Table, branch: str, staged: Staged) -> list[TableRequirement]:
+    return [
+        _same(table),
+        AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=staged.main),
+        AssertRefSnapshotId(ref=branch, snapshot_id=head_of(table.metadata, branch)),
+    ]
+
+
+def _same(table: Table) -> TableRequirement:
+    return AssertTableUUID(uuid=table.metadata.table_uuid)
+
+
+def _set_main(table: Table, snapshot_id: int) -> TableUpdate:
+    return _set(MAIN_BRANCH, snapshot_id, table.metadata.refs.get(MAIN_BRANCH))
+
+
+def _set(branch: str, snapshot_id: int, before: SnapshotRef | None = None) -> TableUpdate:
+    """Let a branch show a snapshot; the retention that it had stays as it is."""
+    return SetSnapshotRefUpdate(
+        ref_name=branch,
+        type=SnapshotRefType.BRANCH,
+        snapshot_id=snapshot_id,
+        max_ref_age_ms=None if before is None else before.max_ref_age_ms,
+        max_snapshot_age_ms=None if before is None else before.max_snapshot_age_ms,
+        min_snapshots_to_keep=None if before is None else before.min_snapshots_to_keep,
+    )

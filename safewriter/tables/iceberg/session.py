@@ -1,0 +1,178 @@
+"""The Spark side of a guarded Iceberg block: its statements write to a branch of its own, and read from it.
+
+Spark is told by `spark.wap.branch`, which tables with `write.wap.enabled` obey. (Not `spark.wap.id`: under that a
+DELETE of whole files, which Spark commits without a job, would go straight to main, and a block could not read what it
+wrote.)
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from safewriter import journal
+from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
+from safewriter.objects.store import StoreError
+from safewriter.tables.iceberg.catalog import OneTable
+from safewriter.tables.iceberg.leftovers import Left, remove_left
+from safewriter.tables.iceberg.name import TableName
+from safewriter.tables.iceberg.publishing import make_branch
+from safewriter.tables.iceberg.settings import of_session, without_secrets
+from safewriter.tables.iceberg.staging import EPOCH, WRITE, branch_of, head_of
+from safewriter.tables.session import TableState
+from safewriter.tables.spark import SparkScope
+from safewriter.tables.table import RetentionGapError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from safewriter.errors import SafeWriterError
+    from safewriter.tables.session import Opening, Seen
+
+__all__ = ["IcebergSession", "StagingState"]
+
+_log = logging.getLogger(__name__)
+_BRANCH: Final = "spark.wap.branch"
+_WAP_ID: Final = "spark.wap.id"
+_PROPERTY: Final = "spark.sql.iceberg.snapshot-property."
+_ENABLED: Final = "write.wap.enabled"
+_TRIES_MAX: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StagingState:
+    """What is known of the block's staging: nothing, but that staging changes nothing that a reader of main sees."""
+
+    passed: bool
+    answered: bool = True
+    noted: bool = False
+
+    def error_of(self, error: Exception) -> SafeWriterError | None:
+        """Return None: nothing is refused on the way, the table tells afterwards."""
+        del error
+        return None
+
+
+class IcebergSession(SparkScope):
+    """One guarded block on one table of a catalog."""
+
+    def __init__(self, spark: SparkSession, table: str) -> None:
+        super().__init__(spark)
+        self._name = TableName.parse(table)
+        self._catalog = of_session(self._name.catalog, spark.conf.getAll)
+        self._one = OneTable(self._name, self._catalog)
+        self._begun = False
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """All of the catalog's properties, as the session has them."""
+        return self._catalog
+
+    # -- before ------------------------------------------------------------------------------------------------------
+
+    def verify(self) -> None:
+        """Make sure that nobody else stages in this session."""
+        for key in (_BRANCH, _WAP_ID):
+            if (found := self.spark.conf.get(key, None)) is None:
+                continue
+            if str(found).startswith("sw-"):
+                raise BlockOpenError("another SafeWriter block is open on this Spark session; end it first")
+            raise UnguardedSessionError(f"{key} is set to {found!r}: the block stages by itself; unset it first")
+
+    def state(self) -> TableState:
+        """Look at the table in its catalog."""
+        try:
+            table = self._one.load()
+        except RetentionGapError as error:
+            raise UnsupportedError(
+                f"{self._name} does not exist. A creation cannot be staged: create the table first (CREATE TABLE IF NOT"
+                " EXISTS, which a retry can repeat), and guard the write of its rows"
+            ) from error
+        metadata = table.metadata
+        if not self._is_enabled(metadata.properties) and os.environ.get("SW_ICEBERG_SET_WAP", "true") == "false":
+            raise UnsupportedError(
+                f"{self._name} does not allow staging, and SW_ICEBERG_SET_WAP=false forbids to change that; set it by"
+                f" hand: ALTER TABLE {self._name} SET TBLPROPERTIES ('{_ENABLED}' = 'true')"
+            )
+        return TableState(
+            version=head_of(metadata, "main") or 0,
+            table_id=str(metadata.table_uuid),
+            features=(f"v{metadata.format_version}",),
+            properties={},
+            catalog=without_secrets(self._catalog),
+        )
+
+    @staticmethod
+    def _is_enabled(properties: dict[str, str]) -> bool:
+        return properties.get(_ENABLED, "").lower() == "true"
+
+    def undo_obstacle(self, before: TableState) -> str | None:
+        """Return None: what is staged can always be dropped."""
+        del before
+        return None
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def begin(self, opening: Opening) -> None:
+        """Send all that the block's statements write to the attempt's own branch."""
+        document = opening.document
+        if opening.journal:  # the supervisor cannot know whether something is staged: it has to look
+            journal.append(opening.journal, "commit_passed", nonce=document.owner)
+        branch = branch_of(document.attempt)
+        self._make(branch, document.attempt.table_id, document.attempt.version_before)
+        self._stage(branch, document.write_key, str(document.epoch))
+
+    def skip(self, *, write_key: str, nonce: str) -> None:
+        """Let the block write to a branch that nobody will publish, and drop it at its end."""
+        base = head_of(self._one.load().metadata, "main") or 0
+        left = Left(f"{write_key[:15]}-skipped-{nonce}", None, base, f"{write_key}-skipped", "0")
+        self.on_restore(lambda: self._drop(left))
+        self._make(left.branch, None, base)
+        self._stage(left.branch, left.write_key, left.epoch)
+
+    def _drop(self, left: Left) -> None:
+        remove_left(self._one, left, lambda: True)
+
+    def _make(self, branch: str, table_id: str | None, base: int) -> None:
+        for _ in range(_TRIES_MAX):
+            table = self._one.load(table_id)
+            missing = not self._is_enabled(table.metadata.properties)
+            if missing:
+                _log.warning("setting %s on %s, so that it can be staged (SW_ICEBERG_SET_WAP)", _ENABLED, self._name)
+            if make_branch(self._one, table, branch, base, {_ENABLED: "true"} if missing else {}):
+                self._refresh()  # Iceberg's catalog in Spark keeps tables for half a minute
+                return
+        raise StoreError(f"{self._name}: the branch {branch} could not be made in {_TRIES_MAX} tries")
+
+    def _stage(self, branch: str, write_key: str, epoch: str) -> None:
+        self._begun = True
+        self.on_restore(self._refresh)
+        for key, value in ((_BRANCH, branch), (f"{_PROPERTY}{WRITE}", write_key), (f"{_PROPERTY}{EPOCH}", epoch)):
+            self.set(key, value)
+        self.begin_group(f"safewriter-{branch}")
+
+    def _refresh(self) -> None:
+        self.spark.catalog.refreshTable(self._name.quoted)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether statements may have staged something."""
+        return self._begun
+
+    def seen(self) -> StagingState:
+        """Say that something may have been staged."""
+        return StagingState(passed=self._begun)
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def shut(self, reason: str) -> None:
+        """Nothing to shut: what is staged from now on is published by nobody."""
+
+    def may_have_left_files(self, seen: Seen) -> bool:
+        """Tell whether a task has failed: then its files may lie about, and no snapshot names them."""
+        del seen
+        return not self.all_tasks_succeeded()

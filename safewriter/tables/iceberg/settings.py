@@ -1,0 +1,105 @@
+"""How a catalog is reached: from the session's settings to those that a checkpoint may hold, and to pyiceberg's own.
+
+A checkpoint holds no secret: only what stands in `_OPEN` goes into it. Whoever settles later takes the rest from the
+environment, by pyiceberg's own names: `PYICEBERG_CATALOG__<NAME>__CREDENTIAL`, or `__URI` where a password is part of
+it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from safewriter.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["of_session", "to_pyiceberg", "without_secrets"]
+
+_CATALOG_CLASS: Final = "org.apache.iceberg.spark.SparkCatalog"
+_TYPES: Final = {
+    "org.apache.iceberg.jdbc.JdbcCatalog": "jdbc",
+    "org.apache.iceberg.rest.RESTCatalog": "rest",
+    "org.apache.iceberg.aws.glue.GlueCatalog": "glue",
+    "org.apache.iceberg.hadoop.HadoopCatalog": "hadoop",
+    "org.apache.iceberg.hive.HiveCatalog": "hive",
+}
+_OPEN: Final = frozenset(
+    {
+        "type", "uri", "warehouse", "jdbc.schema-version", "jdbc.user", "prefix", "scope", "oauth2-server-uri",
+        "rest.sigv4-enabled", "rest.signing-name", "rest.signing-region", "glue.id", "glue.endpoint", "client.region",
+    }
+)  # fmt: skip
+
+
+def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a catalog in a session's settings, its kind always under `type`.
+
+    Raises `UnsupportedError` if there is no such Iceberg catalog, or if its kind cannot be guarded.
+    """
+    prefix = f"spark.sql.catalog.{name}"
+    if settings.get(prefix) != _CATALOG_CLASS:
+        raise UnsupportedError(
+            f"{prefix} is {settings.get(prefix) or 'not set'}; an Iceberg table is guarded in a catalog of the class"
+            f" {_CATALOG_CLASS}"
+        )
+    found = {key[len(prefix) + 1 :]: value for key, value in settings.items() if key.startswith(f"{prefix}.")}
+    kind = found.pop("type", None) or _TYPES.get(found.pop("catalog-impl", ""), "")
+    if kind == "hadoop":
+        raise UnsupportedError(
+            f"catalog {name!r} is a Hadoop catalog: on S3 it renames and rewrites its version hint without a condition,"
+            " so two writers lose each other's commits and no publishing can be safe. Use a REST, JDBC or Glue catalog"
+        )
+    if kind not in ("jdbc", "rest", "glue"):
+        raise UnsupportedError(
+            f"catalog {name!r} is of the kind {kind or 'unknown'!r}; use a REST, JDBC or Glue catalog"
+        )
+    return {**found, "type": kind}
+
+
+def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return what may stand in a checkpoint."""
+    kept = {key: value for key, value in properties.items() if key in _OPEN}
+    if "uri" in kept and _has_password(kept["uri"]):
+        kept.pop("uri")
+    return kept
+
+
+def _has_password(uri: str) -> bool:
+    return "password=" in uri or re.search(r"//[^/@]*:[^/@]*@", uri) is not None
+
+
+def to_pyiceberg(name: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties by which pyiceberg opens the same catalog; only those that are known."""
+    kind = properties["type"]
+    common = {
+        "type": "sql" if kind == "jdbc" else kind,
+        "py-io-impl": "safewriter.tables.iceberg.fileio.ObjectFileIO",
+        **{key: properties[key] for key in ("warehouse",) if key in properties},
+    }
+    if kind == "jdbc":
+        uri = {"uri": _database(name, properties)} if "uri" in properties else {}
+        return {**common, **uri, "init_catalog_tables": "false"}
+    if kind == "glue":
+        names = {"glue.id": "glue.id", "glue.endpoint": "glue.endpoint", "client.region": "glue.region"}
+        return {**common, **{new: properties[old] for old, new in names.items() if old in properties}}
+    kept = {key: value for key, value in properties.items() if key not in ("type", "io-impl", "warehouse")}
+    return {**common, **kept}
+
+
+def _database(name: str, properties: Mapping[str, str]) -> str:
+    """Return a JDBC address as SQLAlchemy writes it."""
+    uri = properties["uri"]
+    if uri.startswith("jdbc:sqlite:"):
+        path = uri.removeprefix("jdbc:sqlite:").removeprefix("file:").partition("?")[0]
+        return f"sqlite:///{path}"
+    if uri.startswith("jdbc:postgresql://"):
+        rest = uri.removeprefix("jdbc:postgresql://")
+        user, password = properties.get("jdbc.user"), properties.get("jdbc.password")
+        login = (
+            "" if user is None else quote(user, safe="") + (f":{quote(password, safe='')}" if password else "") + "@"
+        )
+        return f"postgresql+psycopg2://{login}{rest}"
+    raise UnsupportedError(f"catalog {name!r}: {uri.split('://')[0]} is no database that is known here; use PostgreSQL")

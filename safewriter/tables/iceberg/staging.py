@@ -1,0 +1,109 @@
+"""What of a write stands in a table's metadata: staged on its branch, or in main.
+
+An attempt writes to a branch of its own, which no reader of main sees. Its snapshots carry the write key and epoch as
+properties, and the document names the one that is to be published; either tells that it is in main.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyiceberg.table.refs import MAIN_BRANCH
+
+from safewriter.tables.table import Landed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import Snapshot
+
+    from safewriter.state import AttemptRecord, Checkpoint
+
+__all__ = ["EPOCH", "SOURCE", "WRITE", "Staged", "ancestors", "branch_of", "head_of", "landed", "published"]
+
+WRITE: Final = "safewriter-write"
+EPOCH: Final = "safewriter-epoch"
+SOURCE: Final = "safewriter-source"
+"""Of an append that was applied again: the staged snapshot that it repeats."""
+
+
+def branch_of(attempt: AttemptRecord) -> str:
+    """Return the name of the branch that an attempt stages on."""
+    return attempt.prefix.rstrip("-")
+
+
+def head_of(metadata: TableMetadata, branch: str) -> int | None:
+    """Return the snapshot that a branch shows, None if there is no such branch (main of an empty table)."""
+    ref = metadata.refs.get(branch)
+    return None if ref is None else ref.snapshot_id
+
+
+def ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot]:
+    """Go from a snapshot to its oldest ancestor that is still there."""
+    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    for _ in range(len(known)):
+        snapshot = None if snapshot_id is None else known.get(snapshot_id)
+        if snapshot is None:
+            return
+        yield snapshot
+        snapshot_id = snapshot.parent_snapshot_id
+
+
+def published(metadata: TableMetadata, document: Checkpoint) -> Snapshot | None:
+    """Return the snapshot by which the write is in main: of the document's epoch or an earlier one.
+
+    A newer epoch must not be seen: a settler that slept would take the publishing of a later attempt for this one's.
+    """
+    picked = {attempt.commit_version for attempt in document.attempts}
+    for snapshot in ancestors(metadata, head_of(metadata, MAIN_BRANCH)):
+        said = snapshot.summary
+        ours = (
+            said is not None and said.get(WRITE) == document.write_key and int(said.get(EPOCH) or 0) <= document.epoch
+        )
+        if ours or snapshot.snapshot_id in picked:
+            return snapshot
+    return None
+
+
+def landed(snapshot: Snapshot, steps: tuple[Snapshot, ...] = ()) -> Landed:
+    """Return what the checkpoint remembers of a snapshot; `steps` are all that it brings in, if there are several."""
+    added = [step.summary for step in steps or (snapshot,) if step.summary is not None]
+    rows = sum(int(summary.get("added-records") or 0) for summary in added)
+    size = sum(int(summary.get("added-files-size") or 0) for summary in added)
+    return Landed(snapshot.snapshot_id, rows, size)
+
+
+class Staged:
+    """What an attempt has staged: the snapshots from its branch's head (or the picked one) down to where it began.
+
+    `base` is the snapshot that main showed then, 0 if the table was empty. Main may have been set back below it since.
+    """
+
+    def __init__(self, metadata: TableMetadata, snapshot_id: int, base: int) -> None:
+        self.metadata = metadata
+        self.snapshot_id = snapshot_id
+        self.main = head_of(metadata, MAIN_BRANCH)
+        line = {snapshot.snapshot_id for snapshot in ancestors(metadata, self.main)}
+        steps = []
+        for snapshot in ancestors(metadata, snapshot_id):
+            if snapshot.snapshot_id in line or snapshot.snapshot_id == base:
+                break
+            steps.append(snapshot)
+        self.steps = tuple(steps)
+        """Newest first; empty if the snapshot is in main, or not there at all."""
+
+    @property
+    def is_fast_forward(self) -> bool:
+        """Whether main can simply be set to it: everything of main is below it."""
+        return bool(self.steps) and self.steps[-1].parent_snapshot_id == self.main
+
+    @property
+    def is_append(self) -> bool:
+        """Whether it adds data files and takes nothing away, so that it can be applied to any main."""
+        return bool(self.steps) and all(
+            step.summary is not None
+            and step.summary.operation.value == "append"
+            and int(step.summary.get("added-delete-files") or 0) == 0
+            for step in self.steps
+        )

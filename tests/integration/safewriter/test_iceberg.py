@@ -1,0 +1,189 @@
+"""A guarded block on an Iceberg table: real Spark, a JDBC catalog on SQLite, the embedded S3."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter import NotCommittedError, SafeWriter, UnsupportedError
+from safewriter.tables.table import NO_CHANGE
+from tests.support.hygiene import wait_for_hygiene
+from tests.support.ice import Ice, catalog_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from scripts.emulator.s3 import EmbeddedS3
+    from tests.support.lake import Lake
+
+pytestmark = [pytest.mark.spark]
+
+
+class AbandonedError(Exception):
+    """What a script raises in its block."""
+
+
+@pytest.fixture(scope="module")
+def database(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of the catalog `lite`, which the session knows from here on."""
+    path: Path = tmp_path_factory.mktemp("catalog") / "lite.db"
+    for key, value in catalog_settings("lite", str(path)).items():
+        spark.conf.set(key, value)
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lite.db")
+    return path
+
+
+@pytest.fixture
+def ice(spark: SparkSession, s3: EmbeddedS3, lake: Lake, database: Path) -> Ice:
+    """A table of the test's own with five rows, partitioned by a hidden column."""
+    table = Ice(s3.observer(), str(database), f"lite.db.t{uuid.uuid4().hex}")
+    spark.sql(f"CREATE TABLE {table.name} (id LONG, part STRING) USING iceberg PARTITIONED BY (bucket(2, part))")
+    append(spark, table.name, 0, 5)
+    return table
+
+
+def append(spark: SparkSession, table: str, begin: int, end: int) -> None:
+    spark.range(begin, end, 1, 1).selectExpr("id", "'a' AS part").writeTo(table).append()
+
+
+def ids(spark: SparkSession, table: str) -> list[int]:
+    return sorted(row.id for row in spark.table(table).collect())
+
+
+MATCHED = " WHEN MATCHED THEN UPDATE SET id = t.id + 100 WHEN NOT MATCHED THEN INSERT (id, part) VALUES (s.id, 'b')"
+STATEMENTS = {
+    "append": ("INSERT INTO {table} VALUES (7, 'b')", [0, 1, 2, 3, 4, 7]),
+    "overwrite": ("INSERT OVERWRITE {table} VALUES (7, 'b')", [7]),
+    "update": ("UPDATE {table} SET id = id + 10 WHERE id > 2", [0, 1, 2, 13, 14]),
+    "delete of rows": ("DELETE FROM {table} WHERE id = 3", [0, 1, 2, 4]),
+    "delete of files": ("DELETE FROM {table} WHERE part = 'a'", []),
+    "truncate": ("TRUNCATE TABLE {table}", []),
+    "merge": (
+        "MERGE INTO {table} t USING (SELECT explode(array(3L, 9L)) AS id) s ON t.id = s.id{matched}",
+        [0, 1, 2, 4, 9, 103],
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_an_operation_is_dropped_by_a_failed_block_and_published_by_the_next(
+    spark: SparkSession, ice: Ice, name: str, mode: str
+) -> None:
+    """Main shows nothing of the failed attempt, and one snapshot of the retry; nothing is left behind."""
+    statement, after = STATEMENTS[name]
+    spark.sql(
+        f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('write.delete.mode' = '{mode}', 'write.update.mode' = '{mode}',"
+        f" 'write.merge.mode' = '{mode}')"
+    )
+    with pytest.raises(AbandonedError), SafeWriter(spark, ice.name, format="iceberg") as block:
+        spark.sql(statement.format(table=block.table, matched=MATCHED))
+        assert ids(spark, block.table) == after, "the block sees its own rows"
+        raise AbandonedError
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4]
+    assert len(ice.history()) == 1
+    ice.check()
+
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        spark.sql(statement.format(table=block.table, matched=MATCHED))
+        block.success()
+    assert ids(spark, ice.name) == after
+    assert len(ice.history()) == 2
+    assert ice.document().status == "committed"
+    assert ice.refs() == {"main"}
+    assert mode == "merge-on-read" or ice.rows() == len(after), "the totals in the metadata are main's"
+    ice.check()
+    wait_for_hygiene()
+    assert {path for path in ice.orphans() if not path.endswith(".metadata.json")} == set()
+
+
+def test_main_shows_nothing_before_success(spark: SparkSession, ice: Ice) -> None:
+    """The rows are on a branch until then, and the property that allows it was set and told."""
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        assert ice.rows() == 5
+        block.success()
+        assert ice.rows() == 8
+
+
+def test_setting_the_property_is_announced(spark: SparkSession, ice: Ice, caplog: pytest.LogCaptureFixture) -> None:
+    """A table without `write.wap.enabled` gets it, with a line in the log."""
+    with caplog.at_level(logging.WARNING), SafeWriter(spark, ice.name, format="iceberg") as block:
+        block.success()
+    assert "setting write.wap.enabled" in caplog.text
+    assert block.checkpoint is not None
+    assert block.checkpoint.reason == NO_CHANGE
+
+
+def test_setting_the_property_can_be_refused(spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the block says what to do, and nothing is claimed."""
+    monkeypatch.setenv("SW_ICEBERG_SET_WAP", "false")
+    with pytest.raises(UnsupportedError, match="ALTER TABLE"), SafeWriter(spark, ice.name, format="iceberg"):
+        pass
+    assert ice.documents() == []
+
+
+def test_an_append_is_published_on_a_main_that_has_moved(spark: SparkSession, ice: Ice) -> None:
+    """Whoever was first keeps their rows: the staged append is applied again on top of them."""
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        foreign(spark, ice, 20, 22)
+        block.success()
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5, 6, 7, 20, 21]
+    assert len(ice.history()) == 3
+    ice.check()
+    spark.sql(f"DELETE FROM {ice.name} WHERE id = 6")  # Spark reads and rewrites what was applied without it
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5, 7, 20, 21]
+
+
+def test_what_is_no_append_fails_on_a_main_that_has_moved(spark: SparkSession, ice: Ice) -> None:
+    """A rewrite of rows that others have changed meanwhile would have to be computed anew: the block says so."""
+    with (
+        pytest.raises(NotCommittedError, match="main has moved"),
+        SafeWriter(spark, ice.name, format="iceberg") as block,
+    ):
+        spark.sql(f"UPDATE {block.table} SET id = id + 10 WHERE id = 1")
+        foreign(spark, ice, 20, 22)
+        block.success()
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 20, 21]
+    assert ice.document().status == "rolled_back"
+    ice.check()
+
+
+def foreign(spark: SparkSession, ice: Ice, begin: int, end: int) -> None:
+    """Append from a session that knows nothing of the block."""
+    other = spark.newSession()
+    for key, value in catalog_settings(ice.catalog, ice.database).items():
+        other.conf.set(key, value)
+    append(other, ice.name, begin, end)
+
+
+def test_a_table_that_does_not_exist_is_refused(spark: SparkSession, ice: Ice) -> None:
+    """A creation cannot be staged; the message says what to do instead."""
+    with (
+        pytest.raises(UnsupportedError, match="create the table first"),
+        SafeWriter(spark, f"{ice.name}x", format="iceberg"),
+    ):
+        pass
+
+
+def test_a_committed_write_is_skipped(spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second attempt of the run lands nowhere, whatever it writes, and leaves no branch."""
+    monkeypatch.setenv("SOAL_RUN_KEY", f"skip-{uuid.uuid4().hex}")
+    with SafeWriter(spark, ice.name, format="iceberg", step="one") as block:
+        append(spark, block.table, 5, 8)
+        block.success()
+    from safewriter import writer
+
+    monkeypatch.setattr(writer, "_registry", type(writer._registry)())  # another process of the same run
+    with SafeWriter(spark, ice.name, format="iceberg", step="one") as again:
+        assert again.already_committed
+        append(spark, again.table, 5, 8)
+        again.success()
+    assert ids(spark, ice.name) == list(range(8))
+    assert ice.refs() == {"main"}

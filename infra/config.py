@@ -137,6 +137,9 @@ class Config(BaseModel):
 
     # Operations.
     sweep_minutes: Annotated[int, Field(ge=1, le=1440)] = 15
+    redrive_attempts: Annotated[int, Field(ge=0, le=100)] = 0
+    """Invoke again what lies in the failure queue, until a run has had so many attempts; 0: people do."""
+    redrive_minutes: Annotated[int, Field(ge=15, le=1440)] = 60
     open_write_alarm_minutes: Annotated[int, Field(ge=16, le=10080)] = 60
     alarm_email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = None
 
@@ -186,6 +189,8 @@ class Config(BaseModel):
                 )
         if self.conditional_commits and not self.lake_bucket:
             yield ConfigError("conditional_commits", "true", "is about the lake bucket; set lake_bucket=true")
+        if self.redrive_attempts and self.errors == "return":
+            yield ConfigError("redrive_attempts", self.redrive_attempts, "with errors=return nothing counts as failed")
         if self.lake_formation and not self.glue_databases:
             yield ConfigError("lake_formation", "true", "set glue_databases, whose tables it guards")
         yield from self._network_contradictions()

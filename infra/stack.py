@@ -16,6 +16,7 @@ from infra.function import JobFunction, shared_environment
 from infra.image import Image
 from infra.lake import Lake
 from infra.network import Network
+from infra.redrive import Redrive
 from infra.scripts_bucket import Scripts
 from infra.sweeper import Sweeper
 from infra.triggers import Triggers
@@ -68,6 +69,18 @@ class SoalStack(Stack):
             environment=environment,
             key=key,
         )
+        if config.redrive_attempts > 0:
+            Redrive(
+                self,
+                "Redrive",
+                config=config,
+                image=image,
+                alias=job.alias,
+                failures=failures,
+                key_statements=key_statements(key),
+                environment=environment,
+                key=key,
+            )
         triggers = Triggers(self, "Triggers", config=config, alias=job.alias, failures=failures, key=key)
         alarms = Alarms(
             self,

@@ -20,6 +20,7 @@ from scripts.soal.run_tables import event_line, recovered_table, redriven_table,
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from handler.redriving import Redriven
     from handler.response import Result
     from scripts.bench.guard import GuardCost
     from scripts.bench.start import StartCost
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from scripts.soal.orphans.report import OrphanReport
     from scripts.soal.problem import Problem
     from scripts.soal.recovering import Recovered
-    from scripts.soal.redriving import Redriven
     from scripts.soal.remote import Sent
     from scripts.soal.watching import Event
 

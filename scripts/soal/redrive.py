@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
+from handler.redriving import NotTakenError, redrive_queue
 from scripts.soal import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.aws import aws_client
 from scripts.soal.output import output
 from scripts.soal.problem import EXIT_FAILED, Problem
-from scripts.soal.redriving import redrive_queue
 from scripts.soal.remote import RemoteFunction
 
 __all__ = ["redrive"]
@@ -36,12 +36,19 @@ def redrive(
     """
     out = output(is_json=as_json)
     remote = RemoteFunction(function, endpoint_url)
+
+    def send(event: object) -> str | None:
+        try:
+            return remote.send(event).request_id
+        except Problem as problem:
+            raise NotTakenError(str(problem)) from problem
+
     try:
         done = tuple(
             redrive_queue(
                 aws_client("sqs", endpoint_url),
                 queue_url,
-                None if dry_run else lambda event: remote.send(event).request_id,
+                None if dry_run else send,
                 attempts_max=attempts_max,
                 messages_max=messages_max,
             )

@@ -12,9 +12,9 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from handler.redriving import Redriven
     from scripts.soal.ledger import RunView, WriteView
     from scripts.soal.recovering import Recovered
-    from scripts.soal.redriving import Redriven
     from scripts.soal.watching import Event
 
 __all__ = ["event_line", "recovered_table", "redriven_table", "run_table", "writes_table"]

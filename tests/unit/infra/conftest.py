@@ -33,6 +33,7 @@ FULL = {
     "network": "own",
     "queue": "true",
     "read_only_data": "raw/archive",
+    "redrive_attempts": "3",
     "reserved_concurrency": "5",
     "retry_attempts": "1",
     "s3_trigger": "raw/in",

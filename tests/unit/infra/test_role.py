@@ -26,7 +26,7 @@ def test_each_function_has_a_role_of_its_own_without_managed_policies(full: Synt
     """Amazon's basic policy would allow the logs of the whole account."""
     roles = full.of_type("IAM::Role")
 
-    assert len(roles) == len(full.of_type("Lambda::Function")) == 2
+    assert len(roles) == len(full.of_type("Lambda::Function")) == 3
     assert not any("ManagedPolicyArns" in role for role in roles.values())
     for role in roles.values():
         (trust,) = role["AssumeRolePolicyDocument"]["Statement"]

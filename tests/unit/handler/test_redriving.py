@@ -9,10 +9,9 @@ from moto import mock_aws
 from typer.testing import CliRunner
 
 from handler.outcome import State
+from handler.redriving import NotTakenError, Redriven, redrive_queue, replay_of
 from handler.response import ErrorResult, JobFailed, deliver
 from scripts.soal.app import app
-from scripts.soal.problem import Problem
-from scripts.soal.redriving import Redriven, redrive_queue, replay_of
 from tests.unit.handler.test_app import UNKNOWN, World
 from tests.unit.handler.test_response import result
 
@@ -75,7 +74,16 @@ def test_an_event_twice_at_once_is_one_run(tmp_path: Path) -> None:
 def test_a_run_that_lambda_has_killed_is_tried_again() -> None:
     """There is no result, so nothing speaks against it."""
     replay = replay_of(record({"clientToken": "t"}, {"errorMessage": "Task timed out after 900.00 seconds"}), "m-1")
-    assert (replay.event, replay.attempt, replay.hopeless) == ({"clientToken": "t"}, None, None)
+    assert (replay.attempt, replay.hopeless) == (1, None)
+
+
+def test_a_run_that_is_killed_each_time_is_not_tried_for_ever() -> None:
+    """Its replays are counted in the event, since no result tells."""
+    event: object = {"script": "s3://scripts/job.py", "clientToken": "t"}
+    for attempt in (1, 2, 3):
+        replay = replay_of(record(event, {"errorMessage": "Task timed out after 900.00 seconds"}), "m-1")
+        assert replay.attempt == attempt
+        event = replay.event
 
 
 def test_a_message_of_the_queue_of_jobs_has_its_own_id_again() -> None:
@@ -136,7 +144,7 @@ def test_what_was_sent_is_removed_and_the_rest_can_be_seen_again() -> None:
     found = queue.redrive(queue.send)
     assert sorted(one.what for one in found) == ["left", "left", "left", "sent"]
     assert {one.reason for one in found} >= {None, "it has had 3 attempts"}
-    assert queue.sent == [events[0]]
+    assert queue.sent == [{"continuation": {"count": 1, "token": "a", "event": events[0]}}]
     assert queue.visible() == 3
 
 
@@ -154,7 +162,7 @@ def test_an_event_that_lambda_does_not_take_stays() -> None:
     """And the number of messages that are looked at is bounded."""
 
     def refuse(_event: object) -> str:
-        raise Problem("throttled", todo="try again")
+        raise NotTakenError("throttled")
 
     queue = Queue(*(record({"clientToken": name}, failed()) for name in "ab"))
     assert [(one.what, one.reason) for one in queue.redrive(refuse, messages_max=1)] == [("failed", "throttled")]

@@ -13,21 +13,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
-from handler.continuation import Continuation
+from handler.continuation import Continuation, unwrapped
 from handler.outcome import State
 from handler.response import Result
 from handler.trigger import recognise
 from handler.usage import UsageError
-from scripts.soal.problem import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["Redriven", "Replay", "redrive_queue", "replay_of"]
+__all__ = ["NotTakenError", "Redriven", "Replay", "redrive_queue", "replay_of"]
 
 _HIDDEN_S: Final = 600
 """How long nobody else sees a message that was received here."""
 _BATCH_MAX: Final = 10
+_MUST_CHANGE: Final = "the event, the settings or the script must be changed first: {}"
+
+
+class NotTakenError(Exception):
+    """Lambda did not take an event; nothing was started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ class Redriven:
 
 
 def replay_of(body: str, message_id: str) -> Replay:
-    """Read a message; `ValueError` says why it is none of the three kinds."""
+    """Read a message; `ValueError` or `KeyError` if it is none of the three kinds."""
     found = json.loads(body) if body.lstrip().startswith(("{", "[", '"')) else None
     if isinstance(found, dict) and {"requestContext", "requestPayload"} <= found.keys():
         return _of_record(found)
@@ -65,30 +69,31 @@ def replay_of(body: str, message_id: str) -> Replay:
 
 
 def _of_record(record: Mapping[str, Any]) -> Replay:
-    event = record["requestPayload"]
-    if not _names_itself(event):
-        # Its key was the request id, which only Lambda's own retries have again.
-        token = record["requestContext"]["requestId"]
-        event = json.loads(Continuation(1, token, event).payload())
-    result = _result(record.get("responsePayload"))
-    if result is None:
-        return Replay(event)
-    hopeless = None
-    if result.state is State.CANCELLED:
-        hopeless = "it was cancelled on request"
-    elif result.error is not None and result.error.usage:
-        hopeless = f"the event, the settings or the script must be changed first: {result.error.message}"
-    return Replay(event, result.attempt, hopeless)
-
-
-def _names_itself(event: object) -> bool:
-    if not isinstance(event, dict):
-        return False
     try:
-        trigger = recognise(event)
-    except UsageError:
-        return True  # it will be refused again, and says so
-    return bool({"clientToken", "continuation"} & event.keys()) or (trigger is not None and trigger.key is not None)
+        event, before = unwrapped(record["requestPayload"])
+        key = _key_of(event) or record["requestContext"]["requestId"] if before is None else before.client_token
+    except UsageError as error:
+        return Replay(record["requestPayload"], None, _MUST_CHANGE.format(error))
+    # Counted, since a run that Lambda kills has no result that tells how often it was tried.
+    again = Continuation(1 if before is None else before.count + 1, key, event)
+    result = _result(record.get("responsePayload"))
+    attempt = again.count if result is None else max(again.count, result.attempt or 0)
+    hopeless = None
+    if result is not None and result.state is State.CANCELLED:
+        hopeless = "it was cancelled on request"
+    elif result is not None and result.error is not None and result.error.usage:
+        hopeless = _MUST_CHANGE.format(result.error.message)
+    return Replay(json.loads(again.payload()), attempt, hopeless)
+
+
+def _key_of(event: object) -> str | None:
+    """Return the key that the event itself gives to its run, as `Job.of` does."""
+    if not isinstance(event, dict):
+        return None
+    trigger = recognise(event)
+    document = event if trigger is None else trigger.document or {}
+    token = document.get("clientToken")
+    return token if isinstance(token, str) else None if trigger is None else trigger.key
 
 
 def _result(answer: object) -> Result | None:
@@ -109,7 +114,8 @@ def redrive_queue(
 ) -> Iterator[Redriven]:
     """Take messages, invoke with each, and remove what was taken; `send` returns the request id, None: a dry run.
 
-    A message is removed only after Lambda has the event, so one may be sent twice: that is one run all the same.
+    Raises what `sqs` raises. A message is removed only after Lambda has its event, so one may be sent twice: that is
+    one run all the same.
     """
     left: dict[str, str] = {}
     try:
@@ -145,5 +151,5 @@ def _redriven(message: Mapping[str, Any], send: Callable[[object], str | None] |
         return Redriven(name, "left", f"it has had {replay.attempt} attempts", replay.attempt)
     try:
         return Redriven(name, "sent", None, replay.attempt, None if send is None else send(replay.event))
-    except Problem as problem:
-        return Redriven(name, "failed", str(problem), replay.attempt)
+    except NotTakenError as error:
+        return Redriven(name, "failed", str(error), replay.attempt)

@@ -1,0 +1,84 @@
+"""The redrive, for who asks for it: on a schedule, what lies in the failure queue is invoked again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.role import FunctionRole
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_sqs as sqs
+
+    from infra.config import Config
+    from infra.image import Image
+
+__all__ = ["Redrive"]
+
+_MEMORY_MB: Final = 512
+_TIMEOUT_S: Final = 120
+_ACTIONS: Final = ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility")
+
+
+class Redrive(Construct):
+    """The same image under another command. Its role takes messages of one queue and invokes one alias, and no more; it
+    calls no more than these services, so it is in no network.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        config: Config,
+        image: Image,
+        alias: lambda_.IAlias,
+        failures: sqs.IQueue,
+        key_statements: list[iam.PolicyStatement],
+        environment: dict[str, str],
+        key: kms.IKey | None,
+    ) -> None:
+        super().__init__(scope, name)
+        statements = [
+            iam.PolicyStatement(
+                sid="TakeFailures",
+                actions=[f"sqs:{action}" for action in _ACTIONS],
+                resources=[failures.queue_arn],
+            ),
+            iam.PolicyStatement(sid="InvokeAgain", actions=["lambda:InvokeFunction"], resources=[alias.function_arn]),
+            *key_statements,
+        ]
+        owned = FunctionRole(self, "Again", log_days=config.log_retention_days, key=key, statements=statements)
+        function = lambda_.DockerImageFunction(
+            self,
+            "Function",
+            architecture=image.architecture,
+            code=image.code("handler.redrive.lambda_handler"),
+            description="SoAL: invokes again what has failed",
+            environment={
+                **{name: value for name, value in environment.items() if name.startswith("POWERTOOLS_")},
+                "SOAL_REDRIVE_ATTEMPTS": str(config.redrive_attempts),
+                "SOAL_REDRIVE_FUNCTION": alias.function_arn,
+                "SOAL_REDRIVE_QUEUE": failures.queue_url,
+            },
+            log_group=owned.log_group,
+            logging_format=lambda_.LoggingFormat.JSON,
+            memory_size=_MEMORY_MB,
+            retry_attempts=0,  # the next one is the retry
+            role=owned.role,
+            timeout=Duration.seconds(_TIMEOUT_S),
+        )
+        events.Rule(
+            self,
+            "Schedule",
+            description="SoAL: redrive",
+            schedule=events.Schedule.rate(Duration.minutes(config.redrive_minutes)),
+            targets=[targets.LambdaFunction(function, retry_attempts=0)],
+        )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from safewriter.checkpoint import Checkpoints
 from safewriter.recovery import Cause, Recovery
 from safewriter.sweeping import look_after
-from safewriter.tables.rehearsal import Rehearsal
 from scripts.soal.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -65,7 +64,6 @@ class Recoverer:
         `dry_run`: do the same on top of what is there, and change nothing.
         """
         overlays: list[Overlay] = []
-        rehearsal = Rehearsal() if dry_run else None
 
         def opened(store: ObjectStore) -> ObjectStore:
             if not dry_run:
@@ -87,7 +85,6 @@ class Recoverer:
             clock=self.clock,
             audit_log=self.audit_log,
             may_go_on=lambda: self.clock() < self.until_ms,
-            rehearsal=rehearsal,
         )
         before = checkpoints.read(write_key)
         if before is None:
@@ -106,9 +103,6 @@ class Recoverer:
             reason=problem or document.reason,
             undo_refused=document.undo_refused,
             checkpoint=checkpoints.uri(write_key),
-            changes=(
-                *(change for overlay in overlays for change in overlay.changes),
-                *(rehearsal.changes if rehearsal is not None else ()),
-            ),
+            changes=tuple(change for overlay in overlays for change in overlay.changes),
             changes_more=sum(overlay.changes_more for overlay in overlays),
         )

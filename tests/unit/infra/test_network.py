@@ -26,7 +26,7 @@ def test_the_own_network_has_no_way_to_the_internet(full: Synthesised) -> None:
 
 
 def test_both_functions_are_in_it_and_speak_tls_only(full: Synthesised) -> None:
-    """Their security group lets nothing in, and out only by port 443. The redrive, which touches no data, is in none."""
+    """Their security group lets nothing in, and out only by port 443. The redrive has no data, and no network."""
     for name, function in full.of_type("Lambda::Function").items():
         if name.startswith("Redrive"):
             assert "VpcConfig" not in function

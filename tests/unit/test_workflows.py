@@ -1,0 +1,53 @@
+"""GitHub's workflows, read as files: what they run is here, what they use is pinned, and zizmor finds nothing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def jobs(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values())
+
+
+def commands(path: Path) -> list[str]:
+    """What the jobs run, those of a matrix included."""
+    found = [step["run"] for job in jobs(path) for step in job["steps"] if "run" in step]
+    for job in jobs(path):
+        found += [each["command"] for each in job.get("strategy", {}).get("matrix", {}).get("include", ())]
+    return [command for command in found if not command.startswith(("${{", "npx "))]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_runs_what_anybody_can_run(path: Path) -> None:
+    """Each command is a script of the repository, or one that set-up makes."""
+    for command in commands(path):
+        word = command.split()[0]
+        assert word == ".venv/bin/soal" or (ROOT / word).stat().st_mode & 0o100, command
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_an_action_is_pinned_by_its_commit(path: Path) -> None:
+    """And the workflow as a whole may do nothing: each job says what it needs."""
+    used = [step["uses"] for job in jobs(path) for step in job["steps"] if "uses" in step]
+    assert [one for one in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", one)] == []
+    assert yaml.safe_load(path.read_text(encoding="utf-8"))["permissions"] == {}
+    assert all(job["permissions"] == {"contents": "read"} and job["timeout-minutes"] for job in jobs(path))
+
+
+def test_zizmor_finds_nothing() -> None:
+    """No injection, no credential that stays, no permission too many."""
+    zizmor = Path(sys.executable).with_name("zizmor")
+    done = subprocess.run(
+        [zizmor, "--offline", "--no-progress", ROOT / ".github"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -14,12 +14,12 @@ ENV LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive SSL_CERT_FILE=/etc/ssl/certs/ca-
 RUN --mount=type=secret,id=ca \
     if command -v apt-get; then \
         apt-get update; \
-        apt-get install --yes --no-install-recommends ca-certificates openjdk-17-jdk-headless maven python3-venv; \
+        apt-get install --yes --no-install-recommends binutils ca-certificates openjdk-17-jdk-headless maven python3-venv; \
         apt-get clean; rm -rf /var/lib/apt/lists/*; \
         anchors=/usr/local/share/ca-certificates trust=update-ca-certificates; \
     else \
         dnf install --assumeyes --setopt=install_weak_deps=False \
-            java-17-amazon-corretto-devel java-17-amazon-corretto-jmods maven-amazon-corretto17; \
+            binutils java-17-amazon-corretto-devel java-17-amazon-corretto-jmods maven-amazon-corretto17; \
         dnf clean all; \
         anchors=/etc/pki/ca-trust/source/anchors trust=update-ca-trust; \
     fi; \
@@ -47,7 +47,9 @@ COPY handler/__init__.py handler/missing.py handler/
 COPY scripts/__init__.py scripts/
 COPY scripts/image/__init__.py scripts/image/trim.py scripts/image/
 COPY image/spark/missing.toml image/spark/
-RUN python3 -m scripts.image.trim /opt/soal/python/pyspark
+# Wheels carry tables for debuggers, forty megabytes of them; what auditwheel has put beside them does not bear the tool.
+RUN python3 -m scripts.image.trim /opt/soal/python/pyspark \
+    && find /opt/soal/python -name '*.so' -not -path '*.libs/*' -exec strip --strip-debug {} +
 
 # Jars beside PySpark's: resolved by Maven, checked against their sums; the log store, compiled.
 COPY image/jars/pom.xml image/jars/jars.sha256 image/jars/

@@ -30,7 +30,7 @@ from handler.settings import read_settings
 from safewriter import journal
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects import StoreError
-from safewriter.objects.s3 import S3ObjectStore, s3_client
+from safewriter.objects.s3 import open_store, s3_client
 from safewriter.supervision import Supervision
 
 if TYPE_CHECKING:
@@ -52,10 +52,6 @@ _ANSWER_RESERVE: Final = 7
 _RECORD_RESERVE: Final = 20
 
 
-def _s3_store(location: Location) -> ObjectStore:
-    return S3ObjectStore(s3_client(), location.bucket, location.key)
-
-
 def _invoke(function: str, payload: bytes) -> str:
     """Invoke a function asynchronously; return the request id."""
     import boto3  # most runs never continue themselves
@@ -71,7 +67,7 @@ class Services:
     """What the handler does to the world outside; tests put others in their place."""
 
     client: Callable[[], Any] = lambda: s3_client(tries=3)
-    store: Callable[[Location], ObjectStore] = _s3_store
+    store: Callable[[Location], ObjectStore] = open_store
     run_child: Callable[..., Any] = supervise
     supervision: Callable[..., Supervision] = Supervision
     invoke: Callable[[str, bytes], str] = _invoke

@@ -18,12 +18,20 @@ if TYPE_CHECKING:
 
     from handler.missing import Missing
 
-__all__ = ["MISSING", "is_of", "kept", "main"]
+__all__ = ["CONSOLE", "MISSING", "is_of", "kept", "main"]
 
 MISSING: Final = Path(__file__).resolve().parents[2] / "image" / "spark" / "missing.toml"
 # Launchers in shell, samples, and the copy of PySpark in a zip file: all of it is in the package itself, compiled.
 # And Spark Connect, whose jar is on the list.
 _FOLDERS: Final = ("bin", "sbin", "data", "examples", "python", "jars/connect-repl", "sql/connect")
+# What only pyiceberg's command line needs: package -> the name of its distribution.
+CONSOLE: Final = {
+    "click": "click",
+    "markdown_it": "markdown_it_py",
+    "mdurl": "mdurl",
+    "pygments": "pygments",
+    "rich": "rich",
+}
 
 
 def kept(names: Iterable[str], missing: Iterable[Missing]) -> tuple[str, ...]:
@@ -47,6 +55,9 @@ def main(pyspark: Path) -> int:
             (pyspark / "jars" / name).unlink()
     for folder in _FOLDERS:
         shutil.rmtree(pyspark / folder, ignore_errors=True)
+    for package, distribution in CONSOLE.items():
+        for path in (pyspark.parent / package, *pyspark.parent.glob(f"{distribution}-*.dist-info")):
+            shutil.rmtree(path, ignore_errors=True)
     print(f"trim: {len(stay)} of {len(jars)} jars stay; {size_mb:.0f} MB dropped")
     return 0
 

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from handler.classpath import find_pyspark
 from handler.missing import read_missing
-from scripts.image.trim import MISSING, is_of, kept, main
+from scripts.image.trim import CONSOLE, MISSING, is_of, kept, main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,3 +69,16 @@ def test_an_installed_package_is_trimmed(tmp_path: Path) -> None:
     assert main(tmp_path) == 0
     left = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
     assert left == ["jars/spark-core_2.13-4.1.4.jar", "sql/session.py"]
+
+
+def test_an_iceberg_table_is_settled_without_a_console() -> None:
+    """All that settles imports in a Python that has none of the packages which the image leaves out."""
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({list(CONSOLE)}))\n"
+        "import pyiceberg.catalog.rest, pyiceberg.catalog.sql, pyiceberg.table, handler.app, handler.sweeper\n"
+        "import importlib, pkgutil, safewriter.tables.iceberg as package\n"
+        "for module in pkgutil.iter_modules(package.__path__, f'{package.__name__}.'):\n"
+        "    importlib.import_module(module.name)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -56,8 +56,9 @@ _WRITES: Final = frozenset({"save", "saveAsTable", "insertInto", "append", "over
 _SQL: Final = re.compile(r"(?is)\s*(insert|merge|update|delete|truncate|create\s.*\stable\s.*\sas\s)\b")
 _ELSEWHERE: Final = re.compile(r"(hdfs|s3n|dbfs|wasbs?|abfss?|gs):/")
 _UNKNOWN: Final = "\N{HORIZONTAL ELLIPSIS}"
+_GUARDED: Final = ("delta", "iceberg")
 _GUARD_IT: Final = (
-    "guard it: `with SafeWriter(spark, path, format='delta') as sw:` around it, `sw.success()` as its last line"
+    "guard it: `with SafeWriter(spark, table, format='{}') as sw:` around it, `sw.success()` as its last line"
 )
 
 
@@ -189,19 +190,24 @@ def _writes(tree: ast.AST) -> Iterator[_Found]:
             if not any(isinstance(node, ast.Call) and _name(node.func) == "success" for node in inner):
                 yield _fail(block.lineno, "a SafeWriter block without success(): it is rolled back", "call it last")
     for call in _all_calls(tree):
-        if call not in guarded and (what := _write(call)) is not None:
-            yield _warn(_line(call), f"{what}, without a guard: a kill may lose it, a retry may double it", _GUARD_IT)
+        if call not in guarded and (found := _write(call)) is not None:
+            what, table_format = found
+            detail = f"{what}, without a guard: a kill may lose it, a retry may double it"
+            yield _warn(_line(call), detail, _GUARD_IT.format(table_format))
 
 
-def _write(call: ast.Call) -> str | None:
-    """Name what a call writes into a table, if it is known to be a Delta table."""
+def _write(call: ast.Call) -> tuple[str, str] | None:
+    """Name what a call writes into a table, if it is known to be one, and the table's format."""
     name, chain = _name(call.func), _chain(call)
-    if name in _WRITES and "write" in chain and "delta" in _formats(call):
-        return "appends to or overwrites a Delta table"
+    found = next((one for one in _GUARDED if one in _formats(call)), None)
+    if name in _WRITES and "write" in chain and found is not None:
+        return f"appends to or overwrites {'a Delta' if found == 'delta' else 'an Iceberg'} table", found
+    if name in _WRITES and "writeTo" in chain:
+        return "appends to or overwrites a table of a catalog", "iceberg"
     if name == "execute" and "merge" in chain:
-        return "merges into a table"
+        return "merges into a table", "delta"
     if name == "sql" and call.args and _SQL.match(_text(call.args[0])):
-        return f"changes a table by {_text(call.args[0]).split()[0].upper()}"
+        return f"changes a table by {_text(call.args[0]).split()[0].upper()}", _UNKNOWN
     return None
 
 

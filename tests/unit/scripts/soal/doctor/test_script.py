@@ -106,6 +106,8 @@ def test_what_will_fail(tmp_path: Path, line: str, words: str) -> None:
         ("SparkSession.builder.config(map={'spark.executor.cores': 2})", "spark.executor.cores"),
         ("SparkConf().setAll([('spark.ui.enabled', 'true')])", "spark.ui.enabled"),
         ("DeltaTable.forPath(s, p).merge(f, 'a = b').whenMatchedUpdateAll().execute()", "merges into a table"),
+        ("frame.writeTo('lake.db.t').append()", "a table of a catalog"),
+        ("frame.write.format('iceberg').mode('append').save('lake.db.t')", "an Iceberg table"),
         ("spark.sql('INSERT INTO t SELECT 1')", "changes a table by INSERT"),
     ],
 )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
     from safewriter.state import Checkpoint
     from safewriter.tables.iceberg.name import TableName
+    from safewriter.tables.rehearsal import Rehearsal
     from safewriter.tables.session import Session
     from safewriter.tables.table import Table
 
@@ -61,6 +62,8 @@ class TableOpener:
     clock: Clock
     may_go_on: Callable[[], bool] = lambda: True
     secrets: Mapping[str, str] = field(default_factory=dict)
+    rehearsal: Rehearsal | None = None
+    """If there is one, nothing is committed to a catalog, but noted there."""
 
     def open(self, document: Checkpoint) -> Table:
         """Return the table that a document is about; `UnsupportedError` for a format that is not known here."""
@@ -70,8 +73,11 @@ class TableOpener:
             store = self.table_store(document.table)
             return DeltaTable(store, self.checkpoints, self.clock, may_go_on=self.may_go_on)
         if document.format == "iceberg":
+            from safewriter.tables.iceberg.catalog import OneTable
+            from safewriter.tables.iceberg.name import TableName
             from safewriter.tables.iceberg.table import IcebergTable
 
             catalog = {**document.attempt.catalog, **self.secrets}
-            return IcebergTable(document.table, document.write_key, catalog, may_go_on=self.may_go_on)
+            one = OneTable(TableName.parse(document.table), catalog, self.table_store, self.rehearsal)
+            return IcebergTable(one, document.write_key, may_go_on=self.may_go_on)
         raise UnsupportedError(f"{document.table}: format {document.format!r} is not guarded by this version")

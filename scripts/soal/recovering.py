@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from safewriter.checkpoint import Checkpoints
 from safewriter.recovery import Cause, Recovery
 from safewriter.sweeping import look_after
+from safewriter.tables.rehearsal import Rehearsal
 from scripts.soal.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Recoverer:
         `dry_run`: do the same on top of what is there, and change nothing.
         """
         overlays: list[Overlay] = []
+        rehearsal = Rehearsal() if dry_run else None
 
         def opened(store: ObjectStore) -> ObjectStore:
             if not dry_run:
@@ -85,6 +87,7 @@ class Recoverer:
             clock=self.clock,
             audit_log=self.audit_log,
             may_go_on=lambda: self.clock() < self.until_ms,
+            rehearsal=rehearsal,
         )
         before = checkpoints.read(write_key)
         if before is None:
@@ -103,6 +106,9 @@ class Recoverer:
             reason=problem or document.reason,
             undo_refused=document.undo_refused,
             checkpoint=checkpoints.uri(write_key),
-            changes=tuple(change for overlay in overlays for change in overlay.changes),
+            changes=(
+                *(change for overlay in overlays for change in overlay.changes),
+                *(rehearsal.changes if rehearsal is not None else ()),
+            ),
             changes_more=sum(overlay.changes_more for overlay in overlays),
         )

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table.update import update_table_metadata
 
 from safewriter.errors import SafeWriterError
 from safewriter.objects.store import StoreError
+from safewriter.tables.iceberg.fileio import ObjectFileIO
 from safewriter.tables.iceberg.settings import to_pyiceberg
 from safewriter.tables.table import RetentionGapError
 
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
+    from safewriter.objects.store import ObjectStore
     from safewriter.tables.iceberg.name import TableName
+    from safewriter.tables.rehearsal import Rehearsal
 
 __all__ = ["OneTable"]
 
@@ -33,11 +37,22 @@ def _catalog(name: str, properties: tuple[tuple[str, str], ...]) -> Catalog:
 
 
 class OneTable:
-    """One table of a catalog. `properties` are those of the session or of a checkpoint, in Iceberg's own words."""
+    """One table of a catalog. `properties` are those of the session or of a checkpoint, in Iceberg's own words.
 
-    def __init__(self, name: TableName, properties: Mapping[str, str]) -> None:
+    `table_store` opens an object store by its `s3://` URI. With a `rehearsal` commits are made there only.
+    """
+
+    def __init__(
+        self,
+        name: TableName,
+        properties: Mapping[str, str],
+        table_store: Callable[[str], ObjectStore],
+        rehearsal: Rehearsal | None = None,
+    ) -> None:
         self.name = name
         self._properties = tuple(sorted(properties.items()))
+        self._table_store = table_store
+        self._rehearsal = rehearsal
 
     def load(self, table_id: str | None = None) -> Table:
         """Return the table as it is now. Raises `RetentionGapError` if it is gone or another one than `table_id`."""
@@ -48,6 +63,9 @@ class OneTable:
         found = str(table.metadata.table_uuid)
         if table_id is not None and found != table_id:
             raise RetentionGapError(f"the table was dropped and recreated: its id is {found}, it was {table_id}")
+        table.io = ObjectFileIO(table.io.properties, self._table_store)
+        if self._rehearsal is not None:
+            table.metadata = self._rehearsal.metadata.get(str(self.name), table.metadata)
         return table
 
     def commit(self, table: Table, requirements: list[TableRequirement], updates: list[TableUpdate]) -> bool:
@@ -55,12 +73,26 @@ class OneTable:
 
         `StoreError` leaves open whether it was changed: load it again.
         """
+        if self._rehearsal is not None:
+            return self._rehearsed(self._rehearsal, table, requirements, updates)
         try:
             self._asked("commit", lambda: self._opened().commit_table(table, tuple(requirements), tuple(updates)))
         except CommitFailedException:
             return False
         except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise RetentionGapError(f"the table {self.name} was dropped: {error}") from error
+        return True
+
+    def _rehearsed(
+        self, rehearsal: Rehearsal, table: Table, requirements: list[TableRequirement], updates: list[TableUpdate]
+    ) -> bool:
+        try:
+            for requirement in requirements:
+                requirement.validate(table.metadata)
+        except CommitFailedException:
+            return False
+        rehearsal.metadata[str(self.name)] = update_table_metadata(table.metadata, tuple(updates))
+        rehearsal.changes.append(f"COMMIT {self.name}: {', '.join(update.action for update in updates)}")
         return True
 
     def _opened(self) -> Catalog:

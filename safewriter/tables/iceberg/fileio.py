@@ -10,31 +10,47 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
+from safewriter.objects import s3
 from safewriter.objects.location import Location
-from safewriter.objects.s3 import open_store
 
 if TYPE_CHECKING:
-    from safewriter.objects.store import StoredObject
+    from collections.abc import Callable
+
+    from pyiceberg.typedef import Properties
+
+    from safewriter.objects.store import ObjectStore, StoredObject
 
 __all__ = ["ObjectFileIO"]
 
 
+class _Place:
+    """One object, and the store that it lies in."""
+
+    def __init__(self, location: str, table_store: Callable[[str], ObjectStore]) -> None:
+        where = Location.parse(location)
+        self.key = where.key
+        self.store = table_store(str(Location(where.bucket)))
+
+    def found(self) -> StoredObject | None:
+        return self.store.get(self.key)
+
+
 class _Input(InputFile):
-    def _found(self) -> StoredObject | None:
-        location = Location.parse(self.location)
-        return open_store(Location(location.bucket)).get(location.key)
+    def __init__(self, location: str, place: _Place) -> None:
+        super().__init__(location)
+        self._place = place
 
     def __len__(self) -> int:
         return len(self._body())
 
     def _body(self) -> bytes:
-        found = self._found()
+        found = self._place.found()
         if found is None:
             raise FileNotFoundError(f"{self.location} is not there, or cannot be read")
         return found.body
 
     def exists(self) -> bool:
-        return self._found() is not None
+        return self._place.found() is not None
 
     def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002, FBT001, FBT002 - pyiceberg's signature
         return cast("InputStream", io.BytesIO(self._body()))
@@ -43,9 +59,9 @@ class _Input(InputFile):
 class _Upload(io.BytesIO):
     """What is written goes to S3 when it is closed; not if the writing has failed."""
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, place: _Place) -> None:
         super().__init__()
-        self._to = location
+        self._place = place
 
     def __exit__(self, kind: object, *rest: object) -> None:
         if kind is not None:
@@ -55,11 +71,15 @@ class _Upload(io.BytesIO):
 
     def close(self) -> None:
         if not self.closed:
-            open_store(Location(self._to.bucket)).put(self._to.key, self.getvalue())
+            self._place.store.put(self._place.key, self.getvalue())
             super().close()
 
 
 class _Output(OutputFile):
+    def __init__(self, location: str, place: _Place) -> None:
+        super().__init__(location)
+        self._place = place
+
     def __len__(self) -> int:
         return len(self.to_input_file())
 
@@ -67,21 +87,25 @@ class _Output(OutputFile):
         return self.to_input_file().exists()
 
     def to_input_file(self) -> InputFile:
-        return _Input(self.location)
+        return _Input(self.location, self._place)
 
     def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT001, FBT002 - every name is new
-        return cast("OutputStream", _Upload(Location.parse(self.location)))
+        return cast("OutputStream", _Upload(self._place))
 
 
 class ObjectFileIO(FileIO):
-    """What pyiceberg loads by the name in `py-io-impl`."""
+    """What pyiceberg loads by the name in `py-io-impl`; `table_store` opens an object store by its `s3://` URI."""
+
+    def __init__(self, properties: Properties, table_store: Callable[[str], ObjectStore] | None = None) -> None:
+        super().__init__(properties)
+        self._table_store = table_store or s3.table_store
 
     def new_input(self, location: str) -> InputFile:
-        return _Input(location)
+        return _Input(location, _Place(location, self._table_store))
 
     def new_output(self, location: str) -> OutputFile:
-        return _Output(location)
+        return _Output(location, _Place(location, self._table_store))
 
     def delete(self, location: Any) -> None:  # noqa: ANN401 - a path or one of the above
-        where = Location.parse(location if isinstance(location, str) else location.location)
-        open_store(Location(where.bucket)).delete(where.key)
+        place = _Place(location if isinstance(location, str) else location.location, self._table_store)
+        place.store.delete(place.key)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter import journal
 from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
+from safewriter.objects.s3 import table_store
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.catalog import OneTable
 from safewriter.tables.iceberg.leftovers import Left, remove_left
@@ -64,7 +65,7 @@ class IcebergSession(SparkScope):
         super().__init__(spark)
         self._name = TableName.parse(table)
         self._catalog = of_session(self._name.catalog, spark.conf.getAll)
-        self._one = OneTable(self._name, self._catalog)
+        self._one = OneTable(self._name, self._catalog, table_store)
         self._begun = False
 
     @property

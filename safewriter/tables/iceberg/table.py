@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Final
 from safewriter.errors import NotCommittedError
 from safewriter.objects.store import StoreError
 from safewriter.state import Status
-from safewriter.tables.iceberg.catalog import OneTable
 from safewriter.tables.iceberg.leftovers import Left, remove_left
-from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.publishing import drop_branch, fast_forward, publish_again
 from safewriter.tables.iceberg.reapplying import FORMAT_MAX
 from safewriter.tables.iceberg.staging import Staged, ancestors, branch_of, head_of, landed, published
 from safewriter.tables.table import NO_CHANGE, Move
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from pyiceberg.table import Table
 
     from safewriter.state import AttemptRecord, Checkpoint
+    from safewriter.tables.iceberg.catalog import OneTable
     from safewriter.tables.session import Seen
     from safewriter.tables.table import Intent
 
@@ -30,17 +29,10 @@ _TRIES_MAX: Final = 50
 
 
 class IcebergTable:
-    """One table of a catalog, and one write to it. `properties` are the catalog's, in Iceberg's own words."""
+    """One table of a catalog, and one write to it."""
 
-    def __init__(
-        self,
-        table: str,
-        write_key: str,
-        properties: Mapping[str, str],
-        *,
-        may_go_on: Callable[[], bool] = lambda: True,
-    ) -> None:
-        self._one = OneTable(TableName.parse(table), properties)
+    def __init__(self, one: OneTable, write_key: str, *, may_go_on: Callable[[], bool] = lambda: True) -> None:
+        self._one = one
         self._write_key = write_key
         self._may_go_on = may_go_on
 
@@ -51,7 +43,9 @@ class IcebergTable:
         table = self._load(document)
         done = published(table.metadata, document)
         if done is not None:
-            return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed(done))
+            reason = f"{intent.cause} after it was published"
+            past = "it went past its branch straight into main, where a staged write cannot be undone"
+            return Move(Status.COMMITTED, reason, landed(done), undo_refused=past if intent.undo else None)
         staged = _staged(table, document.attempt)
         if staged is None:
             return Move(Status.ROLLED_BACK, f"{intent.cause}: nothing of this write is in the table or staged")

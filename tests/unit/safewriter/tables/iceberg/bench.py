@@ -1,0 +1,190 @@
+"""A catalog on a SQLite file, an S3 in memory, and attempts that stage as Spark does: everything but the JVM."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pyiceberg.catalog import load_catalog
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import ancestors_of
+from pyiceberg.typedef import Record
+from pyiceberg.types import LongType, NestedField
+
+from safewriter.checkpoint import Checkpoints
+from safewriter.claim import Claimer
+from safewriter.deadline import Deadline
+from safewriter.identity import Attempt, Run, Write
+from safewriter.liveness import GRACE_MS
+from safewriter.objects import MemoryObjectStore
+from safewriter.objects.location import Location
+from safewriter.recovery import Cause, Evidence, Recovery
+from safewriter.state import Checkpoint, CommitPoint
+from safewriter.tables.iceberg.catalog import OneTable
+from safewriter.tables.iceberg.name import TableName
+from safewriter.tables.iceberg.publishing import make_branch
+from safewriter.tables.iceberg.staging import EPOCH, WRITE, branch_of, head_of
+from safewriter.tables.session import TableState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+    from safewriter.checkpoint import HeldCheckpoint
+    from safewriter.objects import ObjectStore
+
+NAME = TableName.parse("lite.db.t")
+WHOLE_MS = 600_000
+
+
+class Bench:
+    """Everything outside of the processes; the table holds one file of somebody else's."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_ms = 1_800_000_000_000
+        self.bucket = MemoryObjectStore(self.now, "checkpoints")
+        self.lake = MemoryObjectStore(self.now, "lake")
+        self.checkpoints = Checkpoints(self.bucket)
+        self.properties = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/lite.db", "warehouse": "s3://lake/w"}
+        monkeypatch.setattr("safewriter.objects.s3.table_store", self.table_store)
+        self.catalog = load_catalog(
+            "lite",
+            type="sql",
+            uri=f"sqlite:///{folder}/lite.db",
+            warehouse="s3://lake/w",
+            **{"py-io-impl": "safewriter.tables.iceberg.fileio.ObjectFileIO"},
+        )
+        self.catalog.create_namespace("db")
+        self.catalog.create_table(NAME.identifier, Schema(NestedField(1, "id", LongType(), required=False)))
+        self.add("main", "foreign-0")
+
+    def table_store(self, uri: str) -> ObjectStore:
+        assert Location.parse(uri).bucket == "lake"
+        return self.lake
+
+    def clock(self) -> int:
+        return self.now_ms
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.now_ms / 1000, UTC)
+
+    def one(self) -> OneTable:
+        return OneTable(NAME, self.properties, self.table_store)
+
+    def load(self) -> Table:
+        return self.one().load()
+
+    def add(self, branch: str, name: str, *, operation: str = "append", marks: dict[str, str] | None = None) -> int:
+        """Commit a snapshot with one data file of ten rows; return its id."""
+        table = self.catalog.load_table(NAME.identifier)
+        path = f"{table.metadata.location}/data/{name}.parquet"
+        self.lake.put(Location.parse(path).key, b"parquet")
+        file = DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=path,
+            file_format=FileFormat.PARQUET,
+            partition=Record(),
+            record_count=10,
+            file_size_in_bytes=7,
+        )
+        file.spec_id = 0
+        with table.transaction() as change:
+            update = change.update_snapshot(snapshot_properties=marks or {}, branch=branch)
+            producer: Any = update.fast_append() if operation == "append" else update.overwrite()
+            with producer:
+                producer.append_data_file(file)
+        found = head_of(self.catalog.load_table(NAME.identifier).metadata, branch)
+        assert found is not None
+        return found
+
+    def main(self) -> list[Snapshot]:
+        """The snapshots of main, oldest first."""
+        metadata = self.load().metadata
+        current = metadata.current_snapshot()
+        return [] if current is None else list(ancestors_of(current, metadata))[::-1]
+
+    def rows(self) -> int:
+        summary = self.main()[-1].summary
+        assert summary is not None
+        return int(summary.get("total-records") or 0)
+
+    def data(self) -> set[str]:
+        """The data files that lie on S3."""
+        return {
+            one.key.rsplit("/", 1)[-1].removesuffix(".parquet") for one in self.lake.list("") if "/data/" in one.key
+        }
+
+    def referred(self) -> set[str]:
+        """Everything that the table's metadata leads to."""
+        table = self.load()
+        found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
+        for snapshot in table.metadata.snapshots:
+            found.add(snapshot.manifest_list)
+            for manifest in snapshot.manifests(table.io):
+                found |= {manifest.manifest_path}
+                found |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+        return {Location.parse(path).key for path in found}
+
+    def check(self) -> None:
+        """All that the table needs is there."""
+        assert self.referred() <= {one.key for one in self.lake.list("")}
+
+    # -- attempts and settlers ---------------------------------------------------------------------------------------
+
+    @property
+    def write(self) -> Write:
+        return Write(Run("run", "run-id", "request", "job"), NAME, "iceberg", None)
+
+    @property
+    def document(self) -> Checkpoint:
+        stored = self.checkpoints.read(self.write.key)
+        assert stored is not None
+        return stored.document
+
+    def recovery(self, **more: Any) -> Recovery:
+        return Recovery(self.checkpoints, self.table_store, clock=self.clock, **more)
+
+    def claim(self, commit_point: CommitPoint = CommitPoint.WRITE) -> HeldCheckpoint:
+        """Begin an attempt: claim, make its branch."""
+        deadline = Deadline(self.now_ms + WHOLE_MS, self.now_ms, self.clock)
+        attempt = Attempt.draw()
+        claimer = Claimer(
+            self.checkpoints,
+            self.recovery(),
+            self.write,
+            attempt,
+            commit_point,
+            deadline,
+            1,
+            self.clock,
+            self.sleep,
+        )
+        claimer.mark()
+        table = self.load()
+        base = head_of(table.metadata, "main") or 0
+        claim = claimer.claim(TableState(base, str(table.metadata.table_uuid), (), {}, catalog=self.properties))
+        assert not claim.already_committed
+        branch = branch_of(claim.held.document.attempt)
+        assert make_branch(self.one(), self.load(), branch, base, {"write.wap.enabled": "true"})
+        return claim.held
+
+    def stage(self, held: HeldCheckpoint, name: str = "ours", operation: str = "append") -> int:
+        """Let the statement of an attempt write to its branch; return the snapshot."""
+        document = held.document
+        marks = {WRITE: document.write_key, EPOCH: str(document.epoch)}
+        return self.add(branch_of(document.attempt), name, operation=operation, marks=marks)
+
+    def sleep(self, seconds: float) -> None:
+        self.now_ms += int(seconds * 1000)
+
+    def settle(self, cause: Cause = Cause.KILLED, **evidence: Any) -> Checkpoint:
+        stored = self.recovery().settle(self.write.key, cause, Evidence(**evidence))
+        assert stored is not None
+        return stored.document
+
+    def grace_passes(self) -> None:
+        self.now_ms += WHOLE_MS + GRACE_MS + 1000

@@ -1,0 +1,293 @@
+"""Settling an Iceberg write without a JVM: a real SQL catalog, an S3 in memory."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from safewriter.errors import UnknownOutcomeError
+from safewriter.recovery import Cause
+from safewriter.state import CommitPoint, Status
+from safewriter.tables.iceberg.publishing import drop_branch, fast_forward
+from safewriter.tables.iceberg.staging import Staged, branch_of
+from safewriter.tables.rehearsal import Rehearsal
+from safewriter.tables.table import Intent
+from tests.unit.safewriter.tables.iceberg.bench import Bench
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STEPS_MAX = 40
+
+
+class KilledError(BaseException):
+    """Nothing catches it, as nothing catches SIGKILL."""
+
+
+def test_a_kill_before_anything_is_staged_is_rolled_back(bench: Bench) -> None:
+    """Main is untouched, the branch is gone."""
+    bench.claim()
+    document = bench.settle()
+    assert (document.status, bench.rows()) == (Status.ROLLED_BACK, 10)
+    assert set(bench.load().metadata.refs) == {"main"}
+
+
+@pytest.mark.parametrize("operation", ["append", "overwrite"])
+def test_a_kill_after_staging_is_published_without_a_jvm(bench: Bench, operation: str) -> None:
+    """The staged snapshot itself becomes main's, and its branch goes in the same commit."""
+    staged = bench.stage(bench.claim(), operation=operation)
+    document = bench.settle()
+    assert (document.status, document.attempt.commit_version, document.attempt.rows) == (
+        Status.COMMITTED,
+        staged,
+        10,
+    )
+    assert [snapshot.snapshot_id for snapshot in bench.main()][-1] == staged
+    assert set(bench.load().metadata.refs) == {"main"}
+    bench.check()
+
+
+@pytest.mark.parametrize(
+    ("commit_point", "cause"),
+    [(CommitPoint.SUCCESS, Cause.KILLED), (CommitPoint.WRITE, Cause.EXCEPTION), (CommitPoint.SUCCESS, Cause.SWEEPER)],
+)
+def test_what_is_not_to_count_is_dropped_with_its_files(bench: Bench, commit_point: CommitPoint, cause: Cause) -> None:
+    """Exactly ours go: the snapshot, its manifests, its data files."""
+    bench.stage(bench.claim(commit_point))
+    document = bench.settle(cause)
+    assert (document.status, bench.rows(), bench.data()) == (Status.ROLLED_BACK, 10, {"foreign-0"})
+    assert len(bench.load().metadata.snapshots) == 1
+    bench.check()
+    left = {one.key for one in bench.lake.list("")} - bench.referred()
+    assert left == set()
+
+
+@pytest.mark.parametrize("cause", [Cause.EXCEPTION, Cause.KILLED])
+def test_what_was_picked_is_published_by_whoever_comes(bench: Bench, cause: Cause) -> None:
+    """The pick is the decision, also for one that would have dropped it."""
+    held = bench.claim(CommitPoint.SUCCESS)
+    staged = bench.stage(held)
+    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
+    assert bench.settle(cause).status is Status.COMMITTED
+    assert bench.main()[-1].snapshot_id == staged
+
+
+def test_only_the_picked_snapshot_is_published(bench: Bench) -> None:
+    """What a statement that goes on adds to the branch after the pick does not come along."""
+    held = bench.claim()
+    staged = bench.stage(held)
+    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
+    bench.stage(held, "afterwards")
+    assert bench.settle().status is Status.COMMITTED
+    assert bench.main()[-1].snapshot_id == staged
+    assert bench.rows() == 20
+
+
+@pytest.mark.parametrize("picked", [False, True])
+def test_what_was_staged_and_is_gone_is_rolled_back(bench: Bench, picked: object) -> None:
+    """Somebody has expired or dropped it: never committed."""
+    held = bench.claim()
+    staged = bench.stage(held)
+    if picked:
+        bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
+    assert drop_branch(bench.one(), bench.load(), branch_of(held.document.attempt), staged)
+    assert bench.settle().status is Status.ROLLED_BACK
+    assert bench.rows() == 10
+
+
+def test_an_append_is_applied_again_on_a_main_that_has_moved(bench: Bench) -> None:
+    """Both are in main, each once; the new snapshot names the one that it repeats."""
+    staged = bench.stage(bench.claim())
+    bench.add("main", "foreign-1")
+    document = bench.settle()
+    assert (document.status, bench.rows(), bench.data()) == (
+        Status.COMMITTED,
+        30,
+        {"foreign-0", "foreign-1", "ours"},
+    )
+    summary = bench.main()[-1].summary
+    assert summary is not None
+    assert summary["safewriter-source"] == str(staged)
+    table = bench.load()
+    files = [
+        entry.data_file.file_path.rsplit("/", 1)[-1]
+        for manifest in bench.main()[-1].manifests(table.io)
+        for entry in manifest.fetch_manifest_entry(table.io)
+    ]
+    assert sorted(files) == ["foreign-0.parquet", "foreign-1.parquet", "ours.parquet"]
+    bench.check()
+
+
+def test_what_is_no_append_ends_rolled_back_on_a_main_that_has_moved(bench: Bench) -> None:
+    """Its branch is dropped before the document says so, and its files after."""
+    bench.stage(bench.claim(), operation="overwrite")
+    bench.add("main", "foreign-1")
+    document = bench.settle()
+    assert document.status is Status.ROLLED_BACK
+    assert "main has moved" in str(document.reason)
+    assert bench.data() == {"foreign-0", "foreign-1"}
+    bench.check()
+
+
+def test_a_publishing_that_comes_late_is_refused_after_the_drop(bench: Bench) -> None:
+    """Even if main is back where it was: the branch that the commit requires is gone."""
+    held = bench.claim()
+    staged = bench.stage(held, operation="overwrite")
+    table, branch = bench.load(), branch_of(held.document.attempt)
+    base = held.document.attempt.version_before
+    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
+    bench.add("main", "foreign-1")
+    assert bench.settle().status is Status.ROLLED_BACK
+    bench.load().manage_snapshots().rollback_to_snapshot(base).commit()
+    assert not fast_forward(bench.one(), table, branch, Staged(table.metadata, staged, base))
+    assert bench.rows() == 10
+
+
+def test_a_publishing_is_made_once(bench: Bench) -> None:
+    """A second settler finds the first one's, whatever it had read before."""
+    held = bench.claim()
+    staged = bench.stage(held)
+    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
+    table, branch = bench.load(), branch_of(held.document.attempt)
+    base = held.document.attempt.version_before
+    assert fast_forward(bench.one(), table, branch, Staged(table.metadata, staged, base))
+    assert bench.settle().status is Status.COMMITTED
+    assert [snapshot.snapshot_id for snapshot in bench.main()].count(staged) == 1
+
+
+def test_what_others_have_set_back_is_neither_published_nor_deleted(bench: Bench) -> None:
+    """The attempt began on a snapshot that somebody takes out of main meanwhile: that one is not ours."""
+    first = bench.main()[-1].snapshot_id
+    bench.add("main", "foreign-1")
+    bench.stage(bench.claim())
+    bench.load().manage_snapshots().rollback_to_snapshot(first).commit()
+    assert bench.settle().status is Status.COMMITTED
+    assert bench.rows() == 20
+    table = bench.load()
+    files = {
+        entry.data_file.file_path.rsplit("/", 1)[-1]
+        for manifest in bench.main()[-1].manifests(table.io)
+        for entry in manifest.fetch_manifest_entry(table.io)
+    }
+    assert files == {"foreign-0.parquet", "ours.parquet"}
+    assert bench.data() == {"foreign-0", "foreign-1", "ours"}
+
+
+def test_a_settler_that_slept_does_not_see_the_next_attempt(bench: Bench) -> None:
+    """It may settle its own epoch only, and what is published with a newer one is not its own."""
+    bench.claim()
+    first = bench.settle()
+    held = bench.claim()
+    bench.stage(held)
+    bench.settle()
+    move = bench.recovery().tables.open(first).next_move(first, Intent("killed", undo=False))
+    assert move.status is Status.ROLLED_BACK
+
+
+def test_a_table_that_was_dropped_is_unknown(bench: Bench) -> None:
+    """Nothing can tell; the second look leaves it to a person."""
+    bench.stage(bench.claim())
+    bench.catalog.drop_table("db.t")
+    with pytest.raises(UnknownOutcomeError, match="dropped"):
+        bench.settle()
+    assert bench.document.status is Status.UNKNOWN
+
+
+def test_a_dry_run_changes_nothing(bench: Bench) -> None:
+    """What would be committed is noted."""
+    bench.stage(bench.claim())
+    rehearsal = Rehearsal()
+    before = bench.load().metadata
+    bench.recovery(rehearsal=rehearsal).settle(bench.write.key, Cause.OPERATOR)
+    assert bench.load().metadata == before
+    assert rehearsal.changes == ["COMMIT lite.db.t: set-snapshot-ref, remove-snapshot-ref"]
+
+
+def no_move(bench: Bench) -> None:
+    """Leave main where it is."""
+
+
+def move_main(bench: Bench) -> None:
+    bench.add("main", "foreign-1")
+
+
+SHORT = {
+    ("before", move_main, "append", Cause.KILLED),
+    ("after", move_main, "append", Cause.KILLED),
+    ("after", no_move, "append", Cause.EXCEPTION),
+    ("before", move_main, "overwrite", Cause.KILLED),
+}
+"""What scripts/test runs of them; the others are for the matrix."""
+
+
+@pytest.mark.parametrize(
+    ("when", "between", "operation", "cause"),
+    [
+        pytest.param(*case, marks=() if case in SHORT else pytest.mark.matrix)
+        for case in itertools.product(
+            ["before", "after"], [no_move, move_main], ["append", "overwrite"], [Cause.KILLED, Cause.EXCEPTION]
+        )
+    ],
+)
+def test_a_settler_that_dies_at_any_write_is_finished_by_the_next(
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    when: str,
+    between: Callable[[Bench], None],
+    operation: str,
+    cause: Cause,
+) -> None:
+    """Killed before or after each PUT, DELETE and catalog commit: the verdict is true, and nothing is left."""
+    for step in range(STEPS_MAX):
+        with monkeypatch.context() as patched:
+            bench = Bench(tmp_path_factory.mktemp("bench"), patched)
+            bench.stage(bench.claim(), operation=operation)
+            between(bench)
+            if not dies(bench, step, when, cause):
+                break
+            document = bench.settle(Cause.SWEEPER)
+            assert bench.rows() == 10 + 10 * (between is move_main) + 10 * (document.status is Status.COMMITTED)
+            bench.grace_passes()
+            bench.recovery().clean(bench.write.key)
+            bench.check()
+            assert sum("ours" in file for file in bench.data()) == (document.status is Status.COMMITTED)
+            assert set(bench.load().metadata.refs) == {"main"}
+            assert all(attempt.cleaned for attempt in bench.document.attempts)
+    assert 2 < step < STEPS_MAX - 1
+
+
+def dies(bench: Bench, step: int, when: str, cause: Cause) -> bool:
+    """Settle, and die at the write number `step`; tell whether there were so many."""
+    left = step
+    places: list[tuple[Any, str]] = [(store, "_write") for store in (bench.bucket, bench.lake)]
+    places += [(store, "delete") for store in (bench.bucket, bench.lake)]
+    places.append((SqlCatalog, "commit_table"))
+    originals = {(where, name): getattr(where, name) for where, name in places}
+
+    def wrapped(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0 and when == "before":
+                raise KilledError
+            result = original(*args, **more)
+            if left < 0:
+                raise KilledError
+            return result
+
+        return call
+
+    for (where, name), original in originals.items():
+        setattr(where, name, wrapped(original))
+    try:
+        bench.settle(cause)
+    except KilledError:
+        return True
+    else:
+        return False
+    finally:
+        for (where, name), original in originals.items():
+            setattr(where, name, original)

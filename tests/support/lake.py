@@ -145,23 +145,27 @@ class Lake:
                     assert unquote(action["add"]["path"]) in keys
         for document in self.documents():
             if document.status not in OPEN and document.reason != NO_CHANGE:
-                live = self.live_versions(document.write_key)
+                live = _live_versions(document.write_key, commits)
                 assert len(live) == (1 if document.status == "committed" else 0), (document.status, live)
 
     def live_versions(self, write_key: str) -> list[int]:
         """The versions that carry the write's transaction and were not undone."""
-        ours, undone = [], set()
-        for version, commit in enumerate(self.commits()):
-            info: dict[str, Any] = next((action["commitInfo"] for action in commit if "commitInfo" in action), {})
-            if info.get("operation") == "SAFEWRITER REVERT":
-                mark = json.loads(info["userMetadata"])["safewriter"]
-                if mark["key"] == write_key:
-                    undone.add(mark["reverts"])
-            elif info.get("operation") != "SAFEWRITER FENCE" and any(
-                action.get("txn", {}).get("appId") == write_key for action in commit
-            ):
-                ours.append(version)
-        return [version for version in ours if version not in undone]
+        return _live_versions(write_key, self.commits())
+
+
+def _live_versions(write_key: str, commits: list[list[dict[str, Any]]]) -> list[int]:
+    ours, undone = [], set()
+    for version, commit in enumerate(commits):
+        info: dict[str, Any] = next((action["commitInfo"] for action in commit if "commitInfo" in action), {})
+        if info.get("operation") == "SAFEWRITER REVERT":
+            mark = json.loads(info["userMetadata"])["safewriter"]
+            if mark["key"] == write_key:
+                undone.add(mark["reverts"])
+        elif info.get("operation") != "SAFEWRITER FENCE" and any(
+            action.get("txn", {}).get("appId") == write_key for action in commit
+        ):
+            ours.append(version)
+    return [version for version in ours if version not in undone]
 
 
 def _counts(table: DeltaTable) -> list[int]:

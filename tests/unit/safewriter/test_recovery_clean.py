@@ -331,3 +331,16 @@ def test_an_unknown_outcome_keeps_the_files_of_a_commit_that_cannot_be_seen() ->
         world.settle()
 
     assert job.leftover in data_files(world)
+
+
+@pytest.mark.parametrize("audit_log", [True, False])
+def test_a_rollback_is_audited_unless_that_is_switched_off(*, audit_log: bool) -> None:
+    """SW_AUDIT_LOG: one line that outlives document and clean-up, or none."""
+    world = World()
+    world.job().begin()
+    world.grace_passes()
+    recovery = world.recovery(audit_log=audit_log)
+    recovery.settle(world.key, Cause.KILLED, Evidence())
+    recovery.clean(world.key)
+    lines = [key for key in world.bucket.contents() if key.startswith("audit/")]
+    assert lines == ([f"audit/{world.key}-1-rolled_back.jsonl"] if audit_log else [])

@@ -44,14 +44,15 @@ class SafeWriter:
     spark
         A classic session whose Delta commits pass the conditional log store (`UnguardedSessionError` says what to add).
     table
-        The table's path, `s3a://bucket/path`. A table that does not exist is created by the write.
+        Delta: the table's path, `s3a://bucket/path`. A table that does not exist is created by the write. Iceberg: its
+        name, `catalog.namespace.table`; it must exist.
     format
-        `delta`.
+        `delta` or `iceberg`.
     step
         Names this write when a run has several on one table. It must be the same on a retry.
     commit_point
-        What counts when a deadline or a kill comes before `success()`: `write`, the table's commit decides; `success`,
-        a commit that had landed is undone.
+        What counts when a deadline or a kill comes before `success()`: `write`, the table's commit decides (Iceberg:
+        what is staged is published); `success`, a commit that had landed is undone (Iceberg: dropped).
     checkpoint_bucket, warn_before_ms
         Override `SW_CHECKPOINT_BUCKET` and `SW_WARN_BEFORE_MS`.
 

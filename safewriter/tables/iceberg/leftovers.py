@@ -72,7 +72,7 @@ def remove_left(one: OneTable, left: Left, may_go_on: Callable[[], bool]) -> int
         table = one.load(left.table_id)
         head = head_of(table.metadata, left.branch)
         if head is not None:
-            if not drop_branch(one, table, left.branch, head):
+            if not drop_branch(one, table, left.branch, left.base):
                 continue
             table = one.load(left.table_id)
         ours = _unreachable(table.metadata, left, head)

@@ -52,10 +52,19 @@ def publish_again(one: OneTable, table: Table, branch: str, staged: Staged, docu
     return one.commit(table, _publishing(table, branch, staged), updates)
 
 
-def drop_branch(one: OneTable, table: Table, branch: str, snapshot_id: int | None) -> bool:
-    """Take a branch away, so that what it stages can be published no more; False if it is not what it was."""
-    at_branch: list[TableRequirement] = [_same(table), AssertRefSnapshotId(ref=branch, snapshot_id=snapshot_id)]
-    return one.commit(table, at_branch, [RemoveSnapshotRefUpdate(ref_name=branch)])
+def drop_branch(one: OneTable, table: Table, branch: str, base: int) -> bool:
+    """Take a branch away, so that what it stages can be published no more; False if it is not what it was.
+
+    A statement that replaces a whole table takes main away while it writes to the branch. Then main shows `base` again,
+    the snapshot on which the attempt began (0: there was none).
+    """
+    metadata = table.metadata
+    requirements = [_same(table), AssertRefSnapshotId(ref=branch, snapshot_id=head_of(metadata, branch))]
+    updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(ref_name=branch)]
+    if MAIN_BRANCH not in metadata.refs and metadata.snapshot_by_id(base) is not None:
+        requirements.append(AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=None))
+        updates.append(_set(MAIN_BRANCH, base))
+    return one.commit(table, requirements, updates)
 
 
 def forget(one: OneTable, table: Table, snapshot_ids: Collection[int]) -> bool:

@@ -7,7 +7,7 @@ staged snapshot; data files stay where they are.
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, write_manifest, write_manifest_list
 from pyiceberg.table import TableProperties
@@ -31,10 +31,7 @@ if TYPE_CHECKING:
     from safewriter.state import Checkpoint
     from safewriter.tables.iceberg.staging import Staged
 
-__all__ = ["FORMAT_MAX", "applied_again"]
-
-FORMAT_MAX: Final = 2
-"""From version 3 on rows have ids that a manifest gives out, and pyiceberg does not write such manifests yet."""
+__all__ = ["applied_again"]
 
 
 def applied_again(table: Table, staged: Staged, document: Checkpoint) -> AddSnapshotUpdate:
@@ -51,7 +48,7 @@ def applied_again(table: Table, staged: Staged, document: Checkpoint) -> AddSnap
     manifests = []
     for number, spec_id in enumerate(sorted({file.spec_id for file in files})):
         with write_manifest(
-            metadata.format_version,  # version 3 is refused before
+            metadata.format_version,  # version 3 is refused at the start
             metadata.specs()[spec_id],
             metadata.schema(),
             io.new_output(places.new_metadata_location(f"{name}-m{number}.avro")),

@@ -42,6 +42,7 @@ _WAP_ID: Final = "spark.wap.id"
 _PROPERTY: Final = "spark.sql.iceberg.snapshot-property."
 _ENABLED: Final = "write.wap.enabled"
 _TRIES_MAX: Final = 20
+_FORMAT_MAX: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,11 @@ class IcebergSession(SparkScope):
                 " EXISTS, which a retry can repeat), and guard the write of its rows"
             ) from error
         metadata = table.metadata
+        if metadata.format_version > _FORMAT_MAX:
+            raise UnsupportedError(
+                f"{self._name} is of format version {metadata.format_version}, which pyiceberg reads and cannot write,"
+                f" so nobody could settle it without a JVM; guarded are tables up to version {_FORMAT_MAX}"
+            )
         if not self._is_enabled(metadata.properties) and os.environ.get("SW_ICEBERG_SET_WAP", "true") == "false":
             raise UnsupportedError(
                 f"{self._name} does not allow staging, and SW_ICEBERG_SET_WAP=false forbids to change that; set it by"

@@ -9,7 +9,6 @@ from safewriter.objects.store import StoreError
 from safewriter.state import Status
 from safewriter.tables.iceberg.leftovers import Left, remove_left
 from safewriter.tables.iceberg.publishing import drop_branch, fast_forward, publish_again
-from safewriter.tables.iceberg.reapplying import FORMAT_MAX
 from safewriter.tables.iceberg.staging import Staged, ancestors, branch_of, head_of, landed, published
 from safewriter.tables.table import NO_CHANGE, Move
 
@@ -78,7 +77,7 @@ class IcebergTable:
 
     def _publish(self, document: Checkpoint, picked: int | None, intent: Intent) -> Move:
         """Publish the picked snapshot: whoever reads that it was picked does, also one that would have dropped it."""
-        branch = branch_of(document.attempt)
+        branch, base = branch_of(document.attempt), document.attempt.version_before
         for _ in range(_TRIES_MAX):
             if not self._may_go_on():
                 raise StoreError(f"{self._one.name}: out of time while publishing snapshot {picked}")
@@ -88,16 +87,16 @@ class IcebergTable:
                 return Move(Status.COMMITTED, f"{intent.cause}: snapshot {done.snapshot_id} is published", landed(done))
             head = head_of(table.metadata, branch)
             if picked is None or not _leads_to(table, head, picked):
-                if head is not None and not drop_branch(self._one, table, branch, head):
+                if head is not None and not drop_branch(self._one, table, branch, base):
                     continue
                 reason = f"{intent.cause}: the staged snapshot {picked} is gone (expired or dropped)"
                 return Move(Status.ROLLED_BACK, reason)
-            staged = Staged(table.metadata, picked, document.attempt.version_before)
+            staged = Staged(table.metadata, picked, base)
             if staged.is_fast_forward:
                 fast_forward(self._one, table, branch, staged)
-            elif staged.is_append and table.metadata.format_version <= FORMAT_MAX:
+            elif staged.is_append and staged.main is not None:
                 publish_again(self._one, table, branch, staged, document)
-            elif drop_branch(self._one, table, branch, head_of(table.metadata, branch)):
+            elif drop_branch(self._one, table, branch, base):
                 # Dropped before the document says so: a publishing that is still on its way finds its branch gone.
                 return Move(Status.ROLLED_BACK, f"{intent.cause}: conflict, {_moved(staged)}")
         raise StoreError(f"{self._one.name}: snapshot {picked} could not be published in {_TRIES_MAX} tries")
@@ -120,6 +119,8 @@ def _leads_to(table: Table, head: int | None, picked: int) -> bool:
 
 
 def _moved(staged: Staged) -> str:
+    if staged.main is None:
+        return "a statement has replaced the whole table, which cannot be staged; main shows what it showed before"
     return (
         f"main has moved on to snapshot {staged.main} since snapshot {staged.snapshot_id} was staged, which is no plain"
         " append and would have to be computed anew"

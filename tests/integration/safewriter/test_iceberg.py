@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import os
 import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter import NotCommittedError, SafeWriter, UnsupportedError
+from safewriter import NotCommittedError, SafeWriter, UnsupportedError, writer
+from safewriter.objects.s3 import S3ObjectStore
+from safewriter.settings import Settings
+from safewriter.supervision import Supervision
 from safewriter.tables.table import NO_CHANGE
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.ice import Ice, catalog_settings
@@ -16,7 +21,7 @@ from tests.support.ice import Ice, catalog_settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from scripts.emulator.s3 import EmbeddedS3
     from tests.support.lake import Lake
@@ -52,6 +57,7 @@ def append(spark: SparkSession, table: str, begin: int, end: int) -> None:
 
 
 def ids(spark: SparkSession, table: str) -> list[int]:
+    spark.catalog.refreshTable(table)  # another session may have written it, and Iceberg keeps tables for half a minute
     return sorted(row.id for row in spark.table(table).collect())
 
 
@@ -70,8 +76,17 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-@pytest.mark.parametrize("name", STATEMENTS)
+SHORT = {("append", "copy-on-write"), ("delete of files", "copy-on-write"), ("merge", "merge-on-read")}
+"""What scripts/test runs of them; the others are for the matrix."""
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        pytest.param(*case, marks=() if case in SHORT else pytest.mark.matrix)
+        for case in itertools.product(STATEMENTS, ["copy-on-write", "merge-on-read"])
+    ],
+)
 def test_an_operation_is_dropped_by_a_failed_block_and_published_by_the_next(
     spark: SparkSession, ice: Ice, name: str, mode: str
 ) -> None:
@@ -178,8 +193,6 @@ def test_a_committed_write_is_skipped(spark: SparkSession, ice: Ice, monkeypatch
     with SafeWriter(spark, ice.name, format="iceberg", step="one") as block:
         append(spark, block.table, 5, 8)
         block.success()
-    from safewriter import writer
-
     monkeypatch.setattr(writer, "_registry", type(writer._registry)())  # another process of the same run
     with SafeWriter(spark, ice.name, format="iceberg", step="one") as again:
         assert again.already_committed
@@ -187,3 +200,84 @@ def test_a_committed_write_is_skipped(spark: SparkSession, ice: Ice, monkeypatch
         again.success()
     assert ids(spark, ice.name) == list(range(8))
     assert ice.refs() == {"main"}
+
+
+@pytest.mark.matrix
+def test_a_table_of_format_version_3_is_refused(spark: SparkSession, ice: Ice) -> None:
+    """Whoever settles could not write its metadata."""
+    spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('format-version' = '3')")
+    with (
+        pytest.raises(UnsupportedError, match="format version 3"),
+        SafeWriter(spark, ice.name, format="iceberg"),
+    ):
+        pass
+
+
+def test_a_replacement_of_the_table_fails_and_main_shows_its_rows_again(spark: SparkSession, ice: Ice) -> None:
+    """It takes main away, which no branch can hold back: the block fails, and main is put back."""
+    with (
+        pytest.raises(NotCommittedError, match="replaced the whole table"),
+        SafeWriter(spark, ice.name, format="iceberg") as block,
+    ):
+        spark.sql(f"CREATE OR REPLACE TABLE {block.table} USING iceberg AS SELECT 1L AS id, 'x' AS part")
+        block.success()
+    assert ice.document().status == "rolled_back"
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4]
+    ice.check()
+
+
+@pytest.mark.matrix
+def test_each_batch_of_a_stream_is_a_write_of_its_own(spark: SparkSession, ice: Ice, lake: Lake) -> None:
+    """And a batch that is delivered again is skipped."""
+    source = f"{lake.table}-source"
+    spark.range(5, 8, 1, 1).write.format("delta").save(source)
+
+    def write(frame: DataFrame, _: int) -> None:
+        with SafeWriter(frame.sparkSession, ice.name, format="iceberg") as block:
+            frame.selectExpr("id", "'s' AS part").writeTo(block.table).append()
+            block.success()
+
+    def run() -> None:
+        stream = spark.readStream.format("delta").load(source).writeStream.foreachBatch(write)
+        query = stream.option("checkpointLocation", f"{lake.table}-checkpoint").trigger(availableNow=True).start()
+        query.awaitTermination()
+
+    run()
+    store = S3ObjectStore(lake.client, "soal-lake", f"{lake.name}-checkpoint")
+    for listed in list(store.list("commits/")):
+        store.delete(listed.key)  # as if it had been killed before it could note that the batch is done
+    run()
+    assert ids(spark, ice.name) == list(range(8))
+    assert len(ice.history()) == 2
+    assert [document.run_key.startswith("stream ") for document in ice.documents()] == [True]
+
+
+def test_a_supervisor_publishes_what_a_dead_child_has_staged(
+    spark: SparkSession, ice: Ice, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its journal says that something may be staged; the catalog tells the rest, without Spark."""
+    path = tmp_path / "journal"
+    supervision = Supervision(path, Settings.from_environment(os.environ))
+    monkeypatch.setenv("SOAL_JOURNAL", str(path))
+    block = SafeWriter(spark, ice.name, format="iceberg")
+    block.__enter__()
+    append(spark, block.table, 5, 8)
+    block._block.session.restore()  # nothing more of the child
+    writer._registry.close(spark, block._block.write, landed=True)
+    (report,) = supervision.settle(budget_ms=60_000)
+    assert (report.status, report.rows, report.format) == ("committed", 3, "iceberg")
+    assert ids(spark, ice.name) == list(range(8))
+
+
+@pytest.mark.matrix
+def test_two_tables_of_one_run_are_settled_independently(spark: SparkSession, ice: Ice) -> None:
+    """The first stays published when the second fails."""
+    other = f"{ice.name}_other"
+    spark.sql(f"CREATE TABLE {other} (id LONG, part STRING) USING iceberg")
+    with SafeWriter(spark, ice.name, format="iceberg") as first:
+        append(spark, first.table, 5, 8)
+        first.success()
+    with pytest.raises(AbandonedError), SafeWriter(spark, other, format="iceberg") as second:
+        append(spark, second.table, 0, 3)
+        raise AbandonedError
+    assert (len(ids(spark, ice.name)), ids(spark, other)) == (8, [])

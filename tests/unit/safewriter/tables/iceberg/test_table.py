@@ -93,7 +93,8 @@ def test_what_was_staged_and_is_gone_is_rolled_back(bench: Bench, picked: object
     staged = bench.stage(held)
     if picked:
         bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
-    assert drop_branch(bench.one(), bench.load(), branch_of(held.document.attempt), staged)
+    base = held.document.attempt.version_before
+    assert drop_branch(bench.one(), bench.load(), branch_of(held.document.attempt), base)
     assert bench.settle().status is Status.ROLLED_BACK
     assert bench.rows() == 10
 

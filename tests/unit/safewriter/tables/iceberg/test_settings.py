@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from safewriter.errors import UnsupportedError
+from safewriter.tables.iceberg.settings import of_session, to_pyiceberg, without_secrets
+
+CATALOG = {"spark.sql.catalog.c": "org.apache.iceberg.spark.SparkCatalog"}
+
+
+def session(**properties: str) -> dict[str, str]:
+    named = {f"spark.sql.catalog.c.{key.replace('_', '-')}": value for key, value in properties.items()}
+    return {**CATALOG, **named, "spark.sql.catalog.other.uri": "somewhere"}
+
+
+def test_a_catalog_is_read_from_the_session() -> None:
+    """Its own properties, and its kind under one name however it was given."""
+    assert of_session("c", session(type="rest", uri="http://h")) == {"type": "rest", "uri": "http://h"}
+    assert of_session("c", session(catalog_impl="org.apache.iceberg.jdbc.JdbcCatalog"))["type"] == "jdbc"
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({}, "is not set"),
+        ({"spark.sql.catalog.c": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}, "DeltaCatalog"),
+        (session(type="hadoop"), "lose each other's commits"),
+        (session(type="hive"), "hive"),
+        (session(), "unknown"),
+    ],
+)
+def test_what_cannot_be_guarded_is_refused_with_the_reason(settings: dict[str, str], why: str) -> None:
+    """A Hadoop catalog above all, whose commits on S3 are no compare-and-swap."""
+    with pytest.raises(UnsupportedError, match=why):
+        of_session("c", settings)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        {"jdbc.password": "s3cr3t"},
+        {"credential": "id:s3cr3t"},
+        {"token": "s3cr3t"},
+        {"header.Authorization": "s3cr3t"},
+        {"s3.secret-access-key": "s3cr3t"},
+        {"uri": "jdbc:postgresql://h/db?user=u&password=s3cr3t"},
+        {"uri": "https://u:s3cr3t@h/"},
+        {"anything.new": "s3cr3t"},
+    ],
+)
+def test_no_secret_reaches_a_checkpoint(secret: dict[str, str]) -> None:
+    """Only what is known to be open is kept."""
+    kept = without_secrets({"type": "rest", "uri": "https://h", "warehouse": "w", **secret})
+    assert "s3cr3t" not in json.dumps(kept)
+    assert kept["warehouse"] == "w"
+
+
+@pytest.mark.parametrize(
+    ("properties", "uri"),
+    [
+        ({"uri": "jdbc:sqlite:/a/b.db"}, "sqlite:////a/b.db"),
+        ({"uri": "jdbc:sqlite:file:/a/b.db?busy_timeout=1"}, "sqlite:////a/b.db"),
+        ({"uri": "jdbc:postgresql://h:5432/db"}, "postgresql+psycopg2://h:5432/db"),
+        (
+            {"uri": "jdbc:postgresql://h/db", "jdbc.user": "u@x", "jdbc.password": "p/w"},
+            "postgresql+psycopg2://u%40x:p%2Fw@h/db",
+        ),
+    ],
+)
+def test_a_database_is_found_under_both_names(properties: dict[str, str], uri: str) -> None:
+    """Java's address and Python's are the same database."""
+    assert to_pyiceberg("c", {"type": "jdbc", **properties})["uri"] == uri
+
+
+def test_another_database_is_refused() -> None:
+    """Its driver is not here."""
+    with pytest.raises(UnsupportedError, match="PostgreSQL"):
+        to_pyiceberg("c", {"type": "jdbc", "uri": "jdbc:mysql://h/db"})
+
+
+def test_an_address_with_a_password_is_left_to_the_environment() -> None:
+    """There pyiceberg finds it; what is said here would win over it."""
+    kept = without_secrets({"type": "jdbc", "uri": "jdbc:postgresql://h/db?password=x"})
+    assert "uri" not in to_pyiceberg("c", kept)

@@ -23,11 +23,7 @@ class Victims:
     """A pool of one: while a victim is being judged, the next one warms up."""
 
     def __init__(self, s3: EmbeddedS3) -> None:
-        self._environment = {
-            **s3.environment(),
-            "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
-            "SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + DEADLINE_MS),
-        }
+        self._environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
         self._next: Child | None = None
 
     def take(self) -> Child:
@@ -42,7 +38,9 @@ class Victims:
             self._next.kill()
 
     def _start(self) -> Child:
-        return Child("tests.faults.victim", environment=self._environment)
+        # Each has its own: the whole matrix takes longer than a deadline is away.
+        deadline = {"SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + DEADLINE_MS)}
+        return Child("tests.faults.victim", environment={**self._environment, **deadline})
 
 
 @pytest.fixture(scope="session")

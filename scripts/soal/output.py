@@ -52,6 +52,7 @@ _STYLES: Final = {
     "CANCELLED": "yellow",
     "RUNNING": "cyan",
     "in_progress": "cyan",
+    "publishing": "yellow",
     "rolling_back": "yellow",
     "rolled_back": "yellow",
     "warn": "yellow",

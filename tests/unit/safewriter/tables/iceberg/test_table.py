@@ -188,6 +188,31 @@ def test_a_settler_that_slept_does_not_see_the_next_attempt(bench: Bench) -> Non
     assert move.status is Status.ROLLED_BACK
 
 
+def test_what_a_thawed_attempt_stages_is_removed_when_it_comes_back(bench: Bench) -> None:
+    """Spark makes its branch again, on what the retry has published: only its own snapshot and file go."""
+    first = bench.claim()
+    bench.settle()
+    second = bench.claim()
+    bench.stage(second, "retry")
+    assert bench.settle().status is Status.COMMITTED
+    bench.stage(first, "thawed")
+    bench.recovery().clean(bench.write.key, quiet_nonce=first.document.owner)
+    assert set(bench.load().metadata.refs) == {"main"}
+    assert bench.data() == {"foreign-0", "retry"}
+    assert bench.rows() == 20
+    bench.check()
+
+
+def test_what_a_tag_leads_to_is_not_deleted(bench: Bench) -> None:
+    """Somebody wants to keep what was staged: the branch goes, the rows stay under the tag."""
+    staged = bench.stage(bench.claim())
+    bench.load().manage_snapshots().create_tag(staged, "kept").commit()
+    assert bench.settle(Cause.EXCEPTION).status is Status.ROLLED_BACK
+    assert set(bench.load().metadata.refs) == {"main", "kept"}
+    assert bench.data() == {"foreign-0", "ours"}
+    bench.check()
+
+
 def test_a_table_that_was_dropped_is_unknown(bench: Bench) -> None:
     """Nothing can tell; the second look leaves it to a person."""
     bench.stage(bench.claim())

@@ -61,6 +61,7 @@ def examine_function(name: str, client: Callable[[str], Any]) -> Iterator[Findin
     except (BotoCoreError, ClientError) as error:
         yield Finding("credentials", "fail", str(error), "aws configure, or set AWS_PROFILE and AWS_REGION")
         return
+    function.name = name = _as_invoked(client("lambda"), name)
     try:
         answer = client("lambda").get_function(FunctionName=name)
     except (BotoCoreError, ClientError) as error:
@@ -76,6 +77,17 @@ def examine_function(name: str, client: Callable[[str], Any]) -> Iterator[Findin
     yield from _looked("queues", lambda: _queues(function))
     if settings is not None:
         yield from _buckets(function, settings)
+
+
+def _as_invoked(lambda_: Any, name: str) -> str:  # noqa: ANN401 - a boto3 client
+    """Return the name with its alias, if it has one and only one: what becomes of events is a setting of the alias."""
+    if _qualified(name)[2]:
+        return name
+    try:
+        aliases = lambda_.list_aliases(FunctionName=name)["Aliases"]
+    except (BotoCoreError, ClientError):
+        return name
+    return f"{name}:{aliases[0]['Name']}" if len(aliases) == 1 else name
 
 
 def _looked(name: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +18,7 @@ import psutil
 from handler.archive import archive_of
 from handler.settings import read_settings
 from handler.usage import UsageError
+from scripts.image.build import TAG
 from scripts.provision.checksums import compare, read_sums, sha256_of
 from scripts.provision.jars import LOG_STORE_JAR
 from scripts.provision.java import java_at
@@ -51,6 +53,7 @@ def examine(home: Home, java_home: str | None, target: Target | None, bucket: st
     yield _rie(home)
     yield from _room()
     yield _loopback()
+    yield _image()
     if target is None:
         yield Finding("S3 endpoint", "warn", "none runs here and none was given", "soal local up, or --endpoint-url")
         return
@@ -133,6 +136,21 @@ def _room() -> Iterator[Finding]:
     is_roomy = disk_mb >= _DISK_MIN_MB
     detail = f"{disk_mb} MB free in {folder}"
     yield finding("disk", is_roomy, detail, f"jobs work in {folder}; free {_DISK_MIN_MB} MB there, or set TMPDIR")
+
+
+def _image() -> Finding:
+    """Look for the container image, without starting a daemon; only `soal local invoke --docker` needs it."""
+    docker = shutil.which("docker")
+    if docker is None:
+        return Finding("image", "ok", "no docker here; it is needed for --docker only")
+    command = [docker, "image", "inspect", "--format", "{{.Id}}", TAG]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except subprocess.TimeoutExpired:
+        return Finding("image", "warn", "docker does not answer", "soal image build starts a daemon of its own")
+    if done.returncode != 0:
+        return Finding("image", "warn", f"docker has no {TAG}; it is needed for --docker only", "soal image build")
+    return Finding("image", "ok", f"{TAG}, {done.stdout.strip()}")
 
 
 def _loopback() -> Finding:

@@ -11,7 +11,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from scripts.soal.doctor.function import examine_function
+from scripts.soal.doctor.function import _as_invoked, examine_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -176,6 +176,20 @@ def test_more_that_can_be_wrong(account: Account, name: str, status: str, detail
     """One thing each."""
     found = look(account)[name]
     assert (found.status, detail in found.detail) == (status, True), found
+
+
+def test_a_function_is_looked_at_by_the_alias_that_is_invoked() -> None:
+    """Its settings for events are its own; with several aliases, or with one that is named, the name decides."""
+    Account().make()
+    lambda_ = boto3.client("lambda")
+    assert _as_invoked(lambda_, "soal") == "soal"
+    version = lambda_.publish_version(FunctionName="soal")["Version"]
+    lambda_.create_alias(FunctionName="soal", Name="live", FunctionVersion=version)
+    arn = "arn:aws:lambda:us-east-1:123456789012:function:soal:7"
+    assert [_as_invoked(lambda_, name) for name in ("soal", "soal:7", arn)] == ["soal:live", "soal:7", arn]
+    assert seen()["failures"].status == "ok"
+    lambda_.create_alias(FunctionName="soal", Name="other", FunctionVersion=version)
+    assert _as_invoked(lambda_, "soal") == "soal"
 
 
 def test_an_image_that_is_gone() -> None:

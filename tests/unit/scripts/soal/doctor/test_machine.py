@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from scripts.soal.doctor.machine import examine
 from scripts.soal.place import Home
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from scripts.soal.doctor.finding import Finding
 
@@ -58,3 +58,20 @@ def test_a_wrong_variable_of_the_shell_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("SW_WARN_BEFORE_MS", "soon")
     found = look(tmp_path)["environment"]
     assert (found.status, found.remedy) == ("fail", "correct it, or: unset SW_WARN_BEFORE_MS")
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "detail"),
+    [("echo sha256:1", "ok", "sha256:1"), ("exit 1", "warn", "has no soal"), (None, "ok", "no docker")],
+)
+def test_the_image_is_looked_for_where_docker_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str | None, status: str, detail: str
+) -> None:
+    """Only --docker needs it, so that it is missing is no failure; no daemon is started for it."""
+    if answer is not None:
+        docker = tmp_path / "docker"
+        docker.write_text(f"#!/bin/sh\n{answer}\n")
+        docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = look(tmp_path)["image"]
+    assert (found.status, detail in found.detail) == (status, True)

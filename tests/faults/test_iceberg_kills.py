@@ -110,11 +110,7 @@ class Victims:
 
     def __init__(self, s3: EmbeddedS3, database: Path) -> None:
         self._database = str(database)
-        self._environment = {
-            **s3.environment(),
-            "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
-            "SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + DEADLINE_MS),
-        }
+        self._environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
         self._next: Child | None = None
 
     def take(self, *, ahead: bool) -> Child:
@@ -129,7 +125,9 @@ class Victims:
             self._next.kill()
 
     def _start(self) -> Child:
-        return Child("tests.faults.iceberg_victim", self._database, environment=self._environment)
+        # Of its own: a whole matrix takes longer than one deadline.
+        deadline = {"SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + DEADLINE_MS)}
+        return Child("tests.faults.iceberg_victim", self._database, environment={**self._environment, **deadline})
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +170,7 @@ def test_a_fault_at_every_boundary(
         case.check()
         case.retry()
         if rule.hits == 0:
-            assert "acknowledged" in victim.lines
+            assert "acknowledged" in victim.lines, victim.said()
             break
         hit = boundary
     assert hit >= 9  # marker, document, branch, data, manifest, list, staged, picked, published, verdict

@@ -6,17 +6,19 @@ import itertools
 import logging
 import os
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from safewriter import NotCommittedError, SafeWriter, UnsupportedError, writer
+from safewriter import DeadlineError, NotCommittedError, SafeWriter, UnsupportedError, writer
+from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.settings import Settings
 from safewriter.supervision import Supervision
 from safewriter.tables.table import NO_CHANGE
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.ice import Ice, catalog_settings
+from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -281,3 +283,28 @@ def test_two_tables_of_one_run_are_settled_independently(spark: SparkSession, ic
         append(spark, second.table, 0, 3)
         raise AbandonedError
     assert (len(ids(spark, ice.name)), ids(spark, other)) == (8, [])
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(("commit_point", "rows"), [("write", 8), ("success", 5)])
+def test_a_deadline_publishes_or_drops_what_is_staged(
+    spark: SparkSession,
+    ice: Ice,
+    monkeypatch: pytest.MonkeyPatch,
+    commit_point: Literal["write", "success"],
+    rows: int,
+) -> None:
+    """The watchdog settles while the block still runs: what is staged counts, unless only `success()` does."""
+    monkeypatch.setenv("SOAL_STARTED_EPOCH_MS", str(epoch_ms()))
+    monkeypatch.setenv("SOAL_DEADLINE_EPOCH_MS", str(epoch_ms() + 40_000))
+    with (
+        pytest.raises(DeadlineError),
+        SafeWriter(spark, ice.name, format="iceberg", commit_point=commit_point) as block,
+    ):
+        append(spark, block.table, 5, 8)
+        assert until(lambda: ice.document().status in {"committed", "rolled_back"}, timeout_s=60)
+        raise AbandonedError
+    assert len(ids(spark, ice.name)) == rows
+    wait_for_hygiene()
+    assert ice.refs() == {"main"}
+    ice.check()

@@ -29,7 +29,7 @@ def claim(block: Block) -> Claim:
         if error.denied:
             problem = f"{error}. The job needs GetObject, PutObject and DeleteObject there"
             raise SettingError("SW_CHECKPOINT_BUCKET", problem) from error
-        raise TryAgainError(f"nothing was written, the checkpoint could not be: {error}") from error
+        raise TryAgainError(f"nothing was written: {error}") from error
     except Exception as error:
         if isinstance(error, TooLateError) and block.journal:
             with suppress(OSError):  # its type may be lost on its way through a stream or the user's code

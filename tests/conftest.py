@@ -14,6 +14,7 @@ from tests.support.lake import CHECKPOINTS, LAKE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -57,3 +58,15 @@ def spark(s3: EmbeddedS3) -> Iterator[SparkSession]:
         os.environ.update(before)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def lite(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The SQLite file of the Iceberg catalog `lite`. One for all tests: a session opens a catalog once."""
+    from tests.support.ice import catalog_settings  # with pyiceberg behind it, a second that most runs do not need
+
+    path: Path = tmp_path_factory.mktemp("catalog") / "lite.db"
+    for key, value in catalog_settings("lite", str(path)).items():
+        spark.conf.set(key, value)
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lite.db")
+    return path

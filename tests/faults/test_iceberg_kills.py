@@ -18,7 +18,7 @@ from safewriter.writer import SafeWriter
 from scripts.emulator.rules import Kill, Late, LoseReply, Match, Rule
 from tests.faults.conftest import DEADLINE_MS
 from tests.faults.iceberg_victim import STATEMENTS
-from tests.support.ice import Ice, catalog_settings
+from tests.support.ice import Ice
 from tests.support.lake import CHECKPOINTS
 from tests.support.processes import Child
 
@@ -96,20 +96,11 @@ class Case:
         assert all(attempt.cleaned for attempt in self.ice.document().attempts)
 
 
-@pytest.fixture(scope="module")
-def database(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path: Path = tmp_path_factory.mktemp("catalog") / "lite.db"
-    for key, value in catalog_settings("lite", str(path)).items():
-        spark.conf.set(key, value)
-    spark.sql("CREATE NAMESPACE IF NOT EXISTS lite.db")
-    return path
-
-
 class Victims:
     """A pool of one, as for Delta."""
 
-    def __init__(self, s3: EmbeddedS3, database: Path) -> None:
-        self._database = str(database)
+    def __init__(self, s3: EmbeddedS3, lite: Path) -> None:
+        self._database = str(lite)
         self._environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
         self._next: Child | None = None
 
@@ -131,8 +122,8 @@ class Victims:
 
 
 @pytest.fixture(scope="module")
-def iceberg_victims(s3: EmbeddedS3, database: Path) -> Iterator[Victims]:
-    pool = Victims(s3, database)
+def iceberg_victims(s3: EmbeddedS3, lite: Path) -> Iterator[Victims]:
+    pool = Victims(s3, lite)
     yield pool
     pool.close()
 
@@ -143,7 +134,7 @@ def iceberg_victims(s3: EmbeddedS3, database: Path) -> Iterator[Victims]:
 def test_a_fault_at_every_boundary(
     spark: SparkSession,
     s3: EmbeddedS3,
-    database: Path,
+    lite: Path,
     iceberg_victims: Victims,
     phase: Phase,
     name: str,
@@ -156,7 +147,7 @@ def test_a_fault_at_every_boundary(
         s3.wire.clock_ahead_s = 0
         key = f"{run_key}-{boundary}"
         monkeypatch.setenv("SOAL_RUN_KEY", key)
-        case = Case(spark, s3, str(database), name)
+        case = Case(spark, s3, str(lite), name)
         with iceberg_victims.take(ahead=True) as victim:
             late = Late(end=victim.kill)
             rule = s3.wire.add(Rule(ANY, late if phase == "late" else _fault(phase, victim), nth=boundary))
@@ -191,7 +182,7 @@ def _fault(phase: Phase, victim: Child) -> Kill | LoseReply:
 def test_a_kill_at_the_boundaries_that_matter_most(
     spark: SparkSession,
     s3: EmbeddedS3,
-    database: Path,
+    lite: Path,
     iceberg_victims: Victims,
     run_key: str,
     boundary: Match,
@@ -199,7 +190,7 @@ def test_a_kill_at_the_boundaries_that_matter_most(
     verdict: str | None,
 ) -> None:
     """The data file, the metadata file of the staged snapshot, that of the published one, which scripts/test runs."""
-    case = Case(spark, s3, str(database), "append")
+    case = Case(spark, s3, str(lite), "append")
     with iceberg_victims.take(ahead=False) as victim:
         rule = s3.wire.add(Rule(boundary, Kill("after", victim.kill), nth=nth))
         victim.tell(case.order(run_key))

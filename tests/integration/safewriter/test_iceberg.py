@@ -35,20 +35,10 @@ class AbandonedError(Exception):
     """What a script raises in its block."""
 
 
-@pytest.fixture(scope="module")
-def database(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of the catalog `lite`, which the session knows from here on."""
-    path: Path = tmp_path_factory.mktemp("catalog") / "lite.db"
-    for key, value in catalog_settings("lite", str(path)).items():
-        spark.conf.set(key, value)
-    spark.sql("CREATE NAMESPACE IF NOT EXISTS lite.db")
-    return path
-
-
 @pytest.fixture
-def ice(spark: SparkSession, s3: EmbeddedS3, lake: Lake, database: Path) -> Ice:
+def ice(spark: SparkSession, s3: EmbeddedS3, lake: Lake, lite: Path) -> Ice:
     """A table of the test's own with five rows, partitioned by a hidden column."""
-    table = Ice(s3.observer(), str(database), f"lite.db.t{uuid.uuid4().hex}")
+    table = Ice(s3.observer(), str(lite), f"lite.db.t{uuid.uuid4().hex}")
     spark.sql(f"CREATE TABLE {table.name} (id LONG, part STRING) USING iceberg PARTITIONED BY (bucket(2, part))")
     append(spark, table.name, 0, 5)
     return table

@@ -82,13 +82,14 @@ def measure(
 
 
 def _peer(s3: EmbeddedS3) -> float:
+    settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": CHECKPOINTS})
     with tempfile.TemporaryDirectory(prefix="soal-bench-") as place:
         variables = {
             **s3.environment(),
             "SCRIPT_BUCKET": SCRIPTS,
             "SPARK_SCRIPT": f"jobs/{_PEER_JOB}",
             "SPARK_HOME": str(pyspark_home()),
-            "JAVA_HOME": str(find_java(read_settings({**os.environ, **s3.environment()})).resolve().parents[1]),
+            "JAVA_HOME": str(find_java(settings).resolve().parents[1]),
             "JARS": str(JARS),
             "PYSPARK_PYTHON": sys.executable,
             "TMPDIR": place,

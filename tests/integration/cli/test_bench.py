@@ -1,0 +1,21 @@
+"""The benchmarks, once each: the other side runs as well as ours."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from scripts.soal.app import app
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.matrix]
+
+
+def test_both_ways_to_start_cold_are_timed() -> None:
+    """What the figures say is no test's business; that there are some is."""
+    done = CliRunner().invoke(app, ["bench", "start", "--rounds", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    cost = json.loads(done.stdout)
+    assert cost["peer_ms"] > 0
+    assert cost["ratio"] == pytest.approx(cost["soal_ms"] / cost["peer_ms"])

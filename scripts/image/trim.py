@@ -18,20 +18,17 @@ if TYPE_CHECKING:
 
     from handler.missing import Missing
 
-__all__ = ["CONSOLE", "MISSING", "is_of", "kept", "main"]
+__all__ = ["MISSING", "UNUSED", "is_of", "kept", "main"]
 
 MISSING: Final = Path(__file__).resolve().parents[2] / "image" / "spark" / "missing.toml"
 # Launchers in shell, samples, and the copy of PySpark in a zip file: all of it is in the package itself, compiled.
 # And Spark Connect, whose jar is on the list.
 _FOLDERS: Final = ("bin", "sbin", "data", "examples", "python", "jars/connect-repl", "sql/connect")
-# What only pyiceberg's command line needs: package -> the name of its distribution.
-CONSOLE: Final = {
-    "click": "click",
-    "markdown_it": "markdown_it_py",
-    "mdurl": "mdurl",
-    "pygments": "pygments",
-    "rich": "rich",
-}
+# What nothing here imports of what pyiceberg brings (its command line, a Hive metastore's client), and their records.
+UNUSED: Final = ("click", "hive_metastore", "markdown_it", "mdurl", "pygments", "rich")
+_RECORDS: Final = ("click", "markdown_it_py", "mdurl", "pygments", "rich")
+# What boto3's documentation is made from.
+_EXAMPLES: Final = "botocore/data/**/examples-1.json*"
 
 
 def kept(names: Iterable[str], missing: Iterable[Missing]) -> tuple[str, ...]:
@@ -55,9 +52,12 @@ def main(pyspark: Path) -> int:
             (pyspark / "jars" / name).unlink()
     for folder in _FOLDERS:
         shutil.rmtree(pyspark / folder, ignore_errors=True)
-    for package, distribution in CONSOLE.items():
-        for path in (pyspark.parent / package, *pyspark.parent.glob(f"{distribution}-*.dist-info")):
-            shutil.rmtree(path, ignore_errors=True)
+    python = pyspark.parent
+    records = [path for name in _RECORDS for path in python.glob(f"{name}-*.dist-info")]
+    for path in (*(python / package for package in UNUSED), *records):
+        shutil.rmtree(path, ignore_errors=True)
+    for path in python.glob(_EXAMPLES):
+        path.unlink()
     print(f"trim: {len(stay)} of {len(jars)} jars stay; {size_mb:.0f} MB dropped")
     return 0
 

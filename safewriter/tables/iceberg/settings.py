@@ -8,6 +8,7 @@ it.
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -91,6 +92,11 @@ def to_pyiceberg(name: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 def _database(name: str, properties: Mapping[str, str]) -> str:
     """Return a JDBC address as SQLAlchemy writes it."""
+    if find_spec("sqlalchemy") is None:
+        raise UnsupportedError(
+            f"catalog {name!r} is a database, and SQLAlchemy, by which it is reached, is not installed; add what"
+            " requirements/sql.txt lists to a derived image, beside the database's Java driver"
+        )
     uri = properties["uri"]
     if uri.startswith("jdbc:sqlite:"):
         path = uri.removeprefix("jdbc:sqlite:").removeprefix("file:").partition("?")[0]

@@ -8,7 +8,7 @@ import pytest
 
 from handler.classpath import find_pyspark
 from handler.missing import read_missing
-from scripts.image.trim import CONSOLE, MISSING, is_of, kept, main
+from scripts.image.trim import MISSING, UNUSED, is_of, kept, main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,8 +74,8 @@ def test_an_installed_package_is_trimmed(tmp_path: Path) -> None:
 def test_an_iceberg_table_is_settled_without_a_console() -> None:
     """All that settles imports in a Python that has none of the packages which the image leaves out."""
     code = (
-        f"import sys; sys.modules.update(dict.fromkeys({list(CONSOLE)}))\n"
-        "import pyiceberg.catalog.rest, pyiceberg.catalog.sql, pyiceberg.table, handler.app, handler.sweeper\n"
+        f"import sys; sys.modules.update(dict.fromkeys({UNUSED}))\n"
+        "import pyiceberg.catalog.glue, pyiceberg.catalog.rest, pyiceberg.table, handler.app, handler.sweeper\n"
         "import importlib, pkgutil, safewriter.tables.iceberg as package\n"
         "for module in pkgutil.iter_modules(package.__path__, f'{package.__name__}.'):\n"
         "    importlib.import_module(module.name)\n"

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from safewriter.errors import UnsupportedError
+from safewriter.tables.iceberg import settings
 from safewriter.tables.iceberg.settings import of_session, to_pyiceberg, without_secrets
 
 CATALOG = {"spark.sql.catalog.c": "org.apache.iceberg.spark.SparkCatalog"}
@@ -84,3 +85,10 @@ def test_an_address_with_a_password_is_left_to_the_environment() -> None:
     """There pyiceberg finds it; what is said here would win over it."""
     kept = without_secrets({"type": "jdbc", "uri": "jdbc:postgresql://h/db?password=x"})
     assert "uri" not in to_pyiceberg("c", kept)
+
+
+def test_a_database_cannot_be_reached_where_sqlalchemy_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the image as it is: the error says what to add."""
+    monkeypatch.setattr(settings, "find_spec", lambda _: None)
+    with pytest.raises(UnsupportedError, match=r"add what requirements/sql\.txt lists to a derived image"):
+        to_pyiceberg("ice", {"type": "jdbc", "uri": "jdbc:sqlite:/x.db"})

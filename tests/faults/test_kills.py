@@ -193,7 +193,7 @@ def test_a_commit_that_lands_after_recovery_changes_nothing(case: Case, victim: 
     assert case.written() == ["SAFEWRITER FENCE", "WRITE"]
 
 
-@pytest.mark.parametrize("held", [DATA, COMMIT], ids=["data", "commit"])
+@pytest.mark.parametrize("held", [pytest.param(DATA, marks=pytest.mark.matrix), COMMIT], ids=["data", "commit"])
 def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
     case: Case, victim: Child, held: Match, run_key: str
 ) -> None:

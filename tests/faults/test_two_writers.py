@@ -64,7 +64,7 @@ def appended(s3: EmbeddedS3, lake: Lake, mode: str, rounds: int) -> int:
     return lake.rows()
 
 
-@pytest.mark.parametrize("rounds", [ROUNDS // 2, pytest.param(ROUNDS, marks=pytest.mark.matrix)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(ROUNDS, marks=pytest.mark.matrix)])
 def test_no_commit_of_two_guarded_writers_is_lost(s3: EmbeddedS3, lake: Callable[[], Lake], rounds: int) -> None:
     """As many rows, versions and true verdicts as appends."""
     table = lake()

@@ -22,7 +22,7 @@ from tests.support.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.matrix]
 
 SPARK_HOME = Path(pyspark.__file__).parent
 ENVIRONMENT = {

@@ -55,7 +55,6 @@ STATEMENTS: Final = (
 )
 UNREAD: Final = frozenset({"vacuumProtocolCheck"})
 """What deltalake reads no table with."""
-SHORT: Final = ("deletionVectors", "inCommitTimestamp")
 
 
 def test_every_feature_is_looked_at() -> None:
@@ -63,10 +62,8 @@ def test_every_feature_is_looked_at() -> None:
     assert set(CREATED_WITH) == UNDOABLE_FEATURES
 
 
-@pytest.mark.parametrize(
-    "feature",
-    [pytest.param(name, marks=() if name in SHORT else pytest.mark.matrix) for name in sorted(CREATED_WITH)],
-)
+@pytest.mark.matrix  # test_operations.py has six of them at once
+@pytest.mark.parametrize("feature", sorted(CREATED_WITH))
 def test_both_readers_find_the_rows_of_before(spark: SparkSession, lake: Lake, tmp_path: Path, feature: str) -> None:
     """After an append and after a MERGE that were taken back; and each finds what lands then."""
     table, (more, after) = f"delta.`{lake.table}`", CREATED_WITH[feature]

@@ -68,7 +68,7 @@ STATEMENTS = {
 }
 
 
-SHORT = {("append", "copy-on-write"), ("delete of files", "copy-on-write"), ("merge", "merge-on-read")}
+SHORT = {("append", "copy-on-write"), ("merge", "merge-on-read")}
 """What scripts/test runs of them; the others are for the matrix."""
 
 

@@ -107,6 +107,7 @@ def test_auto_compaction_waits_for_the_end_of_the_block(spark: SparkSession, lak
     assert lake.rows() == 15
 
 
+@pytest.mark.matrix
 def test_deltas_own_checkpoint_is_past_the_commit_also_when_the_deadline_comes_in_it(
     spark: SparkSession, s3: EmbeddedS3, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,8 @@ OPERATIONS: Final = {
     "overwrite of the schema": (write("overwrite", 6, overwriteSchema="true"), "WRITE"),
     "replace as select": (sql(REPLACE), "CREATE OR REPLACE TABLE AS SELECT"),
 }
+SIMILAR: Final = ("insert", "dynamic overwrite", "overwrite of the schema")
+"""What takes the same way as others here."""
 
 
 @pytest.fixture(
@@ -95,7 +97,9 @@ def rows(spark: SparkSession, lake: Lake) -> tuple[list[str], list[Row]]:
 
 
 @pytest.mark.usefixtures("lake")
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.matrix if name in SIMILAR else ()) for name in OPERATIONS]
+)
 def test_an_operation_is_taken_back_by_a_failed_block_and_landed_by_the_next(
     spark: SparkSession, place: Lake, name: str
 ) -> None:

@@ -18,6 +18,7 @@ from handler.event import parse_event
 from handler.guard import Guard
 from handler.job import Job
 from handler.missing import MissingWatch, read_missing
+from handler.open_writes import OpenWrites
 from handler.outcome import Evidence, is_our_fault, judge, of_error
 from handler.output import Output
 from handler.redact import Redactor
@@ -144,8 +145,12 @@ def _supervised(command: Command, sandbox: Sandbox, guard: Guard, facts: Facts, 
     missing = MissingWatch(
         () if facts.settings is None else read_missing(submit.spark_file(facts.settings, "missing.toml"))
     )
+    writes = OpenWrites(sandbox.journal)
     output = facts.output = Output(
-        facts.redactor, log=observability.log_job_line, metric=observability.print_metric, watch=missing.look
+        facts.redactor,
+        log=lambda line: observability.log_job_line(line, writes.tables()),
+        metric=observability.print_metric,
+        watch=missing.look,
     )
     kills_before = oom_kills()
     facts.started = True

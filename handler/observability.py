@@ -28,14 +28,17 @@ def name_run(record: RunRecord) -> None:
     logger.append_keys(run_key=record.run_key, run_id=record.run_id, attempt=record.attempt)
 
 
-def log_job_line(line: str) -> None:
-    """Log one line that the job has printed, at the level with which Spark's own lines begin."""
+def log_job_line(line: str, tables: tuple[str, ...] = ()) -> None:
+    """Log one line that the job has printed, at the level with which Spark's own lines begin. `tables`: what it is
+    writing meanwhile.
+    """
+    keys = {"source": "job", **({"table": ", ".join(tables)} if tables else {})}
     if line.startswith("ERROR "):
-        logger.error(line, source="job")
+        logger.error(line, extra=keys)
     elif line.startswith("WARN "):
-        logger.warning(line, source="job")
+        logger.warning(line, extra=keys)
     else:
-        logger.info(line, source="job")
+        logger.info(line, extra=keys)
 
 
 def print_metric(line: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from safewriter.deadline import epoch_ms
 
-__all__ = ["Entry", "append", "is_complete", "is_whole", "read"]
+__all__ = ["Entry", "Follower", "append", "is_complete", "is_whole", "read"]
 
 _LINE_MAX_BYTES: Final = 65_536
 _FILE_MAX_BYTES: Final = 16 * 1024 * 1024
@@ -73,6 +73,28 @@ def is_complete(path: str | os.PathLike[str]) -> bool:
         return Path(path).stat().st_size < _FILE_MAX_BYTES
     except FileNotFoundError:
         return False
+
+
+class Follower:
+    """What is appended to a journal, as it comes: each byte is read once."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._offset = 0
+
+    def fresh(self) -> tuple[Entry, ...]:
+        """Return the whole entries since the last call; costs one look at the file's size if there are none."""
+        try:
+            if self._path.stat().st_size <= self._offset:
+                return ()
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read(_FILE_MAX_BYTES)
+        except FileNotFoundError:
+            return ()
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        return tuple(entry for line in whole.split(b"\n") if (entry := _parse(line)) is not None)
 
 
 def _bytes(path: str | os.PathLike[str]) -> bytes:

@@ -111,3 +111,13 @@ def test_every_line_says_to_which_run_it_belongs(capsys: pytest.CaptureFixture[s
         "source": "job",
         "message": "a row",
     }
+
+
+def test_a_line_of_the_job_says_which_table_is_being_written(capsys: pytest.CaptureFixture[str]) -> None:
+    """None outside of a block."""
+    observability.logger.handlers[0].stream = sys.stdout  # type: ignore[attr-defined]  # as above
+    observability.log_job_line("inside", ("s3://a", "s3://b"))
+    observability.log_job_line("outside")
+    inside, outside = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert inside["table"] == "s3://a, s3://b"
+    assert "table" not in outside

@@ -131,3 +131,19 @@ def test_a_journal_is_for_its_owner_only(tmp_path: Path) -> None:
 def test_entries_are_values() -> None:
     """Two equal lines are equal entries."""
     assert Entry("a", 1, {}) == Entry("a", 1, {})
+
+
+def test_a_follower_returns_each_entry_once(tmp_path: Path) -> None:
+    """And a line that is being written only when it is whole."""
+    path = tmp_path / "journal.jsonl"
+    follower = journal.Follower(path)
+    assert follower.fresh() == ()
+    journal.append(path, "one")
+    assert [entry.event for entry in follower.fresh()] == ["one"]
+    assert follower.fresh() == ()
+    with path.open("ab") as file:
+        file.write(b'\n{"event":"two","at')
+        file.flush()
+        assert follower.fresh() == ()
+        file.write(b'Ms":1}\n')
+    assert [entry.event for entry in follower.fresh()] == ["two"]

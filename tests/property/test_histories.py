@@ -36,6 +36,7 @@ def history(spark: SparkSession, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch
     return lambda seed: History(seed, spark, s3, Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}"))
 
 
+@pytest.mark.matrix
 def test_a_short_history(history: Callable[[int], History]) -> None:
     """One with an undo, VACUUM, a death after a commit and one before it, OPTIMIZE, a recovery and a retry."""
     history(SHORT_SEED).play(SHORT_STEPS)

@@ -98,6 +98,7 @@ def after(version: int) -> list[int]:
     return sorted(id_ for id_ in ids if id_ % 10 != 7 and (version == CHECKPOINT or id_ % 10 != 9))
 
 
+@pytest.mark.matrix
 def test_what_no_version_needs_is_found_and_deleted_and_nothing_else(bench: Bench) -> None:
     """Every file of a real table is known, by its commits or by its checkpoint; what was put beside them goes."""
     bench.write()

@@ -57,7 +57,7 @@ def kill_one_function(after_s: float) -> threading.Timer:
 @pytest.mark.parametrize(
     ("timeout_s", "steps", "pause_s", "kills", "attempts_max"),
     [
-        pytest.param(20, 3, 6.0, 0, 4, id="two timeouts"),
+        pytest.param(20, 3, 6.0, 0, 4, id="two timeouts", marks=pytest.mark.matrix),
         pytest.param(40, 10, 13.0, 2, 8, id="four timeouts and two kills", marks=pytest.mark.matrix),
     ],
 )

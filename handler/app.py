@@ -18,7 +18,6 @@ from handler.event import parse_event
 from handler.guard import Guard
 from handler.job import Job
 from handler.missing import MissingWatch, read_missing
-from handler.open_writes import OpenWrites
 from handler.outcome import Evidence, is_our_fault, judge, of_error
 from handler.output import Output
 from handler.redact import Redactor
@@ -32,7 +31,7 @@ from safewriter import journal
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects import StoreError
 from safewriter.objects.s3 import open_store, s3_client
-from safewriter.supervision import Supervision
+from safewriter.supervision import OpenWrites, Supervision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -40,13 +40,14 @@ def main(module: ModuleType) -> None:
     _note(journal, "python_started")
     if journal:
         threading.Thread(target=_watch_for_session, args=(journal,), name="soal-session", daemon=True).start()
-    if b"safewriter" in Path(script).read_bytes():
-        threading.Thread(target=_warm_up, name="soal-warm-up", daemon=True).start()
     code = 1
     try:
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             _join_spark(journal)
-        _run(module, script)
+        source = Path(script).read_bytes()
+        if b"safewriter" in source:
+            threading.Thread(target=_warm_up, name="soal-warm-up", daemon=True).start()
+        _run(module, script, source)
         code = 0
     except SystemExit as end:
         code = _code(end.code)
@@ -58,8 +59,7 @@ def main(module: ModuleType) -> None:
         _note(journal, "python_exited", exitCode=code)
 
 
-def _run(module: ModuleType, script: str) -> None:
-    source = Path(script).read_bytes()
+def _run(module: ModuleType, script: str, source: bytes) -> None:
     names = module.__dict__
     kept = {name: names[name] for name in ("__name__", "__builtins__")}
     names.clear()
@@ -85,11 +85,7 @@ def _prefer_installed() -> None:
 
 
 def _warm_up() -> None:
-    """Make ready what a guarded script needs while it waits for Java; the import of PySpark itself comes first."""
-    for _ in range(_POLL_FAST_MAX):
-        if "pyspark.sql.session" in sys.modules:
-            break
-        time.sleep(_POLL_S)
+    """Make ready what a guarded script needs while it waits for Java."""
     with suppress(Exception):  # the block meets it again, and says it where the script can see it
         from safewriter.warmup import warm_up
 

@@ -7,6 +7,7 @@ The job says in its journal which writes it has opened, before anything of them 
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from safewriter.settings import Settings
     from safewriter.state import Checkpoint
 
-__all__ = ["Supervision", "WriteReport"]
+__all__ = ["OpenWrites", "Supervision", "WriteReport"]
 
 _log = logging.getLogger(__name__)
 
@@ -61,26 +62,45 @@ class _Opened:
     checkpoint: str
 
 
+class OpenWrites:
+    """The blocks of a child that are open, from its journal. To be asked from one thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._journal = journal.Follower(path)
+        self._by_nonce: dict[str, _Opened] = {}
+
+    def now(self) -> tuple[_Opened, ...]:
+        """Return them in the order of opening."""
+        for entry in self._journal.fresh():
+            with suppress(KeyError):  # a line that the guard has not written names no write
+                self._by_nonce.update((opened.nonce, opened) for opened in _opened((entry,)))
+            if entry.event == "write_closed":
+                self._by_nonce.pop(entry.fields.get("nonce", ""), None)
+        return tuple(self._by_nonce.values())
+
+    def tables(self) -> tuple[str, ...]:
+        """Return their tables, each once."""
+        return tuple(dict.fromkeys(opened.table for opened in self.now()))
+
+
 class Supervision:
     """The guarded writes of one child process, as its journal tells of them."""
 
     def __init__(self, path: Path, settings: Settings, *, clock: Clock = epoch_ms) -> None:
         self._path = path
         path.touch(mode=0o600)  # so that a journal that is missing later is known to be lost
+        self._open = OpenWrites(path)
         self._settings = settings
         self._clock = clock
         self._checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
 
     def renew_leases(self) -> None:
         """Say for every open write that its attempt lives. Never raises."""
-        entries = journal.read(self._path)
-        closed = {entry.fields.get("nonce") for entry in entries if entry.event == "write_closed"}
-        for opened in _opened(entries):
-            if opened.nonce not in closed:
-                try:
-                    self._checkpoints.renew_lease(opened.write_key, opened.nonce)
-                except StoreError as error:
-                    _log.warning("lease of %s: %s", opened.write_key, error)
+        for opened in self._open.now():
+            try:
+                self._checkpoints.renew_lease(opened.write_key, opened.nonce)
+            except StoreError as error:
+                _log.warning("lease of %s: %s", opened.write_key, error)
 
     def settle(self, *, budget_ms: int) -> tuple[WriteReport, ...]:
         """Bring every write that the journal names to its verdict; call it only when nothing of the child runs any

@@ -9,7 +9,7 @@ from safewriter.errors import UnknownOutcomeError
 from safewriter.objects import Location, StoreError
 from safewriter.settings import Settings
 from safewriter.state import CommitPoint, Status
-from safewriter.supervision import Supervision, WriteReport
+from safewriter.supervision import OpenWrites, Supervision, WriteReport
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Fault, Network
 from tests.unit.safewriter.invariants import check
@@ -386,3 +386,20 @@ def test_a_denied_read_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(found.world.bucket, "get", denied)
 
     assert found.settle().status == "unknown"
+
+
+def test_a_table_is_named_while_its_block_is_open(tmp_path: Path) -> None:
+    """Two tables at once are two names, two blocks on one table are one; a stranger's line is none."""
+    path = tmp_path / "journal.jsonl"
+    writes = OpenWrites(path)
+    assert writes.tables() == ()
+    journal.append(path, "write_opened", nonce="0")
+    for nonce, table in (("1", "s3://a/x"), ("2", "s3://b/y"), ("3", "s3://a/x")):
+        more = {"writeKey": "k", "format": "delta", "step": None, "checkpoint": "s3://c/k"}
+        journal.append(path, "write_opened", nonce=nonce, table=table, **more)
+    assert writes.tables() == ("s3://a/x", "s3://b/y")
+    journal.append(path, "write_closed", nonce="1")
+    journal.append(path, "write_closed", nonce="2")
+    assert writes.tables() == ("s3://a/x",)
+    journal.append(path, "write_closed", nonce="3")
+    assert writes.tables() == ()

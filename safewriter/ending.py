@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -38,6 +39,7 @@ __all__ = ["Ending"]
 
 _log = logging.getLogger(__name__)
 _QUIET_S: Final = 30.0
+_IS_THERE: Final = re.compile("DELTA_PATH_EXISTS|TABLE_OR_VIEW_ALREADY_EXISTS|AlreadyExistsException")
 """How long a failed block waits for its tasks to end before it leaves their files to a later look."""
 
 
@@ -221,8 +223,8 @@ class Ending:
             _log.warning("block left without success(): %s is %s (%s)", table, document.status, document.reason)
         elif isinstance(error, Exception) and seen is not None and (named := seen.error_of(error)) is not None:
             raise named from error
-        elif "DELTA_PATH_EXISTS" in str(error) and any(one.version_before < 0 for one in document.attempts[:-1]):
-            error.add_note("an earlier attempt of this write began to create the table; use mode('append') to retry")
+        elif _IS_THERE.search(str(error)) and any(one.version_before < 0 for one in document.attempts[:-1]):
+            error.add_note("an earlier attempt of this write began to create the table; append to it to retry")
         elif document.undo_refused is not None:
             error.add_note(f"{table}: the block failed, but its commit stays: {document.undo_refused}")
 

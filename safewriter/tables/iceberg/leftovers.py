@@ -84,27 +84,28 @@ def remove_left(one: OneTable, left: Left, may_go_on: Callable[[], bool]) -> int
 
 def _unreachable(metadata: TableMetadata, left: Left, head: int | None) -> tuple[Snapshot, ...]:
     """Return the attempt's snapshots to which nothing leads, newest first."""
-    reachable = {
-        snapshot.snapshot_id for ref in metadata.refs.values() for snapshot in ancestors(metadata, ref.snapshot_id)
-    }
-    # An append that was published anew still uses the data files of the one that it repeats.
-    repeated = {
-        int(str(snapshot.summary[SOURCE]))
-        for snapshot in metadata.snapshots
-        if snapshot.summary is not None and snapshot.summary.get(SOURCE)
-    }
-    if (reachable | repeated) & {left.picked, head}:
-        return ()
+    # An append that was published anew still uses the data files of those that it repeats.
+    repeated = [source for snapshot in metadata.snapshots if (source := _repeats(snapshot)) is not None]
+    tips = [*(ref.snapshot_id for ref in metadata.refs.values()), *repeated]
+    used = {snapshot.snapshot_id for tip in tips for snapshot in ancestors(metadata, tip)}
     ours = {snapshot.snapshot_id for snapshot in metadata.snapshots if left.marks(snapshot)}
     for picked in (head, left.picked):
-        if picked is not None:  # a statement that only drops files leaves no mark on its snapshot
-            steps = Staged(metadata, picked, left.base).steps
+        snapshot = None if picked is None else metadata.snapshot_by_id(picked)
+        if snapshot is not None and _repeats(snapshot) is None:
+            # A statement that only drops files leaves no mark on its snapshot.
+            steps = Staged(metadata, snapshot.snapshot_id, left.base).steps
             ours |= {step.snapshot_id for step in steps if step.summary and step.summary.operation is Operation.DELETE}
     return tuple(
         snapshot
         for snapshot in reversed(metadata.snapshots)
-        if snapshot.snapshot_id in ours and snapshot.snapshot_id not in reachable
+        if snapshot.snapshot_id in ours and snapshot.snapshot_id not in used
     )
+
+
+def _repeats(snapshot: Snapshot) -> int | None:
+    """Return the staged snapshot that one on main repeats."""
+    source = None if snapshot.summary is None else snapshot.summary.get(SOURCE)
+    return int(str(source)) if source else None
 
 
 def _delete_files(table: Table, snapshot: Snapshot) -> int:

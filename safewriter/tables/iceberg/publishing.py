@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
     from pyiceberg.table.refs import SnapshotRef
+    from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
     from safewriter.state import Checkpoint
     from safewriter.tables.iceberg.catalog import OneTable
     from safewriter.tables.iceberg.staging import Staged
 
-__all__ = ["drop_branch", "fast_forward", "forget", "make_branch", "publish_again"]
+__all__ = ["drop_branch", "fast_forward", "forget", "make_branch", "publish_again", "take_back"]
 
 
 def fast_forward(one: OneTable, table: Table, branch: str, staged: Staged) -> bool:
@@ -65,6 +66,16 @@ def drop_branch(one: OneTable, table: Table, branch: str, base: int) -> bool:
         requirements.append(AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=None))
         updates.append(_set(MAIN_BRANCH, base))
     return one.commit(table, requirements, updates)
+
+
+def take_back(one: OneTable, table: Table, steps: tuple[Snapshot, ...]) -> bool:
+    """Let main show what it showed before its newest snapshots, `steps`, newest first; False if it shows another one
+    now.
+    """
+    before = steps[-1].parent_snapshot_id
+    requirements = [_same(table), AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=steps[0].snapshot_id)]
+    update = RemoveSnapshotRefUpdate(ref_name=MAIN_BRANCH) if before is None else _set_main(table, before)
+    return one.commit(table, requirements, [update])
 
 
 def forget(one: OneTable, table: Table, snapshot_ids: Collection[int]) -> bool:

@@ -21,7 +21,7 @@ from safewriter.tables.iceberg.leftovers import Left, remove_left
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.publishing import make_branch
 from safewriter.tables.iceberg.settings import of_session, without_secrets
-from safewriter.tables.iceberg.staging import EPOCH, WRITE, branch_of, head_of
+from safewriter.tables.iceberg.staging import EPOCH, WRITE, ancestors, branch_of, head_of
 from safewriter.tables.session import TableState
 from safewriter.tables.spark import SparkScope
 from safewriter.tables.table import RetentionGapError
@@ -86,15 +86,12 @@ class IcebergSession(SparkScope):
             raise UnguardedSessionError(f"{key} is set to {found!r}: the block stages by itself; unset it first")
 
     def state(self) -> TableState:
-        """Look at the table in its catalog."""
+        """Look at the table in its catalog, which may not have it yet."""
+        catalog = without_secrets(self._catalog)
         try:
-            table = self._one.load()
-        except RetentionGapError as error:
-            raise UnsupportedError(
-                f"{self._name} does not exist. A creation cannot be staged: create the table first (CREATE TABLE IF NOT"
-                " EXISTS, which a retry can repeat), and guard the write of its rows"
-            ) from error
-        metadata = table.metadata
+            metadata = self._one.load().metadata
+        except RetentionGapError:
+            return TableState(version=-1, table_id=None, features=(), properties={}, catalog=catalog)
         if metadata.format_version > _FORMAT_MAX:
             raise UnsupportedError(
                 f"{self._name} is of format version {metadata.format_version}, which pyiceberg reads and cannot write,"
@@ -110,7 +107,7 @@ class IcebergSession(SparkScope):
             table_id=str(metadata.table_uuid),
             features=(f"v{metadata.format_version}",),
             properties={},
-            catalog=without_secrets(self._catalog),
+            catalog=catalog,
         )
 
     @staticmethod
@@ -118,24 +115,30 @@ class IcebergSession(SparkScope):
         return properties.get(_ENABLED, "").lower() == "true"
 
     def undo_obstacle(self, before: TableState) -> str | None:
-        """Return None: what is staged can always be dropped."""
+        """Return None: what is staged can always be dropped, and what was created by itself can be taken back."""
         del before
         return None
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def begin(self, opening: Opening) -> None:
-        """Send all that the block's statements write to the attempt's own branch."""
+        """Send all that the block's statements write to the attempt's own branch; a creation goes to main, marked."""
         document = opening.document
         if opening.journal:  # the supervisor cannot know whether something is staged: it has to look
             journal.append(opening.journal, "commit_passed", nonce=document.owner)
         branch = branch_of(document.attempt)
-        self._make(branch, document.attempt.table_id, document.attempt.version_before)
+        if document.attempt.version_before >= 0:
+            self._make(branch, document.attempt.table_id, document.attempt.version_before)
         self._stage(branch, document.write_key, str(document.epoch))
 
     def skip(self, *, write_key: str, nonce: str) -> None:
         """Let the block write to a branch that nobody will publish, and drop it at its end."""
-        base = head_of(self._one.load().metadata, "main") or 0
+        try:
+            base = head_of(self._one.load().metadata, "main") or 0
+        except RetentionGapError as error:
+            raise UnsupportedError(
+                f"{self._name} is gone, and this run has written it already; a new clientToken makes a new run"
+            ) from error
         left = Left(f"{write_key[:15]}-skipped-{nonce}", None, base, f"{write_key}-skipped", "0")
         self.on_restore(lambda: self._drop(left))
         self._make(left.branch, None, base)
@@ -147,6 +150,9 @@ class IcebergSession(SparkScope):
     def _make(self, branch: str, table_id: str | None, base: int) -> None:
         for _ in range(_TRIES_MAX):
             table = self._one.load(table_id)
+            head = head_of(table.metadata, "main")
+            if all(snapshot.snapshot_id != base for snapshot in ancestors(table.metadata, head)):
+                base = head or 0  # the attempt before this one was undone while this one was claimed
             missing = not self._is_enabled(table.metadata.properties)
             if missing:
                 _log.warning("setting %s on %s, so that it can be staged (SW_ICEBERG_SET_WAP)", _ENABLED, self._name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from safewriter.state import AttemptRecord, Checkpoint
 
-__all__ = ["EPOCH", "SOURCE", "WRITE", "Staged", "ancestors", "branch_of", "head_of", "landed", "published"]
+__all__ = ["EPOCH", "SOURCE", "WRITE", "Staged", "ancestors", "branch_of", "head_of", "is_ours", "landed", "published"]
 
 WRITE: Final = "safewriter-write"
 EPOCH: Final = "safewriter-epoch"
@@ -55,15 +55,15 @@ def published(metadata: TableMetadata, document: Checkpoint) -> Snapshot | None:
 
     A newer epoch must not be seen: a settler that slept would take the publishing of a later attempt for this one's.
     """
-    picked = {attempt.commit_version for attempt in document.attempts}
-    for snapshot in ancestors(metadata, head_of(metadata, MAIN_BRANCH)):
-        said = snapshot.summary
-        ours = (
-            said is not None and said.get(WRITE) == document.write_key and int(said.get(EPOCH) or 0) <= document.epoch
-        )
-        if ours or snapshot.snapshot_id in picked:
-            return snapshot
-    return None
+    main = ancestors(metadata, head_of(metadata, MAIN_BRANCH))
+    return next((snapshot for snapshot in main if is_ours(snapshot, document)), None)
+
+
+def is_ours(snapshot: Snapshot, document: Checkpoint) -> bool:
+    """Tell whether a snapshot bears the mark of the write, or was picked to be published."""
+    said = snapshot.summary
+    marked = said is not None and said.get(WRITE) == document.write_key and int(said.get(EPOCH) or 0) <= document.epoch
+    return marked or snapshot.snapshot_id in {attempt.commit_version for attempt in document.attempts}
 
 
 def landed(snapshot: Snapshot, steps: tuple[Snapshot, ...] = ()) -> Landed:

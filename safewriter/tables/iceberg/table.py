@@ -1,21 +1,25 @@
-"""An Iceberg table as a settler sees it: what is staged is published or dropped. PROTOCOL.md has the steps I2 to I5."""
+"""An Iceberg table as a settler sees it: what is staged is published or dropped. PROTOCOL.md has the steps I2 to I6."""
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Final
+
+from pyiceberg.table.refs import MAIN_BRANCH
 
 from safewriter.errors import NotCommittedError
 from safewriter.objects.store import StoreError
 from safewriter.state import Status
 from safewriter.tables.iceberg.leftovers import Left, remove_left
-from safewriter.tables.iceberg.publishing import drop_branch, fast_forward, publish_again
-from safewriter.tables.iceberg.staging import Staged, ancestors, branch_of, head_of, landed, published
-from safewriter.tables.table import NO_CHANGE, Move
+from safewriter.tables.iceberg.publishing import drop_branch, fast_forward, publish_again, take_back
+from safewriter.tables.iceberg.staging import Staged, ancestors, branch_of, head_of, is_ours, landed, published
+from safewriter.tables.table import NO_CHANGE, Move, RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
 
     from safewriter.state import AttemptRecord, Checkpoint
     from safewriter.tables.iceberg.catalog import OneTable
@@ -37,40 +41,63 @@ class IcebergTable:
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
         """Pick what is staged, publish what is picked, or close the write; everything from one look at the metadata."""
+        if document.status is Status.ROLLING_BACK:
+            return self._take_back(document, intent)
         if document.status is Status.PUBLISHING or document.attempt.commit_version is not None:
             return self._publish(document, document.attempt.commit_version, intent)
-        table = self._load(document)
+        table = self._find(document)
+        if table is None:
+            return Move(Status.ROLLED_BACK, f"{intent.cause}: the table was not created")
         done = published(table.metadata, document)
-        if done is not None:
-            reason = f"{intent.cause} after it was published"
-            past = "it went past its branch straight into main, where a staged write cannot be undone"
-            return Move(Status.COMMITTED, reason, landed(done), undo_refused=past if intent.undo else None)
-        staged = _staged(table, document.attempt)
-        if staged is None:
-            return Move(Status.ROLLED_BACK, f"{intent.cause}: nothing of this write is in the table or staged")
-        if intent.undo:  # closed in the document first: then nobody can pick it, and dropping it is hygiene
-            return Move(
-                Status.ROLLED_BACK, f"{intent.cause}: snapshot {staged.snapshot_id}, which was staged, is dropped"
-            )
-        return _pick(staged)
+        if done is None:
+            return _close(_staged(table, document.attempt), intent)
+        if intent.undo:
+            return Move(Status.ROLLING_BACK)
+        return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed(done))
 
     def confirm(self, document: Checkpoint, seen: Seen) -> Move:  # noqa: ARG002 - the table tells what is staged
-        """Return publishing with the staged snapshot; or committed, if the block has changed nothing at all."""
-        table = self._load(document)
+        """Return publishing with the staged snapshot; or committed, if the block has created the table, or changed
+        nothing at all.
+        """
+        table = self._find(document)
+        if table is None:
+            return Move(Status.COMMITTED, NO_CHANGE)
         staged = _staged(table, document.attempt)
-        if staged is not None:
-            return _pick(staged)
         done = published(table.metadata, document)
-        if done is not None:
+        if done is None:
+            return Move(Status.COMMITTED, NO_CHANGE) if staged is None else _pick(staged)
+        if document.attempt.version_before >= 0:
             raise NotCommittedError(
                 f"snapshot {done.snapshot_id} of {document.table} is this block's write, but it went past its branch"
                 " into main; write the guarded table by its own name, with the block's own session"
             )
-        return Move(Status.COMMITTED, NO_CHANGE)
+        if staged is not None or len(_ours(table, document)) > 1:
+            raise NotCommittedError(
+                f"the block has created {document.table} and written to it more than once, and no catalog can make that"
+                " one commit; create the table before the block, and all that it writes is one"
+            )
+        return Move(Status.COMMITTED, landed=landed(done))
 
     def remove_leftovers(self, attempts: tuple[AttemptRecord, ...]) -> int:
         """Drop and delete what the attempts have staged and nobody has published."""
-        return sum(remove_left(self._one, Left.of(self._write_key, attempt), self._may_go_on) for attempt in attempts)
+        return sum(self._remove_left(attempt) for attempt in attempts)
+
+    def _remove_left(self, attempt: AttemptRecord) -> int:
+        try:
+            return remove_left(self._one, Left.of(self._write_key, attempt), self._may_go_on)
+        except RetentionGapError:
+            if attempt.version_before >= 0:
+                raise
+            return 0  # the table was never created: what its tasks have written lies where no catalog tells
+
+    def _find(self, document: Checkpoint) -> Table | None:
+        """Return the table; None if the attempt was to create it and there is none."""
+        try:
+            return self._load(document)
+        except RetentionGapError:
+            if document.attempt.version_before >= 0:
+                raise
+            return None
 
     def _load(self, document: Checkpoint) -> Table:
         return self._one.load(document.attempt.table_id)
@@ -101,12 +128,43 @@ class IcebergTable:
                 return Move(Status.ROLLED_BACK, f"{intent.cause}: conflict, {_moved(staged)}")
         raise StoreError(f"{self._one.name}: snapshot {picked} could not be published in {_TRIES_MAX} tries")
 
+    def _take_back(self, document: Checkpoint, intent: Intent) -> Move:
+        """Undo what went straight into main, by the one commit that can: main back to what it was, if it shows ours."""
+        for _ in range(_TRIES_MAX):
+            if not self._may_go_on():
+                raise StoreError(f"{self._one.name}: out of time while taking a snapshot back")
+            table = self._find(document)
+            done = None if table is None else published(table.metadata, document)
+            if table is None or done is None:
+                return Move(Status.ROLLED_BACK, f"{intent.cause}: what it has created is taken back")
+            ours = _ours(table, document)
+            if not ours:
+                main = head_of(table.metadata, MAIN_BRANCH)
+                refused = f"main has moved on from it to snapshot {main} of somebody else"
+                return Move(Status.COMMITTED, f"{intent.cause} after it was in main", landed(done), refused)
+            take_back(self._one, table, ours)
+        raise StoreError(f"{self._one.name}: what went into main could not be taken back in {_TRIES_MAX} tries")
+
+
+def _ours(table: Table, document: Checkpoint) -> tuple[Snapshot, ...]:
+    """Return the newest snapshots of main as far as they are the write's."""
+    main = ancestors(table.metadata, head_of(table.metadata, MAIN_BRANCH))
+    return tuple(itertools.takewhile(lambda snapshot: is_ours(snapshot, document), main))
+
 
 def _staged(table: Table, attempt: AttemptRecord) -> Staged | None:
     """Return what stands on the attempt's branch, None if it has added nothing to it."""
     head = head_of(table.metadata, branch_of(attempt))
     staged = None if head is None else Staged(table.metadata, head, attempt.version_before)
     return staged if staged is not None and staged.steps else None
+
+
+def _close(staged: Staged | None, intent: Intent) -> Move:
+    if staged is None:
+        return Move(Status.ROLLED_BACK, f"{intent.cause}: nothing of this write is in the table or staged")
+    if intent.undo:  # closed in the document first: then nobody can pick it, and dropping it is hygiene
+        return Move(Status.ROLLED_BACK, f"{intent.cause}: snapshot {staged.snapshot_id}, which was staged, is dropped")
+    return _pick(staged)
 
 
 def _pick(staged: Staged) -> Move:

@@ -59,8 +59,11 @@ class Bench:
             **{"py-io-impl": "safewriter.tables.iceberg.fileio.ObjectFileIO"},
         )
         self.catalog.create_namespace("db")
-        self.catalog.create_table(NAME.identifier, Schema(NestedField(1, "id", LongType(), required=False)))
+        self.create()
         self.add("main", "foreign-0")
+
+    def create(self) -> None:
+        self.catalog.create_table(NAME.identifier, Schema(NestedField(1, "id", LongType(), required=False)))
 
     def table_store(self, uri: str) -> ObjectStore:
         assert Location.parse(uri).bucket == "lake"
@@ -149,7 +152,7 @@ class Bench:
         return Recovery(self.checkpoints, self.table_store, clock=self.clock, **more)
 
     def claim(self, commit_point: CommitPoint = CommitPoint.WRITE) -> HeldCheckpoint:
-        """Begin an attempt: claim, make its branch."""
+        """Begin an attempt: claim, make its branch if there is a table."""
         deadline = Deadline(self.now_ms + WHOLE_MS, self.now_ms, self.clock)
         attempt = Attempt.draw()
         claimer = Claimer(
@@ -164,6 +167,8 @@ class Bench:
             self.sleep,
         )
         claimer.mark()
+        if not self.catalog.table_exists(NAME.identifier):
+            return claimer.claim(TableState(-1, None, (), {}, catalog=self.properties)).held
         table = self.load()
         base = head_of(table.metadata, "main") or 0
         claim = claimer.claim(TableState(base, str(table.metadata.table_uuid), (), {}, catalog=self.properties))
@@ -174,9 +179,12 @@ class Bench:
 
     def stage(self, held: HeldCheckpoint, name: str = "ours", operation: str = "append") -> int:
         """Let the statement of an attempt write to its branch; return the snapshot."""
-        document = held.document
-        marks = {WRITE: document.write_key, EPOCH: str(document.epoch)}
-        return self.add(branch_of(document.attempt), name, operation=operation, marks=marks)
+        return self.commit(held, branch_of(held.document.attempt), name, operation)
+
+    def commit(self, held: HeldCheckpoint, branch: str = "main", name: str = "ours", operation: str = "append") -> int:
+        """Let the statement of an attempt write, with its marks; return the snapshot."""
+        marks = {WRITE: held.document.write_key, EPOCH: str(held.document.epoch)}
+        return self.add(branch, name, operation=operation, marks=marks)
 
     def sleep(self, seconds: float) -> None:
         self.now_ms += int(seconds * 1000)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from safewriter.errors import UnknownOutcomeError
+from safewriter.errors import NotCommittedError, UnknownOutcomeError
 from safewriter.recovery import Cause
 from safewriter.state import CommitPoint, Status
 from safewriter.tables.iceberg.publishing import drop_branch, fast_forward
+from safewriter.tables.iceberg.session import StagingState
 from safewriter.tables.iceberg.staging import Staged, branch_of
 from safewriter.tables.rehearsal import Rehearsal
 from safewriter.tables.table import Intent
@@ -230,6 +231,99 @@ def test_a_dry_run_changes_nothing(bench: Bench) -> None:
     bench.recovery(rehearsal=rehearsal).settle(bench.write.key, Cause.OPERATOR)
     assert bench.load().metadata == before
     assert rehearsal.changes == ["COMMIT lite.db.t: set-snapshot-ref, remove-snapshot-ref"]
+
+
+@pytest.fixture
+def empty(bench: Bench) -> Bench:
+    """A catalog without the table."""
+    bench.catalog.drop_table("db.t")
+    bench.lake.delete(next(one.key for one in bench.lake.list("") if "/data/" in one.key))
+    return bench
+
+
+def test_a_creation_that_never_came_is_rolled_back_and_clean(empty: Bench) -> None:
+    """No catalog knows of it, and no later look has anything left to do."""
+    empty.claim()
+    assert empty.settle().status is Status.ROLLED_BACK
+    empty.grace_passes()
+    empty.recovery().clean(empty.write.key)
+    assert empty.document.attempt.cleaned
+
+
+def test_a_creation_that_came_is_known_by_its_mark(empty: Bench) -> None:
+    """The table and its rows are there by one commit of the catalog."""
+    held = empty.claim()
+    empty.create()
+    created = empty.commit(held)
+    document = empty.settle()
+    assert (document.status, document.attempt.commit_version, document.attempt.rows) == (Status.COMMITTED, created, 10)
+
+
+def test_a_creation_that_is_not_to_count_leaves_an_empty_table(empty: Bench) -> None:
+    """Main shows what it showed before, nothing; its file goes, and a catalog cannot drop a table under a condition."""
+    held = empty.claim(CommitPoint.SUCCESS)
+    empty.create()
+    empty.commit(held)
+    assert empty.settle().status is Status.ROLLED_BACK
+    assert (empty.main(), empty.data()) == ([], set())
+
+
+def test_a_creation_that_others_have_written_to_stays(empty: Bench) -> None:
+    """To take it back would take their rows away."""
+    held = empty.claim(CommitPoint.SUCCESS)
+    empty.create()
+    empty.commit(held)
+    empty.add("main", "foreign-1")
+    document = empty.settle()
+    assert document.status is Status.COMMITTED
+    assert "somebody else" in str(document.undo_refused)
+    assert empty.rows() == 20
+
+
+@pytest.mark.parametrize("cause", [Cause.KILLED, Cause.SWEEPER])
+def test_an_undo_that_was_begun_is_finished_by_whoever_comes(empty: Bench, cause: Cause) -> None:
+    """The document says it before the table does."""
+    held = empty.claim()
+    empty.create()
+    empty.commit(held)
+    empty.checkpoints.replace(held, held.document.moved(Status.ROLLING_BACK))
+    assert empty.settle(cause).status is Status.ROLLED_BACK
+    assert empty.main() == []
+
+
+def test_a_creation_that_lands_late_is_taken_for_the_write_by_the_next_attempt(empty: Bench) -> None:
+    """No fence can keep it out: the retry finds it, and does not bring its rows in twice."""
+    first = empty.claim()
+    assert empty.settle().status is Status.ROLLED_BACK
+    empty.create()
+    late = empty.commit(first, name="late")
+    empty.stage(empty.claim(), "again")
+    document = empty.settle()
+    assert (document.status, document.attempt.commit_version) == (Status.COMMITTED, late)
+    assert empty.rows() == 10
+    assert empty.data() == {"late"}
+
+
+def test_a_creation_in_two_commits_is_no_success(empty: Bench) -> None:
+    """A kill between the two would have left half of it for the whole."""
+    held = empty.claim()
+    empty.create()
+    empty.commit(held)
+    empty.commit(held, name="more")
+    table = empty.recovery().tables.open(held.document)
+    with pytest.raises(NotCommittedError, match="create the table before"):
+        table.confirm(held.document, StagingState(passed=True))
+    assert empty.settle(Cause.EXCEPTION).status is Status.ROLLED_BACK
+    assert (empty.main(), empty.data()) == ([], set())
+
+
+def test_what_went_past_its_branch_into_main_is_taken_back(bench: Bench) -> None:
+    """Main shows the snapshot of others again that it showed before."""
+    held = bench.claim()
+    bench.commit(held)
+    assert bench.settle(Cause.EXCEPTION).status is Status.ROLLED_BACK
+    assert (bench.rows(), bench.data()) == (10, {"foreign-0"})
+    bench.check()
 
 
 def no_move(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,9 +15,10 @@ from tests.support.lake import CHECKPOINTS, LAKE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tests.support.ice import Catalog
 
 # Before any test module is imported: what a developer's shell says about AWS, Spark or SoAL is not part of a test.
 _FOREIGN = ("AWS_", "SW_", "SOAL_", "SPARK_", "PYSPARK_", "LAMBDA_", "POWERTOOLS_", "SCRIPT_BUCKET")
@@ -61,12 +63,38 @@ def spark(s3: EmbeddedS3) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def lite(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The SQLite file of the Iceberg catalog `lite`. One for all tests: a session opens a catalog once."""
-    from tests.support.ice import catalog_settings  # with pyiceberg behind it, a second that most runs do not need
+def lite(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    """The Iceberg catalog `lite`, on a SQLite file. One for all tests: a session opens a catalog once."""
+    from tests.support.ice import Catalog  # with pyiceberg behind it, a second that most runs do not need
 
-    path: Path = tmp_path_factory.mktemp("catalog") / "lite.db"
-    for key, value in catalog_settings("lite", str(path)).items():
+    return _known(spark, Catalog.sqlite("lite", tmp_path_factory.mktemp("catalog") / "lite.db"))
+
+
+@pytest.fixture(scope="session")
+def rest(spark: SparkSession, s3: EmbeddedS3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
+    """The Iceberg catalog `rest`, a server of its own."""
+    from scripts.emulator.rest_catalog import RestCatalog
+    from tests.support.ice import Catalog, warehouse
+
+    with RestCatalog(s3, tmp_path_factory.mktemp("rest"), warehouse("rest")) as server:
+        yield _known(spark, Catalog.rest("rest", server.uri))
+
+
+@pytest.fixture(scope="session")
+def postgres(spark: SparkSession) -> Iterator[Catalog]:
+    """The Iceberg catalog `postgres`, in a server that asks for a password."""
+    from scripts.emulator.postgres import Postgres, find_postgres
+    from tests.support.ice import Catalog
+
+    if find_postgres() is None:
+        pytest.skip("PostgreSQL's server is not installed (Debian: apt install postgresql)")
+    password = uuid.uuid4().hex
+    with Postgres(password) as server:
+        yield _known(spark, Catalog.postgres("postgres", server.address, password))
+
+
+def _known(spark: SparkSession, catalog: Catalog) -> Catalog:
+    for key, value in catalog.settings().items():
         spark.conf.set(key, value)
-    spark.sql("CREATE NAMESPACE IF NOT EXISTS lite.db")
-    return path
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog.name}.db")
+    return catalog

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scripts.provision.archive import ensure_archive
-from scripts.provision.jars import ensure_jars, ensure_local_jars
+from scripts.provision.jars import ensure_jars, ensure_local_jars, ensure_rest_jars
 from scripts.provision.java import ensure_java
 from scripts.provision.logstore import ensure_logstore
 from scripts.provision.maven import find_maven
@@ -54,6 +54,7 @@ def _steps(place: Place, *, with_archive: bool) -> list[Found]:
     maven = functools.cache(lambda: find_maven(java))
     found.append(ensure_jars(place, maven))
     found.append(ensure_local_jars(place, maven))
+    found.append(ensure_rest_jars(place, maven))
     found.append(ensure_logstore(place, java, maven))
     found.append(ensure_rie(place))
     if with_archive:

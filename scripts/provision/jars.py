@@ -1,5 +1,5 @@
 """The jars beside PySpark's: resolved by Maven from image/jars/pom.xml, each checked against image/jars/jars.sha256;
-and those that only this machine needs, from scripts/emulator/jars, in the same way.
+and those that only this machine needs, from scripts/emulator/jars and scripts/emulator/rest, in the same way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scripts.provision.maven import Maven
     from scripts.provision.place import Place
 
-__all__ = ["LOG_STORE_JAR", "admit", "ensure_jars", "ensure_local_jars"]
+__all__ = ["LOG_STORE_JAR", "admit", "ensure_jars", "ensure_local_jars", "ensure_rest_jars"]
 
 LOG_STORE_JAR: Final = "soal-logstore.jar"
 
@@ -32,6 +32,11 @@ def ensure_jars(place: Place, maven: Callable[[], Maven]) -> Found:
 def ensure_local_jars(place: Place, maven: Callable[[], Maven]) -> Found:
     """Make `.soal/local-jars` hold exactly what scripts/emulator/jars lists."""
     return _ensure(place, maven, place.root / "scripts" / "emulator" / "jars", place.local_jars)
+
+
+def ensure_rest_jars(place: Place, maven: Callable[[], Maven]) -> Found:
+    """Make `.soal/rest-jars` hold exactly what scripts/emulator/rest lists."""
+    return _ensure(place, maven, place.root / "scripts" / "emulator" / "rest", place.rest_jars)
 
 
 def _ensure(place: Place, maven: Callable[[], Maven], source: Path, target: Path) -> Found:

@@ -45,6 +45,11 @@ class Place:
         return self.home / "local-jars"
 
     @property
+    def rest_jars(self) -> Path:
+        """What an Iceberg REST catalog on this machine consists of."""
+        return self.home / "rest-jars"
+
+    @property
     def requirements(self) -> Path:
         return self.root / "requirements"
 

@@ -1,7 +1,7 @@
 """Write the lists of checksums again, after a deliberate change of what they pin (called by scripts/lock).
 
-`jars`: image/jars/jars.sha256 from what image/jars/pom.xml resolves to; `local-jars`: as much in scripts/emulator/jars;
-`rie`: requirements/rie.sha256 from its wheel.
+`jars`: image/jars/jars.sha256 from what image/jars/pom.xml resolves to; `local-jars`, `rest-jars`: as much in
+scripts/emulator/jars and scripts/emulator/rest; `rie`: requirements/rie.sha256 from its wheel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(what: str) -> int:
     """Write the list that is called `what`; return the exit code."""
     place = Place(Path(__file__).resolve().parents[2])
     try:
-        path, count = {"jars": _jars, "local-jars": _local_jars, "rie": _rie}[what](place)
+        path, count = {"jars": _jars, "local-jars": _local_jars, "rest-jars": _rest_jars, "rie": _rie}[what](place)
     except SetupError as error:
         say(f"failed: {error}")
         return 1
@@ -41,12 +41,16 @@ def _local_jars(place: Place) -> tuple[Path, int]:
     return _listed(place, place.root / "scripts" / "emulator" / "jars")
 
 
-def _listed(place: Place, folder: Path) -> tuple[Path, int]:
+def _rest_jars(place: Place) -> tuple[Path, int]:
+    return _listed(place, place.root / "scripts" / "emulator" / "rest", beside_spark=False)
+
+
+def _listed(place: Place, folder: Path, *, beside_spark: bool = True) -> tuple[Path, int]:
     java, _ = ensure_java(place, os.environ)
     with place.scratch() as scratch:
         find_maven(java).copy_closure(folder / "pom.xml", scratch)
         spark = place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar")
-        twice = shipped_twice([jar.name for jar in scratch.iterdir()], [jar.name for jar in spark])
+        twice = beside_spark and shipped_twice([jar.name for jar in scratch.iterdir()], [jar.name for jar in spark])
         if twice:
             raise SetupError(
                 f"PySpark ships these too, perhaps in another version: {', '.join(twice)}",

@@ -1,4 +1,4 @@
-"""Victims that are warm before they are needed, and a session that survives them all and judges."""
+"""Victims for Delta, and what every test of this folder needs."""
 
 from __future__ import annotations
 
@@ -7,45 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.deadline import epoch_ms
+from tests.faults.victims import Victims
 from tests.support.lake import CHECKPOINTS, Lake
-from tests.support.processes import Child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from scripts.emulator.s3 import EmbeddedS3
-
-DEADLINE_MS = 900_000
-
-
-class Victims:
-    """A pool of one: while a victim is being judged, the next one warms up."""
-
-    def __init__(self, s3: EmbeddedS3) -> None:
-        self._environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
-        self._next: Child | None = None
-
-    def take(self) -> Child:
-        """Return a victim that waits for its order."""
-        child = self._next or self._start()
-        child.expect("ready")
-        self._next = self._start()
-        return child
-
-    def close(self) -> None:
-        if self._next is not None:
-            self._next.kill()
-
-    def _start(self) -> Child:
-        # Each has its own: the whole matrix takes longer than a deadline is away.
-        deadline = {"SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + DEADLINE_MS)}
-        return Child("tests.faults.victim", environment={**self._environment, **deadline})
+    from tests.support.processes import Child
 
 
 @pytest.fixture(scope="session")
 def victims(s3: EmbeddedS3) -> Iterator[Victims]:
-    pool = Victims(s3)
+    pool = Victims(s3, "tests.faults.victim")
     yield pool
     pool.close()
 

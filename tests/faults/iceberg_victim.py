@@ -1,16 +1,17 @@
-"""One guarded write to an Iceberg table in a process of its own, to be killed: `python iceberg_victim.py DATABASE`.
+"""One guarded write to an Iceberg table in a process of its own, to be killed: `python iceberg_victim.py SETTINGS`, the
+settings of the catalog as JSON.
 
 As `victim.py`: warm, `ready`, one line `TABLE RUN_KEY STATEMENT COMMIT_POINT`, and at the end what it believes.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
 from safewriter import SafeWriter
 from scripts.emulator.spark import LOCAL_JARS, build_session
-from tests.support.ice import catalog_settings
 
 STATEMENTS = {
     "append": "INSERT INTO {table} SELECT id FROM range(2, 9)",
@@ -23,7 +24,7 @@ STATEMENTS = {
 
 def main() -> None:
     """Warm up, wait for the order, write."""
-    settings = {"spark.ui.enabled": "false", **catalog_settings("lite", sys.argv[1])}
+    settings = {"spark.ui.enabled": "false", **json.loads(sys.argv[1])}
     spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[1]", settings, more_jars=LOCAL_JARS)
     spark.range(1).count()
     print("ready", flush=True)  # noqa: T201 - how it talks to the test

@@ -1,24 +1,15 @@
-"""SIGKILL of everything at every mutating S3 request of a guarded write, then recovery, then a retry, on real Spark.
-
-The boundaries are not listed anywhere: the n-th mutating request is hit, n = 1, 2, 3 … until a run ends unhurt. What
-must hold after each: the verdict that recovery writes is what an independent reader finds; the retry brings the batch
-in exactly once; nothing of the dead attempt is left once its grace is over.
-"""
+"""SIGKILL of everything at every mutating S3 request of a guarded write, then recovery, then a retry, on real Spark."""
 
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from safewriter.deadline import epoch_ms
-from safewriter.objects.s3 import table_store
-from safewriter.recovery import Recovery
-from safewriter.sweeping import Action, Sweeper
 from safewriter.writer import SafeWriter
 from scripts.emulator.rules import Kill, Late, LoseReply, Match, Rule
-from tests.faults.conftest import DEADLINE_MS
+from tests.faults.case import ANY, Case, Phase, faults_at_every_boundary
 from tests.faults.statements import STATEMENTS, STREAM, stream
 from tests.support.waiting import until
 
@@ -28,25 +19,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from scripts.emulator.s3 import EmbeddedS3
-    from tests.faults.conftest import Victims
+    from tests.faults.victims import Victims
     from tests.support.lake import Lake
     from tests.support.processes import Child
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
-Phase = Literal["before", "torn", "after", "late", "lost"]
-BOUNDARIES_MAX = 20
-ANY = Match(is_mutating=True)
 COMMIT = Match(operations={"PutObject"}, key_class="delta_log/commit")
 DATA = Match(operations={"PutObject"}, key_class="data")
 
 
-class Case:
-    """One table, one run, and everything that is done to them after the fault."""
+class DeltaCase(Case):
+    """One Delta table and one run."""
 
     def __init__(self, spark: SparkSession, s3: EmbeddedS3, lake: Lake, name: str) -> None:
-        self.spark, self.s3, self.lake = spark, s3, lake
-        self.name, self.statement = name, STATEMENTS[name]
+        super().__init__(spark, s3, lake, name)
+        self.lake, self.statement = lake, STATEMENTS[name]
         self.statement.prepare(spark, lake.table)
         self.base = len(lake.operations())
 
@@ -57,21 +45,6 @@ class Case:
         """The operations that stand in the log since the table was made."""
         return self.lake.operations()[self.base :]
 
-    def recover(self) -> None:
-        """Let the store's clock pass deadline and grace, let the sweeper come twice, and check the verdict."""
-        self.s3.wire.clock_ahead_s = 2 * DEADLINE_MS / 1000
-        self.sweep()
-        log = self.lake.commits()
-        self.sweep()
-        assert self.lake.commits() == log
-        self.check()
-
-    def sweep(self) -> None:
-        checkpoints = self.lake.checkpoints
-        recovery = Recovery(checkpoints, table_store, clock=epoch_ms)
-        sweep = Sweeper(checkpoints, recovery, epoch_ms, may_go_on=lambda: True).sweep()
-        assert sweep.count(Action.FAILED, Action.UNREADABLE, Action.LEFT) == 0, sweep.looks
-
     def check(self) -> None:
         self.lake.check()
         documents = self.lake.documents()
@@ -80,23 +53,21 @@ class Case:
             expected = self.statement.after if landed else self.statement.before
             assert self.statement.ids(self.spark, self.lake.table) == expected
 
-    def retry(self) -> None:
-        """The retry brings the batch in exactly once, and leaves nothing of any attempt behind."""
+    def write_again(self) -> SafeWriter:
         with SafeWriter(self.spark, self.lake.table) as block:
             self.statement.run(self.spark, block.table)
             block.success()
-        assert block.checkpoint is not None
-        recovery = Recovery(self.lake.checkpoints, table_store, clock=epoch_ms)
-        recovery.clean(block.checkpoint.write_key)
-        self.check()
-        assert self.lake.document().status == "committed"
+        return block
+
+    def retry(self) -> None:
+        """Nothing of any attempt is left."""
+        super().retry()
         assert self.lake.orphans() == set()
-        assert all(attempt.cleaned for attempt in self.lake.document().attempts)
 
 
 @pytest.fixture
-def case(spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], run_key: str) -> Case:
-    return Case(spark, s3, lake(), "append")
+def case(spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], run_key: str) -> DeltaCase:
+    return DeltaCase(spark, s3, lake(), "append")
 
 
 @pytest.mark.matrix
@@ -112,36 +83,9 @@ def test_a_fault_at_every_boundary(
     monkeypatch: pytest.MonkeyPatch,
     run_key: str,
 ) -> None:
-    """The whole matrix: every mutating request of each kind of write, killed before, in, after, or while its request is
-    on its way and lands behind the recovery; or alive, with its answer lost.
-    """
-    hit = 0
-    for boundary in range(1, BOUNDARIES_MAX):
-        s3.wire.clock_ahead_s = 0
-        key = f"{run_key}-{boundary}"
-        monkeypatch.setenv("SOAL_RUN_KEY", key)
-        case = Case(spark, s3, lake(), name)
-        with victims.take() as victim:
-            late = Late(end=victim.kill)
-            rule = s3.wire.add(Rule(ANY, late if phase == "late" else _fault(phase, victim), nth=boundary))
-            victim.tell(case.order(key))
-            code = victim.end()
-            s3.wire.clear_rules()
-        if phase == "lost" and code == 0:
-            assert case.lake.document().status == "committed"
-        case.recover()
-        late.release()
-        case.check()
-        case.retry()
-        if rule.hits == 0:
-            assert "acknowledged" in victim.lines
-            break
-        hit = boundary
+    """The whole matrix, each kind of write."""
+    hit = faults_at_every_boundary(s3, victims, phase, lambda: DeltaCase(spark, s3, lake(), name), run_key, monkeypatch)
     assert hit >= 5  # marker, document, data file, commit, verdict at the least
-
-
-def _fault(phase: Phase, victim: Child) -> Kill | LoseReply:
-    return LoseReply(503) if phase == "lost" else Kill(cast("Literal['before', 'torn', 'after']", phase), victim.kill)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +94,7 @@ def _fault(phase: Phase, victim: Child) -> Kill | LoseReply:
     ids=["after the marker", "before the data", "after the data", "before the commit", "in the commit", "after it"],
 )
 def test_a_kill_at_the_boundaries_that_matter_most(
-    case: Case, victim: Child, boundary: Match, phase: Literal["before", "torn", "after"], run_key: str
+    case: DeltaCase, victim: Child, boundary: Match, phase: Literal["before", "torn", "after"], run_key: str
 ) -> None:
     """The short selection: the first request, the data file, the commit."""
     rule = case.s3.wire.add(Rule(boundary, Kill(phase, victim.kill)))
@@ -165,7 +109,7 @@ def test_a_killed_creation_can_be_written_again(
     spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], victim: Child, run_key: str
 ) -> None:
     """The creating commit lands late, after recovery: its slot holds an empty table of the same shape."""
-    case = Case(spark, s3, lake(), "create")
+    case = DeltaCase(spark, s3, lake(), "create")
     late = Late(end=victim.kill)
     rule = s3.wire.add(Rule(COMMIT, late))
     victim.tell(case.order(run_key))
@@ -178,7 +122,7 @@ def test_a_killed_creation_can_be_written_again(
     assert case.written() == ["SAFEWRITER FENCE", "WRITE"]
 
 
-def test_a_commit_that_lands_after_recovery_changes_nothing(case: Case, victim: Child, run_key: str) -> None:
+def test_a_commit_that_lands_after_recovery_changes_nothing(case: DeltaCase, victim: Child, run_key: str) -> None:
     """The fence has its slot, and the dead writer cannot try another."""
     late = Late(end=victim.kill)
     rule = case.s3.wire.add(Rule(COMMIT, late))
@@ -195,7 +139,7 @@ def test_a_commit_that_lands_after_recovery_changes_nothing(case: Case, victim: 
 
 @pytest.mark.parametrize("held", [pytest.param(DATA, marks=pytest.mark.matrix), COMMIT], ids=["data", "commit"])
 def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
-    case: Case, victim: Child, held: Match, run_key: str
+    case: DeltaCase, victim: Child, held: Match, run_key: str
 ) -> None:
     """SIGSTOP before the request, recovery and retry elsewhere, SIGCONT: it finds out by itself that it is over."""
     late = Late(then="waits", end=lambda: victim.signal(signal.SIGSTOP))
@@ -216,7 +160,7 @@ def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
 
 
 @pytest.mark.parametrize("status", [503, 500, None], ids=["503", "500", "dropped"])
-def test_a_lost_reply_of_the_commit_makes_one_version(case: Case, status: int | None) -> None:
+def test_a_lost_reply_of_the_commit_makes_one_version(case: DeltaCase, status: int | None) -> None:
     """The client's own repetition meets its own object: it is known as ours, and not committed twice."""
     case.s3.wire.add(Rule(COMMIT, LoseReply(status)))
     with SafeWriter(case.spark, case.lake.table) as block:

@@ -11,8 +11,8 @@ import pytest
 
 from safewriter.state import OPEN
 from scripts.emulator.rules import Kill, Late, LoseReply, Match, Rule
-from tests.faults.conftest import DEADLINE_MS
 from tests.faults.statements import STATEMENTS
+from tests.faults.victims import DEADLINE_MS
 from tests.support.lake import CHECKPOINTS, LAKE
 from tests.support.processes import Child
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from scripts.emulator.s3 import EmbeddedS3
-    from tests.faults.conftest import Victims
+    from tests.faults.victims import Victims
     from tests.support.lake import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(900)]

@@ -18,8 +18,8 @@ from safewriter.recovery import Recovery
 from safewriter.state import Status
 from safewriter.sweeping import Action, Sweeper
 from scripts.emulator.rules import Delay, Freeze, Match, Rule
-from tests.faults.conftest import DEADLINE_MS
 from tests.faults.statements import STATEMENTS
+from tests.faults.victims import DEADLINE_MS
 from tests.support.lake import CHECKPOINTS
 from tests.support.processes import Child
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from scripts.emulator.s3 import EmbeddedS3
-    from tests.faults.conftest import Victims
+    from tests.faults.victims import Victims
     from tests.support.lake import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table.snapshots import ancestors_of
 
-from safewriter.checkpoint import Checkpoints
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.tables.iceberg.staging import EPOCH, WRITE
 from safewriter.tables.table import NO_CHANGE
-from tests.support.lake import CHECKPOINTS, LAKE
+from scripts.emulator.postgres import USER
+from tests.support.observed import LAKE, Observed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
     from pyiceberg.table import Table
@@ -24,48 +26,78 @@ if TYPE_CHECKING:
 
     from safewriter.state import Checkpoint
 
-__all__ = ["Ice", "catalog_settings"]
-
-
-def catalog_settings(catalog: str, database: str) -> dict[str, str]:
-    """Return the session's settings for a JDBC catalog on a SQLite file."""
-    prefix = f"spark.sql.catalog.{catalog}"
-    return {
-        prefix: "org.apache.iceberg.spark.SparkCatalog",
-        f"{prefix}.type": "jdbc",
-        f"{prefix}.uri": f"jdbc:sqlite:{database}",
-        f"{prefix}.jdbc.schema-version": "V1",
-        f"{prefix}.warehouse": f"s3a://{LAKE}/{catalog}",
-    }
+__all__ = ["Catalog", "Ice", "warehouse"]
 
 
 @dataclass(frozen=True)
-class Ice:
-    """One table, `catalog.namespace.table`, of a catalog on a SQLite file."""
+class Catalog:
+    """One catalog: its name, and how Spark and pyiceberg each reach it."""
 
-    client: S3Client
-    database: str
+    name: str
+    spark: Mapping[str, str]
+    pyiceberg: Mapping[str, str]
+
+    @classmethod
+    def sqlite(cls, name: str, database: Path) -> Catalog:
+        """A JDBC catalog on a SQLite file."""
+        spark = {"type": "jdbc", "uri": f"jdbc:sqlite:{database}", "jdbc.schema-version": "V1"}
+        return cls._of(name, spark, {"type": "sql", "uri": f"sqlite:///{database}", "init_catalog_tables": "false"})
+
+    @classmethod
+    def postgres(cls, name: str, address: str, password: str) -> Catalog:
+        """A JDBC catalog in PostgreSQL; `address` is `host:port/database`."""
+        login = {"jdbc.user": USER, "jdbc.password": password}
+        spark = {"type": "jdbc", "uri": f"jdbc:postgresql://{address}", "jdbc.schema-version": "V1", **login}
+        uri = f"postgresql+psycopg2://{USER}:{password}@{address}"
+        return cls._of(name, spark, {"type": "sql", "uri": uri, "init_catalog_tables": "false"})
+
+    @classmethod
+    def rest(cls, name: str, uri: str) -> Catalog:
+        """A catalog behind a REST server."""
+        hadoop = {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
+        return cls._of(name, {"type": "rest", "uri": uri, **hadoop}, {"type": "rest", "uri": uri})
+
+    @classmethod
+    def _of(cls, name: str, spark: dict[str, str], pyiceberg: dict[str, str]) -> Catalog:
+        return cls(
+            name,
+            {**spark, "warehouse": warehouse(name)},
+            {**pyiceberg, "py-io-impl": "safewriter.tables.iceberg.fileio.ObjectFileIO"},
+        )
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings of a Spark session that knows it."""
+        prefix = f"spark.sql.catalog.{self.name}"
+        own = {f"{prefix}.{key}": value for key, value in self.spark.items()}
+        return {prefix: "org.apache.iceberg.spark.SparkCatalog", **own}
+
+    def table(self, client: S3Client) -> Ice:
+        """Name a table that does not exist yet, in the namespace `db`."""
+        return Ice(client, self, f"{self.name}.db.t{uuid.uuid4().hex}")
+
+
+def warehouse(catalog: str) -> str:
+    """Where the tables of a catalog lie."""
+    return f"s3a://{LAKE}/{catalog}"
+
+
+@dataclass(frozen=True)
+class Ice(Observed):
+    """One Iceberg table, `catalog.namespace.table`."""
+
+    catalog: Catalog
     name: str
 
-    @property
-    def catalog(self) -> str:
-        return self.name.partition(".")[0]
-
-    @property
-    def checkpoints(self) -> Checkpoints:
-        return Checkpoints(S3ObjectStore(self.client, CHECKPOINTS))
+    def is_named(self, table: str) -> bool:
+        return table == self.name
 
     def load(self) -> Table:
-        opened = load_catalog(
-            self.catalog,
-            type="sql",
-            uri=f"sqlite:///{self.database}",
-            init_catalog_tables="false",
-            **{"py-io-impl": "safewriter.tables.iceberg.fileio.ObjectFileIO"},
-        )
-        return opened.load_table(self.name.partition(".")[2])
+        return load_catalog(self.catalog.name, **self.catalog.pyiceberg).load_table(self.name.partition(".")[2])
 
-    def history(self) -> list[Snapshot]:
+    def history(self) -> list[object]:
+        return [*self.snapshots()]
+
+    def snapshots(self) -> list[Snapshot]:
         """The snapshots of main, oldest first."""
         metadata = self.load().metadata
         main = metadata.current_snapshot()
@@ -75,8 +107,8 @@ class Ice:
         return set(self.load().metadata.refs)
 
     def rows(self) -> int:
-        history = self.history()
-        return int(history[-1].summary.get("total-records") or 0) if history and history[-1].summary else 0
+        found = self.snapshots()
+        return int(found[-1].summary.get("total-records") or 0) if found and found[-1].summary else 0
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -99,18 +131,7 @@ class Ice:
     def orphans(self) -> set[str]:
         return self.keys() - self.referred()
 
-    # -- the checkpoints ---------------------------------------------------------------------------------------------
-
-    def documents(self) -> list[Checkpoint]:
-        found = [self.checkpoints.read(listed.key[12:-5]) for listed in self.checkpoints.store.list("checkpoints/")]
-        return [stored.document for stored in found if stored is not None and stored.document.table == self.name]
-
-    def document(self) -> Checkpoint:
-        (document,) = self.documents()
-        return document
-
-    def markers(self, document: Checkpoint) -> tuple[str, ...]:
-        return tuple(one.nonce for one in self.checkpoints.marked() if one.write_key == document.write_key)
+    # -- what must always hold ---------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """All files of the table are there; every settled document tells the truth about main."""
@@ -122,7 +143,7 @@ class Ice:
 
     def _live(self, document: Checkpoint) -> Iterator[int]:
         picked = document.attempt.commit_version
-        for snapshot in self.history():
+        for snapshot in self.snapshots():
             said = snapshot.summary
             if snapshot.snapshot_id == picked or (said is not None and said.get(WRITE) == document.write_key):
                 assert said is not None

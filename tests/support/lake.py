@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from safewriter.checkpoint import Checkpoints
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.state import OPEN
 from safewriter.tables.table import NO_CHANGE
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
-    from safewriter.state import Checkpoint
+from tests.support.observed import CHECKPOINTS, LAKE, Observed
 
 __all__ = ["CHECKPOINTS", "LAKE", "Lake"]
 
-LAKE = "soal-lake"
-CHECKPOINTS = "soal-checkpoints"
-
 
 @dataclass(frozen=True)
-class Lake:
-    """One table on one S3 endpoint."""
+class Lake(Observed):
+    """One Delta table on one S3 endpoint."""
 
-    client: S3Client
     endpoint: str
     name: str
 
@@ -42,9 +33,8 @@ class Lake:
     def store(self) -> S3ObjectStore:
         return S3ObjectStore(self.client, LAKE, self.name)
 
-    @property
-    def checkpoints(self) -> Checkpoints:
-        return Checkpoints(S3ObjectStore(self.client, CHECKPOINTS))
+    def is_named(self, table: str) -> bool:
+        return table.endswith(f"/{self.name}")
 
     # -- the table ---------------------------------------------------------------------------------------------------
 
@@ -82,6 +72,9 @@ class Lake:
     def keys(self) -> set[str]:
         return {listed.key for listed in self.store.list("")}
 
+    def history(self) -> list[object]:
+        return [*self.commits()]
+
     def commits(self) -> list[list[dict[str, Any]]]:
         logs = sorted(
             key
@@ -112,23 +105,6 @@ class Lake:
             and not key.endswith("/")
             and not key.startswith("deletion_vector_")
         }
-
-    # -- the checkpoints ---------------------------------------------------------------------------------------------
-
-    def documents(self) -> list[Checkpoint]:
-        found = [self.checkpoints.read(listed.key[12:-5]) for listed in self.checkpoints.store.list("checkpoints/")]
-        return [
-            stored.document
-            for stored in found
-            if stored is not None and stored.document.table.endswith(f"/{self.name}")
-        ]
-
-    def document(self) -> Checkpoint:
-        (document,) = self.documents()
-        return document
-
-    def markers(self, document: Checkpoint) -> tuple[str, ...]:
-        return tuple(one.nonce for one in self.checkpoints.marked() if one.write_key == document.write_key)
 
     # -- what must always hold ---------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import itertools
 import logging
 import os
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -17,7 +18,6 @@ from safewriter.settings import Settings
 from safewriter.supervision import Supervision
 from safewriter.tables.table import NO_CHANGE
 from tests.support.hygiene import wait_for_hygiene
-from tests.support.ice import Ice, catalog_settings
 from tests.support.waiting import until
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from scripts.emulator.s3 import EmbeddedS3
+    from tests.support.ice import Catalog, Ice
     from tests.support.lake import Lake
 
 pytestmark = [pytest.mark.spark]
@@ -35,10 +36,11 @@ class AbandonedError(Exception):
     """What a script raises in its block."""
 
 
-@pytest.fixture
-def ice(spark: SparkSession, s3: EmbeddedS3, lake: Lake, lite: Path) -> Ice:
-    """A table of the test's own with five rows, partitioned by a hidden column."""
-    table = Ice(s3.observer(), str(lite), f"lite.db.t{uuid.uuid4().hex}")
+@pytest.fixture(params=["lite", *(pytest.param(name, marks=pytest.mark.matrix) for name in ("rest", "postgres"))])
+def ice(spark: SparkSession, s3: EmbeddedS3, lake: Lake, request: pytest.FixtureRequest) -> Ice:
+    """A table of the test's own with five rows, partitioned by a hidden column, in each kind of catalog."""
+    catalog: Catalog = request.getfixturevalue(request.param)
+    table = catalog.table(s3.observer())
     spark.sql(f"CREATE TABLE {table.name} (id LONG, part STRING) USING iceberg PARTITIONED BY (bucket(2, part))")
     append(spark, table.name, 0, 5)
     return table
@@ -109,6 +111,7 @@ def test_an_operation_is_dropped_by_a_failed_block_and_published_by_the_next(
     assert {path for path in ice.orphans() if not path.endswith(".metadata.json")} == set()
 
 
+@pytest.mark.parametrize("ice", ["lite", "rest"], indirect=True)
 def test_main_shows_nothing_before_success(spark: SparkSession, ice: Ice) -> None:
     """The rows are on a branch until then, and the property that allows it was set and told."""
     with SafeWriter(spark, ice.name, format="iceberg") as block:
@@ -165,18 +168,75 @@ def test_what_is_no_append_fails_on_a_main_that_has_moved(spark: SparkSession, i
 def foreign(spark: SparkSession, ice: Ice, begin: int, end: int) -> None:
     """Append from a session that knows nothing of the block."""
     other = spark.newSession()
-    for key, value in catalog_settings(ice.catalog, ice.database).items():
+    for key, value in ice.catalog.settings().items():
         other.conf.set(key, value)
     append(other, ice.name, begin, end)
 
 
-def test_a_table_that_does_not_exist_is_refused(spark: SparkSession, ice: Ice) -> None:
-    """A creation cannot be staged; the message says what to do instead."""
+CREATIONS = {
+    "as select": "CREATE TABLE {table} USING iceberg AS SELECT id, 'a' AS part FROM range(3)",
+    "as select, staged": (
+        "CREATE TABLE {table} USING iceberg TBLPROPERTIES ('write.wap.enabled' = 'true')"
+        " AS SELECT id, 'a' AS part FROM range(3)"
+    ),
+}
+
+
+@pytest.mark.parametrize("creation", CREATIONS)
+def test_a_creation_counts_or_leaves_an_empty_table(
+    spark: SparkSession, ice: Ice, creation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failed attempt's rows are gone, the retry appends to the table that is left, a success is skipped."""
+    monkeypatch.setenv("SOAL_RUN_KEY", f"create-{uuid.uuid4().hex}")
+    new = replace(ice, name=f"{ice.name}_{len(creation)}")
+    with pytest.raises(AbandonedError), SafeWriter(spark, new.name, format="iceberg") as block:
+        spark.sql(CREATIONS[creation].format(table=block.table))
+        raise AbandonedError
+    assert new.document().status == "rolled_back"
+    assert (ids(spark, new.name), new.history()) == ([], [])
+    wait_for_hygiene()
+    assert {path for path in new.orphans() if not path.endswith(".metadata.json")} == set()
+
     with (
-        pytest.raises(UnsupportedError, match="create the table first"),
-        SafeWriter(spark, f"{ice.name}x", format="iceberg"),
+        pytest.raises(Exception, match="ALREADY_EXISTS") as raised,
+        SafeWriter(spark, new.name, format="iceberg") as block,
     ):
-        pass
+        spark.sql(CREATIONS[creation].format(table=block.table))
+    assert "append to it" in "".join(raised.value.__notes__)
+
+    with SafeWriter(spark, new.name, format="iceberg") as block:
+        append(spark, block.table, 0, 3)
+        block.success()
+    assert (ids(spark, new.name), len(new.history())) == ([0, 1, 2], 1)
+    new.check()
+
+
+@pytest.mark.parametrize("creation", CREATIONS)
+def test_a_creation_is_one_commit(spark: SparkSession, ice: Ice, creation: str) -> None:
+    """The table and its rows, with the mark of the write."""
+    new = replace(ice, name=f"{ice.name}_{len(creation)}")
+    with SafeWriter(spark, new.name, format="iceberg") as block:
+        spark.sql(CREATIONS[creation].format(table=block.table))
+        block.success()
+    document = new.document()
+    assert (document.status, document.attempt.rows, ids(spark, new.name)) == ("committed", 3, [0, 1, 2])
+    assert (len(new.history()), new.refs()) == (1, {"main"})
+    new.check()
+
+
+@pytest.mark.matrix
+def test_a_creation_in_two_commits_fails(spark: SparkSession, ice: Ice) -> None:
+    """A kill between the two would leave half; what has landed is taken back."""
+    new = replace(ice, name=f"{ice.name}_new")
+    with (
+        pytest.raises(NotCommittedError, match="create the table before"),
+        SafeWriter(spark, new.name, format="iceberg") as block,
+    ):
+        spark.sql(CREATIONS["as select"].format(table=block.table))
+        append(spark, block.table, 3, 5)
+        block.success()
+    assert ids(spark, new.name) == []
+    new.check()
 
 
 def test_a_committed_write_is_skipped(spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,109 @@
+"""An Iceberg REST catalog on this machine: the servlet of Iceberg's own tests in a Java process, tables in SQLite.
+
+The server writes metadata files by itself, as REST catalogs do, to the S3 that it is given.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final, Self
+
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from handler.classpath import find_pyspark
+from handler.settings import read_settings
+from handler.submit import find_java
+from scripts.emulator.spark import JARS, LOCAL_JARS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from py4j.java_gateway import JavaObject, JVMView
+
+    from scripts.emulator.s3 import EmbeddedS3
+
+__all__ = ["REST_JARS", "RestCatalog"]
+
+REST_JARS: Final = tuple(sorted(JARS.with_name("rest-jars").glob("*.jar")))
+_HADOOP: Final = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "jcl-over-slf4j-*.jar", "httpc*-4.*.jar")
+
+
+class RestCatalog:
+    """A context manager: `with RestCatalog(s3, folder, "s3a://bucket/warehouse") as catalog: catalog.uri`.
+
+    Its database is a file in `folder`. When the block ends, or this process does, by whatever means, the server ends.
+    """
+
+    def __init__(self, s3: EmbeddedS3, folder: Path, warehouse: str) -> None:
+        self._s3 = s3
+        self._folder = folder
+        self._warehouse = warehouse
+        self._gateway: JavaGateway | None = None
+        self._server: JavaObject | None = None
+        self.uri = ""
+        """`http://127.0.0.1:PORT`, once it listens."""
+
+    def __enter__(self) -> Self:
+        if not REST_JARS:
+            raise FileNotFoundError(f"{JARS.with_name('rest-jars')} is empty; run scripts/setup")
+        settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": "none"})
+        port = launch_gateway(
+            classpath=":".join(str(jar) for jar in _class_path()),
+            java_path=str(find_java(settings)),
+            javaopts=["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
+            die_on_exit=True,
+        )
+        self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
+        self._server = self._serve(self._gateway.jvm)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._server is not None:
+            self._server.stop()
+        if self._gateway is not None:
+            self._gateway.shutdown()
+
+    def _serve(self, jvm: JVMView) -> JavaObject:
+        iceberg, jetty = jvm.org.apache.iceberg, jvm.org.eclipse.jetty
+        catalog = iceberg.CatalogUtil.buildIcebergCatalog("backend", self._properties(), self._hadoop(jvm))
+        servlet = iceberg.rest.RESTCatalogServlet(iceberg.rest.RESTCatalogAdapter(catalog))
+        context = jetty.ee10.servlet.ServletContextHandler()
+        context.addServlet(jetty.ee10.servlet.ServletHolder(servlet), "/*")
+        server = jetty.server.Server(jvm.java.net.InetSocketAddress("127.0.0.1", 0))
+        server.setHandler(context)
+        server.start()
+        self.uri = f"http://127.0.0.1:{server.getURI().getPort()}"
+        return server
+
+    def _properties(self) -> dict[str, str]:
+        return {
+            "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+            "uri": f"jdbc:sqlite:{self._folder / 'rest.db'}",
+            "jdbc.schema-version": "V1",
+            "warehouse": self._warehouse,
+            "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+        }
+
+    def _hadoop(self, jvm: JVMView) -> JavaObject:
+        configuration = jvm.org.apache.hadoop.conf.Configuration()
+        credentials = self._s3.environment()
+        for key, value in {
+            "endpoint": self._s3.endpoint,
+            "endpoint.region": "us-east-1",
+            "path.style.access": "true",
+            "connection.ssl.enabled": "false",
+            "access.key": credentials["AWS_ACCESS_KEY_ID"],
+            "secret.key": credentials["AWS_SECRET_ACCESS_KEY"],
+        }.items():
+            configuration.set(f"fs.s3a.{key}", value)
+        return configuration
+
+
+def _class_path() -> tuple[Path, ...]:
+    spark_home = find_pyspark()
+    if spark_home is None:
+        raise FileNotFoundError("PySpark is not installed; run scripts/setup")
+    hadoop = [jar for pattern in _HADOOP for jar in sorted((spark_home / "jars").glob(pattern))]
+    amazon = [jar for jar in sorted(JARS.glob("*.jar")) if not jar.name.startswith(("iceberg", "delta", "soal"))]
+    # Iceberg's tests bring a class of S3A of their own along, which must not be found.
+    return (*sorted((*REST_JARS, *LOCAL_JARS, *amazon, *hadoop), key=lambda jar: jar.name.endswith("-tests.jar")),)

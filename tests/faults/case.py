@@ -1,0 +1,121 @@
+"""One fault, and everything that comes after it, the same for every format.
+
+The boundaries are not listed anywhere: the n-th mutating request is hit, n = 1, 2, 3 … until a run ends unhurt. What
+must hold after each: the verdict that recovery writes is what an independent reader finds; the retry brings the batch
+in exactly once; nothing of the dead attempt is left once its grace is over.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Literal
+
+from safewriter.deadline import epoch_ms
+from safewriter.objects.s3 import table_store
+from safewriter.recovery import Recovery
+from safewriter.sweeping import Action, Sweeper
+from scripts.emulator.rules import Kill, Late, LoseReply, Match, Rule
+from tests.faults.victims import DEADLINE_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+    from pyspark.sql import SparkSession
+
+    from safewriter.writer import SafeWriter
+    from scripts.emulator.s3 import EmbeddedS3
+    from tests.faults.victims import Victims
+    from tests.support.observed import Observed
+    from tests.support.processes import Child
+
+__all__ = ["ANY", "Case", "Phase", "faults_at_every_boundary"]
+
+Phase = Literal["before", "torn", "after", "late", "lost"]
+ANY = Match(is_mutating=True)
+BOUNDARIES_MAX = 40
+
+
+class Case(ABC):
+    """One table and one run."""
+
+    def __init__(self, spark: SparkSession, s3: EmbeddedS3, table: Observed, name: str) -> None:
+        self.spark, self.s3, self.name = spark, s3, name
+        self.table = table
+
+    @abstractmethod
+    def order(self, run_key: str) -> str:
+        """What a victim is told."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """The rows are those of the verdict."""
+
+    @abstractmethod
+    def write_again(self) -> SafeWriter:
+        """Do in this process what the victim was told; return the block, which has ended."""
+
+    def recover(self) -> None:
+        """Let the store's clock pass deadline and grace, let the sweeper come twice, and check the verdict."""
+        self.s3.wire.clock_ahead_s = 2 * DEADLINE_MS / 1000
+        self._sweep()
+        history = self.table.history()
+        self._sweep()
+        assert self.table.history() == history
+        self.check()
+
+    def _sweep(self) -> None:
+        checkpoints = self.table.checkpoints
+        recovery = Recovery(checkpoints, table_store, clock=epoch_ms)
+        sweep = Sweeper(checkpoints, recovery, epoch_ms, may_go_on=lambda: True).sweep()
+        assert sweep.count(Action.FAILED, Action.UNREADABLE, Action.LEFT, Action.UNCLEAN) == 0, sweep.looks
+
+    def retry(self) -> None:
+        """The retry brings the batch in exactly once, and all attempts are cleaned up after."""
+        block = self.write_again()
+        assert block.checkpoint is not None
+        Recovery(self.table.checkpoints, table_store, clock=epoch_ms).clean(block.checkpoint.write_key)
+        self.check()
+        document = self.table.document()
+        assert document.status == "committed"
+        assert all(attempt.cleaned for attempt in document.attempts)
+
+
+def faults_at_every_boundary(
+    s3: EmbeddedS3,
+    victims: Victims,
+    phase: Phase,
+    make: Callable[[], Case],
+    run_key: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> int:
+    """Hit every mutating request, from the marker to the verdict: killed before, in, after, or while its request is on
+    its way and lands behind the recovery; or alive, with its answer lost. Return how many there are.
+    """
+    for boundary in range(1, BOUNDARIES_MAX):
+        s3.wire.clock_ahead_s = 0
+        key = f"{run_key}-{boundary}"
+        monkeypatch.setenv("SOAL_RUN_KEY", key)
+        case = make()
+        with victims.take() as victim:
+            late = Late(end=victim.kill)
+            rule = s3.wire.add(Rule(ANY, _fault(phase, victim, late), nth=boundary))
+            victim.tell(case.order(key))
+            code = victim.end()
+            s3.wire.clear_rules()
+        if phase == "lost" and code == 0:
+            assert case.table.document().status == "committed"
+        case.recover()
+        late.release()
+        case.check()
+        case.retry()
+        if rule.hits == 0:
+            assert "acknowledged" in victim.lines, victim.said()
+            return boundary - 1
+    raise AssertionError(f"no run of {BOUNDARIES_MAX} ended unhurt")
+
+
+def _fault(phase: Phase, victim: Child, late: Late) -> Kill | LoseReply | Late:
+    if phase == "late":
+        return late
+    return LoseReply(503) if phase == "lost" else Kill(phase, victim.kill)

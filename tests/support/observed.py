@@ -1,0 +1,54 @@
+"""A guarded table's checkpoints, seen from outside: by boto3, never by the writer under test."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from safewriter.checkpoint import Checkpoints
+from safewriter.objects.s3 import S3ObjectStore
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+    from safewriter.state import Checkpoint
+
+__all__ = ["CHECKPOINTS", "LAKE", "Observed"]
+
+LAKE = "soal-lake"
+CHECKPOINTS = "soal-checkpoints"
+
+
+@dataclass(frozen=True)
+class Observed(ABC):
+    """One table of any format, and what has been written about it in the checkpoint bucket."""
+
+    client: S3Client
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        return Checkpoints(S3ObjectStore(self.client, CHECKPOINTS))
+
+    def documents(self) -> list[Checkpoint]:
+        found = [self.checkpoints.read(listed.key[12:-5]) for listed in self.checkpoints.store.list("checkpoints/")]
+        return [stored.document for stored in found if stored is not None and self.is_named(stored.document.table)]
+
+    def document(self) -> Checkpoint:
+        (document,) = self.documents()
+        return document
+
+    def markers(self, document: Checkpoint) -> tuple[str, ...]:
+        return tuple(one.nonce for one in self.checkpoints.marked() if one.write_key == document.write_key)
+
+    @abstractmethod
+    def is_named(self, table: str) -> bool:
+        """Say whether a checkpoint that names `table` is about this one."""
+
+    @abstractmethod
+    def history(self) -> list[object]:
+        """All that the table's readers can tell of its commits, oldest first."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """What the table needs is there; every settled document tells the truth about it."""

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MUTATING", "key_class", "operation"]
+__all__ = ["MUTATING", "catalog_operation", "key_class", "operation"]
 
 MUTATING: Final = frozenset(
     {
         "AbortMultipartUpload",
+        "CatalogChange",
         "CompleteMultipartUpload",
         "CopyObject",
         "CreateMultipartUpload",
@@ -66,6 +67,11 @@ def operation(method: str, *, bucket: str, key: str, query: Mapping[str, str], i
     if not bucket:
         return "ListBuckets"
     return _object_operation(method, query, is_copy=is_copy) if key else _bucket_operation(method, query)
+
+
+def catalog_operation(method: str, path: str) -> str:
+    """Return what a request to a REST catalog is: a change of it, or not. Reports of metrics change nothing."""
+    return "CatalogChange" if method in {"POST", "PUT", "DELETE"} and not path.endswith("/metrics") else "CatalogRead"
 
 
 def _object_operation(method: str, query: Mapping[str, str], *, is_copy: bool) -> str:

@@ -16,6 +16,7 @@ from handler.submit import find_java
 from scripts.emulator.spark import JARS, LOCAL_JARS
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
     from py4j.java_gateway import JavaObject, JVMView
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["REST_JARS", "RestCatalog"]
 
 REST_JARS: Final = tuple(sorted(JARS.with_name("rest-jars").glob("*.jar")))
+_BUCKET: Final = "rest-catalog"
 _HADOOP: Final = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "jcl-over-slf4j-*.jar", "httpc*-4.*.jar")
 
 
@@ -40,18 +42,23 @@ class RestCatalog:
         self._warehouse = warehouse
         self._gateway: JavaGateway | None = None
         self._server: JavaObject | None = None
-        self.uri = ""
-        """`http://127.0.0.1:PORT`, once it listens."""
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        """Where clients reach it: through the S3's wire, whose rules and trace know its requests too."""
+        return f"{self._s3.endpoint}/{_BUCKET}"
 
     def __enter__(self) -> Self:
         if not REST_JARS:
             raise FileNotFoundError(f"{JARS.with_name('rest-jars')} is empty; run scripts/setup")
         settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": "none"})
-        port = launch_gateway(
+        port, self._process = launch_gateway(
             classpath=":".join(str(jar) for jar in _class_path()),
             java_path=str(find_java(settings)),
             javaopts=["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
             die_on_exit=True,
+            return_proc=True,
         )
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
         self._server = self._serve(self._gateway.jvm)
@@ -62,6 +69,8 @@ class RestCatalog:
             self._server.stop()
         if self._gateway is not None:
             self._gateway.shutdown()
+        if self._process is not None:
+            self._process.communicate()  # the end of its input is its end
 
     def _serve(self, jvm: JVMView) -> JavaObject:
         iceberg, jetty = jvm.org.apache.iceberg, jvm.org.eclipse.jetty
@@ -72,7 +81,7 @@ class RestCatalog:
         server = jetty.server.Server(jvm.java.net.InetSocketAddress("127.0.0.1", 0))
         server.setHandler(context)
         server.start()
-        self.uri = f"http://127.0.0.1:{server.getURI().getPort()}"
+        self._s3.wire.lead(_BUCKET, f"127.0.0.1:{server.getURI().getPort()}")
         return server
 
     def _properties(self) -> dict[str, str]:

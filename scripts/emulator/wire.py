@@ -3,16 +3,21 @@
 It also makes moto tell the truth where moto is more lenient than S3: requests are applied one at a time (moto checks a
 condition and then acts, with no lock, and lists a dict that another thread may change), a caller that may not list
 a bucket is told 403 where a key is missing, and an upload was begun when it was.
+
+Requests to another server on this machine, a catalog, may pass through it too, so that they are counted and hit in one
+order with those to S3.
 """
 
 from __future__ import annotations
 
+import http.client
 import threading
 import time
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final
 
 from scripts.emulator.exchange import ConnectionDropped, Exchange, Reply, Request
+from scripts.emulator.labels import catalog_operation
 from scripts.emulator.uploads import Beginnings
 
 if TYPE_CHECKING:
@@ -30,6 +35,8 @@ _LISTING: Final = frozenset({"ListObjects", "ListObjectsV2", "ListObjectVersions
 _READING: Final = frozenset({"GetObject", "HeadObject"})
 _MISSING: Final = 404
 _TRACE_LIMIT: Final = 1_000_000
+_CATALOG_TIMEOUT_S: Final = 60.0
+_OF_THE_CONNECTION: Final = frozenset({"HTTP_HOST", "HTTP_CONNECTION", "HTTP_ACCEPT_ENCODING", "HTTP_CONTENT_LENGTH"})
 
 
 class Wire:
@@ -52,16 +59,24 @@ class Wire:
         self._trace: list[Exchange] = []
         self._ordinal = 0
         self._mutation = 0
+        self._in_flight = 0
         self._beginnings = Beginnings()
+        self._catalogs: dict[str, str] = {}
         self.clock_ahead_s = 0.0
         """How far the `Date` of the answers is ahead, so that a lease runs out without a wait."""
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
         request = Request.of(environ, self._apply)
+        if request.bucket in self._catalogs:
+            request.operation = catalog_operation(environ["REQUEST_METHOD"], request.key)
         reply = request.apply() if request.access_key == OBSERVER else self._observed(request)
         date = formatdate(time.time() + self.clock_ahead_s, usegmt=True)
         start_response(reply.line, [*(pair for pair in reply.headers if pair[0].lower() != "date"), ("Date", date)])
         return [reply.body]
+
+    def lead(self, name: str, address: str) -> None:
+        """Lead what is asked of the bucket `name` to the catalog that listens at `address`, `host:port`."""
+        self._catalogs[name] = address
 
     def add(self, rule: Rule) -> Rule:
         """Let one more rule act from now on; it comes after those that are there."""
@@ -78,6 +93,12 @@ class Wire:
         """Return what has been answered (or dropped) so far, in the order in which it ended."""
         with self._counting:
             return tuple(self._trace)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether every request has been answered or dropped."""
+        with self._counting:
+            return self._in_flight == 0
 
     def clear_trace(self) -> None:
         """Forget the trace and count from 1 again."""
@@ -99,6 +120,7 @@ class Wire:
     def _count(self, request: Request) -> Rule | None:
         """Give the request its ordinals and find the rule that it sets off, as one step."""
         with self._counting:
+            self._in_flight += 1
             self._ordinal += 1
             request.ordinal = self._ordinal
             if request.is_mutating:
@@ -125,10 +147,14 @@ class Wire:
             ended_ns=time.monotonic_ns(),
         )
         with self._counting:
+            self._in_flight -= 1
             if len(self._trace) < _TRACE_LIMIT:
                 self._trace.append(exchange)
 
     def _apply(self, request: Request) -> Reply:
+        address = self._catalogs.get(request.bucket)
+        if address is not None:
+            return _asked(address, request)
         may_list = request.access_key == OBSERVER or request.bucket not in self._unlistable
         if not may_list and request.operation in _LISTING:
             return Reply.error(403, "not allowed: s3:ListBucket")
@@ -156,3 +182,23 @@ class Wire:
             raise ConnectionDropped
         status, headers = answered[0]
         return Reply(int(status.split(" ", 1)[0]), tuple(headers), body)
+
+
+def _asked(address: str, request: Request) -> Reply:
+    """Ask another server, which may itself come to this S3 before it answers: nothing is locked."""
+    environ = request.environ
+    headers = {
+        name.removeprefix("HTTP_").replace("_", "-"): value
+        for name, value in environ.items()
+        if name.startswith("HTTP_") and name not in _OF_THE_CONNECTION
+    }
+    if environ.get("CONTENT_TYPE"):
+        headers["Content-Type"] = environ["CONTENT_TYPE"]
+    path = str(environ["RAW_URI"]).removeprefix(f"/{request.bucket}")
+    connection = http.client.HTTPConnection(address, timeout=_CATALOG_TIMEOUT_S)
+    try:
+        connection.request(environ["REQUEST_METHOD"], path, request.body() or None, headers)
+        answer = connection.getresponse()
+        return Reply(answer.status, tuple(answer.getheaders()), answer.read())
+    finally:
+        connection.close()

@@ -1,19 +1,24 @@
 """`scripts/demo`: a guarded job succeeds, the next one meets its deadline, its retry lands once.
 
-Everything is real: the handler under Lambda's runtime interface emulator, Spark, SafeWriter; only S3 is moto's. Each
-claim is checked against the table as deltalake and the plain files show it; one that is not true ends in exit code 1.
+Everything is real: the handler under Lambda's runtime interface emulator, Spark, SafeWriter, for `--format iceberg` a
+REST catalog; only S3 is moto's. Each claim is checked against the table as deltalake or pyiceberg, and the plain files,
+show it; one that is not true ends in exit code 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import io
 import json
 import math
 import sys
+import tempfile
 import time
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import psutil
@@ -34,34 +39,51 @@ from scripts.soal.table import TableView, view
 from scripts.soal.target import local_target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from handler.response import Result, WriteResult
 
 __all__ = ["main"]
 
-_TABLE: Final = "accommodations"
+_DELTA_PATH: Final = "accommodations"
+_CATALOG: Final = "lake"
+_SLOW: Final = "accommodations_slow"
 _PAUSE_S: Final = 600
 _LONG_S: Final = 300
 _SPARE_S: Final = 3
 _MEMORY_MB: Final = 3008
 
 
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """What the play is about: a table, how jobs name it and what they need for it, and who looks at it."""
+
+    name: str
+    table: str
+    reader: str
+    look: Callable[[], TableView]
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class _Demo:
-    """The stage: an S3, a function, and who takes down what is true."""
+    """The stage: an S3, a function, a table, and who takes down what is true."""
 
     console: Console
     s3: EmbeddedS3
     home: Home
     claims: Claims
+    format: _Format
 
-    def run(self, job: str, token: str, *, timeout_s: int = _LONG_S, pause_s: int = 0) -> Result:
-        """Invoke a function that runs one of the sample jobs; show its result."""
+    def run(self, job: str, token: str, *more: str, timeout_s: int = _LONG_S, pause_s: int = 0) -> Result:
+        """Invoke a function that runs one of the sample jobs, with `more` arguments; show its result."""
         target = local_target(self.s3.endpoint)
         variables = function_variables(target, CHECKPOINTS, {"PAUSE_S": str(pause_s)}, self.home)
         event = {
             "entryPoint": f"s3://{SCRIPTS}/jobs/{job}.py",
             "clientToken": token,
-            "entryPointArguments": ["--source", f"s3a://{DATA}/{SOURCE_KEY}", "--table", f"s3a://{LAKE}/{_TABLE}"],
+            "entryPointArguments": ["--source", f"s3a://{DATA}/{SOURCE_KEY}", "--table", self.format.table, *more],
+            "conf": dict(self.format.conf),
         }
         with JobProgress(self.console, f"{job}, clientToken {token}") as progress:
             report = Function(variables, timeout_s, _MEMORY_MB, self.home, progress.line).invoke(event)
@@ -72,9 +94,9 @@ class _Demo:
 
     def table(self) -> TableView:
         """Look at the table from outside."""
-        aws = local_target(self.s3.endpoint).aws
-        seen = view(self.s3.observer(), LAKE, _TABLE, aws)
-        self._line("table", f"version {seen.version}, {seen.rows:,} rows, {seen.files} files (read by deltalake)")
+        seen = self.format.look()
+        read = f"(read by {self.format.reader})"
+        self._line("table", f"version {seen.version}, {seen.rows:,} rows, {seen.files} files {read}")
         return seen
 
     def checkpoint(self, write: WriteResult) -> dict[str, Any]:
@@ -101,8 +123,12 @@ class _Demo:
             "result", Text.assemble((result.state.value, f"bold {style}"), f", attempt {result.attempt}, {spent}")
         )
         for write in result.writes:
-            rows = "" if write.rows is None else f", {write.rows:,} rows as version {write.version}"
+            rows = "" if write.rows is None else f", {write.rows:,} rows as {self._commit(write)}"
             self._line("write", f"{write.status}{rows}{f' ({write.reason})' if write.reason else ''}")
+
+    @staticmethod
+    def _commit(write: WriteResult) -> str:
+        return f"{'version' if write.format == 'delta' else 'snapshot'} {write.version}"
 
     def _line(self, name: str, value: str | Text) -> None:
         self.console.print(Text.assemble((f"  {name:<11}", "dim"), value), soft_wrap=True)
@@ -112,13 +138,15 @@ def main() -> int:
     """Play the three acts; return 0 if every claim was true."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the claims as JSON on stdout, the rest on stderr")
-    as_json = parser.parse_args().json
+    parser.add_argument("--format", choices=["delta", "iceberg"], default="delta", help="the table's format")
+    asked = parser.parse_args()
+    as_json = asked.json
     console = Console(stderr=as_json, highlight=False)
     claims = Claims(console)
     started = time.monotonic()
     try:
-        with EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3:
-            _play(_Demo(console, s3, Home.of(), claims))
+        with EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3, _opened(asked.format, s3) as format_:
+            _play(_Demo(console, s3, Home.of(), claims, format_))
         claims.check("no process is left", holds=not psutil.Process().children(recursive=True))
     except Problem as problem:
         claims.check(f"the job could be run: {problem} (to do: {problem.todo})", holds=False)
@@ -128,6 +156,28 @@ def main() -> int:
     true = sum(claim.holds for claim in claims.made)
     console.print(f"\n{true} of {len(claims.made)} claims are true. {time.monotonic() - started:.0f} s.")
     return EXIT_OK if claims.all_hold else EXIT_FAILED
+
+
+@contextmanager
+def _opened(name: str, s3: EmbeddedS3) -> Iterator[_Format]:
+    if name == "delta":
+        aws = local_target(s3.endpoint).aws
+        look = functools.partial(view, s3.observer(), LAKE, _DELTA_PATH, aws)
+        yield _Format("delta", f"s3a://{LAKE}/{_DELTA_PATH}", "deltalake", look)
+        return
+    from scripts.emulator.rest_catalog import RestCatalog
+    from scripts.soal import iceberg_table
+
+    with (
+        tempfile.TemporaryDirectory(prefix="soal-demo-") as folder,
+        RestCatalog(s3, Path(folder), f"s3a://{LAKE}/warehouse") as catalog,
+    ):
+        table = f"{_CATALOG}.db.accommodations"
+        own = {"type": "rest", "uri": catalog.uri}
+        prefix = f"spark.sql.catalog.{_CATALOG}"
+        conf = {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{key}": own[key] for key in own}}
+        look = functools.partial(iceberg_table.view, s3.observer(), own, table)
+        yield _Format("iceberg", table, "pyiceberg", look, conf)
 
 
 def _play(demo: _Demo) -> None:
@@ -143,8 +193,9 @@ def _play(demo: _Demo) -> None:
 
 
 def _succeeds(demo: _Demo, rows: int) -> tuple[Result, TableView]:
-    demo.console.print(Rule("1  A job appends a CSV file to a Delta table, guarded", align="left"))
-    result = demo.run("accommodations_delta", "monday")
+    title = f"1  A job writes a CSV file to a new {demo.format.name.capitalize()} table, guarded"
+    demo.console.print(Rule(title, align="left"))
+    result = demo.run(f"accommodations_{demo.format.name}", "monday")
     seen = demo.table()
     document = demo.checkpoint(result.writes[0]) if result.writes else {}
     demo.claims.check("the job succeeded", holds=result.state == "SUCCESS")
@@ -161,7 +212,7 @@ def _meets_its_deadline(demo: _Demo, first: Result, before: TableView) -> TableV
         Rule(f"2  The next batch: half of its data comes late, the timeout is {timeout_s} s", align="left")
     )
     length = len(demo.s3.trace())
-    result = demo.run("accommodations_delta_slow", "tuesday", timeout_s=timeout_s, pause_s=_PAUSE_S)
+    result = demo.run(_SLOW, "tuesday", *_named(demo), timeout_s=timeout_s, pause_s=_PAUSE_S)
     seen = demo.table()
     sent = demo.data_files_sent(length)
     statuses = [write.status for write in result.writes]
@@ -176,7 +227,7 @@ def _meets_its_deadline(demo: _Demo, first: Result, before: TableView) -> TableV
 
 def _is_retried(demo: _Demo, rows: int, before: TableView) -> TableView:
     demo.console.print(Rule("3  The retry: the same job with the same clientToken", align="left"))
-    result = demo.run("accommodations_delta_slow", "tuesday")
+    result = demo.run(_SLOW, "tuesday", *_named(demo))
     seen = demo.table()
     document = demo.checkpoint(result.writes[0]) if result.writes else {}
     demo.claims.check("the retry succeeded, as attempt 2", holds=(result.state, result.attempt) == ("SUCCESS", 2))
@@ -186,6 +237,10 @@ def _is_retried(demo: _Demo, rows: int, before: TableView) -> TableView:
     demo.claims.check("the checkpoint says committed, in epoch 2", holds=_verdict(document) == ("committed", 2))
     demo.claims.check("every data file belongs to a version of the table", holds=not seen.orphans)
     return seen
+
+
+def _named(demo: _Demo) -> tuple[str, str]:
+    return "--format", demo.format.name
 
 
 def _grew(before: TableView, after: TableView, rows: int) -> bool:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyiceberg.catalog import load_catalog
-from pyiceberg.table.snapshots import ancestors_of
 
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.tables.iceberg.staging import EPOCH, WRITE
 from safewriter.tables.table import NO_CHANGE
 from scripts.emulator.postgres import USER
+from scripts.soal.iceberg_table import main_snapshots, referred
 from tests.support.observed import LAKE, Observed
 
 if TYPE_CHECKING:
@@ -54,14 +54,13 @@ class Catalog:
     @classmethod
     def rest(cls, name: str, uri: str) -> Catalog:
         """A catalog behind a REST server."""
-        hadoop = {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
-        return cls._of(name, {"type": "rest", "uri": uri, **hadoop}, {"type": "rest", "uri": uri})
+        return cls._of(name, {"type": "rest", "uri": uri}, {"type": "rest", "uri": uri})
 
     @classmethod
     def _of(cls, name: str, spark: dict[str, str], pyiceberg: dict[str, str]) -> Catalog:
         return cls(
             name,
-            {**spark, "warehouse": warehouse(name)},
+            {**spark, "warehouse": warehouse(name), "io-impl": "io.soal.iceberg.MarkedFileIO"},
             {**pyiceberg, "py-io-impl": "safewriter.tables.iceberg.fileio.ObjectFileIO"},
         )
 
@@ -99,9 +98,7 @@ class Ice(Observed):
 
     def snapshots(self) -> list[Snapshot]:
         """The snapshots of main, oldest first."""
-        metadata = self.load().metadata
-        main = metadata.current_snapshot()
-        return [] if main is None else list(ancestors_of(main, metadata))[::-1]
+        return main_snapshots(self.load())
 
     def refs(self) -> set[str]:
         return set(self.load().metadata.refs)
@@ -114,14 +111,7 @@ class Ice(Observed):
 
     def referred(self) -> set[str]:
         """All files that the table's metadata leads to, from any snapshot."""
-        table = self.load()
-        found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
-        for snapshot in table.metadata.snapshots:
-            found.add(snapshot.manifest_list)
-            for manifest in snapshot.manifests(table.io):
-                found.add(manifest.manifest_path)
-                found |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
-        return {str(Location.parse(path)) for path in found}
+        return referred(self.load())
 
     def keys(self) -> set[str]:
         where = Location.parse(self.load().metadata.location)

@@ -92,7 +92,7 @@ class Child:
                 except psutil.NoSuchProcess:
                     continue
             psutil.wait_procs(tree[1:], timeout=5)
-            self.process.wait(30)
+        self.process.wait(30)  # also one that had ended by itself and was not waited for yet
         self._reader.join(30)
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:

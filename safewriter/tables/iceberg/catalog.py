@@ -10,6 +10,7 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, No
 from pyiceberg.table.update import update_table_metadata
 
 from safewriter.errors import SafeWriterError
+from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.fileio import ObjectFileIO
 from safewriter.tables.iceberg.settings import to_pyiceberg
@@ -67,6 +68,10 @@ class OneTable:
         if self._rehearsal is not None:
             table.metadata = self._rehearsal.metadata.get(str(self.name), table.metadata)
         return table
+
+    def store(self, place: Location) -> ObjectStore:
+        """Return the store of the bucket that a file or folder of the table lies in; its keys are whole ones."""
+        return self._table_store(str(Location(place.bucket)))
 
     def commit(self, table: Table, requirements: list[TableRequirement], updates: list[TableUpdate]) -> bool:
         """Change the table if all the requirements hold; False if one does not, or if another commit came first.

@@ -1,17 +1,20 @@
 """What ended attempts have staged and nobody has published: taken out of the table, then deleted from S3.
 
 A file is ours exactly if a snapshot of the attempt brought it in, and no branch, tag or other snapshot leads to that
-one.
+one; or if its name bears the attempt's mark (`MarkedFileIO`), and no snapshot of the attempt brought it in: then a task
+was ended before there was one.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.snapshots import Operation
 
+from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.publishing import drop_branch, forget
 from safewriter.tables.iceberg.staging import EPOCH, SOURCE, WRITE, Staged, ancestors, branch_of, head_of
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Left", "remove_left"]
 
 _TRIES_MAX: Final = 20
+_DATA_PATHS: Final = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +59,24 @@ class Left:
         )
 
     def marks(self, snapshot: Snapshot) -> bool:
-        """Tell whether a snapshot says that it is of this attempt."""
+        """Tell whether a snapshot says that it is of this attempt, or of an earlier one of the same write."""
         said = snapshot.summary
-        return said is not None and said.get(WRITE) == self.write_key and said.get(EPOCH) == self.epoch
+        return said is not None and said.get(WRITE) == self.write_key and int(said.get(EPOCH) or 0) <= int(self.epoch)
+
+    def branches(self, metadata: TableMetadata) -> list[str]:
+        """Return the branches of the same write's earlier attempts, of which a late request may have come after their
+        clean-up, and its own, as far as they are there.
+        """
+        earlier = [name for name in metadata.refs if name != self.branch and self.is_named_by(name)]
+        return [*earlier, *([self.branch] if self.branch in metadata.refs else [])]
+
+    def is_named_by(self, name: str) -> bool:
+        """Tell whether a branch or a file bears the name of this attempt, or of an earlier one of the same write."""
+        write, epoch, _ = self.branch.rsplit("-", 2)
+        if not epoch.isdigit():  # the branch of a block that was skipped
+            return name.startswith(self.branch)
+        found = re.match(rf"{re.escape(write)}-(\d+)-[0-9a-f]{{16}}(-|$)", name)
+        return found is not None and (int(found[1]) < int(epoch) or name.startswith(self.branch))
 
 
 def remove_left(one: OneTable, left: Left, may_go_on: Callable[[], bool]) -> int:
@@ -66,20 +85,69 @@ def remove_left(one: OneTable, left: Left, may_go_on: Callable[[], bool]) -> int
     Raises `StoreError` if the work could not be finished, also when `may_go_on` says no.
     """
     removed = 0
+    # If it has been expired, what it brought in cannot be told from what it did not.
+    picked = left.picked is None or one.load(left.table_id).metadata.snapshot_by_id(left.picked) is not None
     for _ in range(_TRIES_MAX):
-        if not may_go_on():
-            raise StoreError(f"{one.name}: out of time while cleaning up, {removed} files removed so far")
+        _check(one, may_go_on)
         table = one.load(left.table_id)
         head = head_of(table.metadata, left.branch)
-        if head is not None:
-            if not drop_branch(one, table, left.branch, left.base):
+        branches = left.branches(table.metadata)
+        if branches:
+            if not drop_branch(one, table, branches[0], left.base) or branches[1:]:
                 continue
             table = one.load(left.table_id)
         ours = _unreachable(table.metadata, left, head)
         removed += sum(_delete_files(table, snapshot) for snapshot in ours)
-        if not ours or forget(one, table, [snapshot.snapshot_id for snapshot in ours]):
-            return removed
+        if ours:
+            if not forget(one, table, [snapshot.snapshot_id for snapshot in ours]):
+                continue
+            table = one.load(left.table_id)
+        return removed + (_remove_unstaged(one, table, left, may_go_on) if picked else 0)
     raise StoreError(f"{one.name}: changes faster than it can be cleaned up")
+
+
+def _check(one: OneTable, may_go_on: Callable[[], bool]) -> None:
+    if not may_go_on():
+        raise StoreError(f"{one.name}: out of time while cleaning up")
+
+
+def _remove_unstaged(one: OneTable, table: Table, left: Left, may_go_on: Callable[[], bool]) -> int:
+    """Delete the files with the attempt's mark that none of its snapshots brought in, unfinished uploads too."""
+    place = _data_folder(table)
+    store, folder = one.store(place), f"{place.key}/"
+    marked = []
+    for listed in store.list(folder):
+        _check(one, may_go_on)
+        if left.is_named_by(listed.key.rsplit("/", 1)[-1]):
+            marked.append(listed.key)
+    kept = _brought_in(table, left) if marked else set()
+    unstaged = [key for key in marked if key not in kept]
+    for key in unstaged:
+        _check(one, may_go_on)
+        store.delete(key)
+    for upload in store.uploads(folder):
+        if left.is_named_by(upload.key.rsplit("/", 1)[-1]):
+            store.abort(upload)
+    return len(unstaged)
+
+
+def _data_folder(table: Table) -> Location:
+    """Return where the table's data files lie, as Iceberg's location providers decide it."""
+    properties = table.metadata.properties
+    named = (properties[name] for name in _DATA_PATHS if name in properties)
+    return Location.parse(next(named, f"{table.metadata.location}/data"))
+
+
+def _brought_in(table: Table, left: Left) -> set[str]:
+    """Return the keys of the files that the attempt's snapshots have added, whoever leads to them now."""
+    return {
+        Location.parse(entry.data_file.file_path).key
+        for snapshot in table.metadata.snapshots
+        if left.marks(snapshot) or snapshot.snapshot_id == left.picked
+        for manifest in snapshot.manifests(table.io)
+        if manifest.added_snapshot_id == snapshot.snapshot_id
+        for entry in manifest.fetch_manifest_entry(table.io)
+    }
 
 
 def _unreachable(metadata: TableMetadata, left: Left, head: int | None) -> tuple[Snapshot, ...]:

@@ -41,6 +41,8 @@ _BRANCH: Final = "spark.wap.branch"
 _WAP_ID: Final = "spark.wap.id"
 _PROPERTY: Final = "spark.sql.iceberg.snapshot-property."
 _ENABLED: Final = "write.wap.enabled"
+# What io.soal.iceberg.MarkedFileIO, the catalog's `io-impl`, puts before the names of the files that tasks write.
+_MARK: Final = "safewriter.mark"
 _TRIES_MAX: Final = 20
 _FORMAT_MAX: Final = 2
 
@@ -68,6 +70,7 @@ class IcebergSession(SparkScope):
         self._catalog = of_session(self._name.catalog, spark.conf.getAll)
         self._one = OneTable(self._name, self._catalog, table_store)
         self._begun = False
+        self._is_retry = False
 
     @property
     def secrets(self) -> Mapping[str, str]:
@@ -126,6 +129,7 @@ class IcebergSession(SparkScope):
         document = opening.document
         if opening.journal:  # the supervisor cannot know whether something is staged: it has to look
             journal.append(opening.journal, "commit_passed", nonce=document.owner)
+        self._is_retry = document.epoch > 1
         branch = branch_of(document.attempt)
         if document.attempt.version_before >= 0:
             self._make(branch, document.attempt.table_id, document.attempt.version_before)
@@ -166,6 +170,7 @@ class IcebergSession(SparkScope):
         self.on_restore(self._refresh)
         for key, value in ((_BRANCH, branch), (f"{_PROPERTY}{WRITE}", write_key), (f"{_PROPERTY}{EPOCH}", epoch)):
             self.set(key, value)
+        self.tell_tasks(_MARK, f"{branch}-")
         self.begin_group(f"safewriter-{branch}")
 
     def _refresh(self) -> None:
@@ -186,6 +191,8 @@ class IcebergSession(SparkScope):
         """Nothing to shut: what is staged from now on is published by nobody."""
 
     def may_have_left_files(self, seen: Seen) -> bool:
-        """Tell whether a task has failed: then its files may lie about, and no snapshot names them."""
+        """Tell whether a task has failed, whose files no snapshot names; or whether there was an attempt before, of
+        which something may have come after its clean-up.
+        """
         del seen
-        return not self.all_tasks_succeeded()
+        return self._is_retry or not self.all_tasks_succeeded()

@@ -12,10 +12,11 @@ from scripts.emulator.spark import ROOT
 @pytest.mark.spark
 @pytest.mark.emulator
 @pytest.mark.slow
-def test_every_claim_of_the_demonstration_is_true() -> None:
+@pytest.mark.parametrize("table_format", ["delta", pytest.param("iceberg", marks=pytest.mark.matrix)])
+def test_every_claim_of_the_demonstration_is_true(table_format: str) -> None:
     """It ends by itself with exit code 0; its claims, as JSON on stdout, are about all three acts, and hold."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "scripts.soal.demo", "--json"],
+        [sys.executable, "-P", "-m", "scripts.soal.demo", "--json", "--format", table_format],
         cwd=ROOT,
         capture_output=True,
         text=True,

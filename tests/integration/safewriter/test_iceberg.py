@@ -173,6 +173,17 @@ def foreign(spark: SparkSession, ice: Ice, begin: int, end: int) -> None:
     append(other, ice.name, begin, end)
 
 
+def test_what_tasks_of_a_failed_statement_have_written_is_removed(spark: SparkSession, ice: Ice) -> None:
+    """Nothing was staged, so no snapshot names their files; their own names do."""
+    with pytest.raises(Exception, match="Division by zero"), SafeWriter(spark, ice.name, format="iceberg") as block:
+        frame = spark.range(0, 40, 1, 4).selectExpr("id", "if(id = 39, raise_error('Division by zero'), 'a') AS part")
+        frame.writeTo(block.table).append()
+    wait_for_hygiene()
+    assert len(ice.keys()) > 0
+    assert {path for path in ice.orphans() if "/data/" in path} == set()
+    ice.check()
+
+
 CREATIONS = {
     "as select": "CREATE TABLE {table} USING iceberg AS SELECT id, 'a' AS part FROM range(3)",
     "as select, staged": (

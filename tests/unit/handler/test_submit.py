@@ -137,6 +137,21 @@ def test_the_settings_in_their_order(tmp_path: Path) -> None:
     assert conf["spark.ui.enabled"] == "false"
 
 
+def test_an_iceberg_catalog_goes_to_s3_as_spark_does_unless_it_says_otherwise(tmp_path: Path) -> None:
+    """Iceberg's own clients are not in the image, and only ours marks files for SafeWriter."""
+    catalog = "org.apache.iceberg.spark.SparkCatalog"
+    given = {
+        "spark.sql.catalog.a": catalog,
+        "spark.sql.catalog.b": catalog,
+        "spark.sql.catalog.b.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        "spark.sql.catalog.c": "some.other.Catalog",
+    }
+    _, conf = composed(tmp_path, job(conf=given))
+    assert conf["spark.sql.catalog.a.io-impl"] == "io.soal.iceberg.MarkedFileIO"
+    assert conf["spark.sql.catalog.b.io-impl"] == "org.apache.iceberg.aws.s3.S3FileIO"
+    assert "spark.sql.catalog.c.io-impl" not in conf
+
+
 def test_a_job_may_choose_heap_and_cores(tmp_path: Path) -> None:
     """Within what the function has."""
     command, conf = composed(tmp_path, job(conf={"spark.driver.memory": "1g", "spark.driver.cores": "4"}))

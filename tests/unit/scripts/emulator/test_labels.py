@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.emulator.labels import key_class, operation
+from scripts.emulator.labels import catalog_operation, key_class, operation
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,18 @@ def test_a_request_is_named_as_in_the_api_reference(
 def test_the_root_lists_buckets() -> None:
     """A request without a bucket asks for the buckets."""
     assert operation("GET", bucket="", key="", query={}, is_copy=False) == "ListBuckets"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [
+        ("POST", "v1/namespaces/db/tables/t", "CatalogChange"),
+        ("DELETE", "v1/namespaces/db/tables/t", "CatalogChange"),
+        ("POST", "v1/namespaces/db/tables/t/metrics", "CatalogRead"),
+        ("GET", "v1/config", "CatalogRead"),
+        ("HEAD", "v1/namespaces/db/tables/t", "CatalogRead"),
+    ],
+)
+def test_a_request_to_a_catalog_changes_it_or_not(method: str, path: str, expected: str) -> None:
+    """By its method, but a report of metrics changes nothing."""
+    assert catalog_operation(method, path) == expected

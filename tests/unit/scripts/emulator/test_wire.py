@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from typing import TYPE_CHECKING
 
 import pytest
@@ -134,3 +135,27 @@ def test_the_observer_is_not_seen_and_not_hit(s3: EmbeddedS3) -> None:
     s3.observer().put_object(Bucket="private", Key="k", Body=b"")
     assert s3.keys("private") == ("k",)
     assert s3.trace() == ()
+
+
+def test_a_catalog_is_asked_through_the_wire(s3: EmbeddedS3) -> None:
+    """Another server on this machine answers; its changes count among those of S3, and rules hit them."""
+    with EmbeddedS3() as other:
+        s3.wire.lead("catalog", f"127.0.0.1:{other.port}")
+        s3.client().put_object(Bucket="lake", Key="a", Body=b"")
+        s3.wire.add(Rule(Match(operations={"CatalogChange"}), Refuse(503), nth=2))
+        assert [put(s3, "/catalog/one"), put(s3, "/catalog/two")] == [200, 503]
+        assert [bucket["Name"] for bucket in other.observer().list_buckets()["Buckets"]] == ["one"]
+    assert [(one.operation, one.key, one.mutation) for one in s3.trace()] == [
+        ("PutObject", "a", 1),
+        ("CatalogChange", "one", 2),
+        ("CatalogChange", "two", 3),
+    ]
+
+
+def put(s3: EmbeddedS3, path: str) -> int:
+    connection = HTTPConnection("127.0.0.1", s3.port)
+    try:
+        connection.request("PUT", path)
+        return connection.getresponse().status
+    finally:
+        connection.close()

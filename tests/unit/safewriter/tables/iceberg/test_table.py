@@ -9,6 +9,8 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from safewriter.errors import NotCommittedError, UnknownOutcomeError
+from safewriter.objects.location import Location
+from safewriter.objects.store import Upload
 from safewriter.recovery import Cause
 from safewriter.state import CommitPoint, Status
 from safewriter.tables.iceberg.publishing import drop_branch, fast_forward
@@ -201,6 +203,51 @@ def test_what_a_thawed_attempt_stages_is_removed_when_it_comes_back(bench: Bench
     assert set(bench.load().metadata.refs) == {"main"}
     assert bench.data() == {"foreign-0", "retry"}
     assert bench.rows() == 20
+    bench.check()
+
+
+def test_files_of_tasks_that_were_ended_before_they_were_staged_go_by_their_names(bench: Bench) -> None:
+    """Exactly those with the attempt's mark that no snapshot of it brought in; unfinished uploads are aborted."""
+    held = bench.claim()
+    mark = branch_of(held.document.attempt)
+    bench.stage(held, f"{mark}-00000-7-staged")
+    folder = Location.parse(f"{bench.load().metadata.location}/data").key
+    for name in (f"{mark}-00001-8-unstaged", f"{mark[:-1]}-another"):
+        bench.lake.put(f"{folder}/part=1/{name}.parquet", b"parquet")
+    bench.lake.begin_upload(Upload(f"{folder}/{mark}-00002-9-torn.parquet", "1"))
+    assert bench.settle().status is Status.COMMITTED
+    assert not bench.document.attempt.cleaned
+    bench.grace_passes()
+    bench.recovery().clean(bench.write.key)
+    assert bench.data() == {"foreign-0", f"{mark}-00000-7-staged", f"{mark[:-1]}-another"}
+    assert list(bench.lake.uploads("")) == []
+    bench.check()
+
+
+def test_data_files_are_looked_for_where_the_table_has_them(bench: Bench) -> None:
+    """A table may name a place of its own for them."""
+    with bench.load().transaction() as change:
+        change.set_properties({"write.data.path": "s3a://lake/elsewhere"})
+    mark = branch_of(bench.claim().document.attempt)
+    bench.lake.put(f"elsewhere/{mark}-00000-7-x.parquet", b"parquet")
+    bench.settle()
+    assert list(bench.lake.list("elsewhere/")) == []
+
+
+def test_what_a_late_request_has_staged_goes_with_the_next_attempt(bench: Bench) -> None:
+    """The dead one was cleaned up after already; its branch and file are known by the write's name and mark."""
+    first = bench.claim()
+    bench.settle()
+    bench.grace_passes()
+    bench.recovery().clean(bench.write.key)
+    assert bench.document.attempt.cleaned
+    bench.stage(first, "late")
+    folder = Location.parse(f"{bench.load().metadata.location}/data").key
+    bench.lake.put(f"{folder}/{branch_of(first.document.attempt)}-00000-7-later.parquet", b"parquet")
+    bench.stage(bench.claim(), "retry")
+    assert bench.settle().status is Status.COMMITTED
+    assert set(bench.load().metadata.refs) == {"main"}
+    assert bench.data() == {"foreign-0", "retry"}
     bench.check()
 
 

@@ -30,16 +30,20 @@ def paused(frame: DataFrame, pause_s: float) -> DataFrame:
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--source", required=True, help="s3a:// path of the CSV file")
-parser.add_argument("--table", required=True, help="s3a:// path of the Delta table")
+parser.add_argument("--table", required=True, help="s3a:// path of the Delta table, or name of the Iceberg table")
+parser.add_argument("--format", choices=["delta", "iceberg"], default="delta", help="the table's format")
 args = parser.parse_args()
 
 spark = SparkSession.builder.appName("accommodations-slow").getOrCreate()
 frame = spark.read.csv(args.source, header=True, sep=";", quote='"', escape='"', multiLine=True, inferSchema=True)
 
-with SafeWriter(spark, args.table, format="delta") as sw:
+with SafeWriter(spark, args.table, format=args.format) as sw:
     if sw.already_committed:
         print(f"{sw.table}: an earlier attempt of this run has committed this write")
     else:
         parts = paused(frame, float(os.environ.get("PAUSE_S", "0")))
-        parts.write.format("delta").mode("append").save(sw.table)
+        if args.format == "delta":
+            parts.write.format("delta").mode("append").save(sw.table)
+        else:
+            parts.writeTo(sw.table).append()
     sw.success()

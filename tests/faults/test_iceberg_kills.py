@@ -5,15 +5,18 @@ recovery, retry.
 from __future__ import annotations
 
 import json
+import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
+from safewriter.tables.iceberg.staging import WRITE
 from safewriter.writer import SafeWriter
-from scripts.emulator.rules import Kill, Match, Rule
-from tests.faults.case import Case, Phase, faults_at_every_boundary
+from scripts.emulator.rules import Freeze, Kill, Match, Rule
+from tests.faults.case import ANY, Case, Phase, faults_at_every_boundary
 from tests.faults.iceberg_victim import STATEMENTS
-from tests.faults.victims import Victims
+from tests.faults.victims import DEADLINE_MS, Victims
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +30,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 DATA = Match(operations={"PutObject"}, key=r"/data/.*\.parquet")
 METADATA = Match(operations={"PutObject"}, key=r"\.metadata\.json")
+KILLS = 200
+SEED = 20261121
 BASE = tuple(range(5))
 AFTER = {
     "append": tuple(sorted((*BASE, *range(2, 9)))),
@@ -45,8 +50,14 @@ class IcebergCase(Case):
         spark.sql(f"CREATE TABLE {self.ice.name} (id LONG) USING iceberg {properties}")
         spark.range(BASE[0], BASE[-1] + 1, 1, 1).writeTo(self.ice.name).append()
 
-    def order(self, run_key: str) -> str:
-        return f"{self.ice.name} {run_key} {self.name} write"
+    def order(self, run_key: str, commit_point: str = "write") -> str:
+        return f"{self.ice.name} {run_key} {self.name} {commit_point}"
+
+    def write_one(self, id_: int) -> None:
+        """Append one row, as a write of its own."""
+        with SafeWriter(self.spark, self.ice.name, format="iceberg", step=str(id_)) as block:
+            self.spark.range(id_, id_ + 1, 1, 1).writeTo(block.table).append()
+            block.success()
 
     def ids(self) -> tuple[int, ...]:
         self.spark.catalog.refreshTable(self.ice.name)
@@ -141,3 +152,42 @@ def test_a_kill_at_the_boundaries_that_matter_most(
     case.recover()
     assert verdict is None or case.ice.document().status == verdict
     case.retry()
+
+
+@pytest.mark.matrix
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("catalog", ["lite"], indirect=True)
+def test_main_shows_what_was_published_and_nothing_else_over_random_kills(
+    spark: SparkSession, s3: EmbeddedS3, catalog: Catalog, iceberg_victims: Victims, run_key: str
+) -> None:
+    """Two hundred kills at random moments, each beside an append of a writer that lives; after each the sweeper comes.
+    No undo is ever needed: each snapshot of main is a committed write's.
+    """
+    chance = random.Random(SEED)  # noqa: S311 - the same kills for everybody
+    case = IcebergCase(spark, s3, catalog, "append")
+    killed, committed = 0, set[str]()
+    for number in range(KILLS):
+        s3.wire.clock_ahead_s = 0
+        with iceberg_victims.take() as victim, ThreadPoolExecutor(1) as pool:
+            kill = s3.wire.add(Rule(ANY, Freeze(victim.kill), nth=chance.randint(1, 24)))
+            victim.tell(case.order(f"{run_key}-{number}", chance.choice(["write", "success"])))
+            survivor = pool.submit(case.write_one, 1000 + number)
+            killed += victim.end() != 0
+            survivor.result()
+            s3.wire.clear_rules()
+            # What was on its way has arrived before the clock says that the grace is over.
+            assert not kill.hits or kill.fired(timeout_s=30)
+        s3.wire.clock_ahead_s = 2 * DEADLINE_MS / 1000
+        case.sweep()
+        documents = case.ice.documents()
+        assert {document.status for document in documents} <= {"committed", "rolled_back"}
+        committed = {document.write_key for document in documents if document.status == "committed"}
+        assert {str(one.summary[WRITE]) for one in case.ice.snapshots()[1:] if one.summary is not None} == committed
+        assert len(case.ice.history()) == 1 + len(committed)
+        assert case.ice.refs() == {"main"}
+    assert killed > KILLS // 4
+    landed = len(committed) - KILLS
+    rows = [*BASE, *range(1000, 1000 + KILLS), *(id_ for id_ in range(2, 9) for _ in range(landed))]
+    assert case.ids() == tuple(sorted(rows))
+    case.ice.check()
+    assert {path for path in case.ice.orphans() if "/data/" in path} == set()

@@ -167,10 +167,15 @@ def test_what_is_no_append_fails_on_a_main_that_has_moved(spark: SparkSession, i
 
 def foreign(spark: SparkSession, ice: Ice, begin: int, end: int) -> None:
     """Append from a session that knows nothing of the block."""
+    append(session_of(spark, ice), ice.name, begin, end)
+
+
+def session_of(spark: SparkSession, ice: Ice) -> SparkSession:
+    """Return another session that knows the catalog."""
     other = spark.newSession()
     for key, value in ice.catalog.settings().items():
         other.conf.set(key, value)
-    append(other, ice.name, begin, end)
+    return other
 
 
 def test_what_tasks_of_a_failed_statement_have_written_is_removed(spark: SparkSession, ice: Ice) -> None:
@@ -344,6 +349,43 @@ def test_two_tables_of_one_run_are_settled_independently(spark: SparkSession, ic
         append(spark, second.table, 0, 3)
         raise AbandonedError
     assert (len(ids(spark, ice.name)), ids(spark, other)) == (8, [])
+
+
+def both(spark: SparkSession, other: SparkSession, one: Ice, two: Ice, fail: str = "") -> None:
+    """The pattern of PROTOCOL.md: both staged, then published one right after the other."""
+    with (
+        SafeWriter(spark, one.name, format="iceberg", step="one", commit_point="success") as first,
+        SafeWriter(other, two.name, format="iceberg", step="two", commit_point="success") as second,
+    ):
+        if not first.already_committed:
+            append(spark, first.table, 5, 8)
+        if not second.already_committed:
+            append(other, second.table, 5, 9)
+        if fail == "before":
+            raise AbandonedError
+        first.success()
+        if fail == "between":
+            raise AbandonedError
+        second.success()
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(("fail", "rows"), [("before", (5, 5)), ("between", (8, 5))])
+def test_two_tables_get_both_or_neither_unless_it_ends_between_their_publishings(
+    spark: SparkSession, s3: EmbeddedS3, ice: Ice, fail: str, rows: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it was, the retry writes exactly what is missing."""
+    monkeypatch.setenv("SOAL_RUN_KEY", f"both-{uuid.uuid4().hex}")
+    other, two = session_of(spark, ice), ice.catalog.table(s3.observer())
+    spark.sql(f"CREATE TABLE {two.name} (id LONG, part STRING) USING iceberg")
+    append(spark, two.name, 0, 5)
+    with pytest.raises(AbandonedError):
+        both(spark, other, ice, two, fail)
+    assert (len(ids(spark, ice.name)), len(ids(spark, two.name))) == rows
+    monkeypatch.setattr(writer, "_registry", type(writer._registry)())  # another process of the same run
+    both(spark, other, ice, two)
+    assert (ids(spark, ice.name), ids(spark, two.name)) == (list(range(8)), list(range(9)))
+    assert ice.refs() == two.refs() == {"main"}
 
 
 @pytest.mark.matrix

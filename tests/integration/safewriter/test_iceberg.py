@@ -198,7 +198,7 @@ CREATIONS = {
 }
 
 
-@pytest.mark.parametrize("creation", CREATIONS)
+@pytest.mark.parametrize("creation", ["as select", pytest.param("as select, staged", marks=pytest.mark.matrix)])
 def test_a_creation_counts_or_leaves_an_empty_table(
     spark: SparkSession, ice: Ice, creation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +227,7 @@ def test_a_creation_counts_or_leaves_an_empty_table(
     new.check()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("creation", CREATIONS)
 def test_a_creation_is_one_commit(spark: SparkSession, ice: Ice, creation: str) -> None:
     """The table and its rows, with the mark of the write."""

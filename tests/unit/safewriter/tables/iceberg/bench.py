@@ -24,6 +24,7 @@ from safewriter.state import Checkpoint, CommitPoint
 from safewriter.tables.iceberg.catalog import OneTable
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.publishing import make_branch
+from safewriter.tables.iceberg.settings import to_pyiceberg
 from safewriter.tables.iceberg.staging import EPOCH, WRITE, branch_of, head_of
 from safewriter.tables.session import TableState
 
@@ -49,18 +50,17 @@ class Bench:
         self.bucket = MemoryObjectStore(self.now, "checkpoints")
         self.lake = MemoryObjectStore(self.now, "lake")
         self.checkpoints = Checkpoints(self.bucket)
-        self.properties = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/lite.db", "warehouse": "s3://lake/w"}
         monkeypatch.setattr("safewriter.objects.s3.table_store", self.table_store)
-        self.catalog = load_catalog(
-            "lite",
-            type="sql",
-            uri=f"sqlite:///{folder}/lite.db",
-            warehouse="s3://lake/w",
-            **{"py-io-impl": "safewriter.tables.iceberg.fileio.ObjectFileIO"},
-        )
+        self.properties = self.reached(folder)
+        own = {**to_pyiceberg("lite", self.properties), "init_catalog_tables": "true"}
+        self.catalog = load_catalog("lite", **own)
         self.catalog.create_namespace("db")
         self.create()
         self.add("main", "foreign-0")
+
+    def reached(self, folder: Path) -> dict[str, str]:
+        """How the catalog is reached, in the words of a Spark session."""
+        return {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/lite.db", "warehouse": "s3://lake/w"}
 
     def create(self) -> None:
         self.catalog.create_table(NAME.identifier, Schema(NestedField(1, "id", LongType(), required=False)))

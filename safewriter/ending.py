@@ -39,8 +39,8 @@ __all__ = ["Ending"]
 
 _log = logging.getLogger(__name__)
 _QUIET_S: Final = 30.0
-_IS_THERE: Final = re.compile("DELTA_PATH_EXISTS|TABLE_OR_VIEW_ALREADY_EXISTS|AlreadyExistsException")
 """How long a failed block waits for its tasks to end before it leaves their files to a later look."""
+_IS_THERE: Final = re.compile("DELTA_PATH_EXISTS|TABLE_OR_VIEW_ALREADY_EXISTS|AlreadyExistsException")
 
 
 class Ending:
@@ -52,6 +52,7 @@ class Ending:
         self._one_at_a_time = threading.Lock()
         self._after_deadline = False
         self._noted = False
+        self._spotless = False
         self.succeeded = False
         """The program has said so, and the table has confirmed it: nothing undoes the write any more."""
 
@@ -162,8 +163,9 @@ class Ending:
         try:
             seen = block.session.seen()
             self._noted = seen.noted
+            self._spotless = not self._block.session.may_have_left_files(seen)
             move = block.recovery.tables.open(held.document).confirm(held.document, seen)
-            moved = held.document.moved(move.status, reason=move.reason, **self._closing(move, seen), **move.record)
+            moved = held.document.moved(move.status, reason=move.reason, **self._closing(move), **move.record)
             won = block.checkpoints.replace(held, moved)
             if won is None:
                 self._lost()
@@ -184,14 +186,10 @@ class Ending:
                 f"{self._block.table} does not hold this block's write: it is {document.status} ({document.reason})"
             )
 
-    def _closing(self, move: Move, seen: Seen) -> dict[str, Any]:
+    def _closing(self, move: Move) -> dict[str, Any]:
         if move.status in OPEN:
             return {}
-        return {
-            "settled_ms": epoch_ms(),
-            "settled_by": Cause.SUCCESS.value,
-            "cleaned": not self._block.session.may_have_left_files(seen),
-        }
+        return {"settled_ms": epoch_ms(), "settled_by": Cause.SUCCESS.value, "cleaned": self._spotless}
 
     def _lost(self) -> None:
         """Somebody else has changed the document: only what it says now counts."""
@@ -256,4 +254,5 @@ class Ending:
         if self._noted:  # its slot is taken for good, so the note has no more to say
             checkpoints.forget_note(document.write_key, document.epoch)
         if any(not attempt.cleaned for attempt in document.attempts):
-            self._block.recovery.clean(document.write_key, quiet_nonce=self._block.attempt.nonce)
+            nonce = self._block.attempt.nonce
+            self._block.recovery.clean(document.write_key, quiet_nonce=nonce, spotless=self._spotless)

@@ -155,12 +155,13 @@ class Recovery:
 
     # -- clean-up: only under a terminal verdict, only what is exactly ours ------------------------------------------
 
-    def clean(self, write_key: str, *, quiet_nonce: str | None = None) -> int:
+    def clean(self, write_key: str, *, quiet_nonce: str | None = None, spotless: bool = False) -> int:
         """Delete what the ended attempts of a write have left; return how many files went. Not under an open document,
         with one exception: the attempt whose owner comes back for it, when a later one has claimed the write since.
 
         An attempt counts as clean, and its marker goes, once nothing of it can still arrive: its grace is over, or it
-        is the one (`quiet_nonce`) whose owner knows that all its requests have ended.
+        is the one (`quiet_nonce`) whose owner knows that all its requests have ended; with `spotless` also that it has
+        left nothing, so that nothing is looked for.
         """
         removed = 0
         for _ in range(_ROUNDS_MAX):
@@ -174,7 +175,7 @@ class Recovery:
             if not dirty:
                 return removed
             self._audit(stored.document)  # here, so that a look after a kill makes up for it, too
-            count = self._remove(stored.document, dirty)
+            count = self._remove(stored.document, [one for one in dirty if not (spotless and one.nonce == quiet_nonce)])
             removed += count
             done = {
                 attempt.nonce
@@ -203,7 +204,7 @@ class Recovery:
             self._checkpoints.audit(document, "rolled_back")
 
     def _remove(self, document: Checkpoint, dirty: list[AttemptRecord]) -> int:
-        return self.tables.open(document).remove_leftovers(tuple(dirty))
+        return self.tables.open(document).remove_leftovers(tuple(dirty)) if dirty else 0
 
 
 def _undo(document: Checkpoint, cause: Cause) -> bool:

@@ -70,25 +70,16 @@ class SparkScope:
         self._restore.append(lambda: conf.setConfString(key, before) if before else conf.unsetConf(key))
         conf.setConfString(key, value)
 
-    def tell_tasks(self, key: str, value: str) -> None:
-        """Set what the tasks of this thread's jobs can read."""
-        self._keep_local(key)
-        self.spark.sparkContext.setLocalProperty(key, value)
-
-    def _keep_local(self, *keys: str) -> None:
-        context = self.spark.sparkContext
-        before = {key: context.getLocalProperty(key) for key in keys}
-
-        def restore() -> None:
-            for key, value in before.items():
-                context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None removes it
-
-        self._restore.append(restore)
-
     def begin_group(self, group: str) -> None:
         """Put the jobs of this thread into a group of the block's own."""
         context = self.spark.sparkContext
-        self._keep_local(*_GROUP)
+        before = {name: context.getLocalProperty(name) for name in _GROUP}
+
+        def restore() -> None:
+            for name, value in before.items():
+                context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it
+
+        self._restore.append(restore)
         self._group = group
         # Without the interrupt the tasks go on, and upload, for seconds after the statement has ended.
         context.setJobGroup(

@@ -1,8 +1,8 @@
 """What ended attempts have staged and nobody has published: taken out of the table, then deleted from S3.
 
 A file is ours exactly if a snapshot of the attempt brought it in, and no branch, tag or other snapshot leads to that
-one; or if its name bears the attempt's mark (`MarkedFileIO`), and no snapshot of the attempt brought it in: then a task
-was ended before there was one.
+one; or if its name bears the attempt's mark (`MarkedFileIO`), and no snapshot at all holds it: then a task was ended
+before there was one.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _check(one: OneTable, may_go_on: Callable[[], bool]) -> None:
 
 
 def _remove_unstaged(one: OneTable, table: Table, left: Left, may_go_on: Callable[[], bool]) -> int:
-    """Delete the files with the attempt's mark that none of its snapshots brought in, unfinished uploads too."""
+    """Delete the files with the attempt's mark that no snapshot holds, and abort unfinished uploads of such."""
     place = _data_folder(table)
     store, folder = one.store(place), f"{place.key}/"
     marked = []
@@ -120,7 +120,9 @@ def _remove_unstaged(one: OneTable, table: Table, left: Left, may_go_on: Callabl
         _check(one, may_go_on)
         if left.is_named_by(listed.key.rsplit("/", 1)[-1]):
             marked.append(listed.key)
-    kept = _brought_in(table, left) if marked else set()
+    # Nobody can have committed this attempt's own files before it began.
+    own = all(key.rsplit("/", 1)[-1].startswith(left.branch) for key in marked)
+    kept = _committed_since(table, left.base if own else 0) if marked else set()
     unstaged = [key for key in marked if key not in kept]
     for key in unstaged:
         _check(one, may_go_on)
@@ -138,15 +140,22 @@ def _data_folder(table: Table) -> Location:
     return Location.parse(next(named, f"{table.metadata.location}/data"))
 
 
-def _brought_in(table: Table, left: Left) -> set[str]:
-    """Return the keys of the files that the attempt's snapshots have added, whoever leads to them now."""
+def _committed_since(table: Table, base: int) -> set[str]:
+    """Return the keys of all files that anybody's commits since `base` have brought in or carried on."""
+    before = table.metadata.snapshot_by_id(base)
+    sequence = 0 if before is None else before.sequence_number or 0
+    older = {snapshot.snapshot_id for snapshot in ancestors(table.metadata, base)}
+    manifests = {
+        manifest.manifest_path: manifest
+        for snapshot in table.metadata.snapshots
+        if snapshot.snapshot_id not in older
+        for manifest in snapshot.manifests(table.io)
+        if not sequence or manifest.sequence_number > sequence
+    }
     return {
         Location.parse(entry.data_file.file_path).key
-        for snapshot in table.metadata.snapshots
-        if left.marks(snapshot) or snapshot.snapshot_id == left.picked
-        for manifest in snapshot.manifests(table.io)
-        if manifest.added_snapshot_id == snapshot.snapshot_id
-        for entry in manifest.fetch_manifest_entry(table.io)
+        for manifest in manifests.values()
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
     }
 
 

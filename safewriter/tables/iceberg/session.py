@@ -42,7 +42,7 @@ _WAP_ID: Final = "spark.wap.id"
 _PROPERTY: Final = "spark.sql.iceberg.snapshot-property."
 _ENABLED: Final = "write.wap.enabled"
 # What io.soal.iceberg.MarkedFileIO, the catalog's `io-impl`, puts before the names of the files that tasks write.
-_MARK: Final = "safewriter.mark"
+_MARK: Final = "spark.safewriter.mark"
 _TRIES_MAX: Final = 20
 _FORMAT_MAX: Final = 2
 
@@ -168,9 +168,9 @@ class IcebergSession(SparkScope):
     def _stage(self, branch: str, write_key: str, epoch: str) -> None:
         self._begun = True
         self.on_restore(self._refresh)
-        for key, value in ((_BRANCH, branch), (f"{_PROPERTY}{WRITE}", write_key), (f"{_PROPERTY}{EPOCH}", epoch)):
+        marks = {f"{_PROPERTY}{WRITE}": write_key, f"{_PROPERTY}{EPOCH}": epoch, _MARK: f"{branch}-"}
+        for key, value in {_BRANCH: branch, **marks}.items():
             self.set(key, value)
-        self.tell_tasks(_MARK, f"{branch}-")
         self.begin_group(f"safewriter-{branch}")
 
     def _refresh(self) -> None:

@@ -13,7 +13,7 @@ from safewriter.objects.location import Location
 from safewriter.objects.store import Upload
 from safewriter.recovery import Cause
 from safewriter.state import CommitPoint, Status
-from safewriter.tables.iceberg.publishing import drop_branch, fast_forward
+from safewriter.tables.iceberg.publishing import drop_branch, fast_forward, forget
 from safewriter.tables.iceberg.session import StagingState
 from safewriter.tables.iceberg.staging import Staged, branch_of
 from safewriter.tables.rehearsal import Rehearsal
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STEPS_MAX = 40
+
+
+@pytest.fixture
+def empty(bench: Bench) -> Bench:
+    """A catalog without the table."""
+    bench.catalog.drop_table("db.t")
+    bench.lake.delete(next(one.key for one in bench.lake.list("") if "/data/" in one.key))
+    return bench
 
 
 class KilledError(BaseException):
@@ -224,6 +232,34 @@ def test_files_of_tasks_that_were_ended_before_they_were_staged_go_by_their_name
     bench.check()
 
 
+def test_a_file_that_somebody_has_committed_stays_whatever_its_name_says(bench: Bench) -> None:
+    """Also if the snapshot that brought it in is gone, and another one carries it on."""
+    mark = branch_of(bench.claim().document.attempt)
+    gone = bench.add("main", f"{mark}-00000-7-theirs")
+    bench.add("main", "foreign-1")
+    bench.settle(Cause.EXCEPTION)
+    assert forget(bench.one(), bench.load(), [gone])
+    bench.grace_passes()
+    bench.recovery().clean(bench.write.key)
+    assert bench.document.attempt.cleaned
+    assert bench.data() == {"foreign-0", "foreign-1", f"{mark}-00000-7-theirs"}
+    bench.check()
+
+
+def test_files_of_an_earlier_attempt_stay_if_they_were_committed_after_all(empty: Bench) -> None:
+    """A creation that landed late is the table that the next attempt begins on."""
+    first = empty.claim()
+    empty.settle()
+    empty.create()
+    empty.commit(first, name=f"{branch_of(first.document.attempt)}-00000-7-late")
+    empty.stage(empty.claim(), "again")
+    empty.settle()
+    empty.grace_passes()
+    empty.recovery().clean(empty.write.key)
+    assert empty.document.attempt.cleaned
+    empty.check()
+
+
 def test_data_files_are_looked_for_where_the_table_has_them(bench: Bench) -> None:
     """A table may name a place of its own for them."""
     with bench.load().transaction() as change:
@@ -278,14 +314,6 @@ def test_a_dry_run_changes_nothing(bench: Bench) -> None:
     bench.recovery(rehearsal=rehearsal).settle(bench.write.key, Cause.OPERATOR)
     assert bench.load().metadata == before
     assert rehearsal.changes == ["COMMIT lite.db.t: set-snapshot-ref, remove-snapshot-ref"]
-
-
-@pytest.fixture
-def empty(bench: Bench) -> Bench:
-    """A catalog without the table."""
-    bench.catalog.drop_table("db.t")
-    bench.lake.delete(next(one.key for one in bench.lake.list("") if "/data/" in one.key))
-    return bench
 
 
 def test_a_creation_that_never_came_is_rolled_back_and_clean(empty: Bench) -> None:

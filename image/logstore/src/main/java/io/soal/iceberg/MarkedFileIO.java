@@ -12,8 +12,8 @@ import org.apache.spark.TaskContext;
  * records where a file has been written, not what was asked for.
  */
 public class MarkedFileIO extends HadoopFileIO {
-  /** The local property of Spark that holds the mark; jobs hand it to their tasks. */
-  public static final String MARK = "safewriter.mark";
+  /** The setting of the block's session that holds the mark; Spark hands a session's settings to its own tasks. */
+  public static final String MARK = "spark.safewriter.mark";
 
   /** For Iceberg, which makes one by its class's name and sets the configuration then. */
   public MarkedFileIO() {}

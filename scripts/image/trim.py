@@ -24,8 +24,18 @@ MISSING: Final = Path(__file__).resolve().parents[2] / "image" / "spark" / "miss
 # Launchers in shell, samples, and the copy of PySpark in a zip file: all of it is in the package itself, compiled.
 # And Spark Connect, whose jar is on the list.
 _FOLDERS: Final = ("bin", "sbin", "data", "examples", "python", "jars/connect-repl", "sql/connect")
-# What nothing here imports of what pyiceberg brings (its command line, a Hive metastore's client), and their records.
-UNUSED: Final = ("click", "hive_metastore", "markdown_it", "mdurl", "pygments", "rich")
+# What nothing here imports: of what pyiceberg brings (its command line, a Hive metastore's client), with their records;
+# the first version's interface in pydantic; Powertools' router for HTTP events.
+UNUSED: Final = (
+    "aws_lambda_powertools/event_handler",
+    "click",
+    "hive_metastore",
+    "markdown_it",
+    "mdurl",
+    "pydantic/v1",
+    "pygments",
+    "rich",
+)
 _RECORDS: Final = ("click", "markdown_it_py", "mdurl", "pygments", "rich")
 # What boto3's documentation is made from.
 _EXAMPLES: Final = "botocore/data/**/examples-1.json*"

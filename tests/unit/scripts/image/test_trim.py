@@ -73,8 +73,9 @@ def test_an_installed_package_is_trimmed(tmp_path: Path) -> None:
 
 def test_an_iceberg_table_is_settled_without_a_console() -> None:
     """All that settles imports in a Python that has none of the packages which the image leaves out."""
+    absent = [name.replace("/", ".") for name in UNUSED]
     code = (
-        f"import sys; sys.modules.update(dict.fromkeys({UNUSED}))\n"
+        f"import sys; sys.modules.update(dict.fromkeys({absent}))\n"
         "import pyiceberg.catalog.glue, pyiceberg.catalog.rest, pyiceberg.table, handler.app, handler.sweeper\n"
         "import importlib, pkgutil, safewriter.tables.iceberg as package\n"
         "for module in pkgutil.iter_modules(package.__path__, f'{package.__name__}.'):\n"

@@ -45,6 +45,22 @@ def guard(
 
 
 @app.command()
+def settle(
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Dead writes.")] = 20,
+    *,
+    as_json: local.Json = False,
+) -> None:
+    """What a verdict on a dead Iceberg write takes without Java, beside what its catalog takes."""
+    from scripts.bench import settle as settle_bench  # pyiceberg, a second that the others do not need
+
+    out = output(is_json=as_json)
+    with Progress(console=out.talk, transient=True, disable=not out.talk.is_terminal) as progress:
+        task = progress.add_task("verdicts", total=rounds)
+        cost = settle_bench.measure(rounds, lambda done: progress.update(task, completed=done))
+    out.figures(cost)
+
+
+@app.command()
 def start(
     rounds: Annotated[int, typer.Option(min=1, max=100, help="Pairs of a run there and a run here.")] = 5,
     *,

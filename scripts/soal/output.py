@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from handler.redriving import Redriven
     from handler.response import Result
     from scripts.bench.guard import GuardCost
+    from scripts.bench.settle import SettleCost
     from scripts.bench.start import StartCost
     from scripts.image.size import Size
     from scripts.soal.background import LocalS3
@@ -83,7 +84,7 @@ class Output(Protocol):
     def document(self, document: Mapping[str, Any]) -> None: ...
     def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None: ...
     def findings(self, findings: Sequence[Finding]) -> None: ...
-    def figures(self, measured: GuardCost | StartCost) -> None: ...
+    def figures(self, measured: GuardCost | SettleCost | StartCost) -> None: ...
     def runs(self, runs: Sequence[RunView]) -> None: ...
     def run(self, run: RunView) -> None: ...
     def event(self, event: Event) -> None: ...
@@ -153,7 +154,7 @@ class ConsoleOutput(_Talk):
             table.add_row(_styled(finding.status), finding.name, what)
         self.data.print(table)
 
-    def figures(self, measured: GuardCost | StartCost) -> None:
+    def figures(self, measured: GuardCost | SettleCost | StartCost) -> None:
         table = Table(box=None, show_header=False)
         for name, value in asdict(measured).items():
             table.add_row(name.replace("_", " "), _figure(value))
@@ -248,7 +249,7 @@ class JsonOutput(_Talk):
     def findings(self, findings: Sequence[Finding]) -> None:
         _dump([asdict(finding) for finding in findings])
 
-    def figures(self, measured: GuardCost | StartCost) -> None:
+    def figures(self, measured: GuardCost | SettleCost | StartCost) -> None:
         _dump(asdict(measured))
 
     def runs(self, runs: Sequence[RunView]) -> None:

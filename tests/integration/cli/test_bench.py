@@ -9,9 +9,10 @@ from typer.testing import CliRunner
 
 from scripts.soal.app import app
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.matrix]
 
-
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.matrix
 def test_both_ways_to_start_cold_are_timed() -> None:
     """What the figures say is no test's business; that there are some is."""
     done = CliRunner().invoke(app, ["bench", "start", "--rounds", "1", "--json"])
@@ -19,3 +20,11 @@ def test_both_ways_to_start_cold_are_timed() -> None:
     cost = json.loads(done.stdout)
     assert cost["peer_ms"] > 0
     assert cost["ratio"] == pytest.approx(cost["soal_ms"] / cost["peer_ms"])
+
+
+def test_a_verdict_on_a_dead_iceberg_write_is_timed() -> None:
+    """Each round ends with the write published."""
+    done = CliRunner().invoke(app, ["bench", "settle", "--rounds", "2", "--json"])
+    assert done.exit_code == 0, done.output
+    cost = json.loads(done.stdout)
+    assert cost["beyond_ms"] == pytest.approx(cost["verdict_ms"] - 2 * cost["look_ms"] - cost["commit_ms"])

@@ -6,10 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pyiceberg.catalog import load_catalog
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import ancestors_of
-from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField
 
 from safewriter.checkpoint import Checkpoints
@@ -27,6 +25,7 @@ from safewriter.tables.iceberg.publishing import make_branch
 from safewriter.tables.iceberg.settings import to_pyiceberg
 from safewriter.tables.iceberg.staging import EPOCH, WRITE, branch_of, head_of
 from safewriter.tables.session import TableState
+from scripts.emulator.iceberg_writer import BODY, add
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,21 +84,8 @@ class Bench:
         """Commit a snapshot with one data file of ten rows; return its id."""
         table = self.catalog.load_table(NAME.identifier)
         path = f"{table.metadata.location}/data/{name}.parquet"
-        self.lake.put(Location.parse(path).key, b"parquet")
-        file = DataFile.from_args(
-            content=DataFileContent.DATA,
-            file_path=path,
-            file_format=FileFormat.PARQUET,
-            partition=Record(),
-            record_count=10,
-            file_size_in_bytes=7,
-        )
-        file.spec_id = 0
-        with table.transaction() as change:
-            update = change.update_snapshot(snapshot_properties=marks or {}, branch=branch)
-            producer: Any = update.fast_append() if operation == "append" else update.overwrite()
-            with producer:
-                producer.append_data_file(file)
+        self.lake.put(Location.parse(path).key, BODY)
+        add(table, branch, path, operation=operation, marks=marks)
         found = head_of(self.catalog.load_table(NAME.identifier).metadata, branch)
         assert found is not None
         return found

@@ -6,6 +6,7 @@ import itertools
 import logging
 import os
 import uuid
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -225,6 +226,22 @@ def test_a_creation_counts_or_leaves_an_empty_table(
         block.success()
     assert (ids(spark, new.name), len(new.history())) == ([0, 1, 2], 1)
     new.check()
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_a_block_that_does_not_create_its_table_changes_nothing(
+    spark: SparkSession, ice: Ice, *, succeeds: bool
+) -> None:
+    """There is no table before and after; the program's own exception goes on."""
+    new = replace(ice, name=f"{ice.name}_never")
+    with suppress(AbandonedError), SafeWriter(spark, new.name, format="iceberg") as block:
+        if not succeeds:
+            raise AbandonedError
+        block.success()
+    assert new.document().status == ("committed" if succeeds else "rolled_back")
+    assert new.document().attempt.cleaned
+    assert not spark.catalog.tableExists(new.name)
 
 
 @pytest.mark.matrix

@@ -163,7 +163,8 @@ class Ending:
         try:
             seen = block.session.seen()
             self._noted = seen.noted
-            self._spotless = not self._block.session.may_have_left_files(seen)
+            # After an earlier attempt something of it may have come late, after its own clean-up.
+            self._spotless = held.document.epoch == 1 and not self._block.session.may_have_left_files(seen)
             move = block.recovery.tables.open(held.document).confirm(held.document, seen)
             moved = held.document.moved(move.status, reason=move.reason, **self._closing(move), **move.record)
             won = block.checkpoints.replace(held, moved)

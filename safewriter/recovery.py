@@ -175,7 +175,8 @@ class Recovery:
             if not dirty:
                 return removed
             self._audit(stored.document)  # here, so that a look after a kill makes up for it, too
-            count = self._remove(stored.document, [one for one in dirty if not (spotless and one.nonce == quiet_nonce)])
+            looked_for = [one for one in dirty if not (spotless and one.nonce == quiet_nonce)]
+            count = self._remove(stored.document, looked_for)
             removed += count
             done = {
                 attempt.nonce
@@ -204,7 +205,11 @@ class Recovery:
             self._checkpoints.audit(document, "rolled_back")
 
     def _remove(self, document: Checkpoint, dirty: list[AttemptRecord]) -> int:
-        return self.tables.open(document).remove_leftovers(tuple(dirty)) if dirty else 0
+        if not dirty:
+            return 0
+        last = max(attempt.epoch for attempt in dirty)
+        earlier = (attempt for attempt in document.attempts if attempt.epoch < last and attempt not in dirty)
+        return self.tables.open(document).remove_leftovers(tuple(dirty), tuple(earlier))
 
 
 def _undo(document: Checkpoint, cause: Cause) -> bool:

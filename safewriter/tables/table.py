@@ -77,6 +77,9 @@ class Table(Protocol):
         """
         ...
 
-    def remove_leftovers(self, attempts: tuple[AttemptRecord, ...]) -> int:
-        """Delete what ended attempts have left and nobody refers to; return how many files went."""
+    def remove_leftovers(self, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()) -> int:
+        """Delete what ended attempts have left and nobody refers to; return how many files went.
+
+        `earlier`: those that were cleaned up after before, of which something may have come late.
+        """
         ...

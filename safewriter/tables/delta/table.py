@@ -12,7 +12,7 @@ from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.readback import ReadBack
 from safewriter.tables.delta.revert import find_live, revert
 from safewriter.tables.delta.session import GateState
-from safewriter.tables.table import Landed, Move
+from safewriter.tables.table import Landed, Move, RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,10 +86,16 @@ class DeltaTable:
             raise TypeError(seen)
         return ReadBack(document.table, self._history).move(document, seen)
 
-    def remove_leftovers(self, attempts: tuple[AttemptRecord, ...]) -> int:
+    def remove_leftovers(self, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()) -> int:
         """Delete the attempts' data files that no version since the first of them refers to."""
-        commits = self._history.since(min(attempts, key=lambda attempt: attempt.version_before))
-        prefixes = tuple(attempt.prefix for attempt in attempts)
+        everyone = (*earlier, *attempts)
+        try:
+            commits = self._history.since(min(everyone, key=lambda attempt: attempt.version_before))
+        except RetentionGapError:
+            if not earlier:
+                raise
+            return self.remove_leftovers(attempts)  # the log has forgotten when the earlier ones began
+        prefixes = tuple(attempt.prefix for attempt in everyone)
         return remove_files(self._history.store, prefixes, commits, self._may_go_on)
 
 

@@ -70,7 +70,6 @@ class IcebergSession(SparkScope):
         self._catalog = of_session(self._name.catalog, spark.conf.getAll)
         self._one = OneTable(self._name, self._catalog, table_store)
         self._begun = False
-        self._is_retry = False
 
     @property
     def secrets(self) -> Mapping[str, str]:
@@ -129,7 +128,6 @@ class IcebergSession(SparkScope):
         document = opening.document
         if opening.journal:  # the supervisor cannot know whether something is staged: it has to look
             journal.append(opening.journal, "commit_passed", nonce=document.owner)
-        self._is_retry = document.epoch > 1
         branch = branch_of(document.attempt)
         if document.attempt.version_before >= 0:
             self._make(branch, document.attempt.table_id, document.attempt.version_before)
@@ -191,8 +189,6 @@ class IcebergSession(SparkScope):
         """Nothing to shut: what is staged from now on is published by nobody."""
 
     def may_have_left_files(self, seen: Seen) -> bool:
-        """Tell whether a task has failed, whose files no snapshot names; or whether there was an attempt before, of
-        which something may have come after its clean-up.
-        """
+        """Tell whether a task has failed: then its files may lie about, and no snapshot names them."""
         del seen
-        return self._is_retry or not self.all_tasks_succeeded()
+        return not self.all_tasks_succeeded()

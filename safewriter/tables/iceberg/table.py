@@ -78,8 +78,9 @@ class IcebergTable:
             )
         return Move(Status.COMMITTED, landed=landed(done))
 
-    def remove_leftovers(self, attempts: tuple[AttemptRecord, ...]) -> int:
+    def remove_leftovers(self, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()) -> int:
         """Drop and delete what the attempts have staged and nobody has published."""
+        del earlier  # their names and marks tell
         return sum(self._remove_left(attempt) for attempt in attempts)
 
     def _remove_left(self, attempt: AttemptRecord) -> int:

@@ -115,6 +115,39 @@ def test_who_comes_back_cleans_after_itself_also_while_a_later_attempt_writes() 
     assert world.recovery().clean(world.key, quiet_nonce=second.attempt.nonce) == 0
 
 
+def test_what_of_an_earlier_attempt_comes_late_goes_with_the_next() -> None:
+    """It was counted as clean, and nobody comes back for it."""
+    world = World()
+    first = world.job().begin()
+    world.settle()
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    world.job().begin()
+    world.lake.put(first.leftover, b"late")
+    world.settle()
+
+    assert first.leftover not in data_files(world)
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    nothing_is_left(world)
+
+
+def test_a_log_that_has_forgotten_an_earlier_attempt_does_not_keep_the_last_from_being_cleaned() -> None:
+    """What the earlier one may have left late is then for `soal orphans`."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    for _ in range(3):
+        world.append_foreign()
+    second = world.job().begin()
+    world.hide(key_of(2))
+    world.settle()
+
+    assert second.leftover not in data_files(world)
+
+
 def test_a_later_attempt_is_never_cleaned_by_a_settler_of_an_earlier_one() -> None:
     """While a write is open none of its files goes."""
     world = World()

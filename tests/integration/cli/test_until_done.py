@@ -19,7 +19,7 @@ from tests.support.lake import CHECKPOINTS, LAKE, Lake
 if TYPE_CHECKING:
     from scripts.soal.invocation import Report
 
-pytestmark = [pytest.mark.emulator, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.emulator, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 ROWS = 5
 SCRIPTS = "soal-scripts"
@@ -58,7 +58,7 @@ def kill_one_function(after_s: float) -> threading.Timer:
     ("timeout_s", "steps", "pause_s", "kills", "attempts_max"),
     [
         pytest.param(20, 3, 6.0, 0, 4, id="two timeouts", marks=pytest.mark.matrix),
-        pytest.param(40, 10, 13.0, 2, 8, id="four timeouts and two kills", marks=pytest.mark.matrix),
+        pytest.param(120, 37, 12.0, 2, 6, id="four timeouts and two kills", marks=pytest.mark.matrix),
     ],
 )
 def test_a_job_that_is_longer_than_the_timeout_ends_with_every_step_exactly_once(
@@ -70,7 +70,11 @@ def test_a_job_that_is_longer_than_the_timeout_ends_with_every_step_exactly_once
         s3.observer().put_object(Bucket=SCRIPTS, Key="job.py", Body=JOB.encode())
         lake = Lake(s3.observer(), s3.endpoint, "steps")
         function = Function(
-            {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}, timeout_s, 1536, Home.of(), lambda _: None
+            {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS, "SW_WARN_BEFORE_MS": "5000"},
+            timeout_s,
+            1536,
+            Home.of(),
+            lambda _: None,
         )
         event = {
             "entryPoint": f"s3://{SCRIPTS}/job.py",
@@ -80,7 +84,7 @@ def test_a_job_that_is_longer_than_the_timeout_ends_with_every_step_exactly_once
         reports: list[Report] = []
 
         def invoke(given: object) -> Report:
-            timer = kill_one_function(chance.uniform(8, timeout_s - 8)) if len(reports) < kills else None
+            timer = kill_one_function(chance.uniform(timeout_s / 4, timeout_s - 8)) if len(reports) < kills else None
             reports.append(function.invoke(given))
             if timer is not None:
                 timer.cancel()

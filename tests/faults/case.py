@@ -7,6 +7,7 @@ in exactly once; nothing of the dead attempt is left once its grace is over.
 
 from __future__ import annotations
 
+import signal
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Literal
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from tests.support.observed import Observed
     from tests.support.processes import Child
 
-__all__ = ["ANY", "Case", "Phase", "faults_at_every_boundary"]
+__all__ = ["ANY", "Case", "Phase", "faults_at_every_boundary", "thaw_after_the_retry"]
 
 Phase = Literal["before", "torn", "after", "late", "lost"]
 ANY = Match(is_mutating=True)
@@ -81,6 +82,26 @@ class Case(ABC):
         document = self.table.document()
         assert document.status == "committed"
         assert all(attempt.cleaned for attempt in document.attempts)
+
+
+def thaw_after_the_retry(case: Case, victim: Child, held: Match, nth: int, run_key: str) -> None:
+    """SIGSTOP before the `nth` request that matches, recovery and retry elsewhere, SIGCONT: the victim finds out by
+    itself that it is over, and changes nothing.
+    """
+    late = Late(then="waits", end=lambda: victim.signal(signal.SIGSTOP))
+    rule = case.s3.wire.add(Rule(held, late, nth=nth))
+    victim.tell(case.order(run_key))
+    assert until(lambda: rule.hits == 1), victim.said()
+    case.recover()
+    case.retry()
+    history = case.table.history()
+    case.s3.wire.clock_ahead_s = 0
+    late.release()
+    victim.signal(signal.SIGCONT)
+    assert victim.end() == 1
+    assert "acknowledged" not in victim.lines
+    assert case.table.history() == history
+    case.check()
 
 
 def faults_at_every_boundary(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import random
-import signal
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -14,11 +13,10 @@ import pytest
 
 from safewriter.tables.iceberg.staging import WRITE
 from safewriter.writer import SafeWriter
-from scripts.emulator.rules import Freeze, Kill, Late, Match, Rule
-from tests.faults.case import ANY, Case, Phase, faults_at_every_boundary
+from scripts.emulator.rules import Freeze, Kill, Match, Rule
+from tests.faults.case import ANY, Case, Phase, faults_at_every_boundary, thaw_after_the_retry
 from tests.faults.iceberg_victim import STATEMENTS
 from tests.faults.victims import DEADLINE_MS, Victims
-from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,21 +162,7 @@ def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
     """SIGSTOP before the request, recovery and retry elsewhere, SIGCONT: it finds out by itself that it is over."""
     case = IcebergCase(spark, s3, catalog, "append")
     with iceberg_victims.take(ahead=False) as victim:
-        late = Late(then="waits", end=lambda: victim.signal(signal.SIGSTOP))
-        rule = s3.wire.add(Rule(held, late, nth=1 if held is DATA else 2))
-        victim.tell(case.order(run_key))
-        assert until(lambda: rule.hits == 1), victim.said()
-        case.recover()
-        case.retry()
-        history = case.ice.history()
-        s3.wire.clock_ahead_s = 0
-        s3.wire.clear_rules()
-        late.release()
-        victim.signal(signal.SIGCONT)
-        assert victim.end() == 1
-    assert "acknowledged" not in victim.lines
-    assert case.ice.history() == history
-    case.check()
+        thaw_after_the_retry(case, victim, held, 1 if held is DATA else 2, run_key)
     assert case.ice.refs() == {"main"}
     assert {path for path in case.ice.orphans() if "/data/" in path} == set(), "it has tidied up after itself"
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from safewriter.writer import SafeWriter
 from scripts.emulator.rules import Kill, Late, LoseReply, Match, Rule
-from tests.faults.case import ANY, Case, Phase, faults_at_every_boundary
+from tests.faults.case import ANY, Case, Phase, faults_at_every_boundary, thaw_after_the_retry
 from tests.faults.statements import STATEMENTS, STREAM, stream
-from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,20 +140,7 @@ def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
     case: DeltaCase, victim: Child, held: Match, run_key: str
 ) -> None:
     """SIGSTOP before the request, recovery and retry elsewhere, SIGCONT: it finds out by itself that it is over."""
-    late = Late(then="waits", end=lambda: victim.signal(signal.SIGSTOP))
-    rule = case.s3.wire.add(Rule(held, late))
-    victim.tell(case.order(run_key))
-    assert until(lambda: rule.hits == 1), victim.said()
-    case.recover()
-    case.retry()
-    log = case.lake.commits()
-    case.s3.wire.clock_ahead_s = 0
-    late.release()
-    victim.signal(signal.SIGCONT)
-    assert victim.end() == 1
-    assert "acknowledged" not in victim.lines
-    assert case.lake.commits() == log
-    case.check()
+    thaw_after_the_retry(case, victim, held, 1, run_key)
     assert case.lake.orphans() == set(), "the thawed writer has tidied up after itself"
 
 

@@ -17,7 +17,7 @@ from pyiceberg.table.snapshots import Operation
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.publishing import drop_branch, forget
-from safewriter.tables.iceberg.staging import EPOCH, SOURCE, WRITE, Staged, ancestors, branch_of, head_of
+from safewriter.tables.iceberg.staging import SOURCE, Staged, ancestors, branch_of, head_of, is_marked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,8 +60,7 @@ class Left:
 
     def marks(self, snapshot: Snapshot) -> bool:
         """Tell whether a snapshot says that it is of this attempt, or of an earlier one of the same write."""
-        said = snapshot.summary
-        return said is not None and said.get(WRITE) == self.write_key and int(said.get(EPOCH) or 0) <= int(self.epoch)
+        return is_marked(snapshot, self.write_key, int(self.epoch))
 
     def branches(self, metadata: TableMetadata) -> list[str]:
         """Return the branches of the same write's earlier attempts, of which a late request may have come after their
@@ -85,23 +84,25 @@ def remove_left(one: OneTable, left: Left, may_go_on: Callable[[], bool]) -> int
     Raises `StoreError` if the work could not be finished, also when `may_go_on` says no.
     """
     removed = 0
+    table = one.load(left.table_id)
     # If it has been expired, what it brought in cannot be told from what it did not.
-    picked = left.picked is None or one.load(left.table_id).metadata.snapshot_by_id(left.picked) is not None
+    picked = left.picked is None or table.metadata.snapshot_by_id(left.picked) is not None
     for _ in range(_TRIES_MAX):
         _check(one, may_go_on)
-        table = one.load(left.table_id)
         head = head_of(table.metadata, left.branch)
         branches = left.branches(table.metadata)
         if branches:
-            if not drop_branch(one, table, branches[0], left.base) or branches[1:]:
-                continue
+            dropped = drop_branch(one, table, branches[0], left.base)
             table = one.load(left.table_id)
+            if not dropped or branches[1:]:
+                continue
         ours = _unreachable(table.metadata, left, head)
         removed += sum(_delete_files(table, snapshot) for snapshot in ours)
         if ours:
-            if not forget(one, table, [snapshot.snapshot_id for snapshot in ours]):
-                continue
+            forgotten = forget(one, table, [snapshot.snapshot_id for snapshot in ours])
             table = one.load(left.table_id)
+            if not forgotten:
+                continue
         return removed + (_remove_unstaged(one, table, left, may_go_on) if picked else 0)
     raise StoreError(f"{one.name}: changes faster than it can be cleaned up")
 

@@ -20,7 +20,19 @@ if TYPE_CHECKING:
 
     from safewriter.state import AttemptRecord, Checkpoint
 
-__all__ = ["EPOCH", "SOURCE", "WRITE", "Staged", "ancestors", "branch_of", "head_of", "is_ours", "landed", "published"]
+__all__ = [
+    "EPOCH",
+    "SOURCE",
+    "WRITE",
+    "Staged",
+    "ancestors",
+    "branch_of",
+    "head_of",
+    "is_marked",
+    "is_ours",
+    "landed",
+    "published",
+]
 
 WRITE: Final = "safewriter-write"
 EPOCH: Final = "safewriter-epoch"
@@ -61,9 +73,14 @@ def published(metadata: TableMetadata, document: Checkpoint) -> Snapshot | None:
 
 def is_ours(snapshot: Snapshot, document: Checkpoint) -> bool:
     """Tell whether a snapshot bears the mark of the write, or was picked to be published."""
+    picked = any(snapshot.snapshot_id == attempt.commit_version for attempt in document.attempts)
+    return picked or is_marked(snapshot, document.write_key, document.epoch)
+
+
+def is_marked(snapshot: Snapshot, write_key: str, epoch: int) -> bool:
+    """Tell whether a snapshot says that it is of this write, of this epoch or an earlier one."""
     said = snapshot.summary
-    marked = said is not None and said.get(WRITE) == document.write_key and int(said.get(EPOCH) or 0) <= document.epoch
-    return marked or snapshot.snapshot_id in {attempt.commit_version for attempt in document.attempts}
+    return said is not None and said.get(WRITE) == write_key and int(said.get(EPOCH) or 0) <= epoch
 
 
 def landed(snapshot: Snapshot, steps: tuple[Snapshot, ...] = ()) -> Landed:

@@ -12,15 +12,13 @@ from typer.testing import CliRunner
 
 from scripts.emulator import EmbeddedS3
 from scripts.soal.app import app
-from tests.unit.safewriter.tables.iceberg.bench import Bench
+from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from pyiceberg.table.metadata import TableMetadata
-
-    from safewriter.objects import MemoryObjectStore
 
 
 class Killed:
@@ -50,13 +48,6 @@ class Killed:
 
     def metadata(self) -> TableMetadata:
         return self.bench.catalog.load_table("db.t").metadata
-
-
-def contents(store: MemoryObjectStore) -> Iterator[tuple[str, bytes]]:
-    for listed in store.list(""):
-        found = store.get(listed.key)
-        assert found is not None
-        yield listed.key, found.body
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from scripts.emulator import EmbeddedS3
 from scripts.soal.iceberg_table import view
 from scripts.soal.table import TableView
-from tests.unit.safewriter.tables.iceberg.bench import Bench
+from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +32,7 @@ def test_a_table_is_seen_with_its_orphans(s3: EmbeddedS3, tmp_path: Path, monkey
         staged = bench.claim()
         bench.stage(staged, "staged")
         bench.lake.put("w/db/t/data/lost.parquet", b"parquet")
-    for listed in bench.lake.list(""):
-        found = bench.lake.get(listed.key)
-        assert found is not None
-        s3.observer().put_object(Bucket="lake", Key=listed.key, Body=found.body)
+    for key, body in contents(bench.lake):
+        s3.observer().put_object(Bucket="lake", Key=key, Body=body)
     assert view(s3.observer(), catalog, "lite.db.t") == TableView(1, 10, 1, ("w/db/t/data/lost.parquet",))
     assert view(s3.observer(), catalog, "lite.db.other") == TableView(-1, 0, 0, ())

@@ -28,6 +28,7 @@ from safewriter.tables.session import TableState
 from scripts.emulator.iceberg_writer import BODY, add
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     import pytest
@@ -39,6 +40,14 @@ if TYPE_CHECKING:
 
 NAME = TableName.parse("lite.db.t")
 WHOLE_MS = 600_000
+
+
+def contents(store: ObjectStore) -> Iterator[tuple[str, bytes]]:
+    """Yield keys and bodies, to be put on another S3."""
+    for listed in store.list(""):
+        found = store.get(listed.key)
+        assert found is not None
+        yield listed.key, found.body
 
 
 class Bench:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from handler import observability, submit
 from handler.archive import why_unused
 from handler.bounded import OverdueError, within
-from handler.child import Ladder, supervise
+from handler.child import Ladder, start
 from handler.continuation import has_progressed, next_invocation, unwrapped
 from handler.event import parse_event
 from handler.guard import Guard
@@ -25,7 +25,7 @@ from handler.report import Facts, result_of
 from handler.response import deliver
 from handler.runs import Runs, result_key
 from handler.sandbox import forbids_execution, oom_kills, open_sandbox
-from handler.script import download
+from handler.script import download, place
 from handler.settings import read_settings
 from safewriter import journal
 from safewriter.deadline import Deadline, epoch_ms
@@ -35,12 +35,14 @@ from safewriter.supervision import OpenWrites, Supervision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from handler.outcome import Outcome
     from handler.response import Result
     from handler.sandbox import Sandbox
+    from handler.settings import HandlerSettings
     from handler.submit import Command
     from safewriter.deadline import Clock
     from safewriter.objects import Location, ObjectStore
@@ -68,7 +70,7 @@ class Services:
 
     client: Callable[[], Any] = lambda: s3_client(tries=3)
     store: Callable[[Location], ObjectStore] = open_store
-    run_child: Callable[..., Any] = supervise
+    start_child: Callable[..., AbstractContextManager[Any]] = start
     supervision: Callable[..., Supervision] = Supervision
     invoke: Callable[[str, bytes], str] = _invoke
     clock: Clock = epoch_ms
@@ -126,24 +128,28 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
             " zstd, lz4)"
         )
     with open_sandbox(settings.tmp) as sandbox:
-        runs = Runs(services.store(settings.guard.checkpoint_bucket), services.clock)
-        facts.run = runs.begin(job, run_id=facts.run_id, request_id=facts.request_id, deadline=facts.deadline)
-        observability.name_run(facts.run.record)
-        with facts.timed("script_download_ms"):
-            files = download(job, sandbox, services.client())
         attempt = submit.Attempt.of(facts.run_id, facts.request_id, facts.deadline)
-        command = submit.compose(job, files, sandbox, settings, machine, attempt, environment)
-        supervision = services.supervision(sandbox.journal, settings.guard)
-        guard = Guard(supervision, runs, facts.run, settings.guard.warn_before_ms)
-        return _supervised(command, sandbox, guard, facts, services)
+        command = submit.compose(job, place(job, sandbox), sandbox, settings, machine, attempt, environment)
+        return _supervised(command, sandbox, job, settings, facts, services)
 
 
-def _supervised(command: Command, sandbox: Sandbox, guard: Guard, facts: Facts, services: Services) -> Outcome:
-    warn_before_ms = guard.warn_before_ms
+def _begin(job: Job, sandbox: Sandbox, settings: HandlerSettings, facts: Facts, services: Services) -> Guard:
+    """Record the attempt and fetch the code."""
+    runs = Runs(services.store(settings.guard.checkpoint_bucket), services.clock)
+    facts.run = runs.begin(job, run_id=facts.run_id, request_id=facts.request_id, deadline=facts.deadline)
+    observability.name_run(facts.run.record)
+    with facts.timed("script_download_ms"):
+        download(job, place(job, sandbox), services.client())
+    supervision = services.supervision(sandbox.journal, settings.guard)
+    return Guard(supervision, runs, facts.run, settings.guard.warn_before_ms)
+
+
+def _supervised(
+    command: Command, sandbox: Sandbox, job: Job, settings: HandlerSettings, facts: Facts, services: Services
+) -> Outcome:
+    warn_before_ms = settings.guard.warn_before_ms
     lead_ms = facts.deadline.lead_ms(warn_before_ms)
-    missing = MissingWatch(
-        () if facts.settings is None else read_missing(submit.spark_file(facts.settings, "missing.toml"))
-    )
+    missing = MissingWatch(read_missing(submit.spark_file(settings, "missing.toml")))
     writes = OpenWrites(sandbox.journal)
     output = facts.output = Output(
         facts.redactor,
@@ -152,19 +158,24 @@ def _supervised(command: Command, sandbox: Sandbox, guard: Guard, facts: Facts, 
         watch=missing.look,
     )
     kills_before = oom_kills()
-    facts.started = True
-    try:
-        facts.ended = services.run_child(
-            command, Ladder.of(facts.deadline, warn_before_ms), output, clock=services.clock, beat=guard.beat
-        )
-    finally:
-        with facts.timed("settle_ms"):
-            settled = guard.settle(facts.deadline.remaining_ms() - lead_ms // _ANSWER_RESERVE)
-        facts.writes = settled.writes
-        facts.journal = journal.read(sandbox.journal)
+    # Spark looks for Python files while it starts; for all else Java need not wait, only the script must.
+    guard = _begin(job, sandbox, settings, facts, services) if job.py_files else None
+    with services.start_child(command, output, clock=services.clock) as child:
+        guard = guard or _begin(job, sandbox, settings, facts, services)
+        facts.started = True
+        sandbox.go.touch()
+        try:
+            facts.ended = child.supervise(
+                Ladder.of(facts.deadline, warn_before_ms), clock=services.clock, beat=guard.beat
+            )
+        finally:
+            with facts.timed("settle_ms"):
+                settled = guard.settle(facts.deadline.remaining_ms() - lead_ms // _ANSWER_RESERVE)
+            facts.writes = settled.writes
+            facts.journal = journal.read(sandbox.journal)
     kills = max((after - kills_before.get(name, after) for name, after in oom_kills().items()), default=0)
     facts.warnings.extend(_remarks(facts, kills))
-    if facts.settings is not None and (reason := why_unused(facts.settings.soal_home, sandbox.archive_log)):
+    if reason := why_unused(settings.soal_home, sandbox.archive_log):
         facts.warnings.append(f"{reason}, so Spark started slowly; scripts/setup, or a new image, makes it again")
     return judge(
         Evidence(

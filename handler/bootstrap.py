@@ -7,6 +7,7 @@ and cannot have (`own_settings`); nothing else of it is patched.
 
 from __future__ import annotations
 
+import gc
 import os
 import pwd
 import sys
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _MESSAGE_MAX_LENGTH: Final = 4000
 _USER: Final = "soal"
+_GO_POLL_S: Final = 0.005
 _POLL_S: Final = 0.01
 _POLL_SLOW_S: Final = 0.2
 _POLL_FAST_MAX: Final = 2000
@@ -44,6 +46,7 @@ def main(module: ModuleType) -> None:
     try:
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             _join_spark(journal)
+        _wait_for(os.environ.get("SOAL_GO"))
         source = Path(script).read_bytes()
         if b"safewriter" in source:
             threading.Thread(target=_warm_up, name="soal-warm-up", daemon=True).start()
@@ -57,6 +60,8 @@ def main(module: ModuleType) -> None:
         sys.exit(code)
     finally:
         _note(journal, "python_exited", exitCode=code)
+        # Python looks for cycles once more at its end, through all of PySpark and boto3: a tenth of a second.
+        gc.freeze()
 
 
 def _run(module: ModuleType, script: str, source: bytes) -> None:
@@ -73,6 +78,12 @@ def _join_spark(journal: str | None) -> None:
     if _is_nameless(os.getuid()):
         _log_in()
     OwnSettings(lambda key, why: _note(journal, "setting_ignored", key=key, why=why)).install()
+
+
+def _wait_for(go: str | None) -> None:
+    """Return once the handler has the run's record and the script in place: it sees to both while Java starts."""
+    while go is not None and not Path(go).exists():
+        time.sleep(_GO_POLL_S)
 
 
 def _prefer_installed() -> None:
@@ -102,14 +113,16 @@ def _is_nameless(user: int) -> bool:
 
 def _log_in() -> None:
     """Give Hadoop a user, since it dies of a user id without a row in passwd (HADOOP-19401). Such ids are usual in
-    containers; the connection is one of our own, beside the one that the script will make.
+    containers. The connection to Java is the one that the script will use.
     """
-    from pyspark.java_gateway import launch_gateway
+    from pyspark import SparkContext
 
-    gateway = launch_gateway()
-    users = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+    SparkContext._ensure_initialized()  # noqa: SLF001 - a connection of our own would be a tenth of a second more
+    jvm = SparkContext._jvm  # noqa: SLF001
+    if jvm is None:
+        raise AssertionError  # for the type checker
+    users = jvm.org.apache.hadoop.security.UserGroupInformation
     users.setLoginUser(users.createRemoteUser(_USER))
-    gateway.close()
 
 
 def _uncaught(error: Exception, script: str, journal: str | None) -> int:

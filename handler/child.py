@@ -1,4 +1,4 @@
-"""From a command to its end: one child, supervised, of which nothing is left when this returns.
+"""From a command to its end: one child, started, then supervised, of which nothing is left afterwards.
 
 The ladder, with the deadline D and the lead L (see `safewriter.deadline`): at D - L SafeWriter in the child settles its
 open write; at D - L/2 everything below gets SIGTERM, at D - 0.4 L SIGKILL. What remains is the handler's, to settle
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from handler.submit import Command
     from safewriter.deadline import Clock, Deadline
 
-__all__ = ["Ended", "Ladder", "Stop", "supervise"]
+__all__ = ["Child", "Ended", "Ladder", "Stop", "start"]
 
 _SLICE_S: Final = 0.5
 _BEAT_S: Final = 7.0
@@ -74,51 +74,58 @@ class Ended:
     survivors: frozenset[Process]
 
 
-def supervise(
-    command: Command, ladder: Ladder, output: Output, *, clock: Clock, beat: Callable[[], bool] = lambda: True
-) -> Ended:
-    """Run the command and return how it ended.
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A command that has been started; what was below this process before it is in `others`."""
 
-    `beat` is called every few seconds while it lives; once it returns False the child is ended at once.
+    process: subprocess.Popen[bytes]
+    pump: threading.Thread
+    others: frozenset[Process]
+    started_ms: int
+
+    def supervise(self, ladder: Ladder, *, clock: Clock, beat: Callable[[], bool] = lambda: True) -> Ended:
+        """Wait for the command's end and return how it ended; nothing of it runs any more, also if this raises.
+
+        `beat` is called every few seconds while it lives; once it returns False the command is ended at once.
+        """
+        try:
+            with _beating(beat) as cancelled:
+                stop, peak_mb = _descend(self.process, ladder, clock, self.others, cancelled)
+            ended_ms = clock()
+            # Before anything else reaps: Popen takes a status that somebody else has collected for an exit code of 0.
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_END_TIMEOUT_S)
+            exit_code, signal = _status(self.process.returncode)
+        finally:
+            survivors = end_all(without=self.others, timeout_s=_END_TIMEOUT_S)
+        self.pump.join(_END_TIMEOUT_S)
+        return Ended(exit_code, signal, stop, self.started_ms, ended_ms, peak_mb, survivors)
+
+
+@contextmanager
+def start(command: Command, output: Output, *, clock: Clock) -> Iterator[Child]:
+    """Start a command, and leave nothing of it behind.
 
     Must be called on the main thread: the child dies with the thread that forked it. Processes below this one that
     exist already are left alone.
     """
     become_subreaper()
     others = descendants()
-    try:
-        return _run(command, ladder, output, clock, beat, others)
-    finally:
-        end_all(without=others, timeout_s=_END_TIMEOUT_S)
-
-
-def _run(
-    command: Command,
-    ladder: Ladder,
-    output: Output,
-    clock: Clock,
-    beat: Callable[[], bool],
-    others: frozenset[Process],
-) -> Ended:
     started_ms = clock()
     process = _spawn(command)
     if process.stdin is None or process.stdout is None:
         raise AssertionError  # for the type checker: both are pipes
     pump = threading.Thread(target=output.pump, args=(process.stdout,), name="soal-output", daemon=True)
     pump.start()
-    with _beating(beat) as cancelled:
-        stop, peak_mb = _descend(process, ladder, clock, others, cancelled)
-    ended_ms = clock()
-    # Before anything else reaps: Popen takes a status that somebody else has collected for an exit code of 0.
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_END_TIMEOUT_S)
-    exit_code, signal = _status(process.returncode)
-    survivors = end_all(without=others, timeout_s=_END_TIMEOUT_S)
-    pump.join(_END_TIMEOUT_S)
-    process.stdin.close()
-    if not pump.is_alive():  # else a survivor holds the pipe open, and the thread with it
-        process.stdout.close()
-    return Ended(exit_code, signal, stop, started_ms, ended_ms, peak_mb, survivors)
+    try:
+        yield Child(process, pump, others, started_ms)
+    finally:
+        end_all(without=others, timeout_s=_END_TIMEOUT_S)
+        pump.join(_END_TIMEOUT_S)
+        process.stdin.close()
+        if not pump.is_alive():  # else a survivor holds the pipe open, and the thread with it
+            process.stdout.close()
+        process.poll()  # or Popen believes it alive, if it was not supervised
 
 
 def _spawn(command: Command) -> subprocess.Popen[bytes]:

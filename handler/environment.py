@@ -56,5 +56,6 @@ def child_environment(
         # Both sides must take the same share of the same time for the lead.
         "SOAL_STARTED_EPOCH_MS": str(attempt.deadline_epoch_ms - attempt.total_ms),
         "SOAL_JOURNAL": str(sandbox.journal),
+        "SOAL_GO": str(sandbox.go),
         **({"SOAL_EVENT_FILE": str(sandbox.event_file)} if job.trigger_event is not None else {}),
     }

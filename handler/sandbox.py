@@ -60,6 +60,11 @@ class Sandbox:
         return self.root / "event.json"
 
     @property
+    def go(self) -> Path:
+        """Exists once the script may run; Java and Python start without it."""
+        return self.root / "go"
+
+    @property
     def archive_log(self) -> Path:
         """Where Java says what it made of the class-data archive."""
         return self.root / "archive.log"

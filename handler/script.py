@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from handler.sandbox import Sandbox
     from safewriter.objects import Location
 
-__all__ = ["DownloadError", "Files", "download"]
+__all__ = ["DownloadError", "Files", "download", "place"]
 
 _SCRIPT_MAX_MB: Final = 10
 _PY_FILE_MAX_MB: Final = 250
@@ -32,27 +32,31 @@ class DownloadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where the job's code is on this machine."""
+    """Where the job's code belongs on this machine."""
 
     script: Path
     py_files: tuple[Path, ...]
 
 
-def download(job: Job, sandbox: Sandbox, client: Any) -> Files:  # noqa: ANN401 - boto3's S3 client, or a test's
-    """Copy the job's code into the sandbox.
+def place(job: Job, sandbox: Sandbox) -> Files:
+    """Say where `download` will put the job's code, so that Java can be started before it is there."""
+    script, *py_files = (
+        sandbox.scripts / location.key.rsplit("/", 1)[-1] for location in (job.entry_point, *job.py_files)
+    )
+    return Files(script, tuple(py_files))
+
+
+def download(job: Job, files: Files, client: Any) -> None:  # noqa: ANN401 - boto3's S3 client, or a test's
+    """Copy the job's code to where it is to be.
 
     Raises `UsageError` for what is missing, forbidden or too large, `DownloadError` if S3 cannot be asked.
     """
-    script = _copy(job.entry_point, sandbox.scripts, client, field="entryPoint", max_mb=_SCRIPT_MAX_MB)
-    py_files = tuple(
-        _copy(location, sandbox.scripts, client, field=f"pyFiles[{index}]", max_mb=_PY_FILE_MAX_MB)
-        for index, location in enumerate(job.py_files)
-    )
-    return Files(script, py_files)
+    _copy(job.entry_point, files.script, client, field="entryPoint", max_mb=_SCRIPT_MAX_MB)
+    for index, (location, path) in enumerate(zip(job.py_files, files.py_files, strict=True)):
+        _copy(location, path, client, field=f"pyFiles[{index}]", max_mb=_PY_FILE_MAX_MB)
 
 
-def _copy(location: Location, directory: Path, client: Any, *, field: str, max_mb: int) -> Path:  # noqa: ANN401
-    path = directory / location.key.rsplit("/", 1)[-1]
+def _copy(location: Location, path: Path, client: Any, *, field: str, max_mb: int) -> None:  # noqa: ANN401
     try:
         answer = client.get_object(Bucket=location.bucket, Key=location.key)
         if answer["ContentLength"] > max_mb * _MIB:
@@ -64,7 +68,6 @@ def _copy(location: Location, directory: Path, client: Any, *, field: str, max_m
         raise _refusal(error, location, field) from error
     except BotoCoreError as error:
         raise DownloadError(f"{location} could not be read: {error}") from error
-    return path
 
 
 def _refusal(error: ClientError, location: Location, field: str) -> Exception:

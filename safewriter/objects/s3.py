@@ -8,8 +8,6 @@ import time
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from safewriter.objects.location import Location
@@ -44,6 +42,9 @@ def s3_client(*, connect_timeout_s: float = 2.0, read_timeout_s: float = 5.0, tr
     store below retries itself and reads back. Endpoint, region and credentials come from the environment as always with
     boto3.
     """
+    import boto3  # an eighth of a second: while Java starts, or a script gets ready
+    from botocore.config import Config
+
     config = Config(
         connect_timeout=connect_timeout_s,
         read_timeout=read_timeout_s,

@@ -1,30 +1,35 @@
 """What a cold run takes beside the way of aws-samples/spark-on-aws-lambda: the same CSV file into a Delta table.
 
 Both are functions in the Lambda emulator that have never run, from the event to the answer, in turn on one embedded S3;
-the table is new each time. There: the handler of `scripts.bench.peer`. Here: the job is guarded and supervised, on the
-host or in the image.
+the table is new each time. There: the handler of `scripts.bench.peer`. Here: the job is guarded and supervised. Both on
+the host, or both in a container with the same bounds: ours is the image, theirs has this machine's Java and PySpark.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import sys
 import tempfile
 import uuid
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.settings import read_settings
 from handler.submit import find_java, pyspark_home
+from scripts.emulator.container import Confinement, ContainerEmulator
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.emulator.spark import JARS
+from scripts.emulator.spark import JARS, ROOT
+from scripts.soal.docker import require, with_docker
+from scripts.soal.place import Home
 from scripts.soal.problem import EXIT_FAILED, Problem
 from scripts.soal.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from scripts.soal.invocation import Function
 
@@ -34,13 +39,16 @@ _JOB: Final = "accommodations_delta.py"
 _PEER_JOB: Final = "accommodations_delta_unguarded.py"
 _PEER_HANDLER: Final = "scripts.bench.peer.lambda_handler"
 _TIMEOUT_S: Final = 300
+_MEMORY_MB: Final = 3008
+_PEER: Final = Path("/opt/peer")
+"""Where the peer's container has PySpark, whole and as pip installs it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartCost:
     """Medians in milliseconds over `rounds` pairs, from the event to the answer of a cold function, and their ratio.
 
-    `image` is None if the function ran on the host.
+    `image` is None if both functions ran on the host.
     """
 
     rounds: int
@@ -66,7 +74,7 @@ def measure(
     with EmbeddedS3(buckets=BUCKETS) as s3:
         put_sample(s3.observer())
         for turn in range(rounds):
-            peer_ms = _peer(s3)
+            peer_ms = _peer(s3, image)
             pairs.append((peer_ms, _soal(function({**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}))))
             progress(turn + 1)
     ratios = [soal_ms / peer_ms for peer_ms, soal_ms in pairs]
@@ -81,24 +89,57 @@ def measure(
     )
 
 
-def _peer(s3: EmbeddedS3) -> float:
+def _peer(s3: EmbeddedS3, image: str | None) -> float:
     settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": CHECKPOINTS})
-    with tempfile.TemporaryDirectory(prefix="soal-bench-") as place:
-        variables = {
-            **s3.environment(),
-            "SCRIPT_BUCKET": SCRIPTS,
-            "SPARK_SCRIPT": f"jobs/{_PEER_JOB}",
-            "SPARK_HOME": str(pyspark_home()),
-            "JAVA_HOME": str(find_java(settings).resolve().parents[1]),
-            "JARS": str(JARS),
-            "PYSPARK_PYTHON": sys.executable,
-            "TMPDIR": place,
-        }
-        with LambdaEmulator(variables, timeout_s=_TIMEOUT_S, handler=_PEER_HANDLER) as function:
-            answer = function.invoke(_paths())
-            if answer.error is not None or answer.timed_out:
-                raise Problem(f"spark-submit failed:\n{function.tail()}", todo="see above", exit_code=EXIT_FAILED)
+    variables = {
+        **s3.environment(),
+        "SCRIPT_BUCKET": SCRIPTS,
+        "SPARK_SCRIPT": f"jobs/{_PEER_JOB}",
+        "JAVA_HOME": str(find_java(settings).resolve().parents[1]),
+        "JARS": str(JARS),
+    }
+    with _peer_on_host(variables) if image is None else _peer_in_container(variables, image) as function:
+        answer = function.invoke(_paths())
+        if answer.error is not None or answer.timed_out:
+            raise Problem(f"spark-submit failed:\n{function.tail()}", todo="see above", exit_code=EXIT_FAILED)
     return float(answer.duration_ms)
+
+
+@contextlib.contextmanager
+def _peer_on_host(variables: Mapping[str, str]) -> Iterator[LambdaEmulator]:
+    with tempfile.TemporaryDirectory(prefix="soal-bench-") as place:
+        own = {"SPARK_HOME": str(pyspark_home()), "PYSPARK_PYTHON": sys.executable, "TMPDIR": place}
+        with LambdaEmulator({**variables, **own}, timeout_s=_TIMEOUT_S, handler=_PEER_HANDLER) as function:
+            yield function
+
+
+@contextlib.contextmanager
+def _peer_in_container(variables: Mapping[str, str], image: str) -> Iterator[LambdaEmulator]:
+    """Of the image the peer has the system, Python and boto3. Its user has a name: Spark dies of one that has not."""
+    java = Path(variables["JAVA_HOME"])
+    settings = (java / "conf" / "net.properties").resolve().parent  # Debian keeps them in /etc
+    shared = {str(path): str(path) for path in (ROOT, JARS.resolve(), java, settings, Path("/etc/passwd"))}
+    shared[str(pyspark_home())] = str(_PEER / "pyspark")
+    own = {
+        "JARS": str(JARS.resolve()),
+        "SPARK_HOME": str(_PEER / "pyspark"),
+        "PYSPARK_PYTHON": "python3",
+        "PYTHONPATH": f"{ROOT}:{_PEER}:/opt/soal/python",
+        "TMPDIR": "/tmp",  # noqa: S108 - the container's
+    }
+    with with_docker(Home.of()) as docker:
+        require(docker, image)
+        with ContainerEmulator(
+            docker,
+            image,
+            {**variables, **own},
+            timeout_s=_TIMEOUT_S,
+            memory_mb=_MEMORY_MB,
+            confinement=Confinement(user=os.getuid()),
+            mounts=[f"{here}:{there}:ro" for here, there in shared.items()],
+            handler=_PEER_HANDLER,
+        ) as function:
+            yield function
 
 
 def _paths() -> dict[str, str]:

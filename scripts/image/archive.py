@@ -78,6 +78,7 @@ def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path) ->
     )
     with open_sandbox(settings.tmp) as sandbox:
         attempt = Attempt("training", "training", epoch_ms() + _TIMEOUT_S * 1000, _TIMEOUT_S * 1000)
+        sandbox.go.touch()
         command = compose(job, Files(TRAINING, ()), sandbox, settings, _MACHINE, attempt, variables)
         argv = list(command.argv)
         argv[argv.index("-cp") + 1] = _class_path(home)

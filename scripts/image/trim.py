@@ -14,21 +14,22 @@ from typing import TYPE_CHECKING, Final
 from handler.missing import read_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from handler.missing import Missing
 
-__all__ = ["MISSING", "UNUSED", "is_of", "kept", "main"]
+__all__ = ["MISSING", "UNUSED", "is_of", "kept", "main", "superseded"]
 
 MISSING: Final = Path(__file__).resolve().parents[2] / "image" / "spark" / "missing.toml"
 # Launchers in shell, samples, and the copy of PySpark in a zip file: all of it is in the package itself, compiled.
 # And Spark Connect, whose jar is on the list.
 _FOLDERS: Final = ("bin", "sbin", "data", "examples", "python", "jars/connect-repl", "sql/connect")
-# What nothing here imports: of what pyiceberg brings (its command line, a Hive metastore's client), with their records;
-# the first version's interface in pydantic; Powertools' router for HTTP events.
+# What nothing here imports: of what pyiceberg brings (its command line, a Hive metastore's client, its ways to other
+# stores), with their records; the first version's interface in pydantic; Powertools' router for HTTP events.
 UNUSED: Final = (
     "aws_lambda_powertools/event_handler",
     "click",
+    "fsspec",
     "hive_metastore",
     "markdown_it",
     "mdurl",
@@ -36,9 +37,9 @@ UNUSED: Final = (
     "pygments",
     "rich",
 )
-_RECORDS: Final = ("click", "markdown_it_py", "mdurl", "pygments", "rich")
-# What boto3's documentation is made from.
-_EXAMPLES: Final = "botocore/data/**/examples-1.json*"
+_RECORDS: Final = ("click", "fsspec", "markdown_it_py", "mdurl", "pygments", "rich")
+# What boto3's documentation is made from; zstandard's second engine, for another Python.
+_FILES: Final = ("botocore/data/**/examples-1.json*", "zstandard/_cffi*.so")
 
 
 def kept(names: Iterable[str], missing: Iterable[Missing]) -> tuple[str, ...]:
@@ -50,6 +51,12 @@ def kept(names: Iterable[str], missing: Iterable[Missing]) -> tuple[str, ...]:
 def is_of(jar: str, pattern: str) -> bool:
     """Tell whether a file is a version of what the list names: `spark-sql` is `spark-sql_2.13-4.1.4.jar`."""
     return fnmatchcase(jar, f"{pattern}-[0-9]*.jar") or fnmatchcase(jar, f"{pattern}_2.*-[0-9]*.jar")
+
+
+def superseded(python: Path) -> Iterator[Path]:
+    """Find the versions of a service's interface in botocore that boto3 takes only if it is asked for them by date."""
+    for service in python.glob("botocore/data/*"):
+        yield from sorted(path for path in service.glob("*") if path.is_dir())[:-1]
 
 
 def main(pyspark: Path) -> int:
@@ -66,8 +73,10 @@ def main(pyspark: Path) -> int:
     records = [path for name in _RECORDS for path in python.glob(f"{name}-*.dist-info")]
     for path in (*(python / package for package in UNUSED), *records):
         shutil.rmtree(path, ignore_errors=True)
-    for path in python.glob(_EXAMPLES):
+    for path in (path for pattern in _FILES for path in python.glob(pattern)):
         path.unlink()
+    for path in superseded(python):
+        shutil.rmtree(path)
     print(f"trim: {len(stay)} of {len(jars)} jars stay; {size_mb:.0f} MB dropped")
     return 0
 

@@ -64,7 +64,7 @@ def settle(
 def start(
     rounds: Annotated[int, typer.Option(min=1, max=100, help="Pairs of a run there and a run here.")] = 5,
     *,
-    docker: Annotated[bool, typer.Option("--docker", help="Run ours in the image, not on the host.")] = False,
+    docker: Annotated[bool, typer.Option("--docker", help="Run both in containers, not on the host.")] = False,
     image: Annotated[str, typer.Option(help="With --docker: the image's name.")] = TAG,
     memory_mb: Annotated[int, typer.Option(min=1024, max=10240, help="Our function's memory.")] = 3008,
     timeout_s: Annotated[int, typer.Option(min=1, max=900, help="And its timeout: SOAL_JIT follows from it.")] = 60,

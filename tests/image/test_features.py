@@ -29,7 +29,7 @@ stream.format("noop").outputMode("update").trigger(availableNow=True).option(
     "checkpointLocation", "s3a://{LAKE}/rocks/state").start().awaitTermination()
 """,
     "Hive": "from pyspark.sql import SparkSession\n"
-    "SparkSession.builder.enableHiveSupport().getOrCreate().sql('SHOW TABLES').collect()",
+    "SparkSession.builder.enableHiveSupport().getOrCreate().sql('CREATE TABLE t (id INT) STORED AS ORC')",
     "MLlib": SESSION + "from pyspark.ml.feature import VectorAssembler\nVectorAssembler(inputCols=['id'])",
     "Spark Connect": "from pyspark.sql import SparkSession\nSparkSession.builder.remote('local').getOrCreate()",
     "DStreams": SESSION + "from pyspark.streaming import StreamingContext\nStreamingContext(spark.sparkContext, 1)",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from handler.child import Ladder, Stop, supervise
+from handler.child import Ladder, Stop, start
 from handler.event import parse_event
 from handler.guard import Guard
 from handler.job import Job
@@ -106,13 +106,10 @@ def test_a_run_that_lives_is_cancelled(bench: Bench, tmp_path: Path, monkeypatch
     cancelling = threading.Thread(target=lambda: answers.append(bench.soal("cancel", "nightly-1", "--json")))
     cancelling.start()
 
-    ended = supervise(
-        Command((sys.executable, "-c", "import time; time.sleep(600)"), {}, tmp_path),
-        Ladder(2**60, 2**60),
-        Output(Redactor(), log=lambda _line: None, metric=lambda _line: None),
-        clock=epoch_ms,
-        beat=guard.beat,
-    )
+    command = Command((sys.executable, "-c", "import time; time.sleep(600)"), {}, tmp_path)
+    output = Output(Redactor(), log=lambda _line: None, metric=lambda _line: None)
+    with start(command, output, clock=epoch_ms) as child:
+        ended = child.supervise(Ladder(2**60, 2**60), clock=epoch_ms, beat=guard.beat)
     bench.runs.end(run, state="CANCELLED")
     cancelling.join(30)
 

@@ -30,7 +30,7 @@ class World:
         self.done: list[str] = []
 
     def services(self) -> Services:
-        return Services(client=self._client, store=self._store, run_child=self._run, supervision=self._supervision)
+        return Services(client=self._client, store=self._store, start_child=self._start, supervision=self._supervision)
 
     def _store(self, location: Location) -> MemoryObjectStore:
         self.done.append(f"store {location}")
@@ -40,7 +40,7 @@ class World:
         self.done.append("client")
         raise AssertionError
 
-    def _run(self, *_: object, **__: object) -> Any:
+    def _start(self, *_: object, **__: object) -> Any:
         self.done.append("child")
         raise AssertionError
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from handler.child import Ladder, Stop, supervise
+from handler.child import Ladder, Stop, start
 from handler.output import Output
 from handler.redact import Redactor
 from handler.submit import Command
@@ -62,7 +62,9 @@ class Log:
 def run(directory: Path, code: str, log: Log, ladder: Ladder = NEVER, **environment: str) -> Ended:
     """The ladder's times are milliseconds after the child's first line."""
     command = Command((sys.executable, "-u", "-c", code), environment, directory)
-    return supervise(command, ladder, log.output, clock=Since(log))
+    clock = Since(log)
+    with start(command, log.output, clock=clock) as child:
+        return child.supervise(ladder, clock=clock)
 
 
 @contextmanager
@@ -238,13 +240,14 @@ def test_the_child_dies_with_its_supervisor(tmp_path: Path) -> None:
     inner = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     outer = f"""
 import sys, pathlib
-from handler.child import Ladder, supervise
+from handler.child import Ladder, start
 from handler.output import Output
 from handler.redact import Redactor
 from handler.submit import Command
 out = Output(Redactor(), log=lambda line: print(line, flush=True), metric=print)
 command = Command((sys.executable, "-c", {inner!r}), {{}}, pathlib.Path({str(tmp_path)!r}))
-supervise(command, Ladder(2**60, 2**60), out, clock=lambda: 0)
+with start(command, out, clock=lambda: 0) as child:
+    child.supervise(Ladder(2**60, 2**60), clock=lambda: 0)
 """
     root = Path(__file__).parents[3]
     with subprocess.Popen([sys.executable, "-c", outer], cwd=root, stdout=subprocess.PIPE, text=True) as process:
@@ -276,7 +279,8 @@ def test_the_beat_goes_on_while_the_child_lives(tmp_path: Path, monkeypatch: pyt
             (tmp_path / "done").touch()
         return True
 
-    supervise(command, NEVER, Log().output, clock=epoch_ms, beat=beat)
+    with start(command, Log().output, clock=epoch_ms) as child:
+        child.supervise(NEVER, clock=epoch_ms, beat=beat)
     assert len(beats) >= 3
 
 
@@ -291,21 +295,17 @@ def test_a_cancelled_child_is_ended_at_once(
     monkeypatch.setattr("handler.child._CANCEL_GRACE_MS", 50)
     text = f"import signal, time; signal.signal(signal.SIGTERM, {handler}); print('up', flush=True); time.sleep(600)"
     log = Log()
-    with nothing_left():
-        ended = supervise(
-            Command((sys.executable, "-c", text), {}, tmp_path),
-            NEVER,
-            log.output,
-            clock=epoch_ms,
-            beat=lambda: not log.lines,
-        )
+    command = Command((sys.executable, "-c", text), {}, tmp_path)
+    with nothing_left(), start(command, log.output, clock=epoch_ms) as child:
+        ended = child.supervise(NEVER, clock=epoch_ms, beat=lambda: not log.lines)
     assert (ended.stop, ended.exit_code, ended.signal) == (Stop.CANCELLED, None, signal_number)
 
 
 def test_a_command_that_does_not_exist_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
     """The error of the operating system is passed on."""
-    with nothing_left(), pytest.raises(FileNotFoundError):
-        supervise(Command(("/no/such/java",), {}, tmp_path), NEVER, Log().output, clock=epoch_ms)
+    command = Command(("/no/such/java",), {}, tmp_path)
+    with nothing_left(), pytest.raises(FileNotFoundError), start(command, Log().output, clock=epoch_ms):
+        raise AssertionError
 
 
 def test_memory_of_the_whole_tree_is_seen(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +21,7 @@ from safewriter.objects import MemoryObjectStore, StoreError
 from safewriter.supervision import WriteReport
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from handler.output import Output
     from handler.submit import Command
@@ -48,11 +50,20 @@ class World:
         self.settled = 0
         self.request_id = "request"
         self.command: Command | None = None
+        self.began_without_record = self.may_run = False
 
-    def run_child(self, command: Command, _ladder: object, output: Output, **_: object) -> Ended:
+    @contextmanager
+    def start_child(self, command: Command, output: Output, **_: object) -> Iterator[World]:
         self.command = command
+        self.began_without_record = not self.stored("runs/")
         output.pump(io.BufferedReader(io.BytesIO(self.prints)))
         journal.append(command.environment["SOAL_JOURNAL"], "python_started")
+        try:
+            yield self
+        finally:
+            self.may_run = Path(command.environment["SOAL_GO"]).exists()
+
+    def supervise(self, *_: object, **__: object) -> Ended:
         if self.fails is not None:
             raise self.fails
         now = epoch_ms()
@@ -81,7 +92,7 @@ class World:
         services = Services(
             client=lambda: self,
             store=lambda _: self.store,
-            run_child=self.run_child,
+            start_child=self.start_child,
             supervision=lambda *_: self,  # type: ignore[arg-type]
             invoke=self.invoke,
         )
@@ -188,7 +199,15 @@ def test_a_store_that_fails_at_the_end_is_a_warning(world: World) -> None:
     ]
 
 
-def test_a_store_that_fails_at_the_beginning_starts_nothing(world: World) -> None:
+@pytest.mark.parametrize("py_files", [[], ["s3://library/common.zip"]])
+def test_java_starts_beside_the_first_steps_and_the_script_after_them(world: World, py_files: list[str]) -> None:
+    """Spark looks for Python files while it starts, so that these are fetched before."""
+    assert world.handle({**EVENT, "pyFiles": py_files}).state == "SUCCESS"
+    assert world.began_without_record == (not py_files)
+    assert world.may_run
+
+
+def test_a_store_that_fails_at_the_beginning_runs_no_script(world: World) -> None:
     """It may be tried again."""
 
     def refuse(*_: object, **__: object) -> str:
@@ -196,7 +215,8 @@ def test_a_store_that_fails_at_the_beginning_starts_nothing(world: World) -> Non
 
     world.store.create = refuse  # type: ignore[method-assign]
     result = world.handle()
-    assert world.command is None
+    assert not world.may_run
+    assert world.settled == 0
     assert exit_status(result) == 75
 
 

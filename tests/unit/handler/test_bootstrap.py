@@ -31,6 +31,14 @@ class Driver:
             check=False,
         )
 
+    def start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(ROOT / "handler" / "bootstrap.py"), str(self.script)],
+            env={"PYTHONPATH": str(ROOT), "SOAL_JOURNAL": str(self.journal), **self.environment},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
     def entries(self) -> list[tuple[str, dict[str, object]]]:
         return [(entry.event, entry.fields) for entry in journal.read(self.journal)]
 
@@ -51,6 +59,19 @@ print(__name__, __file__ == sys.argv[0], sys.argv[1:], sys.path[0] == __file__.r
     assert done.stdout.splitlines() == ["[]", "__main__ True ['a b', '--c'] True"], done.stderr
     assert driver.entries()[0][0] == "python_started"
     assert driver.entries()[-1] == ("python_exited", {"exitCode": 0})
+
+
+def test_the_script_waits_for_the_handler(tmp_path: Path) -> None:
+    """Python starts beside the handler's own first steps; the script is not even looked at before they are done."""
+    driver = Driver(tmp_path, "print('too early')")
+    go = tmp_path / "go"
+    driver.environment["SOAL_GO"] = str(go)
+    with driver.start() as process:
+        while not any(event == "python_started" for event, _ in driver.entries()):
+            assert process.poll() is None
+        driver.script.write_text("print('in time')", encoding="utf-8")
+        go.touch()
+        assert process.communicate()[0] == "in time\n"
 
 
 @pytest.mark.parametrize(
@@ -142,6 +163,7 @@ def test_a_guarded_script_finds_boto3_imported(tmp_path: Path) -> None:
         "sys.modules['pyspark.sql.session'] = types.ModuleType('pyspark.sql.session')\n"
         "while 'boto3' not in sys.modules: pass\n",
     )
+    driver.environment["SW_CHECKPOINT_BUCKET"] = "checkpoints"
     assert driver.run().returncode == 0
 
 

@@ -10,7 +10,7 @@ from botocore.response import StreamingBody
 from handler.event import parse_event
 from handler.job import Job
 from handler.sandbox import open_sandbox
-from handler.script import DownloadError, download
+from handler.script import DownloadError, download, place
 from handler.settings import read_settings
 from handler.usage import UsageError
 
@@ -42,7 +42,8 @@ def test_script_and_python_files_are_copied(tmp_path: Path) -> None:
     """Under their last names, side by side."""
     client = Client({"scripts/a/job.py": b"print(1)", "library/b/x.zip": b"PK"})
     with open_sandbox(tmp_path) as sandbox:
-        files = download(JOB, sandbox, client)
+        files = place(JOB, sandbox)
+        download(JOB, files, client)
         assert files.script.read_bytes() == b"print(1)"
         assert [path.name for path in files.py_files] == ["x.zip"]
 
@@ -54,10 +55,10 @@ def test_script_and_python_files_are_copied(tmp_path: Path) -> None:
 def test_what_the_caller_can_mend_is_a_usage_error(tmp_path: Path, code: str, words: str) -> None:
     """It names the field: the script, or the place in pyFiles."""
     with open_sandbox(tmp_path) as sandbox, pytest.raises(UsageError, match=words) as caught:
-        download(JOB, sandbox, Client({"scripts/a/job.py": refused(code)}))
+        download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": refused(code)}))
     assert caught.value.field == "entryPoint"
     with open_sandbox(tmp_path) as sandbox, pytest.raises(UsageError, match=words) as caught:
-        download(JOB, sandbox, Client({"scripts/a/job.py": b"", "library/b/x.zip": refused(code)}))
+        download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": b"", "library/b/x.zip": refused(code)}))
     assert caught.value.field == "pyFiles[0]"
 
 
@@ -65,12 +66,12 @@ def test_what_the_caller_can_mend_is_a_usage_error(tmp_path: Path, code: str, wo
 def test_a_store_that_fails_is_another_matter(tmp_path: Path, error: Exception) -> None:
     """The same invocation may work later."""
     with open_sandbox(tmp_path) as sandbox, pytest.raises(DownloadError):
-        download(JOB, sandbox, Client({"scripts/a/job.py": error}))
+        download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": error}))
 
 
 def test_a_script_that_is_too_large_is_refused(tmp_path: Path) -> None:
     """Before a byte of it is read."""
     with open_sandbox(tmp_path) as sandbox:
         with pytest.raises(UsageError, match="10 MB are allowed"):
-            download(JOB, sandbox, Client({"scripts/a/job.py": bytes(11 * 1024 * 1024)}))
+            download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": bytes(11 * 1024 * 1024)}))
         assert list(sandbox.scripts.iterdir()) == []

@@ -2,19 +2,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import boto3.session
+import botocore.session
 import pytest
 
 from handler.classpath import find_pyspark
 from handler.missing import read_missing
-from scripts.image.trim import MISSING, UNUSED, is_of, kept, main
+from scripts.image.trim import MISSING, UNUSED, is_of, kept, main, superseded
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PYSPARK = find_pyspark()
 assert PYSPARK is not None
+SITE = PYSPARK.parent
 JARS = tuple(sorted(jar.name for jar in PYSPARK.glob("jars/*.jar")))
 # What something that runs needs, though it does not look like it.
 NEEDED = (
@@ -69,6 +72,20 @@ def test_an_installed_package_is_trimmed(tmp_path: Path) -> None:
     assert main(tmp_path) == 0
     left = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
     assert left == ["jars/spark-core_2.13-4.1.4.jar", "sql/session.py"]
+
+
+def test_the_newest_interface_of_each_service_stays(tmp_path: Path) -> None:
+    """It is the one that boto3 takes, also for its resources."""
+    for name in ("ec2/2014-09-01", "ec2/2016-11-15", "s3/2006-03-01"):
+        (tmp_path / "botocore" / "data" / name).mkdir(parents=True)
+    (tmp_path / "botocore" / "data" / "endpoints.json").touch()
+    assert [path.name for path in superseded(tmp_path)] == ["2014-09-01"]
+    gone = {(path.parent.name, path.name) for path in superseded(SITE)}
+    loader = botocore.session.get_session().get_component("data_loader")
+    assert gone.isdisjoint((name, loader.determine_latest_version(name, "service-2")) for name, _ in gone)
+    session: Any = boto3.session.Session(region_name="us-east-1")
+    named = {name: session.resource(name).meta.client.meta.service_model for name in session.get_available_resources()}
+    assert gone.isdisjoint((name, model.api_version) for name, model in named.items())
 
 
 def test_an_iceberg_table_is_settled_without_a_console() -> None:

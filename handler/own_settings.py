@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
+from handler.catalogs import file_io
 from handler.fixed_settings import is_outside_tmp, rule, why_fixed
 
 if TYPE_CHECKING:
@@ -113,7 +114,8 @@ class OwnSettings:
         found = {key: value for key, value in options.items() if self._is_kept(key, str(value), given(key))}
         if EXTENSIONS in found:
             found[EXTENSIONS] = _united(given(EXTENSIONS), str(found[EXTENSIONS]))
-        return found
+        texts = {key: str(value) for key, value in found.items()}
+        return found | {key: value for key, value in file_io(texts).items() if given(key) is None}
 
     def _put_back(self, jconf: Any, handlers: Any) -> None:  # noqa: ANN401 - Java's SparkConf
         """Undo in a SparkConf what the script has changed and cannot have."""
@@ -128,6 +130,8 @@ class OwnSettings:
                 jconf.remove(key)
             else:
                 jconf.set(key, before)
+        for key, value in file_io(own).items():
+            jconf.set(key, value)
 
     def _is_kept(self, key: str, value: str, given: str | None) -> bool:
         why = why_left_out(key, value, given)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.archive import archive_options
+from handler.catalogs import file_io
 from handler.classpath import find_pyspark, jars
 from handler.environment import child_environment
 from handler.job import EventForm
@@ -50,10 +51,6 @@ _C2_LATER: Final = (
 _HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _BOOTSTRAP: Final = Path(__file__).with_name("bootstrap.py")
 _IMAGE_FILES: Final = Path(__file__).resolve().parent.parent / "image" / "spark"
-_ICEBERG_CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
-_CATALOG_DOTS: Final = "spark.sql.catalog.NAME".count(".")
-# Iceberg's own way to S3 needs clients of AWS that the image does not have; and no other marks files for SafeWriter.
-_ICEBERG_IO: Final = "io.soal.iceberg.MarkedFileIO"
 _UNITS: Final = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 
 # What Spark's own launcher passes (org.apache.spark.launcher.JavaModuleOptions in 4.1.4), without the vector module:
@@ -270,17 +267,10 @@ def _conf(job: Job, sandbox: Sandbox, settings: HandlerSettings, machine: Machin
         "spark.hadoop.hadoop.tmp.dir": str(sandbox.tmp),
         **_store(settings),
     }
-    conf |= {key: _ICEBERG_IO for key in _iceberg_io(conf) if key not in conf}
+    conf |= file_io(conf)
     extensions = (defaults.get("spark.sql.extensions", ""), job.conf.get("spark.sql.extensions", ""))
     conf["spark.sql.extensions"] = ",".join(dict.fromkeys(part for part in ",".join(extensions).split(",") if part))
     return conf
-
-
-def _iceberg_io(conf: Mapping[str, str]) -> list[str]:
-    """Name the settings by which Iceberg's catalogs are told to go to S3 as Spark does."""
-    return [
-        f"{key}.io-impl" for key, value in conf.items() if value == _ICEBERG_CATALOG and key.count(".") == _CATALOG_DOTS
-    ]
 
 
 def _store(settings: HandlerSettings) -> dict[str, str]:

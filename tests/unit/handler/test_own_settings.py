@@ -104,3 +104,32 @@ def test_a_spark_conf_is_put_back() -> None:
     settings._put_back(conf, Conf(GIVEN))
     assert conf == {**GIVEN, EXTENSIONS: f"{DELTA},{ICEBERG},a.B", "spark.x": "y"}
     assert [key for key, _ in noted] == ["spark.master", "spark.hadoop.fs.s3a.secret.key"]
+
+
+CATALOG = {"spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog"}
+MARKED = {"spark.sql.catalog.ice.io-impl": "io.soal.iceberg.MarkedFileIO"}
+
+
+@pytest.mark.parametrize(
+    ("options", "added"),
+    [
+        (CATALOG, MARKED),
+        ({**CATALOG, "spark.sql.catalog.ice.io-impl": "own"}, {}),
+        ({"spark.sql.catalog.other": "example.Catalog"}, {}),
+    ],
+)
+def test_a_catalog_of_the_script_s_own_goes_to_s3_as_spark_does(options: dict[str, str], added: dict[str, str]) -> None:
+    """As one that the event names: with marked files, unless it says otherwise."""
+    settings, noted = own()
+    assert settings.kept(options, GIVEN.get) == {**options, **added}
+    conf: Any = Conf({**GIVEN, **options})
+    settings._put_back(conf, Conf(GIVEN))
+    assert conf == {**GIVEN, **options, **added}
+    assert noted == []
+
+
+def test_what_the_handler_has_said_of_a_catalog_stays() -> None:
+    """The event names how the catalog goes to S3, the script the rest."""
+    settings, _ = own()
+    given = {"spark.sql.catalog.ice.io-impl": "events.own"}
+    assert settings.kept(CATALOG, given.get) == CATALOG

@@ -1,0 +1,25 @@
+"""Iceberg's catalogs among a job's settings: where they name no way to S3, they get the one that marks files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["file_io"]
+
+_CATALOGS: Final = ("org.apache.iceberg.spark.SparkCatalog", "org.apache.iceberg.spark.SparkSessionCatalog")
+_DOTS: Final = "spark.sql.catalog.NAME".count(".")
+# Iceberg's own way to S3 needs clients of AWS that the image does not have; and no other marks files for SafeWriter.
+_FILE_IO: Final = "io.soal.iceberg.MarkedFileIO"
+
+
+def file_io(conf: Mapping[str, str]) -> dict[str, str]:
+    """Return what is to be added to settings: `io-impl` for each of Iceberg's catalogs that names none."""
+    found = (
+        f"{key}.io-impl"
+        for key, value in conf.items()
+        if key.startswith("spark.sql.catalog.") and key.count(".") == _DOTS and value in _CATALOGS
+    )
+    return {key: _FILE_IO for key in found if key not in conf}

@@ -107,10 +107,10 @@ def of_error(error: Exception, writes: tuple[WriteReport, ...] | None, *, starte
     """Judge an attempt that the handler itself could not bring to its end; `writes` is None if they are not settled."""
     if isinstance(error, UsageError) and not started:
         fault = Fault("UsageError", str(error), error.field, usage=True)
-        return Outcome(State.FAILED, f"usage error, nothing was started: {error}", fault)
+        return Outcome(State.FAILED, f"usage error, the job was not started: {error}", fault)
     if isinstance(error, _RETRYABLE) and not started:
         fault = Fault(type(error).__name__, str(error), retryable=True)
-        return Outcome(State.FAILED, f"nothing was started, try again later: {error}", fault)
+        return Outcome(State.FAILED, f"the job was not started, try again later: {error}", fault)
     message = f"{type(error).__name__}: {error}"
     fault = Fault(_INTERNAL_ERROR, message)
     if not started:

@@ -31,7 +31,7 @@ _ROUNDS_MAX: Final = 100
 
 
 class AttemptRunningError(Exception):
-    """Another attempt of the same run is alive; nothing was started. The same invocation may be tried later."""
+    """Another attempt of the same run is alive; its job was not started. The same invocation may be tried later."""
 
 
 class UnreadableRecordError(StoreError):

@@ -35,7 +35,7 @@ _REMEDIES: Final[dict[str, str]] = {
 
 
 class UsageError(Exception):
-    """The event or a setting must be changed; nothing was started and nothing was written.
+    """The event or a setting must be changed; the job was not started and nothing was written.
 
     `field` is the path in the event (`conf.spark.master`, `entryPointArguments[2]`) or the environment variable.
     """

@@ -1,9 +1,10 @@
-"""Two processes on one Delta table: every acknowledged commit is there, which Delta's default store cannot say, also
-when one of the two is killed again and again.
+"""Two processes on one table: every acknowledged commit is there, which Delta's default store cannot say, also when one
+of the two is killed again and again.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from scripts.emulator.s3 import EmbeddedS3
     from tests.faults.victims import Victims
+    from tests.support.ice import Catalog
     from tests.support.lake import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -41,34 +43,39 @@ ADDED = range(2, 9)
 """What one append of the victim's adds."""
 
 
-def appended(s3: EmbeddedS3, lake: Lake, mode: str, rounds: int) -> int:
-    """Let two processes append `rounds` times each, side by side, every PUT delayed; return the rows that are there."""
+def append_by_two(s3: EmbeddedS3, table: str, rounds: int, *mode: str) -> None:
+    """Let two processes append `rounds` times each, side by side, every PUT delayed."""
+    how, *settings = mode
     environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
     with (
-        Child("tests.faults.appender", mode, "a", environment={**environment, "SOAL_RUN_KEY": uuid.uuid4().hex}) as one,
-        Child("tests.faults.appender", mode, "b", environment={**environment, "SOAL_RUN_KEY": uuid.uuid4().hex}) as two,
+        _appender(how, "a", *settings, **environment) as one,
+        _appender(how, "b", *settings, **environment) as two,
     ):
         for child in (one, two):
             child.expect("ready")
-        one.tell(lake.table)  # creates the table, so that all that follows is appends
+        one.tell(table)  # creates the table, so that all that follows is appends
         one.expect("done 0")
-        two.tell(lake.table)
+        two.tell(table)
         two.expect("done 0")
         s3.wire.add(Rule(Match(operations={"PutObject"}), Delay(100), times=None))
         for number in range(1, rounds):
             for child in (one, two):
-                child.tell(lake.table)
+                child.tell(table)
             for child in (one, two):
                 child.expect(f"done {number}")
     s3.wire.clear_rules()
-    return lake.rows()
+
+
+def _appender(*arguments: str, **environment: str) -> Child:
+    return Child("tests.faults.appender", *arguments, environment={**environment, "SOAL_RUN_KEY": uuid.uuid4().hex})
 
 
 @pytest.mark.parametrize("rounds", [3, pytest.param(ROUNDS, marks=pytest.mark.matrix)])
 def test_no_commit_of_two_guarded_writers_is_lost(s3: EmbeddedS3, lake: Callable[[], Lake], rounds: int) -> None:
     """As many rows, versions and true verdicts as appends."""
     table = lake()
-    assert appended(s3, table, "guarded", rounds) == 2 * rounds
+    append_by_two(s3, table.table, rounds, "guarded")
+    assert table.rows() == 2 * rounds
     assert table.operations() == ["WRITE"] * 2 * rounds
     assert {document.status for document in table.documents()} == {"committed"}
     table.check()
@@ -77,7 +84,24 @@ def test_no_commit_of_two_guarded_writers_is_lost(s3: EmbeddedS3, lake: Callable
 @pytest.mark.matrix
 def test_deltas_default_store_loses_commits_in_the_same_test(s3: EmbeddedS3, lake: Callable[[], Lake]) -> None:
     """The control: without the conditional store both writers report success, and rows are missing."""
-    assert appended(s3, lake(), "default", ROUNDS) < 2 * ROUNDS
+    table = lake()
+    append_by_two(s3, table.table, ROUNDS, "default")
+    assert table.rows() < 2 * ROUNDS
+
+
+@pytest.mark.matrix
+@pytest.mark.usefixtures("run_key")
+def test_no_commit_of_two_guarded_writers_to_an_iceberg_table_is_lost(
+    spark: SparkSession, s3: EmbeddedS3, rest: Catalog
+) -> None:
+    """An append that meets a main which has moved is applied again; each is in main's history once."""
+    table = rest.table(s3.observer())
+    spark.sql(f"CREATE TABLE {table.name} (id LONG) USING iceberg")
+    append_by_two(s3, table.name, ROUNDS, "iceberg", json.dumps(rest.settings()))
+    assert table.rows() == len(table.history()) == 2 * ROUNDS
+    assert [document.status for document in table.documents()] == ["committed"] * 2 * ROUNDS
+    assert table.refs() == {"main"}
+    table.check()
 
 
 @pytest.mark.matrix

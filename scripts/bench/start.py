@@ -2,7 +2,7 @@
 
 Both are functions in the Lambda emulator that have never run, from the event to the answer, in turn on one embedded S3;
 the table is new each time. There: the handler of `scripts.bench.peer`. Here: the job is guarded and supervised. Both on
-the host, or both in a container with the same bounds: ours is the image, theirs has this machine's Java and PySpark.
+the host, or both in a container with Lambda's bounds: ours is the image, theirs has this machine's Java and PySpark.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ _JOB: Final = "accommodations_delta.py"
 _PEER_JOB: Final = "accommodations_delta_unguarded.py"
 _PEER_HANDLER: Final = "scripts.bench.peer.lambda_handler"
 _TIMEOUT_S: Final = 300
-_MEMORY_MB: Final = 3008
 _PEER: Final = Path("/opt/peer")
 """Where the peer's container has PySpark, whole and as pip installs it."""
 
@@ -96,7 +95,7 @@ def _peer(s3: EmbeddedS3, image: str | None) -> float:
         "SCRIPT_BUCKET": SCRIPTS,
         "SPARK_SCRIPT": f"jobs/{_PEER_JOB}",
         "JAVA_HOME": str(find_java(settings).resolve().parents[1]),
-        "JARS": str(JARS),
+        "JARS": str(JARS.resolve()),
     }
     with _peer_on_host(variables) if image is None else _peer_in_container(variables, image) as function:
         answer = function.invoke(_paths())
@@ -118,10 +117,9 @@ def _peer_in_container(variables: Mapping[str, str], image: str) -> Iterator[Lam
     """Of the image the peer has the system, Python and boto3. Its user has a name: Spark dies of one that has not."""
     java = Path(variables["JAVA_HOME"])
     settings = (java / "conf" / "net.properties").resolve().parent  # Debian keeps them in /etc
-    shared = {str(path): str(path) for path in (ROOT, JARS.resolve(), java, settings, Path("/etc/passwd"))}
+    shared = {str(path): str(path) for path in (ROOT, variables["JARS"], java, settings, "/etc/passwd")}
     shared[str(pyspark_home())] = str(_PEER / "pyspark")
     own = {
-        "JARS": str(JARS.resolve()),
         "SPARK_HOME": str(_PEER / "pyspark"),
         "PYSPARK_PYTHON": "python3",
         "PYTHONPATH": f"{ROOT}:{_PEER}:/opt/soal/python",
@@ -134,7 +132,6 @@ def _peer_in_container(variables: Mapping[str, str], image: str) -> Iterator[Lam
             image,
             {**variables, **own},
             timeout_s=_TIMEOUT_S,
-            memory_mb=_MEMORY_MB,
             confinement=Confinement(user=os.getuid()),
             mounts=[f"{here}:{there}:ro" for here, there in shared.items()],
             handler=_PEER_HANDLER,

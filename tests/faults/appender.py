@@ -1,4 +1,4 @@
-"""Appends to one table, one batch for each line on stdin: `python appender.py guarded|default|iceberg NAME [SETTINGS]`.
+"""Appends to one table, one batch for each line on stdin: `python appender.py NAME guarded|default|iceberg [SETTINGS]`.
 
 `default` uses the log store that Delta itself has for S3, and no guard: what is shown beside it. SETTINGS are those of
 an Iceberg catalog, as JSON.
@@ -9,14 +9,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from safewriter import SafeWriter
 from scripts.emulator.spark import LOCAL_JARS, build_session
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 _DEFAULT = "io.delta.storage.S3SingleDriverLogStore"
 
 
-def main(mode: str, name: str, settings: str = "{}") -> None:
+def main(name: str, mode: str, settings: str = "{}") -> None:
     """Say `ready`, then for each line `TABLE` append one row and say `done N`."""
     stores = {f"spark.delta.logStore.{scheme}.impl": _DEFAULT for scheme in ("s3", "s3a")}
     wanted = json.loads(settings) | (stores if mode == "default" else {})
@@ -26,16 +30,20 @@ def main(mode: str, name: str, settings: str = "{}") -> None:
     for number, line in enumerate(sys.stdin):
         rows, table = spark.range(0, 1, 1, 1), line.strip()
         if mode == "default":
-            rows.write.format("delta").mode("append").save(table)
-        elif mode == "iceberg":
-            with SafeWriter(spark, table, format="iceberg", step=f"{name}-{number}") as block:
-                rows.writeTo(block.table).append()
-                block.success()
+            append(rows, mode, table)
         else:
-            with SafeWriter(spark, table, step=f"{name}-{number}") as block:
-                rows.write.format("delta").mode("append").save(block.table)
+            lake_format = "iceberg" if mode == "iceberg" else "delta"
+            with SafeWriter(spark, table, format=lake_format, step=f"{name}-{number}") as block:
+                append(rows, mode, block.table)
                 block.success()
         print(f"done {number}", flush=True)  # noqa: T201 - how it talks to the test
+
+
+def append(rows: DataFrame, mode: str, table: str) -> None:
+    if mode == "iceberg":
+        rows.writeTo(table).append()
+    else:
+        rows.write.format("delta").mode("append").save(table)
 
 
 if __name__ == "__main__":

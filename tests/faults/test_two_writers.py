@@ -45,11 +45,10 @@ ADDED = range(2, 9)
 
 def append_by_two(s3: EmbeddedS3, table: str, rounds: int, *mode: str) -> None:
     """Let two processes append `rounds` times each, side by side, every PUT delayed."""
-    how, *settings = mode
     environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
     with (
-        _appender(how, "a", *settings, **environment) as one,
-        _appender(how, "b", *settings, **environment) as two,
+        _appender("a", *mode, **environment) as one,
+        _appender("b", *mode, **environment) as two,
     ):
         for child in (one, two):
             child.expect("ready")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 OVERWRITE: Final = False
+
+
+def files_at(spark: SparkSession, uri: str) -> tuple[Any, Any]:
+    """Make Java's object for the folder of a file, as Spark does; return it and the file's path."""
+    jvm = spark._jvm
+    assert jvm is not None
+    path = jvm.org.apache.hadoop.fs.Path(uri)
+    return jvm.io.soal.logstore.ChecksumFiles(path.getParent(), spark.sparkContext._jsc.hadoopConfiguration()), path
 
 
 def test_a_commit_is_followed_by_one_request_for_its_checksum(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
@@ -34,11 +42,8 @@ def test_a_commit_is_followed_by_one_request_for_its_checksum(spark: SparkSessio
 
 def test_a_write_that_is_broken_off_leaves_no_checksum(spark: SparkSession, lake: Lake) -> None:
     """The stream is cancelled, not closed: a half of it is no object."""
-    jvm = spark._jvm
-    assert jvm is not None
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
-    path = jvm.org.apache.hadoop.fs.Path(f"{lake.table}/_delta_log/{7:020}.crc")
-    stream = jvm.io.soal.logstore.ChecksumFiles(path.getParent(), hadoop).createAtomic(path, OVERWRITE)
+    files, path = files_at(spark, f"{lake.table}/_delta_log/{7:020}.crc")
+    stream = files.createAtomic(path, OVERWRITE)
     stream.write(bytearray(b"half"))
     stream.cancel()
     assert lake.store.get(f"_delta_log/{7:020}.crc") is None
@@ -46,11 +51,7 @@ def test_a_write_that_is_broken_off_leaves_no_checksum(spark: SparkSession, lake
 
 def test_other_files_are_not_overwritten(spark: SparkSession, lake: Lake) -> None:
     """A stream's log tells by that whether another run has the same batch."""
-    jvm = spark._jvm
-    assert jvm is not None
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
-    path = jvm.org.apache.hadoop.fs.Path(f"{lake.table}-stream/offsets/0")
-    files = jvm.io.soal.logstore.ChecksumFiles(path.getParent(), hadoop)
+    files, path = files_at(spark, f"{lake.table}-stream/offsets/0")
     files.mkdirs(path.getParent())
     files.createAtomic(path, OVERWRITE).close()
     with pytest.raises(Exception, match="FileAlreadyExistsException"):

@@ -22,22 +22,19 @@ class Driver:
         self.journal = tmp_path / "journal.jsonl"
         self.environment: dict[str, str] = {}
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [sys.executable, str(ROOT / "handler" / "bootstrap.py"), str(self.script), *arguments],
             env={"PYTHONPATH": str(ROOT), "SOAL_JOURNAL": str(self.journal), **self.environment},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
         )
 
-    def start(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, str(ROOT / "handler" / "bootstrap.py"), str(self.script)],
-            env={"PYTHONPATH": str(ROOT), "SOAL_JOURNAL": str(self.journal), **self.environment},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        with self.start(*arguments) as process:
+            stdout, stderr = process.communicate()
+        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
     def entries(self) -> list[tuple[str, dict[str, object]]]:
         return [(entry.event, entry.fields) for entry in journal.read(self.journal)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from pyiceberg.catalog import load_catalog
@@ -12,7 +13,8 @@ from pyiceberg.table.update import update_table_metadata
 from safewriter.errors import SafeWriterError
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
-from safewriter.tables.iceberg.fileio import ObjectFileIO
+from safewriter.tables.iceberg.fileio import ObjectFileIO, written_files
+from safewriter.tables.iceberg.metadata_files import is_known, is_over, read_metadata
 from safewriter.tables.iceberg.settings import to_pyiceberg
 from safewriter.tables.table import RetentionGapError
 
@@ -54,6 +56,7 @@ class OneTable:
         self._properties = tuple(sorted(properties.items()))
         self._table_store = table_store
         self._rehearsal = rehearsal
+        self._lost: list[str] = []
 
     def load(self, table_id: str | None = None) -> Table:
         """Return the table as it is now. Raises `RetentionGapError` if it is gone or another one than `table_id`."""
@@ -67,6 +70,7 @@ class OneTable:
         table.io = ObjectFileIO(table.io.properties, self._table_store)
         if self._rehearsal is not None:
             table.metadata = self._rehearsal.metadata.get(str(self.name), table.metadata)
+        self._delete_lost(table)
         return table
 
     def store(self, place: Location) -> ObjectStore:
@@ -80,13 +84,24 @@ class OneTable:
         """
         if self._rehearsal is not None:
             return self._rehearsed(self._rehearsal, table, requirements, updates)
-        try:
-            self._asked("commit", lambda: self._opened().commit_table(table, tuple(requirements), tuple(updates)))
-        except CommitFailedException:
-            return False
-        except (NoSuchTableError, NoSuchNamespaceError) as error:
-            raise RetentionGapError(f"the table {self.name} was dropped: {error}") from error
+        with written_files() as written:
+            try:
+                self._asked("commit", lambda: self._opened().commit_table(table, tuple(requirements), tuple(updates)))
+            except CommitFailedException:
+                self._lost += written
+                return False
+            except (NoSuchTableError, NoSuchNamespaceError) as error:
+                raise RetentionGapError(f"the table {self.name} was dropped: {error}") from error
         return True
+
+    def _delete_lost(self, table: Table) -> None:
+        """Delete the metadata files of commits that others were before, which a catalog leaves where they are."""
+        lost, self._lost = self._lost, []
+        with suppress(StoreError):  # hygiene only
+            for path in lost:
+                metadata = None if is_known(table, path) else read_metadata(table, path)
+                if metadata is not None and is_over(table, metadata):
+                    table.io.delete(path)
 
     def _rehearsed(
         self, rehearsal: Rehearsal, table: Table, requirements: list[TableRequirement], updates: list[TableUpdate]

@@ -6,6 +6,8 @@ pyiceberg's own ways to S3 are pyarrow (170 MB) and s3fs; metadata files are sma
 from __future__ import annotations
 
 import io
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
@@ -14,13 +16,26 @@ from safewriter.objects import s3
 from safewriter.objects.location import Location
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyiceberg.typedef import Properties
 
     from safewriter.objects.store import ObjectStore, StoredObject
 
-__all__ = ["ObjectFileIO"]
+__all__ = ["ObjectFileIO", "written_files"]
+
+_written: ContextVar[list[str] | None] = ContextVar("written", default=None)
+
+
+@contextmanager
+def written_files() -> Iterator[list[str]]:
+    """Collect the locations of all that is written in the block. Catalogs do not say how they have called a file."""
+    written: list[str] = []
+    token = _written.set(written)
+    try:
+        yield written
+    finally:
+        _written.reset(token)
 
 
 class _Place:
@@ -59,8 +74,9 @@ class _Input(InputFile):
 class _Upload(io.BytesIO):
     """What is written goes to S3 when it is closed; not if the writing has failed."""
 
-    def __init__(self, place: _Place) -> None:
+    def __init__(self, location: str, place: _Place) -> None:
         super().__init__()
+        self._location = location
         self._place = place
 
     def __exit__(self, kind: object, *rest: object) -> None:
@@ -73,6 +89,8 @@ class _Upload(io.BytesIO):
         if not self.closed:
             self._place.store.put(self._place.key, self.getvalue())
             super().close()
+            if (written := _written.get()) is not None:
+                written.append(self._location)
 
 
 class _Output(OutputFile):
@@ -90,7 +108,7 @@ class _Output(OutputFile):
         return _Input(self.location, self._place)
 
     def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT001, FBT002 - every name is new
-        return cast("OutputStream", _Upload(self._place))
+        return cast("OutputStream", _Upload(self.location, self._place))
 
 
 class ObjectFileIO(FileIO):

@@ -20,7 +20,7 @@ from pyiceberg.table.snapshots import (
 )
 from pyiceberg.table.update import AddSnapshotUpdate
 
-from safewriter.tables.iceberg.staging import EPOCH, SOURCE, WRITE
+from safewriter.tables.iceberg.staging import EPOCH, SOURCE, WRITE, branch_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,8 +38,8 @@ def applied_again(table: Table, staged: Staged, document: Checkpoint) -> AddSnap
     """Write the manifests of a snapshot on top of main, and return it; nothing of it is visible yet."""
     metadata, io = table.metadata, table.io
     snapshot_id = metadata.new_snapshot_id()
-    # The attempt's nonce begins the names, so that these files are known as its own if nobody comes to commit them.
-    name = uuid.UUID(hex=document.owner + uuid.uuid4().hex[:16])
+    # The attempt's mark begins the names, so that these files are known as its own if nobody comes to commit them.
+    mark, name = branch_of(document.attempt), uuid.uuid4()
     places = table.location_provider()
     compression = metadata.properties.get(
         TableProperties.WRITE_AVRO_COMPRESSION, TableProperties.WRITE_AVRO_COMPRESSION_DEFAULT
@@ -51,7 +51,7 @@ def applied_again(table: Table, staged: Staged, document: Checkpoint) -> AddSnap
             metadata.format_version,  # version 3 is refused at the start
             metadata.specs()[spec_id],
             metadata.schema(),
-            io.new_output(places.new_metadata_location(f"{name}-m{number}.avro")),
+            io.new_output(places.new_metadata_location(f"{mark}-{name}-m{number}.avro")),
             snapshot_id,
             compression,  # type: ignore[arg-type]
         ) as writer:
@@ -59,7 +59,7 @@ def applied_again(table: Table, staged: Staged, document: Checkpoint) -> AddSnap
                 if file.spec_id == spec_id:
                     writer.add(_entry(file, snapshot_id))
         manifests.append(writer.to_manifest_file())
-    listed = places.new_metadata_location(f"snap-{snapshot_id}-0-{name}.avro")
+    listed = places.new_metadata_location(f"{mark}-snap-{snapshot_id}-0-{name}.avro")
     with write_manifest_list(
         metadata.format_version,
         io.new_output(listed),

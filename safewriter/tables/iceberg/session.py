@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from safewriter import journal
+from safewriter.deadline import epoch_ms
 from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
 from safewriter.objects.s3 import table_store
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.catalog import OneTable
-from safewriter.tables.iceberg.leftovers import Left, remove_left
+from safewriter.tables.iceberg.left import Left
+from safewriter.tables.iceberg.leftovers import remove_left
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.publishing import make_branch
 from safewriter.tables.iceberg.settings import of_session, without_secrets
@@ -43,6 +45,7 @@ _PROPERTY: Final = "spark.sql.iceberg.snapshot-property."
 _ENABLED: Final = "write.wap.enabled"
 # What io.soal.iceberg.MarkedFileIO, the catalog's `io-impl`, puts before the names of the files that tasks write.
 _MARK: Final = "spark.safewriter.mark"
+_MARKED_IO: Final = "io.soal.iceberg.MarkedFileIO"
 _TRIES_MAX: Final = 20
 _FORMAT_MAX: Final = 2
 
@@ -141,7 +144,7 @@ class IcebergSession(SparkScope):
             raise UnsupportedError(
                 f"{self._name} is gone, and this run has written it already; a new clientToken makes a new run"
             ) from error
-        left = Left(f"{write_key[:15]}-skipped-{nonce}", None, base, f"{write_key}-skipped", "0")
+        left = Left(f"{write_key[:15]}-skipped-{nonce}", None, base, f"{write_key}-skipped", "0", epoch_ms())
         self.on_restore(lambda: self._drop(left))
         self._make(left.branch, None, base)
         self._stage(left.branch, left.write_key, left.epoch)
@@ -160,8 +163,17 @@ class IcebergSession(SparkScope):
                 _log.warning("setting %s on %s, so that it can be staged (SW_ICEBERG_SET_WAP)", _ENABLED, self._name)
             if make_branch(self._one, table, branch, base, {_ENABLED: "true"} if missing else {}):
                 self._refresh()  # Iceberg's catalog in Spark keeps tables for half a minute
+                self._mark_manifests(f"{branch}-")
                 return
         raise StoreError(f"{self._name}: the branch {branch} could not be made in {_TRIES_MAX} tries")
+
+    def _mark_manifests(self, mark: str) -> None:
+        """Let the driver, too, put the mark before the names of what it writes."""
+        util = self.java_class("org.apache.iceberg.spark.Spark3Util")
+        files = util.loadIcebergTable(self.jspark, self._name.quoted).io()
+        if files.getClass().getName() == _MARKED_IO:
+            self.on_restore(lambda: files.setMark(None))
+            files.setMark(mark)
 
     def _stage(self, branch: str, write_key: str, epoch: str) -> None:
         self._begun = True

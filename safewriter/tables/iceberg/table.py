@@ -10,7 +10,8 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from safewriter.errors import NotCommittedError
 from safewriter.objects.store import StoreError
 from safewriter.state import Status
-from safewriter.tables.iceberg.leftovers import Left, remove_left
+from safewriter.tables.iceberg.left import Left
+from safewriter.tables.iceberg.leftovers import remove_left
 from safewriter.tables.iceberg.publishing import drop_branch, fast_forward, publish_again, take_back
 from safewriter.tables.iceberg.staging import Staged, ancestors, branch_of, head_of, is_ours, landed, published
 from safewriter.tables.table import NO_CHANGE, Move, RetentionGapError
@@ -80,12 +81,12 @@ class IcebergTable:
 
     def remove_leftovers(self, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()) -> int:
         """Drop and delete what the attempts have staged and nobody has published."""
-        del earlier  # their names and marks tell
-        return sum(self._remove_left(attempt) for attempt in attempts)
+        since_ms = min(attempt.started_ms for attempt in (*attempts, *earlier))
+        return sum(self._remove_left(attempt, since_ms) for attempt in attempts)
 
-    def _remove_left(self, attempt: AttemptRecord) -> int:
+    def _remove_left(self, attempt: AttemptRecord, since_ms: int) -> int:
         try:
-            return remove_left(self._one, Left.of(self._write_key, attempt), self._may_go_on)
+            return remove_left(self._one, Left.of(self._write_key, attempt, since_ms), self._may_go_on)
         except RetentionGapError:
             if attempt.version_before >= 0:
                 raise

@@ -10,10 +10,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from safewriter.errors import NotCommittedError, UnknownOutcomeError
 from safewriter.objects.location import Location
-from safewriter.objects.store import Upload
 from safewriter.recovery import Cause
 from safewriter.state import CommitPoint, Status
-from safewriter.tables.iceberg.publishing import drop_branch, fast_forward, forget
+from safewriter.tables.iceberg.publishing import drop_branch, fast_forward
 from safewriter.tables.iceberg.session import StagingState
 from safewriter.tables.iceberg.staging import Staged, branch_of
 from safewriter.tables.rehearsal import Rehearsal
@@ -24,14 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STEPS_MAX = 40
-
-
-@pytest.fixture
-def empty(bench: Bench) -> Bench:
-    """A catalog without the table."""
-    bench.catalog.drop_table("db.t")
-    bench.lake.delete(next(one.key for one in bench.lake.list("") if "/data/" in one.key))
-    return bench
 
 
 class KilledError(BaseException):
@@ -212,62 +203,6 @@ def test_what_a_thawed_attempt_stages_is_removed_when_it_comes_back(bench: Bench
     assert bench.data() == {"foreign-0", "retry"}
     assert bench.rows() == 20
     bench.check()
-
-
-def test_files_of_tasks_that_were_ended_before_they_were_staged_go_by_their_names(bench: Bench) -> None:
-    """Exactly those with the attempt's mark that no snapshot of it brought in; unfinished uploads are aborted."""
-    held = bench.claim()
-    mark = branch_of(held.document.attempt)
-    bench.stage(held, f"{mark}-00000-7-staged")
-    folder = Location.parse(f"{bench.load().metadata.location}/data").key
-    for name in (f"{mark}-00001-8-unstaged", f"{mark[:-1]}-another"):
-        bench.lake.put(f"{folder}/part=1/{name}.parquet", b"parquet")
-    bench.lake.begin_upload(Upload(f"{folder}/{mark}-00002-9-torn.parquet", "1"))
-    assert bench.settle().status is Status.COMMITTED
-    assert not bench.document.attempt.cleaned
-    bench.grace_passes()
-    bench.recovery().clean(bench.write.key)
-    assert bench.data() == {"foreign-0", f"{mark}-00000-7-staged", f"{mark[:-1]}-another"}
-    assert list(bench.lake.uploads("")) == []
-    bench.check()
-
-
-def test_a_file_that_somebody_has_committed_stays_whatever_its_name_says(bench: Bench) -> None:
-    """Also if the snapshot that brought it in is gone, and another one carries it on."""
-    mark = branch_of(bench.claim().document.attempt)
-    gone = bench.add("main", f"{mark}-00000-7-theirs")
-    bench.add("main", "foreign-1")
-    bench.settle(Cause.EXCEPTION)
-    assert forget(bench.one(), bench.load(), [gone])
-    bench.grace_passes()
-    bench.recovery().clean(bench.write.key)
-    assert bench.document.attempt.cleaned
-    assert bench.data() == {"foreign-0", "foreign-1", f"{mark}-00000-7-theirs"}
-    bench.check()
-
-
-def test_files_of_an_earlier_attempt_stay_if_they_were_committed_after_all(empty: Bench) -> None:
-    """A creation that landed late is the table that the next attempt begins on."""
-    first = empty.claim()
-    empty.settle()
-    empty.create()
-    empty.commit(first, name=f"{branch_of(first.document.attempt)}-00000-7-late")
-    empty.stage(empty.claim(), "again")
-    empty.settle()
-    empty.grace_passes()
-    empty.recovery().clean(empty.write.key)
-    assert empty.document.attempt.cleaned
-    empty.check()
-
-
-def test_data_files_are_looked_for_where_the_table_has_them(bench: Bench) -> None:
-    """A table may name a place of its own for them."""
-    with bench.load().transaction() as change:
-        change.set_properties({"write.data.path": "s3a://lake/elsewhere"})
-    mark = branch_of(bench.claim().document.attempt)
-    bench.lake.put(f"elsewhere/{mark}-00000-7-x.parquet", b"parquet")
-    bench.settle()
-    assert list(bench.lake.list("elsewhere/")) == []
 
 
 def test_what_a_late_request_has_staged_goes_with_the_next_attempt(bench: Bench) -> None:
@@ -451,6 +386,7 @@ def test_a_settler_that_dies_at_any_write_is_finished_by_the_next(
             assert sum("ours" in file for file in bench.data()) == (document.status is Status.COMMITTED)
             assert set(bench.load().metadata.refs) == {"main"}
             assert all(attempt.cleaned for attempt in bench.document.attempts)
+            assert {one.key for one in bench.lake.list("")} == bench.referred(), "no file of any kind is left"
     assert 2 < step < STEPS_MAX - 1
 
 

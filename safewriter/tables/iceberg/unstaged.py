@@ -1,0 +1,155 @@
+"""What an attempt has written and no commit has ever brought into the table, since something ended before.
+
+Data files, manifests and their lists bear the attempt's mark in their names (`MarkedFileIO`). Metadata files cannot:
+catalogs number them. They are known by what they would have changed.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final
+
+from pyiceberg.table import TableProperties
+
+from safewriter.objects.location import Location
+from safewriter.tables.iceberg.metadata_files import is_known, is_over, read_metadata
+from safewriter.tables.iceberg.staging import ancestors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata
+
+    from safewriter.objects.store import ObjectStore
+    from safewriter.tables.iceberg.catalog import OneTable
+    from safewriter.tables.iceberg.left import Left
+
+__all__ = ["remove_unstaged"]
+
+_DATA_PATHS: Final = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
+_METADATA: Final = ".metadata.json"
+# How far the clock of an attempt and that of S3 may be apart.
+_CLOCKS_MS: Final = 300_000
+
+
+def remove_unstaged(one: OneTable, table: Table, left: Left, check: Callable[[], None]) -> int:
+    """Delete the files of an attempt that nothing in the table leads to, and abort its unfinished uploads; return how
+    many files went. `check` raises when there is no time for more.
+
+    Only once the attempt's branch is gone: from then on no commit can bring its files in any more.
+    """
+    data, metadata = _data_folder(table), _metadata_folder(table)
+    marked = [
+        *_marked(one.store(data), data, "", left, check),
+        *_marked(one.store(metadata), metadata, left.prefix, left, check),
+    ]
+    written = _metadata_files(one.store(metadata), metadata, left)
+    if marked or written:
+        table = one.load(left.table_id)  # as it is after the looks
+    # Nobody can have committed this attempt's own files before it began.
+    own = all(path.rsplit("/", 1)[-1].startswith(left.branch) for path in marked)
+    kept = _committed_since(table, left.base if own else 0) if marked else set()
+    doomed = [*(path for path in marked if _key(path) not in kept), *_never_came(table, left, written)]
+    for path in doomed:
+        check()
+        table.io.delete(path)
+    for upload in one.store(data).uploads(f"{data.key}/"):
+        if left.is_named_by(upload.key.rsplit("/", 1)[-1]):
+            one.store(data).abort(upload)
+    return len(doomed)
+
+
+def _key(path: str) -> str:
+    return Location.parse(path).key
+
+
+def _data_folder(table: Table) -> Location:
+    """Return where the table's data files lie, as Iceberg's location providers decide it."""
+    properties = table.metadata.properties
+    named = (properties[name] for name in _DATA_PATHS if name in properties)
+    return Location.parse(next(named, f"{table.metadata.location}/data"))
+
+
+def _metadata_folder(table: Table) -> Location:
+    named = table.metadata.properties.get(TableProperties.WRITE_METADATA_PATH)
+    return Location.parse(named or f"{table.metadata.location}/metadata")
+
+
+# -- by name -----------------------------------------------------------------------------------------------------------
+
+
+def _marked(store: ObjectStore, folder: Location, prefix: str, left: Left, check: Callable[[], None]) -> Iterator[str]:
+    """Yield the paths in a folder whose names bear the attempt's mark."""
+    for listed in store.list(f"{folder.key}/{prefix}"):
+        check()
+        if left.is_named_by(listed.key.rsplit("/", 1)[-1]):
+            yield str(Location(folder.bucket, listed.key))
+
+
+def _committed_since(table: Table, base: int) -> set[str]:
+    """Return the keys of all files that anybody's commits since `base` have brought in or carried on."""
+    before = table.metadata.snapshot_by_id(base)
+    sequence = 0 if before is None else before.sequence_number or 0
+    older = {snapshot.snapshot_id for snapshot in ancestors(table.metadata, base)}
+    since = [snapshot for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in older]
+    manifests = {
+        manifest.manifest_path: manifest
+        for snapshot in since
+        for manifest in snapshot.manifests(table.io)
+        if not sequence or manifest.sequence_number > sequence
+    }
+    files = (
+        entry.data_file.file_path
+        for manifest in manifests.values()
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+    )
+    return {_key(path) for path in (*(snapshot.manifest_list for snapshot in since), *manifests, *files)}
+
+
+# -- by content --------------------------------------------------------------------------------------------------------
+
+
+def _metadata_files(store: ObjectStore, folder: Location, left: Left) -> list[str]:
+    """Return the paths of the metadata files that were written since the first attempt began, by anybody."""
+    since_ms = left.since_ms - _CLOCKS_MS
+    return [
+        str(Location(folder.bucket, listed.key))
+        for listed in store.list(f"{folder.key}/")
+        if listed.key.endswith(_METADATA) and listed.last_modified.timestamp() * 1000 >= since_ms
+    ]
+
+
+def _never_came(table: Table, left: Left, written: list[str]) -> Iterator[str]:
+    """Yield the metadata files of the write's own commits that were not made, and never can be."""
+    read = functools.cache(lambda path: read_metadata(table, path))
+    for path in written:
+        lost = None if is_known(table, path) else read(path)
+        if lost is None:
+            continue
+        if lost.metadata_log:
+            before = read(lost.metadata_log[-1].metadata_file) if is_over(table, lost) else None
+            if before is not None and _is_ours(before, lost, left):
+                yield path
+        elif lost.table_uuid != table.metadata.table_uuid and any(map(left.marks, lost.snapshots)):
+            yield path  # it would have created the table that is there now
+
+
+def _is_ours(before: TableMetadata, after: TableMetadata, left: Left) -> bool:
+    """Tell whether a commit is of the write: it makes, moves or drops one of its branches, adds or forgets one of its
+    snapshots, or moves a branch to one or away from one.
+    """
+    refs = _refs(before) ^ _refs(after)
+    known = {snapshot.snapshot_id: snapshot for snapshot in (*before.snapshots, *after.snapshots)}
+    changed = {id_ for _, id_ in refs} | (_ids(before) ^ _ids(after))
+    return any(left.is_named_by(name) for name, _ in refs) or any(
+        left.marks(known[id_]) for id_ in changed if id_ in known
+    )
+
+
+def _refs(metadata: TableMetadata) -> set[tuple[str, int]]:
+    return {(name, ref.snapshot_id) for name, ref in metadata.refs.items()}
+
+
+def _ids(metadata: TableMetadata) -> set[int]:
+    return {snapshot.snapshot_id for snapshot in metadata.snapshots}

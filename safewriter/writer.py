@@ -45,7 +45,7 @@ class SafeWriter:
         A classic session whose Delta commits pass the conditional log store (`UnguardedSessionError` says what to add).
     table
         Delta: the table's path, `s3a://bucket/path`. A table that does not exist is created by the write. Iceberg: its
-        name, `catalog.namespace.table`; it must exist.
+        name, `catalog.namespace.table`, or a branch that it has, `catalog.namespace.table.branch_NAME`.
     format
         `delta` or `iceberg`.
     step
@@ -80,8 +80,8 @@ class SafeWriter:
             checkpoint_bucket=checkpoint_bucket,
             warn_before_ms=warn_before_ms,
         )
-        self.table = self._block.table
-        """The table's path as it is to be given to the write."""
+        self.table = self._block.session.table
+        """The table's path or name as it is to be given to the write."""
         self.already_committed = False
         """An earlier attempt of this run has committed this write; a write that is made all the same lands nowhere."""
         self._ending: Ending | None = None

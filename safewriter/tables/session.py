@@ -79,6 +79,11 @@ class Session(Protocol):
     """One guarded block on one table in one Spark session."""
 
     @property
+    def table(self) -> str:
+        """What the block's statements call the table."""
+        ...
+
+    @property
     def secrets(self) -> Mapping[str, str]:
         """What a settler needs to reach the table's catalog and no document may hold; it stays in this process."""
         ...

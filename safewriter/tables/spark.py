@@ -24,12 +24,14 @@ _POLL_S: Final = 0.02
 class SparkScope:
     """One block's hold on a session, through py4j on the driver; any master will do."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, table: str) -> None:
         if spark._jvm is None:  # noqa: SLF001 - py4j is the only way to the tables' own libraries; Spark Connect has none
             raise UnguardedSessionError(
                 "this session is a Spark Connect client; SafeWriter needs the driver's own session"
             )
         self.spark = spark
+        self.table = table
+        """What the block's statements call it."""
         self.jspark: Any = spark._jsparkSession  # noqa: SLF001
         self._group = ""
         self._restore: list[Callable[[], None]] = []

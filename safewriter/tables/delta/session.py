@@ -83,8 +83,7 @@ class DeltaSession(SparkScope):
     """One guarded block on one table in one Spark session."""
 
     def __init__(self, spark: SparkSession, table: str) -> None:
-        super().__init__(spark)
-        self._table = table
+        super().__init__(spark, table)
         self._gates = self.java_class("io.soal.logstore.Gate")
         self._gate: Any = None
 
@@ -96,7 +95,7 @@ class DeltaSession(SparkScope):
         """
         from py4j.protocol import Py4JError
 
-        scheme = self._table.split("://", 1)[0]
+        scheme = self.table.split("://", 1)[0]
         key = f"spark.delta.logStore.{scheme}.impl"
         conf = self.jspark.sparkContext().conf()  # PySpark's own getConf() copies every setting, one by one
         found = conf.get(key, None) or conf.get(key.removeprefix("spark."), None)
@@ -139,7 +138,7 @@ class DeltaSession(SparkScope):
         from py4j.protocol import Py4JJavaError
 
         try:
-            return self.java_class("org.apache.spark.sql.delta.DeltaLog").forTable(self.jspark, self._table)
+            return self.java_class("org.apache.spark.sql.delta.DeltaLog").forTable(self.jspark, self.table)
         except Py4JJavaError as error:
             if "CATALOG_MANAGED_TABLE" in str(error.java_exception.getMessage()):
                 raise self._managed("catalogManaged") from error
@@ -147,7 +146,7 @@ class DeltaSession(SparkScope):
 
     def _managed(self, features: str) -> UnsupportedError:
         return UnsupportedError(
-            f"{self._table}: a catalog commits to this table ({features}), past every gate of ours. Write it without"
+            f"{self.table}: a catalog commits to this table ({features}), past every gate of ours. Write it without"
             " SafeWriter, or keep the guarded data in a table of its own that no catalog commits to"
         )
 
@@ -172,7 +171,7 @@ class DeltaSession(SparkScope):
             latest_start_ms=opening.latest_start_ms,
             before=opening.before.actions,
             # The gate writes the note through the same file system as the table.
-            note=opening.note.replace("s3://", self._table.split("://", 1)[0] + "://", 1),
+            note=opening.note.replace("s3://", self.table.split("://", 1)[0] + "://", 1),
             journal=opening.journal,
         )
 
@@ -192,7 +191,7 @@ class DeltaSession(SparkScope):
         group = f"safewriter-{write_key}-{epoch}-{nonce}"
         self._gate = self._gates.open(
             self.jspark,
-            self._table,
+            self.table,
             write_key,
             epoch,
             version_before,

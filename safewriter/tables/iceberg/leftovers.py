@@ -54,7 +54,7 @@ def remove_left(one: OneTable, left: Left, may_go_on: Callable[[], bool]) -> int
             table = one.load(left.table_id)
             if not dropped or branches[1:]:
                 continue
-        ours = _unreachable(table.metadata, left, head)
+        ours = _unreachable(table.metadata, left, head, one.name.target)
         removed += sum(_delete_files(table, snapshot) for snapshot in ours)
         if ours:
             forgotten = forget(one, table, [snapshot.snapshot_id for snapshot in ours])
@@ -65,7 +65,7 @@ def remove_left(one: OneTable, left: Left, may_go_on: Callable[[], bool]) -> int
     raise StoreError(f"{one.name}: changes faster than it can be cleaned up")
 
 
-def _unreachable(metadata: TableMetadata, left: Left, head: int | None) -> tuple[Snapshot, ...]:
+def _unreachable(metadata: TableMetadata, left: Left, head: int | None, target: str) -> tuple[Snapshot, ...]:
     """Return the attempt's snapshots to which nothing leads, newest first."""
     # An append that was published anew still uses the data files of those that it repeats.
     repeated = [source for snapshot in metadata.snapshots if (source := _repeats(snapshot)) is not None]
@@ -76,7 +76,7 @@ def _unreachable(metadata: TableMetadata, left: Left, head: int | None) -> tuple
         snapshot = None if picked is None else metadata.snapshot_by_id(picked)
         if snapshot is not None and _repeats(snapshot) is None:
             # A statement that only drops files leaves no mark on its snapshot.
-            steps = Staged(metadata, snapshot.snapshot_id, left.base).steps
+            steps = Staged(metadata, snapshot.snapshot_id, left.base, target).steps
             ours |= {step.snapshot_id for step in steps if step.summary and step.summary.operation is Operation.DELETE}
     return tuple(
         snapshot

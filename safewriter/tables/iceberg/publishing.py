@@ -1,4 +1,5 @@
-"""The commits that settling makes to a table: each one changes main or the branch only from what was just read there.
+"""The commits that settling makes to a table: each one changes the attempt's branch, or the target of the write, only
+from what was just read there.
 
 Publishing and dropping take the branch away in the same commit, and require it: whichever is first shuts the other out,
 also a request of a dead process that lands late.
@@ -18,6 +19,7 @@ from pyiceberg.table.update import (
     SetSnapshotRefUpdate,
 )
 
+from safewriter.tables.iceberg.metadata_files import read_metadata
 from safewriter.tables.iceberg.reapplying import applied_again
 from safewriter.tables.iceberg.staging import head_of
 
@@ -37,44 +39,60 @@ __all__ = ["drop_branch", "fast_forward", "forget", "make_branch", "publish_agai
 
 
 def fast_forward(one: OneTable, table: Table, branch: str, staged: Staged) -> bool:
-    """Set main to the staged snapshot; False if main or the branch is not what it was."""
-    updates: list[TableUpdate] = [_set_main(table, staged.snapshot_id), RemoveSnapshotRefUpdate(ref_name=branch)]
-    return one.commit(table, _publishing(table, branch, staged), updates)
+    """Set the target to the staged snapshot; False if it or the branch is not what it was."""
+    updates: list[TableUpdate] = [
+        _set_target(one, table, staged.snapshot_id),
+        RemoveSnapshotRefUpdate(ref_name=branch),
+    ]
+    return one.commit(table, _publishing(one, table, branch, staged), updates)
 
 
 def publish_again(one: OneTable, table: Table, branch: str, staged: Staged, document: Checkpoint) -> bool:
-    """Append what is staged to a main that has moved on, as a snapshot of its own; False as above."""
+    """Append what is staged to a target that has moved on, as a snapshot of its own; False as above."""
     addition = applied_again(table, staged, document)
     updates: list[TableUpdate] = [
         addition,
-        _set_main(table, addition.snapshot.snapshot_id),
+        _set_target(one, table, addition.snapshot.snapshot_id),
         RemoveSnapshotRefUpdate(ref_name=branch),
     ]
-    return one.commit(table, _publishing(table, branch, staged), updates)
+    return one.commit(table, _publishing(one, table, branch, staged), updates)
 
 
 def drop_branch(one: OneTable, table: Table, branch: str, base: int) -> bool:
     """Take a branch away, so that what it stages can be published no more; False if it is not what it was.
 
-    A statement that replaces a whole table takes main away while it writes to the branch. Then main shows `base` again,
-    the snapshot on which the attempt began (0: there was none).
+    A statement that replaces a whole table takes main away while it writes to the branch. Then main shows again what it
+    showed before: `base`, the snapshot on which the attempt began (0: there was none), if main is its target.
     """
     metadata = table.metadata
     requirements = [_same(table), AssertRefSnapshotId(ref=branch, snapshot_id=head_of(metadata, branch))]
     updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(ref_name=branch)]
-    if MAIN_BRANCH not in metadata.refs and metadata.snapshot_by_id(base) is not None:
-        requirements.append(AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=None))
-        updates.append(_set(MAIN_BRANCH, base))
+    if MAIN_BRANCH not in metadata.refs:
+        main = base if one.name.target == MAIN_BRANCH else _main_before(table, branch)
+        if metadata.snapshot_by_id(main) is not None:
+            requirements.append(AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=None))
+            updates.append(_set(MAIN_BRANCH, main))
     return one.commit(table, requirements, updates)
 
 
+def _main_before(table: Table, branch: str) -> int:
+    """Return what main showed last while the attempt's branch was there; 0 for nothing."""
+    for entry in reversed(table.metadata.metadata_log):
+        metadata = read_metadata(table, entry.metadata_file)
+        if metadata is None or branch not in metadata.refs:
+            break
+        if (main := head_of(metadata, MAIN_BRANCH)) is not None:
+            return main
+    return 0
+
+
 def take_back(one: OneTable, table: Table, steps: tuple[Snapshot, ...]) -> bool:
-    """Let main show what it showed before its newest snapshots, `steps`, newest first; False if it shows another one
-    now.
+    """Let the target show what it showed before its newest snapshots, `steps`, newest first; False if it shows another
+    one now.
     """
     before = steps[-1].parent_snapshot_id
-    requirements = [_same(table), AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=steps[0].snapshot_id)]
-    update = RemoveSnapshotRefUpdate(ref_name=MAIN_BRANCH) if before is None else _set_main(table, before)
+    requirements = [_same(table), AssertRefSnapshotId(ref=one.name.target, snapshot_id=steps[0].snapshot_id)]
+    update = RemoveSnapshotRefUpdate(ref_name=one.name.target) if before is None else _set_target(one, table, before)
     return one.commit(table, requirements, [update])
 
 
@@ -101,10 +119,10 @@ def make_branch(one: OneTable, table: Table, branch: str, base: int, properties:
     return not updates or one.commit(table, requirements, updates)
 
 
-def _publishing(table: Table, branch: str, staged: Staged) -> list[TableRequirement]:
+def _publishing(one: OneTable, table: Table, branch: str, staged: Staged) -> list[TableRequirement]:
     return [
         _same(table),
-        AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=staged.main),
+        AssertRefSnapshotId(ref=one.name.target, snapshot_id=staged.target_head),
         AssertRefSnapshotId(ref=branch, snapshot_id=head_of(table.metadata, branch)),
     ]
 
@@ -113,8 +131,8 @@ def _same(table: Table) -> TableRequirement:
     return AssertTableUUID(uuid=table.metadata.table_uuid)
 
 
-def _set_main(table: Table, snapshot_id: int) -> TableUpdate:
-    return _set(MAIN_BRANCH, snapshot_id, table.metadata.refs.get(MAIN_BRANCH))
+def _set_target(one: OneTable, table: Table, snapshot_id: int) -> TableUpdate:
+    return _set(one.name.target, snapshot_id, table.metadata.refs.get(one.name.target))
 
 
 def _set(branch: str, snapshot_id: int, before: SnapshotRef | None = None) -> TableUpdate:

@@ -64,7 +64,7 @@ def applied_again(table: Table, staged: Staged, document: Checkpoint) -> AddSnap
         metadata.format_version,
         io.new_output(listed),
         snapshot_id,
-        staged.main,
+        staged.target_head,
         metadata.next_sequence_number(),
         compression,  # type: ignore[arg-type]
     ) as everything:
@@ -72,7 +72,7 @@ def applied_again(table: Table, staged: Staged, document: Checkpoint) -> AddSnap
     return AddSnapshotUpdate(
         snapshot=Snapshot(
             snapshot_id=snapshot_id,
-            parent_snapshot_id=staged.main,
+            parent_snapshot_id=staged.target_head,
             manifest_list=listed,
             sequence_number=metadata.next_sequence_number(),
             summary=_summary(table, staged, files, document),
@@ -92,8 +92,8 @@ def _added(table: Table, staged: Staged) -> Iterator[DataFile]:
 
 
 def _kept(table: Table, staged: Staged) -> Iterator[ManifestFile]:
-    main = None if staged.main is None else table.metadata.snapshot_by_id(staged.main)
-    for manifest in [] if main is None else main.manifests(table.io):
+    head = None if staged.target_head is None else table.metadata.snapshot_by_id(staged.target_head)
+    for manifest in [] if head is None else head.manifests(table.io):
         if manifest.has_added_files() or manifest.has_existing_files():
             yield manifest
 
@@ -114,8 +114,8 @@ def _summary(table: Table, staged: Staged, files: tuple[DataFile, ...], document
     for file in files:
         counts.add_file(file, metadata.schema(), metadata.specs()[file.spec_id])
     ours = {WRITE: document.write_key, EPOCH: str(document.epoch), SOURCE: str(staged.snapshot_id)}
-    main = None if staged.main is None else metadata.snapshot_by_id(staged.main)
+    head = None if staged.target_head is None else metadata.snapshot_by_id(staged.target_head)
     return update_snapshot_summaries(
         summary=Summary(operation=Operation.APPEND, **counts.build(), **ours),
-        previous_summary=None if main is None or main.summary is None else main.summary,
+        previous_summary=None if head is None or head.summary is None else head.summary,
     )

@@ -12,6 +12,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+
 from safewriter import journal
 from safewriter.deadline import epoch_ms
 from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
@@ -31,6 +33,7 @@ from safewriter.tables.table import RetentionGapError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyiceberg.table.refs import SnapshotRef
     from pyspark.sql import SparkSession
 
     from safewriter.errors import SafeWriterError
@@ -68,8 +71,8 @@ class IcebergSession(SparkScope):
     """One guarded block on one table of a catalog."""
 
     def __init__(self, spark: SparkSession, table: str) -> None:
-        super().__init__(spark)
         self._name = TableName.parse(table)
+        super().__init__(spark, self._name.table)
         self._catalog = of_session(self._name.catalog, spark.conf.getAll)
         self._one = OneTable(self._name, self._catalog, table_store)
         self._begun = False
@@ -96,6 +99,7 @@ class IcebergSession(SparkScope):
         try:
             metadata = self._one.load().metadata
         except RetentionGapError:
+            self._find_target({})
             return TableState(version=-1, table_id=None, features=(), properties={}, catalog=catalog)
         if metadata.format_version > _FORMAT_MAX:
             raise UnsupportedError(
@@ -105,15 +109,25 @@ class IcebergSession(SparkScope):
         if not self._is_enabled(metadata.properties) and os.environ.get("SW_ICEBERG_SET_WAP", "true") == "false":
             raise UnsupportedError(
                 f"{self._name} does not allow staging, and SW_ICEBERG_SET_WAP=false forbids to change that; set it by"
-                f" hand: ALTER TABLE {self._name} SET TBLPROPERTIES ('{_ENABLED}' = 'true')"
+                f" hand: ALTER TABLE {self._name.table} SET TBLPROPERTIES ('{_ENABLED}' = 'true')"
             )
+        self._find_target(metadata.refs)
         return TableState(
-            version=head_of(metadata, "main") or 0,
+            version=head_of(metadata, self._name.target) or 0,
             table_id=str(metadata.table_uuid),
             features=(f"v{metadata.format_version}",),
             properties={},
             catalog=catalog,
         )
+
+    def _find_target(self, refs: Mapping[str, SnapshotRef]) -> None:
+        target = self._name.target
+        found = refs.get(target)
+        if target != MAIN_BRANCH and (found is None or found.snapshot_ref_type is not SnapshotRefType.BRANCH):
+            raise UnsupportedError(
+                f"{self._name.table} has {'no branch' if found is None else 'a tag, and no branch,'} called {target!r};"
+                f" create it first: ALTER TABLE {self._name.table} CREATE BRANCH `{target}`"
+            )
 
     @staticmethod
     def _is_enabled(properties: dict[str, str]) -> bool:
@@ -139,7 +153,7 @@ class IcebergSession(SparkScope):
     def skip(self, *, write_key: str, nonce: str) -> None:
         """Let the block write to a branch that nobody will publish, and drop it at its end."""
         try:
-            base = head_of(self._one.load().metadata, "main") or 0
+            base = head_of(self._one.load().metadata, self._name.target) or 0
         except RetentionGapError as error:
             raise UnsupportedError(
                 f"{self._name} is gone, and this run has written it already; a new clientToken makes a new run"
@@ -155,7 +169,7 @@ class IcebergSession(SparkScope):
     def _make(self, branch: str, table_id: str | None, base: int) -> None:
         for _ in range(_TRIES_MAX):
             table = self._one.load(table_id)
-            head = head_of(table.metadata, "main")
+            head = head_of(table.metadata, self._name.target)
             if all(snapshot.snapshot_id != base for snapshot in ancestors(table.metadata, head)):
                 base = head or 0  # the attempt before this one was undone while this one was claimed
             missing = not self._is_enabled(table.metadata.properties)

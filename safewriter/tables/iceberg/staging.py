@@ -1,14 +1,13 @@
-"""What of a write stands in a table's metadata: staged on its branch, or in main.
+"""What of a write stands in a table's metadata: staged on its branch, or in its target.
 
-An attempt writes to a branch of its own, which no reader of main sees. Its snapshots carry the write key and epoch as
-properties, and the document names the one that is to be published; either tells that it is in main.
+An attempt writes to a branch of its own, which no reader of its target sees: of main, or of the branch that the write
+is for. Its snapshots carry the write key and epoch as properties, and the document names the one that is to be
+published; either tells that it is in the target.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
-
-from pyiceberg.table.refs import MAIN_BRANCH
 
 from safewriter.tables.table import Landed
 
@@ -62,13 +61,13 @@ def ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snap
         snapshot_id = snapshot.parent_snapshot_id
 
 
-def published(metadata: TableMetadata, document: Checkpoint) -> Snapshot | None:
-    """Return the snapshot by which the write is in main: of the document's epoch or an earlier one.
+def published(metadata: TableMetadata, document: Checkpoint, target: str) -> Snapshot | None:
+    """Return the snapshot by which the write is in its target: of the document's epoch or an earlier one.
 
     A newer epoch must not be seen: a settler that slept would take the publishing of a later attempt for this one's.
     """
-    main = ancestors(metadata, head_of(metadata, MAIN_BRANCH))
-    return next((snapshot for snapshot in main if is_ours(snapshot, document)), None)
+    line = ancestors(metadata, head_of(metadata, target))
+    return next((snapshot for snapshot in line if is_ours(snapshot, document)), None)
 
 
 def is_ours(snapshot: Snapshot, document: Checkpoint) -> bool:
@@ -94,30 +93,30 @@ def landed(snapshot: Snapshot, steps: tuple[Snapshot, ...] = ()) -> Landed:
 class Staged:
     """What an attempt has staged: the snapshots from its branch's head (or the picked one) down to where it began.
 
-    `base` is the snapshot that main showed then, 0 if the table was empty. Main may have been set back below it since.
+    `base` is the snapshot that the target showed then, 0 if the table was empty. It may have been set back below since.
     """
 
-    def __init__(self, metadata: TableMetadata, snapshot_id: int, base: int) -> None:
+    def __init__(self, metadata: TableMetadata, snapshot_id: int, base: int, target: str) -> None:
         self.metadata = metadata
         self.snapshot_id = snapshot_id
-        self.main = head_of(metadata, MAIN_BRANCH)
-        line = {snapshot.snapshot_id for snapshot in ancestors(metadata, self.main)}
+        self.target_head = head_of(metadata, target)
+        line = {snapshot.snapshot_id for snapshot in ancestors(metadata, self.target_head)}
         steps = []
         for snapshot in ancestors(metadata, snapshot_id):
             if snapshot.snapshot_id in line or snapshot.snapshot_id == base:
                 break
             steps.append(snapshot)
         self.steps = tuple(steps)
-        """Newest first; empty if the snapshot is in main, or not there at all."""
+        """Newest first; empty if the snapshot is in the target, or not there at all."""
 
     @property
     def is_fast_forward(self) -> bool:
-        """Whether main can simply be set to it: everything of main is below it."""
-        return bool(self.steps) and self.steps[-1].parent_snapshot_id == self.main
+        """Whether the target can simply be set to it: everything of the target is below it."""
+        return bool(self.steps) and self.steps[-1].parent_snapshot_id == self.target_head
 
     @property
     def is_append(self) -> bool:
-        """Whether it adds data files and takes nothing away, so that it can be applied to any main."""
+        """Whether it adds data files and takes nothing away, so that it can be applied on top of anything."""
         return bool(self.steps) and all(
             step.summary is not None
             and step.summary.operation.value == "append"

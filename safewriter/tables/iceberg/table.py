@@ -37,6 +37,7 @@ class IcebergTable:
 
     def __init__(self, one: OneTable, write_key: str, *, may_go_on: Callable[[], bool] = lambda: True) -> None:
         self._one = one
+        self._target = one.name.target
         self._write_key = write_key
         self._may_go_on = may_go_on
 
@@ -49,9 +50,9 @@ class IcebergTable:
         table = self._find(document)
         if table is None:
             return Move(Status.ROLLED_BACK, f"{intent.cause}: the table was not created")
-        done = published(table.metadata, document)
+        done = published(table.metadata, document, self._target)
         if done is None:
-            return _close(_staged(table, document.attempt), intent)
+            return _close(self._staged(table, document.attempt), intent)
         if intent.undo:
             return Move(Status.ROLLING_BACK)
         return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed(done))
@@ -63,16 +64,16 @@ class IcebergTable:
         table = self._find(document)
         if table is None:
             return Move(Status.COMMITTED, NO_CHANGE)
-        staged = _staged(table, document.attempt)
-        done = published(table.metadata, document)
+        staged = self._staged(table, document.attempt)
+        done = published(table.metadata, document, self._target)
         if done is None:
             return Move(Status.COMMITTED, NO_CHANGE) if staged is None else _pick(staged)
         if document.attempt.version_before >= 0:
             raise NotCommittedError(
                 f"snapshot {done.snapshot_id} of {document.table} is this block's write, but it went past its branch"
-                " into main; write the guarded table by its own name, with the block's own session"
+                f" into {self._target}; write the guarded table by its own name, with the block's own session"
             )
-        if staged is not None or len(_ours(table, document)) > 1:
+        if staged is not None or len(self._ours(table, document)) > 1:
             raise NotCommittedError(
                 f"the block has created {document.table} and written to it more than once, and no catalog can make that"
                 " one commit; create the table before the block, and all that it writes is one"
@@ -111,7 +112,7 @@ class IcebergTable:
             if not self._may_go_on():
                 raise StoreError(f"{self._one.name}: out of time while publishing snapshot {picked}")
             table = self._load(document)
-            done = published(table.metadata, document)
+            done = published(table.metadata, document, self._target)
             if done is not None:
                 return Move(Status.COMMITTED, f"{intent.cause}: snapshot {done.snapshot_id} is published", landed(done))
             head = head_of(table.metadata, branch)
@@ -120,14 +121,14 @@ class IcebergTable:
                     continue
                 reason = f"{intent.cause}: the staged snapshot {picked} is gone (expired or dropped)"
                 return Move(Status.ROLLED_BACK, reason)
-            staged = Staged(table.metadata, picked, base)
+            staged = Staged(table.metadata, picked, base, self._target)
             if staged.is_fast_forward:
                 fast_forward(self._one, table, branch, staged)
-            elif staged.is_append and staged.main is not None:
+            elif staged.is_append and staged.target_head is not None:
                 publish_again(self._one, table, branch, staged, document)
             elif drop_branch(self._one, table, branch, base):
                 # Dropped before the document says so: a publishing that is still on its way finds its branch gone.
-                return Move(Status.ROLLED_BACK, f"{intent.cause}: conflict, {_moved(staged)}")
+                return Move(Status.ROLLED_BACK, f"{intent.cause}: conflict, {self._moved(staged)}")
         raise StoreError(f"{self._one.name}: snapshot {picked} could not be published in {_TRIES_MAX} tries")
 
     def _take_back(self, document: Checkpoint, intent: Intent) -> Move:
@@ -136,29 +137,37 @@ class IcebergTable:
             if not self._may_go_on():
                 raise StoreError(f"{self._one.name}: out of time while taking a snapshot back")
             table = self._find(document)
-            done = None if table is None else published(table.metadata, document)
+            done = None if table is None else published(table.metadata, document, self._target)
             if table is None or done is None:
                 return Move(Status.ROLLED_BACK, f"{intent.cause}: what it has created is taken back")
-            ours = _ours(table, document)
+            ours = self._ours(table, document)
             if not ours:
-                main = head_of(table.metadata, MAIN_BRANCH)
-                refused = f"main has moved on from it to snapshot {main} of somebody else"
+                head = head_of(table.metadata, self._target)
+                refused = f"{self._target} has moved on from it to snapshot {head} of somebody else"
                 return Move(Status.COMMITTED, f"{intent.cause} after it was in main", landed(done), refused)
             take_back(self._one, table, ours)
         raise StoreError(f"{self._one.name}: what went into main could not be taken back in {_TRIES_MAX} tries")
 
+    def _ours(self, table: Table, document: Checkpoint) -> tuple[Snapshot, ...]:
+        """Return the newest snapshots of the target as far as they are the write's."""
+        line = ancestors(table.metadata, head_of(table.metadata, self._target))
+        return tuple(itertools.takewhile(lambda snapshot: is_ours(snapshot, document), line))
 
-def _ours(table: Table, document: Checkpoint) -> tuple[Snapshot, ...]:
-    """Return the newest snapshots of main as far as they are the write's."""
-    main = ancestors(table.metadata, head_of(table.metadata, MAIN_BRANCH))
-    return tuple(itertools.takewhile(lambda snapshot: is_ours(snapshot, document), main))
+    def _staged(self, table: Table, attempt: AttemptRecord) -> Staged | None:
+        """Return what stands on the attempt's branch, None if it has added nothing to it."""
+        head = head_of(table.metadata, branch_of(attempt))
+        staged = None if head is None else Staged(table.metadata, head, attempt.version_before, self._target)
+        return staged if staged is not None and staged.steps else None
 
-
-def _staged(table: Table, attempt: AttemptRecord) -> Staged | None:
-    """Return what stands on the attempt's branch, None if it has added nothing to it."""
-    head = head_of(table.metadata, branch_of(attempt))
-    staged = None if head is None else Staged(table.metadata, head, attempt.version_before)
-    return staged if staged is not None and staged.steps else None
+    def _moved(self, staged: Staged) -> str:
+        if staged.target_head is not None:
+            return (
+                f"{self._target} has moved on to snapshot {staged.target_head} since snapshot {staged.snapshot_id} was"
+                " staged, which is no plain append and would have to be computed anew"
+            )
+        if self._target != MAIN_BRANCH:
+            return f"the branch {self._target} is gone"
+        return "a statement has replaced the whole table, which cannot be staged; main shows what it showed before"
 
 
 def _close(staged: Staged | None, intent: Intent) -> Move:
@@ -176,12 +185,3 @@ def _pick(staged: Staged) -> Move:
 def _leads_to(table: Table, head: int | None, picked: int) -> bool:
     """Tell whether a branch still holds what was picked; a statement that goes on may have added to it since."""
     return any(snapshot.snapshot_id == picked for snapshot in ancestors(table.metadata, head))
-
-
-def _moved(staged: Staged) -> str:
-    if staged.main is None:
-        return "a statement has replaced the whole table, which cannot be staged; main shows what it showed before"
-    return (
-        f"main has moved on to snapshot {staged.main} since snapshot {staged.snapshot_id} was staged, which is no plain"
-        " append and would have to be computed anew"
-    )

@@ -53,6 +53,8 @@ def contents(store: ObjectStore) -> Iterator[tuple[str, bytes]]:
 class Bench:
     """Everything outside of the processes; the table holds one file of somebody else's."""
 
+    name = NAME
+
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ms = 1_800_000_000_000
         self.bucket = MemoryObjectStore(self.now, "checkpoints")
@@ -84,7 +86,7 @@ class Bench:
         return datetime.fromtimestamp(self.now_ms / 1000, UTC)
 
     def one(self) -> OneTable:
-        return OneTable(NAME, self.properties, self.table_store)
+        return OneTable(self.name, self.properties, self.table_store)
 
     def load(self) -> Table:
         return self.one().load()
@@ -99,14 +101,14 @@ class Bench:
         assert found is not None
         return found
 
-    def main(self) -> list[Snapshot]:
-        """The snapshots of main, oldest first."""
+    def main(self, branch: str = "main") -> list[Snapshot]:
+        """The snapshots of main, or of another branch, oldest first."""
         metadata = self.load().metadata
-        current = metadata.current_snapshot()
+        current = metadata.snapshot_by_name(branch)
         return [] if current is None else list(ancestors_of(current, metadata))[::-1]
 
-    def rows(self) -> int:
-        summary = self.main()[-1].summary
+    def rows(self, branch: str = "main") -> int:
+        summary = self.main(branch)[-1].summary
         assert summary is not None
         return int(summary.get("total-records") or 0)
 
@@ -135,7 +137,7 @@ class Bench:
 
     @property
     def write(self) -> Write:
-        return Write(Run("run", "run-id", "request", "job"), NAME, "iceberg", None)
+        return Write(Run("run", "run-id", "request", "job"), self.name, "iceberg", None)
 
     @property
     def document(self) -> Checkpoint:
@@ -165,7 +167,7 @@ class Bench:
         if not self.catalog.table_exists(NAME.identifier):
             return claimer.claim(TableState(-1, None, (), {}, catalog=self.properties)).held
         table = self.load()
-        base = head_of(table.metadata, "main") or 0
+        base = head_of(table.metadata, self.name.target) or 0
         claim = claimer.claim(TableState(base, str(table.metadata.table_uuid), (), {}, catalog=self.properties))
         assert not claim.already_committed
         branch = branch_of(claim.held.document.attempt)

@@ -17,7 +17,15 @@ def test_a_name_is_a_catalog_and_an_identifier(text: str, parts: tuple[str, tupl
     assert str(name) == text.replace("`", "")
 
 
-@pytest.mark.parametrize("text", ["t", "db.t", "s3a://lake/a.b.c", "c..t", ""])
+def test_a_branch_is_named_as_iceberg_names_it() -> None:
+    """The table's own name is what statements use, and what the catalog knows."""
+    name = TableName.parse("c.db.t.`branch_audit`")
+    assert (name.identifier, name.target, name.table, name.quoted) == (("db", "t"), "audit", "c.db.t", "`c`.`db`.`t`")
+    assert TableName.parse(str(name)) == name
+    assert TableName.parse("c.db.branch_audit").target == "main", "a table may be called so"
+
+
+@pytest.mark.parametrize("text", ["t", "db.t", "s3a://lake/a.b.c", "c..t", "", "c.db.t.branch_"])
 def test_what_names_no_table_of_a_catalog_is_refused(text: str) -> None:
     """A path above all: nobody commits to one by compare-and-swap."""
     with pytest.raises(UnsupportedError, match=r"catalog\.namespace\.table"):

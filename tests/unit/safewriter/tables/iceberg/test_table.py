@@ -145,7 +145,7 @@ def test_a_publishing_that_comes_late_is_refused_after_the_drop(bench: Bench) ->
     bench.add("main", "foreign-1")
     assert bench.settle().status is Status.ROLLED_BACK
     bench.load().manage_snapshots().rollback_to_snapshot(base).commit()
-    assert not fast_forward(bench.one(), table, branch, Staged(table.metadata, staged, base))
+    assert not fast_forward(bench.one(), table, branch, Staged(table.metadata, staged, base, "main"))
     assert bench.rows() == 10
 
 
@@ -156,7 +156,7 @@ def test_a_publishing_is_made_once(bench: Bench) -> None:
     bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
     table, branch = bench.load(), branch_of(held.document.attempt)
     base = held.document.attempt.version_before
-    assert fast_forward(bench.one(), table, branch, Staged(table.metadata, staged, base))
+    assert fast_forward(bench.one(), table, branch, Staged(table.metadata, staged, base, "main"))
     assert bench.settle().status is Status.COMMITTED
     assert [snapshot.snapshot_id for snapshot in bench.main()].count(staged) == 1
 

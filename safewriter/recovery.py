@@ -209,7 +209,7 @@ class Recovery:
             return 0
         last = max(attempt.epoch for attempt in dirty)
         earlier = (attempt for attempt in document.attempts if attempt.epoch < last and attempt not in dirty)
-        return self.tables.open(document).remove_leftovers(tuple(dirty), tuple(earlier))
+        return self.tables.open(document).remove_leftovers(document, tuple(dirty), tuple(earlier))
 
 
 def _undo(document: Checkpoint, cause: Cause) -> bool:

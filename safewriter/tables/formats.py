@@ -79,5 +79,5 @@ class TableOpener:
 
             catalog = {**document.attempt.catalog, **self.secrets}
             one = OneTable(TableName.parse(document.table), catalog, self.table_store, self.rehearsal)
-            return IcebergTable(one, document.write_key, may_go_on=self.may_go_on)
+            return IcebergTable(one, may_go_on=self.may_go_on)
         raise UnsupportedError(f"{document.table}: format {document.format!r} is not guarded by this version")

@@ -77,8 +77,10 @@ class Table(Protocol):
         """
         ...
 
-    def remove_leftovers(self, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()) -> int:
-        """Delete what ended attempts have left and nobody refers to; return how many files went.
+    def remove_leftovers(
+        self, document: Checkpoint, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()
+    ) -> int:
+        """Delete what ended attempts of a write have left and nobody refers to; return how many files went.
 
         `earlier`: those that were cleaned up after before, of which something may have come late.
         """

@@ -86,7 +86,9 @@ class DeltaTable:
             raise TypeError(seen)
         return ReadBack(document.table, self._history).move(document, seen)
 
-    def remove_leftovers(self, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()) -> int:
+    def remove_leftovers(
+        self, document: Checkpoint, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()
+    ) -> int:
         """Delete the attempts' data files that no version since the first of them refers to."""
         everyone = (*earlier, *attempts)
         try:
@@ -94,7 +96,7 @@ class DeltaTable:
         except RetentionGapError:
             if not earlier:
                 raise
-            return self.remove_leftovers(attempts)  # the log has forgotten when the earlier ones began
+            return self.remove_leftovers(document, attempts)  # the log has forgotten when the earlier ones began
         prefixes = tuple(attempt.prefix for attempt in everyone)
         return remove_files(self._history.store, prefixes, commits, self._may_go_on)
 

@@ -6,13 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from safewriter.state import Status
 from safewriter.tables.iceberg.staging import branch_of, is_marked
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.snapshots import Snapshot
 
-    from safewriter.state import AttemptRecord
+    from safewriter.state import AttemptRecord, Checkpoint
 
 __all__ = ["Left"]
 
@@ -21,6 +22,7 @@ __all__ = ["Left"]
 class Left:
     """What may be left of an attempt: its branch, the snapshot that was picked of it, those that bear its mark.
 
+    `committed`: the snapshot by which the write has come into its target. It stays, also if somebody sets that back.
     `since_ms` is when the first attempt of the same write began, in epoch milliseconds by its own clock.
     """
 
@@ -31,18 +33,20 @@ class Left:
     epoch: str
     since_ms: int
     picked: int | None = None
+    committed: int | None = None
 
     @classmethod
-    def of(cls, write_key: str, attempt: AttemptRecord, since_ms: int) -> Left:
+    def of(cls, document: Checkpoint, attempt: AttemptRecord, since_ms: int) -> Left:
         """Return what an attempt that has ended may have left."""
         return cls(
             branch=branch_of(attempt),
             table_id=attempt.table_id,
             base=attempt.version_before,
-            write_key=write_key,
+            write_key=document.write_key,
             epoch=str(attempt.epoch),
             since_ms=since_ms,
             picked=attempt.commit_version,
+            committed=document.attempt.commit_version if document.status is Status.COMMITTED else None,
         )
 
     @property

@@ -69,7 +69,7 @@ def _unreachable(metadata: TableMetadata, left: Left, head: int | None, target: 
     """Return the attempt's snapshots to which nothing leads, newest first."""
     # An append that was published anew still uses the data files of those that it repeats.
     repeated = [source for snapshot in metadata.snapshots if (source := _repeats(snapshot)) is not None]
-    tips = [*(ref.snapshot_id for ref in metadata.refs.values()), *repeated]
+    tips = [*(ref.snapshot_id for ref in metadata.refs.values()), *repeated, left.committed]
     used = {snapshot.snapshot_id for tip in tips for snapshot in ancestors(metadata, tip)}
     ours = {snapshot.snapshot_id for snapshot in metadata.snapshots if left.marks(snapshot)}
     for picked in (head, left.picked):

@@ -76,6 +76,7 @@ class IcebergSession(SparkScope):
         self._catalog = of_session(self._name.catalog, spark.conf.getAll)
         self._one = OneTable(self._name, self._catalog, table_store)
         self._begun = False
+        self._answered = False
 
     @property
     def secrets(self) -> Mapping[str, str]:
@@ -146,7 +147,10 @@ class IcebergSession(SparkScope):
         if opening.journal:  # the supervisor cannot know whether something is staged: it has to look
             journal.append(opening.journal, "commit_passed", nonce=document.owner)
         branch = branch_of(document.attempt)
-        if document.attempt.version_before >= 0:
+        self._begin(branch)
+        if document.attempt.version_before < 0:
+            self._answered = True  # a creation that comes late is no branch, and no clean-up could take it away
+        else:
             self._make(branch, document.attempt.table_id, document.attempt.version_before)
         self._stage(branch, document.write_key, str(document.epoch))
 
@@ -160,6 +164,7 @@ class IcebergSession(SparkScope):
             ) from error
         left = Left(f"{write_key[:15]}-skipped-{nonce}", None, base, f"{write_key}-skipped", "0", epoch_ms())
         self.on_restore(lambda: self._drop(left))
+        self._begin(left.branch)
         self._make(left.branch, None, base)
         self._stage(left.branch, left.write_key, left.epoch)
 
@@ -176,6 +181,7 @@ class IcebergSession(SparkScope):
             if missing:
                 _log.warning("setting %s on %s, so that it can be staged (SW_ICEBERG_SET_WAP)", _ENABLED, self._name)
             if make_branch(self._one, table, branch, base, {_ENABLED: "true"} if missing else {}):
+                self._answered = base > 0
                 self._refresh()  # Iceberg's catalog in Spark keeps tables for half a minute
                 self._mark_manifests(f"{branch}-")
                 return
@@ -189,25 +195,29 @@ class IcebergSession(SparkScope):
             self.on_restore(lambda: files.setMark(None))
             files.setMark(mark)
 
-    def _stage(self, branch: str, write_key: str, epoch: str) -> None:
+    def _begin(self, branch: str) -> None:
         self._begun = True
+        self.begin_group(f"safewriter-{branch}")
+
+    def _stage(self, branch: str, write_key: str, epoch: str) -> None:
         self.on_restore(self._refresh)
         marks = {f"{_PROPERTY}{WRITE}": write_key, f"{_PROPERTY}{EPOCH}": epoch, _MARK: f"{branch}-"}
         for key, value in {_BRANCH: branch, **marks}.items():
             self.set(key, value)
-        self.begin_group(f"safewriter-{branch}")
 
     def _refresh(self) -> None:
         self.spark.catalog.refreshTable(self._name.quoted)
 
     @property
     def has_begun(self) -> bool:
-        """Whether statements may have staged something."""
+        """Whether something may have been sent to the catalog: the branch, or what statements stage on it."""
         return self._begun
 
     def seen(self) -> StagingState:
-        """Say that something may have been staged."""
-        return StagingState(passed=self._begun)
+        """Say that something may have been staged. Once there is a branch, what comes after its drop is refused; on an
+        empty table, or while the branch itself is in doubt, one may come yet.
+        """
+        return StagingState(passed=self._begun, answered=self._answered)
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from safewriter.tables.table import Landed
+from safewriter.tables.table import Landed, RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,7 @@ __all__ = [
     "Staged",
     "ancestors",
     "branch_of",
+    "check_history",
     "head_of",
     "is_marked",
     "is_ours",
@@ -59,6 +60,29 @@ def ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snap
             return
         yield snapshot
         snapshot_id = snapshot.parent_snapshot_id
+
+
+def check_history(metadata: TableMetadata, base: int, target: str) -> None:
+    """Raise `RetentionGapError` unless the target is known down to `base` (0 or less: to its first snapshot), or lies
+    below.
+
+    Where its older snapshots were expired, one of the write may have been among them, and it still shows their rows.
+    (pyiceberg says of a snapshot whose parent it has expired that it has none.)
+    """
+    line = list(ancestors(metadata, head_of(metadata, target)))
+    if not line or line[-1].parent_snapshot_id == _first(base) or any(one.snapshot_id == base for one in line):
+        return
+    began = metadata.snapshot_by_id(base)
+    if began is None or (line[-1].sequence_number or 0) >= (began.sequence_number or 0):
+        raise RetentionGapError(
+            f"snapshots of {target} were expired after {base}, on which the write began, and with them, perhaps, its"
+            " own"
+        )
+
+
+def _first(base: int) -> int | None:
+    """Return the parent of the first snapshot after `base`."""
+    return base if base > 0 else None
 
 
 def published(metadata: TableMetadata, document: Checkpoint, target: str) -> Snapshot | None:
@@ -101,13 +125,14 @@ class Staged:
         self.snapshot_id = snapshot_id
         self.target_head = head_of(metadata, target)
         line = {snapshot.snapshot_id for snapshot in ancestors(metadata, self.target_head)}
-        steps = []
+        steps: list[Snapshot] = []
         for snapshot in ancestors(metadata, snapshot_id):
             if snapshot.snapshot_id in line or snapshot.snapshot_id == base:
                 break
             steps.append(snapshot)
         self.steps = tuple(steps)
         """Newest first; empty if the snapshot is in the target, or not there at all."""
+        self._whole = bool(steps) and steps[-1].parent_snapshot_id in {_first(base), *line}
 
     @property
     def is_fast_forward(self) -> bool:
@@ -116,8 +141,11 @@ class Staged:
 
     @property
     def is_append(self) -> bool:
-        """Whether it adds data files and takes nothing away, so that it can be applied on top of anything."""
-        return bool(self.steps) and all(
+        """Whether it adds data files and takes nothing away, so that it can be applied on top of anything.
+
+        Not if one of its snapshots was expired: what that one has added would be left out.
+        """
+        return self._whole and all(
             step.summary is not None
             and step.summary.operation.value == "append"
             and int(step.summary.get("added-delete-files") or 0) == 0

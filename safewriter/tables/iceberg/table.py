@@ -13,7 +13,17 @@ from safewriter.state import Status
 from safewriter.tables.iceberg.left import Left
 from safewriter.tables.iceberg.leftovers import remove_left
 from safewriter.tables.iceberg.publishing import drop_branch, fast_forward, publish_again, take_back
-from safewriter.tables.iceberg.staging import Staged, ancestors, branch_of, head_of, is_ours, landed, published
+from safewriter.tables.iceberg.staging import (
+    Staged,
+    ancestors,
+    branch_of,
+    check_history,
+    head_of,
+    is_marked,
+    is_ours,
+    landed,
+    published,
+)
 from safewriter.tables.table import NO_CHANGE, Move, RetentionGapError
 
 if TYPE_CHECKING:
@@ -33,12 +43,11 @@ _TRIES_MAX: Final = 50
 
 
 class IcebergTable:
-    """One table of a catalog, and one write to it."""
+    """One table of a catalog."""
 
-    def __init__(self, one: OneTable, write_key: str, *, may_go_on: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, one: OneTable, *, may_go_on: Callable[[], bool] = lambda: True) -> None:
         self._one = one
         self._target = one.name.target
-        self._write_key = write_key
         self._may_go_on = may_go_on
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
@@ -52,6 +61,8 @@ class IcebergTable:
             return Move(Status.ROLLED_BACK, f"{intent.cause}: the table was not created")
         done = published(table.metadata, document, self._target)
         if done is None:
+            if document.attempt.version_before < 0:  # what goes into main by itself can be hidden there
+                check_history(table.metadata, document.attempt.version_before, self._target)
             return _close(self._staged(table, document.attempt), intent)
         if intent.undo:
             return Move(Status.ROLLING_BACK)
@@ -68,6 +79,11 @@ class IcebergTable:
         done = published(table.metadata, document, self._target)
         if done is None:
             return Move(Status.COMMITTED, NO_CHANGE) if staged is None else _pick(staged)
+        if not is_marked(done, document.write_key, document.epoch - 1):
+            self._check_created(table, document, staged, done)
+        return Move(Status.COMMITTED, landed=landed(done))  # also if a creation of an earlier attempt has come late
+
+    def _check_created(self, table: Table, document: Checkpoint, staged: Staged | None, done: Snapshot) -> None:
         if document.attempt.version_before >= 0:
             raise NotCommittedError(
                 f"snapshot {done.snapshot_id} of {document.table} is this block's write, but it went past its branch"
@@ -78,16 +94,17 @@ class IcebergTable:
                 f"the block has created {document.table} and written to it more than once, and no catalog can make that"
                 " one commit; create the table before the block, and all that it writes is one"
             )
-        return Move(Status.COMMITTED, landed=landed(done))
 
-    def remove_leftovers(self, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()) -> int:
+    def remove_leftovers(
+        self, document: Checkpoint, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()
+    ) -> int:
         """Drop and delete what the attempts have staged and nobody has published."""
         since_ms = min(attempt.started_ms for attempt in (*attempts, *earlier))
-        return sum(self._remove_left(attempt, since_ms) for attempt in attempts)
+        return sum(self._remove_left(document, attempt, since_ms) for attempt in attempts)
 
-    def _remove_left(self, attempt: AttemptRecord, since_ms: int) -> int:
+    def _remove_left(self, document: Checkpoint, attempt: AttemptRecord, since_ms: int) -> int:
         try:
-            return remove_left(self._one, Left.of(self._write_key, attempt, since_ms), self._may_go_on)
+            return remove_left(self._one, Left.of(document, attempt, since_ms), self._may_go_on)
         except RetentionGapError:
             if attempt.version_before >= 0:
                 raise
@@ -117,6 +134,7 @@ class IcebergTable:
                 return Move(Status.COMMITTED, f"{intent.cause}: snapshot {done.snapshot_id} is published", landed(done))
             head = head_of(table.metadata, branch)
             if picked is None or not _leads_to(table, head, picked):
+                check_history(table.metadata, base, self._target)
                 if head is not None and not drop_branch(self._one, table, branch, base):
                     continue
                 reason = f"{intent.cause}: the staged snapshot {picked} is gone (expired or dropped)"
@@ -138,12 +156,13 @@ class IcebergTable:
                 raise StoreError(f"{self._one.name}: out of time while taking a snapshot back")
             table = self._find(document)
             done = None if table is None else published(table.metadata, document, self._target)
+            if table is not None and done is None:
+                check_history(table.metadata, document.attempt.version_before, self._target)
             if table is None or done is None:
                 return Move(Status.ROLLED_BACK, f"{intent.cause}: what it has created is taken back")
             ours = self._ours(table, document)
-            if not ours:
-                head = head_of(table.metadata, self._target)
-                refused = f"{self._target} has moved on from it to snapshot {head} of somebody else"
+            refused = self._obstacle(table, document, ours)
+            if refused is not None:
                 return Move(Status.COMMITTED, f"{intent.cause} after it was in main", landed(done), refused)
             take_back(self._one, table, ours)
         raise StoreError(f"{self._one.name}: what went into main could not be taken back in {_TRIES_MAX} tries")
@@ -158,6 +177,17 @@ class IcebergTable:
         head = head_of(table.metadata, branch_of(attempt))
         staged = None if head is None else Staged(table.metadata, head, attempt.version_before, self._target)
         return staged if staged is not None and staged.steps else None
+
+    def _obstacle(self, table: Table, document: Checkpoint, ours: tuple[Snapshot, ...]) -> str | None:
+        """Tell why the target cannot show again what it showed before `ours`, its newest snapshots."""
+        if not ours:
+            head = head_of(table.metadata, self._target)
+            return f"{self._target} has moved on from it to snapshot {head} of somebody else"
+        before = ours[-1].parent_snapshot_id
+        empty = before is None and document.attempt.version_before <= 0
+        if not empty and (before is None or table.metadata.snapshot_by_id(before) is None):
+            return f"what {self._target} showed before was expired"
+        return None
 
     def _moved(self, staged: Staged) -> str:
         if staged.target_head is not None:

@@ -12,7 +12,7 @@ from safewriter.errors import NotCommittedError, UnknownOutcomeError
 from safewriter.objects.location import Location
 from safewriter.recovery import Cause
 from safewriter.state import CommitPoint, Status
-from safewriter.tables.iceberg.publishing import drop_branch, fast_forward
+from safewriter.tables.iceberg.publishing import drop_branch, fast_forward, forget
 from safewriter.tables.iceberg.session import StagingState
 from safewriter.tables.iceberg.staging import Staged, branch_of
 from safewriter.tables.rehearsal import Rehearsal
@@ -161,6 +161,47 @@ def test_a_publishing_is_made_once(bench: Bench) -> None:
     assert [snapshot.snapshot_id for snapshot in bench.main()].count(staged) == 1
 
 
+def test_a_history_that_was_cut_after_the_publishing_tells_nothing(bench: Bench) -> None:
+    """The snapshot was published and then expired, and main still shows its rows: never rolled_back."""
+    held = bench.claim()
+    staged = bench.stage(held)
+    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
+    table, branch = bench.load(), branch_of(held.document.attempt)
+    base = held.document.attempt.version_before
+    assert fast_forward(bench.one(), table, branch, Staged(table.metadata, staged, base, "main"))
+    bench.add("main", "foreign-1")
+    assert forget(bench.one(), bench.load(), [base, staged])
+    with pytest.raises(UnknownOutcomeError, match="expired"):
+        bench.settle()
+    assert (bench.document.status, bench.rows()) == (Status.UNKNOWN, 30)
+
+
+@pytest.mark.parametrize("set_back", [False, True])
+def test_a_history_that_was_cut_before_the_claim_does_not_matter(bench: Bench, set_back: object) -> None:
+    """What is picked and gone was not published: main is known down to where the attempt began, or lies before."""
+    older = bench.add("main", "foreign-1")
+    bench.add("main", "foreign-2")
+    held = bench.claim()
+    staged = bench.stage(held)
+    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
+    base = held.document.attempt.version_before
+    assert drop_branch(bench.one(), bench.load(), branch_of(held.document.attempt), base)
+    if set_back:
+        bench.load().manage_snapshots().rollback_to_snapshot(older).commit()
+    assert forget(bench.one(), bench.load(), [bench.main()[0].snapshot_id])
+    assert bench.settle().status is Status.ROLLED_BACK
+
+
+def test_half_of_what_was_staged_is_not_applied_again(bench: Bench) -> None:
+    """The block's first snapshot was expired, and main has moved: its rows would be left out."""
+    held = bench.claim()
+    first = bench.stage(held)
+    bench.stage(held, "more")
+    bench.add("main", "foreign-1")
+    assert forget(bench.one(), bench.load(), [first])
+    assert (bench.settle().status, bench.rows()) == (Status.ROLLED_BACK, 20)
+
+
 def test_what_others_have_set_back_is_neither_published_nor_deleted(bench: Bench) -> None:
     """The attempt began on a snapshot that somebody takes out of main meanwhile: that one is not ours."""
     first = bench.main()[-1].snapshot_id
@@ -177,6 +218,25 @@ def test_what_others_have_set_back_is_neither_published_nor_deleted(bench: Bench
     }
     assert files == {"foreign-0.parquet", "ours.parquet"}
     assert bench.data() == {"foreign-0", "foreign-1", "ours"}
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_was_committed_is_not_deleted_if_somebody_sets_main_back(bench: Bench, again: object) -> None:
+    """They may set it forward again: the clean-up of a committed write keeps what it has published."""
+    held = bench.claim()
+    if again:
+        bench.add("main", "foreign-1")
+    before = bench.main()[-1].snapshot_id
+    bench.stage(held)
+    published = bench.settle().attempt.commit_version
+    assert published is not None
+    bench.load().manage_snapshots().rollback_to_snapshot(before).commit()
+    bench.grace_passes()
+    bench.recovery().clean(bench.write.key)
+    assert bench.document.attempt.cleaned
+    bench.load().manage_snapshots().set_current_snapshot(published).commit()
+    assert bench.rows() == 20 + 10 * bool(again)
+    bench.check()
 
 
 def test_a_settler_that_slept_does_not_see_the_next_attempt(bench: Bench) -> None:
@@ -314,6 +374,22 @@ def test_a_creation_that_lands_late_is_taken_for_the_write_by_the_next_attempt(e
     assert empty.data() == {"late"}
 
 
+@pytest.mark.parametrize("stages", [False, True])
+def test_a_creation_that_lands_late_is_a_success_of_the_next_attempt(empty: Bench, stages: object) -> None:
+    """Not something that has gone past the branch: what the retry stages besides is dropped."""
+    first = empty.claim()
+    empty.settle()
+    empty.create()
+    late = empty.commit(first, name="late")
+    held = empty.claim()
+    if stages:
+        empty.stage(held, "again")
+    move = empty.recovery().tables.open(held.document).confirm(held.document, StagingState(passed=True))
+    assert move.status is Status.COMMITTED
+    assert move.landed is not None
+    assert move.landed.commit_version == late
+
+
 def test_a_creation_in_two_commits_is_no_success(empty: Bench) -> None:
     """A kill between the two would have left half of it for the whole."""
     held = empty.claim()
@@ -334,6 +410,16 @@ def test_what_went_past_its_branch_into_main_is_taken_back(bench: Bench) -> None
     assert bench.settle(Cause.EXCEPTION).status is Status.ROLLED_BACK
     assert (bench.rows(), bench.data()) == (10, {"foreign-0"})
     bench.check()
+
+
+def test_what_went_past_its_branch_stays_if_what_main_showed_before_was_expired(bench: Bench) -> None:
+    """There is nothing that main could show again: the rows of others must not go, too."""
+    held = bench.claim()
+    bench.commit(held)
+    assert forget(bench.one(), bench.load(), [held.document.attempt.version_before])
+    document = bench.settle(Cause.EXCEPTION)
+    assert (document.status, bench.rows()) == (Status.COMMITTED, 20)
+    assert "expired" in str(document.undo_refused)
 
 
 def no_move(bench: Bench) -> None:

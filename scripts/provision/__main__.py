@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scripts.provision.archive import ensure_archive
-from scripts.provision.jars import ensure_jars, ensure_local_jars, ensure_rest_jars
+from scripts.provision.jars import LISTS, ensure_jars
 from scripts.provision.java import ensure_java
 from scripts.provision.logstore import ensure_logstore
 from scripts.provision.maven import find_maven
@@ -32,12 +32,13 @@ def main(arguments: Sequence[str] = ()) -> int:
     """Run all steps; return the exit code."""
     parser = argparse.ArgumentParser(prog="scripts/setup", description="From a fresh clone to a working tree.")
     parser.add_argument("--without-archive", action="store_true", help="leave out what only makes Spark start sooner")
+    parser.add_argument("--only", choices=LISTS, help="fetch this list of jars and do nothing else")
     asked = parser.parse_args(arguments)
     place = Place(Path(__file__).resolve().parents[2])
     began = time.monotonic()
     try:
         with _alone(place):
-            found = _steps(place, with_archive=not asked.without_archive)
+            found = _fetched(place, asked.only) if asked.only else _steps(place, with_archive=not asked.without_archive)
     except SetupError as error:
         say(f"failed: {error}")
         return 1
@@ -52,14 +53,17 @@ def _steps(place: Place, *, with_archive: bool) -> list[Found]:
     java, step = ensure_java(place, os.environ)
     found.append(step)
     maven = functools.cache(lambda: find_maven(java))
-    found.append(ensure_jars(place, maven))
-    found.append(ensure_local_jars(place, maven))
-    found.append(ensure_rest_jars(place, maven))
+    found += [ensure_jars(place, maven, name) for name in ("jars", "local-jars", "rest-jars")]
     found.append(ensure_logstore(place, java, maven))
     found.append(ensure_rie(place))
     if with_archive:
         found.append(ensure_archive(place, java))
     return found
+
+
+def _fetched(place: Place, name: str) -> list[Found]:
+    java, step = ensure_java(place, os.environ)
+    return [step, ensure_jars(place, lambda: find_maven(java), name)]
 
 
 @contextmanager

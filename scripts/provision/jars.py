@@ -1,5 +1,5 @@
-"""The jars beside PySpark's: resolved by Maven from image/jars/pom.xml, each checked against image/jars/jars.sha256;
-and those that only this machine needs, from scripts/emulator/jars and scripts/emulator/rest, in the same way.
+"""The jars beside PySpark's. Each list of them is a folder with a pom.xml, which Maven resolves, and a jars.sha256, by
+which each file is checked; the folder of `.soal` that holds them is called like the list.
 """
 
 from __future__ import annotations
@@ -16,45 +16,39 @@ if TYPE_CHECKING:
     from scripts.provision.maven import Maven
     from scripts.provision.place import Place
 
-__all__ = ["LOG_STORE_JAR", "admit", "ensure_jars", "ensure_local_jars", "ensure_rest_jars"]
+__all__ = ["LISTS", "LOG_STORE_JAR", "admit", "ensure_jars"]
 
 LOG_STORE_JAR: Final = "soal-logstore.jar"
+LISTS: Final = {
+    "jars": "image/jars",
+    "local-jars": "scripts/emulator/jars",
+    "rest-jars": "scripts/emulator/rest",
+    "aws-jars": "scripts/emulator/aws",
+}
+"""Where they are: the image's jars, then what only this machine needs. The last is fetched by tests that need it."""
 
 
-def ensure_jars(place: Place, maven: Callable[[], Maven]) -> Found:
-    """Make `.soal/jars` hold exactly the listed jars (and the log store's, which another step makes).
+def ensure_jars(place: Place, maven: Callable[[], Maven], name: str = "jars") -> Found:
+    """Make `.soal/NAME` hold exactly the listed jars (and the log store's, which another step makes).
 
     Every jar is read at every run: 64 MB in about 0.2 s, and nothing can be stale or damaged without being noticed.
     """
-    return _ensure(place, maven, place.root / "image" / "jars", place.jars)
-
-
-def ensure_local_jars(place: Place, maven: Callable[[], Maven]) -> Found:
-    """Make `.soal/local-jars` hold exactly what scripts/emulator/jars lists."""
-    return _ensure(place, maven, place.root / "scripts" / "emulator" / "jars", place.local_jars)
-
-
-def ensure_rest_jars(place: Place, maven: Callable[[], Maven]) -> Found:
-    """Make `.soal/rest-jars` hold exactly what scripts/emulator/rest lists."""
-    return _ensure(place, maven, place.root / "scripts" / "emulator" / "rest", place.rest_jars)
-
-
-def _ensure(place: Place, maven: Callable[[], Maven], source: Path, target: Path) -> Found:
+    source, target = place.root / LISTS[name], place.home / name
     sums = read_sums(source / "jars.sha256")
     difference = compare(target, sums)
-    stale = [name for name in difference.extra if name != LOG_STORE_JAR]
-    for name in stale:
-        (target / name).unlink()
-    for name in difference.wrong:
-        say(f"{target / name} is not the listed one: removed, to be fetched again")
-        (target / name).unlink()
-    wanted = {name: sums[name] for name in (*difference.missing, *difference.wrong)}
+    stale = [jar for jar in difference.extra if jar != LOG_STORE_JAR]
+    for jar in stale:
+        (target / jar).unlink()
+    for jar in difference.wrong:
+        say(f"{target / jar} is not the listed one: removed, to be fetched again")
+        (target / jar).unlink()
+    wanted = {jar: sums[jar] for jar in (*difference.missing, *difference.wrong)}
     if wanted:
         with place.scratch() as scratch:
             maven().copy_closure(source / "pom.xml", scratch)
             admit(scratch, target, wanted)
     did = [f"{len(wanted)} fetched"] * bool(wanted) + [f"{len(stale)} stale removed: {', '.join(stale)}"] * bool(stale)
-    return Found(", ".join([f"{len(sums)} {target.name}", *did]), changed=bool(did))
+    return Found(", ".join([f"{len(sums)} {name}", *did]), changed=bool(did))
 
 
 def admit(source: Path, target: Path, wanted: Mapping[str, str]) -> None:
@@ -70,12 +64,12 @@ def admit(source: Path, target: Path, wanted: Mapping[str, str]) -> None:
         raise SetupError(
             "\n".join(["downloaded jars are not the pinned ones; they were deleted", *lines]),
             todo="delete them from Maven's local repository too and try again; "
-            "if the sums differ once more, do not use them: ask who changed image/jars or what answers for Maven",
+            "if the sums differ once more, do not use them: ask who changed the list or what answers for Maven",
         )
     if difference.missing:
         raise SetupError(
-            f"image/jars/pom.xml does not resolve to what jars.sha256 lists: {', '.join(difference.missing)}",
-            todo="after a change of the pom run: scripts/lock jars",
+            f"pom.xml does not resolve to what jars.sha256 lists: {', '.join(difference.missing)}",
+            todo=f"after a change of the pom run: scripts/lock {target.name}",
         )
     target.mkdir(parents=True, exist_ok=True)
     for name in wanted:

@@ -40,16 +40,6 @@ class Place:
         return self.home / "jars"
 
     @property
-    def local_jars(self) -> Path:
-        """What the demo and the tests need beside, and the image does not."""
-        return self.home / "local-jars"
-
-    @property
-    def rest_jars(self) -> Path:
-        """What an Iceberg REST catalog on this machine consists of."""
-        return self.home / "rest-jars"
-
-    @property
     def requirements(self) -> Path:
         return self.root / "requirements"
 

@@ -1,7 +1,7 @@
 """Write the lists of checksums again, after a deliberate change of what they pin (called by scripts/lock).
 
-`jars`: image/jars/jars.sha256 from what image/jars/pom.xml resolves to; `local-jars`, `rest-jars`: as much in
-scripts/emulator/jars and scripts/emulator/rest; `rie`: requirements/rie.sha256 from its wheel.
+`jars`: image/jars/jars.sha256 from what image/jars/pom.xml resolves to; `local-jars`, `rest-jars`, `aws-jars`: as much
+in the folders of scripts/emulator; `rie`: requirements/rie.sha256 from its wheel.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from scripts.provision.checksums import write_sums
+from scripts.provision.checksums import read_sums, write_sums
+from scripts.provision.jars import LISTS
 from scripts.provision.java import ensure_java
 from scripts.provision.maven import find_maven
 from scripts.provision.place import Place
@@ -25,7 +26,7 @@ def main(what: str) -> int:
     """Write the list that is called `what`; return the exit code."""
     place = Place(Path(__file__).resolve().parents[2])
     try:
-        path, count = {"jars": _jars, "local-jars": _local_jars, "rest-jars": _rest_jars, "rie": _rie}[what](place)
+        path, count = _rie(place) if what == "rie" else _jars(place, what)
     except SetupError as error:
         say(f"failed: {error}")
         return 1
@@ -33,30 +34,26 @@ def main(what: str) -> int:
     return 0
 
 
-def _jars(place: Place) -> tuple[Path, int]:
-    return _listed(place, place.root / "image" / "jars")
-
-
-def _local_jars(place: Place) -> tuple[Path, int]:
-    return _listed(place, place.root / "scripts" / "emulator" / "jars")
-
-
-def _rest_jars(place: Place) -> tuple[Path, int]:
-    return _listed(place, place.root / "scripts" / "emulator" / "rest", beside_spark=False)
-
-
-def _listed(place: Place, folder: Path, *, beside_spark: bool = True) -> tuple[Path, int]:
+def _jars(place: Place, name: str) -> tuple[Path, int]:
+    folder = place.root / LISTS[name]
     java, _ = ensure_java(place, os.environ)
     with place.scratch() as scratch:
         find_maven(java).copy_closure(folder / "pom.xml", scratch)
-        spark = place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar")
-        twice = beside_spark and shipped_twice([jar.name for jar in scratch.iterdir()], [jar.name for jar in spark])
+        twice = shipped_twice([jar.name for jar in scratch.iterdir()], _beside(place, name))
         if twice:
             raise SetupError(
-                f"PySpark ships these too, perhaps in another version: {', '.join(twice)}",
+                f"PySpark or image/jars has these too, perhaps in another version: {', '.join(twice)}",
                 todo=f"exclude them in {folder / 'pom.xml'}",
             )
         return folder / "jars.sha256", write_sums(folder / "jars.sha256", scratch)
+
+
+def _beside(place: Place, name: str) -> list[str]:
+    """Return the jars on whose class path those of a list stand; the REST catalog has one of its own."""
+    if name == "rest-jars":
+        return []
+    spark = [jar.name for jar in place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar")]
+    return spark if name == "jars" else [*spark, *read_sums(place.root / LISTS["jars"] / "jars.sha256")]
 
 
 def _rie(place: Place) -> tuple[Path, int]:

@@ -1,18 +1,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from scripts.provision.jars import LOG_STORE_JAR, admit, ensure_jars
+from scripts.provision.checksums import read_sums
+from scripts.provision.jars import LISTS, LOG_STORE_JAR, admit, ensure_jars
 from scripts.provision.java import Java
 from scripts.provision.maven import Maven
 from scripts.provision.place import Place
 from scripts.provision.report import SetupError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BODY = b"the jar that was pinned"
 SUM = hashlib.sha256(BODY).hexdigest()
@@ -113,6 +111,24 @@ def test_a_pom_that_does_not_give_a_listed_jar_says_so(place: Place) -> None:
         ensure_jars(place, Repository(one=BODY))
 
     assert "scripts/lock jars" in refused.value.todo
+
+
+def test_another_list_has_a_folder_of_its_own(place: Place) -> None:
+    """It is called like the list, and the image's jars are left alone."""
+    folder = place.root / LISTS["aws-jars"]
+    folder.mkdir(parents=True)
+    (folder / "jars.sha256").write_text(f"{SUM}  three.jar\n")
+
+    assert ensure_jars(place, Repository(one=BODY, three=BODY), "aws-jars").what == "1 aws-jars, 1 fetched"
+    assert [jar.name for jar in place.home.rglob("*.jar")] == ["three.jar"]
+
+
+def test_the_clients_of_aws_are_of_the_images_own_version() -> None:
+    """They stand on one class path with the SDK in the image, which has none of them itself."""
+    image, more = (read_sums(Path(__file__).parents[4] / LISTS[name] / "jars.sha256") for name in ("jars", "aws-jars"))
+    (version,) = (jar.removeprefix("s3-").removesuffix(".jar") for jar in image if jar[:4] in ("s3-2", "s3-3"))
+    assert more.keys() == {f"{name}-{version}.jar" for name in ("aws-json-protocol", "glue", "kms", "sts")}
+    assert not more.keys() & image.keys()
 
 
 def test_nothing_is_admitted_when_one_file_is_wrong(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
-"""Settling without a JVM in a Glue catalog, which is moto's: it answers as Glue does and checks no version."""
+"""Settling without a JVM in a Glue catalog, which is moto's. The check of versions, which makes Glue's UpdateTable a
+compare-and-swap, is the emulator's own (scripts/emulator/glue.py): moto has none.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyiceberg.catalog.glue import GlueCatalog
 
 from safewriter.recovery import Cause
 from safewriter.state import Status
@@ -26,7 +29,7 @@ class GlueBench(Bench):
         return {
             "type": "glue",
             "glue.endpoint": self.endpoint,
-            "client.region": "us-east-1",
+            "client.region": "eu-central-1",  # a test with Spark has a database of the same name in moto's Glue
             "warehouse": "s3://lake/w",
         }
 
@@ -57,6 +60,24 @@ def test_an_append_is_applied_again_on_a_main_that_has_moved(bench: Bench) -> No
     """As in every catalog."""
     bench.stage(bench.claim())
     bench.add("main", "foreign-1")
+    assert bench.settle().status is Status.COMMITTED
+    assert bench.rows() == 30
+    bench.check()
+
+
+def test_a_commit_of_the_same_moment_is_not_overwritten(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody commits between the settler's look at the table and its change: Glue refuses to change a version that is
+    gone, the settler looks again, and both have their rows.
+    """
+    bench.stage(bench.claim())
+    update, others = GlueCatalog._update_glue_table, iter(["foreign-1"])
+
+    def late(*arguments: Any, **named: Any) -> None:
+        for name in others:
+            bench.add("main", name)
+        update(*arguments, **named)
+
+    monkeypatch.setattr(GlueCatalog, "_update_glue_table", late)
     assert bench.settle().status is Status.COMMITTED
     assert bench.rows() == 30
     bench.check()

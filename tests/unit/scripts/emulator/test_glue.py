@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import boto3
+import pytest
+
+from scripts.emulator import EmbeddedS3
+
+TABLE = {"DatabaseName": "versions"}
+
+
+def test_a_version_is_changed_once() -> None:
+    """Of two changes of one version the second is refused, and changes nothing; one that names no version is not."""
+    with EmbeddedS3() as aws:
+        glue = boto3.client("glue", endpoint_url=aws.endpoint)
+        glue.create_database(DatabaseInput={"Name": "versions"})
+        glue.create_table(**TABLE, TableInput={"Name": "t"})
+        read = glue.get_table(**TABLE, Name="t")["Table"]["VersionId"]
+
+        glue.update_table(**TABLE, TableInput={"Name": "t", "Owner": "first"}, VersionId=read)
+        with pytest.raises(glue.exceptions.ConcurrentModificationException, match="not 1"):
+            glue.update_table(**TABLE, TableInput={"Name": "t", "Owner": "second"}, VersionId=read)
+        assert glue.get_table(**TABLE, Name="t")["Table"]["Owner"] == "first"
+
+        glue.update_table(**TABLE, TableInput={"Name": "t", "Owner": "third"})
+        assert glue.get_table(**TABLE, Name="t")["Table"]["Owner"] == "third"
+        glue.delete_database(Name="versions")  # moto's Glue is one for the whole process

@@ -57,6 +57,12 @@ def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
         raise UnsupportedError(
             f"catalog {name!r} is of the kind {kind or 'unknown'!r}; use a REST, JDBC or Glue catalog"
         )
+    if kind == "glue" and "lock-impl" in found:
+        raise UnsupportedError(
+            f"catalog {name!r} commits under a lock (lock-impl) and then names no version to Glue, so it could"
+            " overwrite what is published without a JVM, where nobody takes that lock. Remove lock-impl: Glue itself"
+            " lets only one of two commits win"
+        )
     return {**found, "type": kind}
 
 

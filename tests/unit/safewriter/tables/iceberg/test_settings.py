@@ -28,6 +28,7 @@ def test_a_catalog_is_read_from_the_session() -> None:
         ({}, "is not set"),
         ({"spark.sql.catalog.c": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}, "DeltaCatalog"),
         (session(type="hadoop"), "lose each other's commits"),
+        (session(type="glue", lock_impl="org.apache.iceberg.aws.dynamodb.DynamoDbLockManager"), "Remove lock-impl"),
         (session(type="hive"), "hive"),
         (session(), "unknown"),
     ],

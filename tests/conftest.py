@@ -10,11 +10,13 @@ import pytest
 from hypothesis import settings
 
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.emulator.spark import LOCAL_JARS, build_session
+from scripts.emulator.spark import LOCAL_JARS, aws_jars, build_session
+from scripts.provision.__main__ import main as setup
 from tests.support.lake import CHECKPOINTS, LAKE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -49,12 +51,19 @@ def s3() -> Iterator[EmbeddedS3]:
 
 
 @pytest.fixture(scope="session")
-def spark(s3: EmbeddedS3) -> Iterator[SparkSession]:
+def aws(request: pytest.FixtureRequest) -> tuple[Path, ...]:
+    """Jars of AWS that the image lacks: fetched if a test that needs them was selected, none if they cannot be."""
+    needed = any(item.get_closest_marker("aws") for item in request.session.items)
+    return aws_jars() if needed and setup(["--only", "aws-jars"]) == 0 else ()
+
+
+@pytest.fixture(scope="session")
+def spark(s3: EmbeddedS3, aws: tuple[Path, ...]) -> Iterator[SparkSession]:
     """The one Spark session of a test run: a process can have no second context, and a Java machine costs seconds."""
     before = dict(os.environ)
     os.environ.update(s3.environment())
     try:
-        session = build_session(s3.endpoint, more_jars=LOCAL_JARS)
+        session = build_session(s3.endpoint, more_jars=(*LOCAL_JARS, *aws))
     finally:  # the Java machine has its credentials now, and no other test may find them
         os.environ.clear()
         os.environ.update(before)
@@ -91,6 +100,54 @@ def postgres(spark: SparkSession) -> Iterator[Catalog]:
     password = uuid.uuid4().hex
     with Postgres(password) as server:
         yield _known(spark, Catalog.postgres("postgres", server.address, password))
+
+
+@pytest.fixture(scope="session")
+def glue(spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...]) -> Catalog:
+    """The Iceberg catalog `glue`, in moto's Glue, which is one for the whole process."""
+    from tests.support.ice import Catalog
+
+    _need(aws)
+    return _known(spark, Catalog.glue("glue", s3.endpoint))
+
+
+@pytest.fixture(scope="session")
+def native(spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...]) -> Catalog:
+    """The Iceberg catalog `native`: in Glue, with Iceberg's own way to S3, and our marks in the names of files."""
+    from tests.support.ice import Catalog
+
+    _need(aws)
+    catalog = Catalog.glue("native", s3.endpoint)
+    return _known(spark, catalog.with_s3_client(s3.endpoint, "io.soal.iceberg.MarkedS3FileIO"))
+
+
+@pytest.fixture(scope="session")
+def plain_s3(
+    spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory
+) -> Catalog:
+    """The Iceberg catalog `plain_s3`, on a SQLite file, with Iceberg's own way to S3 as it is: no name bears a mark."""
+    return _plain(spark, s3, aws, tmp_path_factory.mktemp("catalog"), "s3")
+
+
+@pytest.fixture(scope="session")
+def plain_s3a(
+    spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory
+) -> Catalog:
+    """The same as `plain_s3`, with paths that begin with `s3a://`."""
+    return _plain(spark, s3, aws, tmp_path_factory.mktemp("catalog"), "s3a")
+
+
+def _plain(spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...], folder: Path, scheme: str) -> Catalog:
+    from tests.support.ice import Catalog
+
+    _need(aws)
+    catalog = Catalog.sqlite(f"plain_{scheme}", folder / "plain.db")
+    return _known(spark, catalog.with_s3_client(s3.endpoint, "org.apache.iceberg.aws.s3.S3FileIO", scheme))
+
+
+def _need(aws: tuple[Path, ...]) -> None:
+    if not aws:
+        pytest.skip("the jars of scripts/emulator/aws cannot be fetched; why: scripts/setup --only aws-jars")
 
 
 def _known(spark: SparkSession, catalog: Catalog) -> Catalog:

@@ -15,12 +15,17 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["JARS", "LOCAL_JARS", "ROOT", "build_session", "shipped_settings"]
+__all__ = ["JARS", "LOCAL_JARS", "ROOT", "aws_jars", "build_session", "shipped_settings"]
 
 ROOT = Path(__file__).parents[2]
 JARS = Path(os.environ.get("SOAL_HOME", ROOT / ".soal")) / "jars"
 LOCAL_JARS = tuple(sorted(JARS.with_name("local-jars").glob("*.jar")))
 """What no image has: databases for Iceberg's catalogs on this machine."""
+
+
+def aws_jars() -> tuple[Path, ...]:
+    """Return the clients of AWS that no image has, if they have been fetched: `scripts/setup --only aws-jars`."""
+    return tuple(sorted(JARS.with_name("aws-jars").glob("*.jar")))
 
 
 def shipped_settings() -> dict[str, str]:

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from safewriter import SafeWriter
-from scripts.emulator.spark import LOCAL_JARS, build_session
+from scripts.emulator.spark import LOCAL_JARS, aws_jars, build_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,7 +24,8 @@ def main(name: str, mode: str, settings: str = "{}") -> None:
     """Say `ready`, then for each line `TABLE` append one row and say `done N`."""
     stores = {f"spark.delta.logStore.{scheme}.impl": _DEFAULT for scheme in ("s3", "s3a")}
     wanted = json.loads(settings) | (stores if mode == "default" else {})
-    spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[1]", wanted, more_jars=LOCAL_JARS)
+    more_jars = (*LOCAL_JARS, *aws_jars())
+    spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[1]", wanted, more_jars=more_jars)
     spark.range(1).count()
     print("ready", flush=True)  # noqa: T201 - how it talks to the test
     for number, line in enumerate(sys.stdin):

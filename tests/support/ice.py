@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyiceberg.catalog import load_catalog
@@ -13,6 +13,7 @@ from safewriter.objects.s3 import S3ObjectStore
 from safewriter.tables.iceberg.staging import EPOCH, WRITE
 from safewriter.tables.table import NO_CHANGE
 from scripts.emulator.postgres import USER
+from scripts.emulator.s3 import REGION
 from scripts.soal.iceberg_table import main_snapshots, referred
 from tests.support.observed import LAKE, Observed
 
@@ -57,12 +58,24 @@ class Catalog:
         return cls._of(name, {"type": "rest", "uri": uri}, {"type": "rest", "uri": uri})
 
     @classmethod
+    def glue(cls, name: str, endpoint: str) -> Catalog:
+        """A catalog in the Glue of an emulator, with paths as Glue's other users have them."""
+        where = {"type": "glue", "glue.endpoint": endpoint}
+        made = cls._of(name, {**where, "client.region": REGION}, {**where, "glue.region": REGION})
+        return replace(made, spark={**made.spark, "warehouse": warehouse(name, "s3")})
+
+    @classmethod
     def _of(cls, name: str, spark: dict[str, str], pyiceberg: dict[str, str]) -> Catalog:
         return cls(
             name,
             {**spark, "warehouse": warehouse(name), "io-impl": "io.soal.iceberg.MarkedFileIO"},
             {**pyiceberg, "py-io-impl": "safewriter.tables.iceberg.fileio.ObjectFileIO"},
         )
+
+    def with_s3_client(self, endpoint: str, io_impl: str, scheme: str = "s3") -> Catalog:
+        """Reach the same catalog, and S3 as Iceberg does by itself; its tables' paths begin with `scheme`."""
+        own = {"s3.endpoint": endpoint, "s3.path-style-access": "true", "client.region": REGION, "io-impl": io_impl}
+        return replace(self, spark={**self.spark, **own, "warehouse": warehouse(self.name, scheme)})
 
     def settings(self) -> dict[str, str]:
         """Return the settings of a Spark session that knows it."""
@@ -75,9 +88,9 @@ class Catalog:
         return Ice(client, self, f"{self.name}.db.t{uuid.uuid4().hex}")
 
 
-def warehouse(catalog: str) -> str:
+def warehouse(catalog: str, scheme: str = "s3a") -> str:
     """Where the tables of a catalog lie."""
-    return f"s3a://{LAKE}/{catalog}"
+    return f"{scheme}://{LAKE}/{catalog}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""A guarded block on an Iceberg table: real Spark, a JDBC catalog on SQLite, the embedded S3."""
+"""A guarded block on an Iceberg table: real Spark, catalogs of each kind, the embedded S3.
+
+Glue is moto's, which checks no version of a table; the emulator does (scripts/emulator/glue.py).
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,17 @@ class AbandonedError(Exception):
     """What a script raises in its block."""
 
 
-@pytest.fixture(params=["lite", *(pytest.param(name, marks=pytest.mark.matrix) for name in ("rest", "postgres"))])
+CATALOGS = [
+    "lite",
+    *(pytest.param(name, marks=pytest.mark.matrix) for name in ("rest", "postgres")),
+    *(pytest.param(name, marks=[pytest.mark.matrix, pytest.mark.aws]) for name in ("glue", "native")),
+]
+PLAIN = [pytest.param(name, marks=[pytest.mark.matrix, pytest.mark.aws]) for name in ("plain_s3", "plain_s3a")]
+everywhere = pytest.mark.parametrize("ice", [*CATALOGS, *PLAIN], indirect=True)
+"""A test that also runs with Iceberg's own way to S3, where the names of files bear no mark."""
+
+
+@pytest.fixture(params=CATALOGS)
 def ice(spark: SparkSession, s3: EmbeddedS3, lake: Lake, request: pytest.FixtureRequest) -> Ice:
     """A table of the test's own with five rows, partitioned by a hidden column, in each kind of catalog."""
     catalog: Catalog = request.getfixturevalue(request.param)
@@ -75,6 +88,7 @@ SHORT = {("append", "copy-on-write"), ("merge", "merge-on-read")}
 """What scripts/test runs of them; the others are for the matrix."""
 
 
+@everywhere
 @pytest.mark.parametrize(
     ("name", "mode"),
     [
@@ -139,6 +153,7 @@ def test_setting_the_property_can_be_refused(spark: SparkSession, ice: Ice, monk
     assert ice.documents() == []
 
 
+@everywhere
 def test_an_append_is_published_on_a_main_that_has_moved(spark: SparkSession, ice: Ice) -> None:
     """Whoever was first keeps their rows: the staged append is applied again on top of them."""
     with SafeWriter(spark, ice.name, format="iceberg") as block:
@@ -152,6 +167,7 @@ def test_an_append_is_published_on_a_main_that_has_moved(spark: SparkSession, ic
     assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5, 7, 20, 21]
 
 
+@everywhere
 def test_what_is_no_append_fails_on_a_main_that_has_moved(spark: SparkSession, ice: Ice) -> None:
     """A rewrite of rows that others have changed meanwhile would have to be computed anew: the block says so."""
     with (
@@ -190,6 +206,17 @@ def test_what_tasks_of_a_failed_statement_have_written_is_removed(spark: SparkSe
     ice.check()
 
 
+@pytest.mark.matrix
+@everywhere
+def test_data_files_bear_the_mark_of_their_attempt(spark: SparkSession, ice: Ice) -> None:
+    """But not where the catalog's way to S3 is Iceberg's own as it is."""
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        block.success()
+    marked = [path for path in ice.referred() if "/data/" in path and "/sw-" in path]
+    assert len(marked) == (0 if ice.catalog.name.startswith("plain") else 1)
+
+
 CREATIONS = {
     "as select": "CREATE TABLE {table} USING iceberg AS SELECT id, 'a' AS part FROM range(3)",
     "as select, staged": (
@@ -199,6 +226,7 @@ CREATIONS = {
 }
 
 
+@everywhere
 @pytest.mark.parametrize("creation", ["as select", pytest.param("as select, staged", marks=pytest.mark.matrix)])
 def test_a_creation_counts_or_leaves_an_empty_table(
     spark: SparkSession, ice: Ice, creation: str, monkeypatch: pytest.MonkeyPatch
@@ -338,6 +366,7 @@ def test_each_batch_of_a_stream_is_a_write_of_its_own(spark: SparkSession, ice: 
     assert [document.run_key.startswith("stream ") for document in ice.documents()] == [True]
 
 
+@everywhere
 def test_a_supervisor_publishes_what_a_dead_child_has_staged(
     spark: SparkSession, ice: Ice, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

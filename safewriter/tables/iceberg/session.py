@@ -46,9 +46,9 @@ _BRANCH: Final = "spark.wap.branch"
 _WAP_ID: Final = "spark.wap.id"
 _PROPERTY: Final = "spark.sql.iceberg.snapshot-property."
 _ENABLED: Final = "write.wap.enabled"
-# What io.soal.iceberg.MarkedFileIO, the catalog's `io-impl`, puts before the names of the files that tasks write.
+# What the catalog's `io-impl`, if it is one of ours, puts before the names of the files that tasks write.
 _MARK: Final = "spark.safewriter.mark"
-_MARKED_IO: Final = "io.soal.iceberg.MarkedFileIO"
+_MARKED_IO: Final = ("io.soal.iceberg.MarkedFileIO", "io.soal.iceberg.MarkedS3FileIO")
 _TRIES_MAX: Final = 20
 _FORMAT_MAX: Final = 2
 
@@ -191,7 +191,7 @@ class IcebergSession(SparkScope):
         """Let the driver, too, put the mark before the names of what it writes."""
         util = self.java_class("org.apache.iceberg.spark.Spark3Util")
         files = util.loadIcebergTable(self.jspark, self._name.quoted).io()
-        if files.getClass().getName() == _MARKED_IO:
+        if files.getClass().getName() in _MARKED_IO:
             self.on_restore(lambda: files.setMark(None))
             files.setMark(mark)
 

@@ -86,7 +86,7 @@ def rest(spark: SparkSession, s3: EmbeddedS3, tmp_path_factory: pytest.TempPathF
     from tests.support.ice import Catalog, warehouse
 
     with RestCatalog(s3, tmp_path_factory.mktemp("rest"), warehouse("rest")) as server:
-        yield _known(spark, Catalog.rest("rest", server.uri))
+        yield _known(spark, Catalog.rest("rest", server.uri, server.database))
 
 
 @pytest.fixture(scope="session")

@@ -49,6 +49,11 @@ class RestCatalog:
         """Where clients reach it: through the S3's wire, whose rules and trace know its requests too."""
         return f"{self._s3.endpoint}/{_BUCKET}"
 
+    @property
+    def database(self) -> Path:
+        """The SQLite file that its tables are in."""
+        return self._folder / "rest.db"
+
     def __enter__(self) -> Self:
         if not REST_JARS:
             raise FileNotFoundError(f"{JARS.with_name('rest-jars')} is empty; run scripts/setup")
@@ -87,7 +92,7 @@ class RestCatalog:
     def _properties(self) -> dict[str, str]:
         return {
             "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-            "uri": f"jdbc:sqlite:{self._folder / 'rest.db'}",
+            "uri": f"jdbc:sqlite:{self.database}",
             "jdbc.schema-version": "V1",
             "warehouse": self._warehouse,
             "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",

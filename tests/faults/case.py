@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.support.observed import Observed
     from tests.support.processes import Child
 
-__all__ = ["ANY", "Case", "Phase", "faults_at_every_boundary", "thaw_after_the_retry"]
+__all__ = ["ANY", "Case", "Phase", "fault", "faults_at_every_boundary", "thaw_after_the_retry"]
 
 Phase = Literal["before", "torn", "after", "late", "lost"]
 ANY = Match(is_mutating=True)
@@ -122,7 +122,7 @@ def faults_at_every_boundary(
         case = make()
         with victims.take() as victim:
             late = Late(end=victim.kill)
-            rule = s3.wire.add(Rule(ANY, _fault(phase, victim, late), nth=boundary))
+            rule = s3.wire.add(Rule(ANY, fault(phase, victim.kill, late), nth=boundary))
             victim.tell(case.order(key))
             code = victim.end()
             s3.wire.clear_rules()
@@ -140,7 +140,8 @@ def faults_at_every_boundary(
     raise AssertionError(f"no run of {BOUNDARIES_MAX} ended unhurt")
 
 
-def _fault(phase: Phase, victim: Child, late: Late) -> Kill | LoseReply | Late:
+def fault(phase: Phase, kill: Callable[[], None], late: Late) -> Kill | LoseReply | Late:
+    """Return what happens to a request that is hit; `kill` ends who has sent it, `late` does by itself."""
     if phase == "late":
         return late
-    return LoseReply(503) if phase == "lost" else Kill(phase, victim.kill)
+    return LoseReply(503) if phase == "lost" else Kill(phase, kill)

@@ -1,7 +1,8 @@
-"""Victims for Delta, and what every test of this folder needs."""
+"""Victims for each format, and what every test of this folder needs."""
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from scripts.emulator.s3 import EmbeddedS3
+    from tests.support.ice import Catalog
     from tests.support.processes import Child
 
 
@@ -48,3 +50,17 @@ def run_key(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 @pytest.fixture
 def lake(s3: EmbeddedS3) -> Callable[[], Lake]:
     return lambda: Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}")
+
+
+@pytest.fixture(scope="module", params=["lite", "rest"])
+def catalog(request: pytest.FixtureRequest) -> Catalog:
+    """The commits of `lite` lie between two requests; those of `rest` are requests, and its server makes some, too."""
+    found: Catalog = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="module")
+def iceberg_victims(s3: EmbeddedS3, catalog: Catalog) -> Iterator[Victims]:
+    pool = Victims(s3, "tests.faults.iceberg_victim", json.dumps(catalog.settings()))
+    yield pool
+    pool.close()

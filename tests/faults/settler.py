@@ -1,7 +1,11 @@
-"""Settles one write in a process of its own, without Spark, to be killed: `python settler.py`."""
+"""Settles writes without Spark, each in a process of its own, to be killed: `python settler.py delta|iceberg`.
+
+What is slow to import is there before it forks.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 
@@ -13,14 +17,25 @@ from safewriter.recovery import Cause, Recovery
 
 
 def main() -> None:
-    """Say `ready`, wait for a write key, settle it and clean up, say `settled`."""
+    """Warm up, say `ready`; for each line settle the write that it names, say `settled N`, in any case `ended N`."""
+    importlib.import_module(f"safewriter.tables.{sys.argv[1]}.table")
+    print("ready", flush=True)  # noqa: T201 - how it talks to the test
+    for number, line in enumerate(sys.stdin, start=1):
+        child = os.fork()
+        if child == 0:
+            settle(line.strip())
+            print(f"settled {number}", flush=True)  # noqa: T201 - as above
+            os._exit(0)
+        os.waitpid(child, 0)
+        print(f"ended {number}", flush=True)  # noqa: T201 - as above
+
+
+def settle(write_key: str) -> None:
+    """Settle a write and clean up after it."""
     checkpoints = Checkpoints(open_store(Location.parse(f"s3://{os.environ['SW_CHECKPOINT_BUCKET']}")))
     recovery = Recovery(checkpoints, table_store, clock=epoch_ms)
-    print("ready", flush=True)  # noqa: T201 - how it talks to the test
-    write_key = sys.stdin.readline().strip()
     recovery.settle(write_key, Cause.KILLED)
     recovery.clean(write_key)
-    print("settled", flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ recovery, retry.
 
 from __future__ import annotations
 
-import json
 import random
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -12,18 +11,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.tables.iceberg.staging import WRITE
-from safewriter.writer import SafeWriter
 from scripts.emulator.rules import Freeze, Kill, Match, Rule
-from tests.faults.case import ANY, Case, Phase, faults_at_every_boundary, thaw_after_the_retry
+from tests.faults.case import ANY, Phase, faults_at_every_boundary, thaw_after_the_retry
+from tests.faults.iceberg_case import BASE, IcebergCase
 from tests.faults.iceberg_victim import STATEMENTS
-from tests.faults.victims import DEADLINE_MS, Victims
+from tests.faults.victims import DEADLINE_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
     from scripts.emulator.s3 import EmbeddedS3
+    from tests.faults.victims import Victims
     from tests.support.ice import Catalog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -32,73 +30,6 @@ DATA = Match(operations={"PutObject"}, key=r"/data/.*\.parquet")
 METADATA = Match(operations={"PutObject"}, key=r"\.metadata\.json")
 KILLS = 200
 SEED = 20261121
-BASE = tuple(range(5))
-AFTER = {
-    "append": tuple(sorted((*BASE, *range(2, 9)))),
-    "merge": (0, 1, 5, 6, 7, 8, 102, 103, 104),
-}
-
-
-class IcebergCase(Case):
-    """One Iceberg table and one run."""
-
-    def __init__(self, spark: SparkSession, s3: EmbeddedS3, catalog: Catalog, name: str) -> None:
-        self.ice = catalog.table(s3.observer())
-        super().__init__(spark, s3, self.ice, name)
-        # Set before, so that the block need not do it: one boundary less in each run.
-        properties = "TBLPROPERTIES ('write.wap.enabled' = 'true')"
-        spark.sql(f"CREATE TABLE {self.ice.name} (id LONG) USING iceberg {properties}")
-        spark.range(BASE[0], BASE[-1] + 1, 1, 1).writeTo(self.ice.name).append()
-
-    def order(self, run_key: str, commit_point: str = "write") -> str:
-        return f"{self.ice.name} {run_key} {self.name} {commit_point}"
-
-    def write_one(self, id_: int) -> None:
-        """Append one row, as a write of its own."""
-        with SafeWriter(self.spark, self.ice.name, format="iceberg", step=str(id_)) as block:
-            self.spark.range(id_, id_ + 1, 1, 1).writeTo(block.table).append()
-            block.success()
-
-    def ids(self) -> tuple[int, ...]:
-        self.spark.catalog.refreshTable(self.ice.name)
-        return tuple(sorted(row.id for row in self.spark.table(self.ice.name).collect()))
-
-    def check(self) -> None:
-        self.ice.check()
-        documents = self.ice.documents()
-        landed = bool(documents) and documents[0].status == "committed"
-        assert self.ids() == (AFTER[self.name] if landed else BASE)
-
-    def recover(self) -> None:
-        super().recover()
-        assert self.ice.refs() == {"main"}, "no branch of a dead attempt is left"
-
-    def write_again(self) -> SafeWriter:
-        with SafeWriter(self.spark, self.ice.name, format="iceberg") as block:
-            self.spark.sql(STATEMENTS[self.name].format(table=block.table))
-            block.success()
-        return block
-
-    def retry(self) -> None:
-        """Main's history shows what was published, and nothing else."""
-        super().retry()
-        assert len(self.ice.history()) == 2
-        assert self.ice.refs() == {"main"}, "no branch of a dead attempt is left"
-        assert self.ice.orphans() == set(), "no file of any kind is left"
-
-
-@pytest.fixture(scope="module", params=["lite", "rest"])
-def catalog(request: pytest.FixtureRequest) -> Catalog:
-    """The commits of `lite` lie between two requests; those of `rest` are requests, and its server makes some, too."""
-    found: Catalog = request.getfixturevalue(request.param)
-    return found
-
-
-@pytest.fixture(scope="module")
-def iceberg_victims(s3: EmbeddedS3, catalog: Catalog) -> Iterator[Victims]:
-    pool = Victims(s3, "tests.faults.iceberg_victim", json.dumps(catalog.settings()))
-    yield pool
-    pool.close()
 
 
 @pytest.mark.matrix

@@ -37,12 +37,15 @@ class Catalog:
     name: str
     spark: Mapping[str, str]
     pyiceberg: Mapping[str, str]
+    database: Path | None = None
+    """The SQLite file that all that it knows is in, if it is one."""
 
     @classmethod
     def sqlite(cls, name: str, database: Path) -> Catalog:
         """A JDBC catalog on a SQLite file."""
         spark = {"type": "jdbc", "uri": f"jdbc:sqlite:{database}", "jdbc.schema-version": "V1"}
-        return cls._of(name, spark, {"type": "sql", "uri": f"sqlite:///{database}", "init_catalog_tables": "false"})
+        pyiceberg = {"type": "sql", "uri": f"sqlite:///{database}", "init_catalog_tables": "false"}
+        return cls._of(name, spark, pyiceberg, database)
 
     @classmethod
     def postgres(cls, name: str, address: str, password: str) -> Catalog:
@@ -53,9 +56,9 @@ class Catalog:
         return cls._of(name, spark, {"type": "sql", "uri": uri, "init_catalog_tables": "false"})
 
     @classmethod
-    def rest(cls, name: str, uri: str) -> Catalog:
-        """A catalog behind a REST server."""
-        return cls._of(name, {"type": "rest", "uri": uri}, {"type": "rest", "uri": uri})
+    def rest(cls, name: str, uri: str, database: Path) -> Catalog:
+        """A catalog behind a REST server, which keeps it in a SQLite file."""
+        return cls._of(name, {"type": "rest", "uri": uri}, {"type": "rest", "uri": uri}, database)
 
     @classmethod
     def glue(cls, name: str, endpoint: str) -> Catalog:
@@ -65,11 +68,12 @@ class Catalog:
         return replace(made, spark={**made.spark, "warehouse": warehouse(name, "s3")})
 
     @classmethod
-    def _of(cls, name: str, spark: dict[str, str], pyiceberg: dict[str, str]) -> Catalog:
+    def _of(cls, name: str, spark: dict[str, str], pyiceberg: dict[str, str], database: Path | None = None) -> Catalog:
         return cls(
             name,
             {**spark, "warehouse": warehouse(name), "io-impl": "io.soal.iceberg.MarkedFileIO"},
             {**pyiceberg, "py-io-impl": "safewriter.tables.iceberg.fileio.ObjectFileIO"},
+            database,
         )
 
     def with_s3_client(self, endpoint: str, io_impl: str, scheme: str = "s3") -> Catalog:

@@ -98,6 +98,16 @@ class Child:
             if stream is not None:
                 stream.close()
 
+    def kill_below(self) -> None:
+        """SIGKILL what the child has started, and not the child."""
+        below = self.tree()[1:]
+        for process in below:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        psutil.wait_procs(below, timeout=5)
+
     def end(self, timeout_s: float = 120) -> int:
         """Wait for its own end."""
         code = self.process.wait(timeout_s)

@@ -1,0 +1,71 @@
+"""One guarded write to an Iceberg table, and what must hold whatever happens to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from safewriter.writer import SafeWriter
+from tests.faults.case import Case
+from tests.faults.iceberg_victim import STATEMENTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from scripts.emulator.s3 import EmbeddedS3
+    from tests.support.ice import Catalog
+
+__all__ = ["AFTER", "BASE", "IcebergCase"]
+
+BASE = tuple(range(5))
+AFTER = {
+    "append": tuple(sorted((*BASE, *range(2, 9)))),
+    "merge": (0, 1, 5, 6, 7, 8, 102, 103, 104),
+}
+
+
+class IcebergCase(Case):
+    """One Iceberg table and one run."""
+
+    def __init__(self, spark: SparkSession, s3: EmbeddedS3, catalog: Catalog, name: str) -> None:
+        self.ice = catalog.table(s3.observer())
+        super().__init__(spark, s3, self.ice, name)
+        # Set before, so that the block need not do it: one boundary less in each run.
+        properties = "TBLPROPERTIES ('write.wap.enabled' = 'true')"
+        spark.sql(f"CREATE TABLE {self.ice.name} (id LONG) USING iceberg {properties}")
+        spark.range(BASE[0], BASE[-1] + 1, 1, 1).writeTo(self.ice.name).append()
+
+    def order(self, run_key: str, commit_point: str = "write") -> str:
+        return f"{self.ice.name} {run_key} {self.name} {commit_point}"
+
+    def write_one(self, id_: int) -> None:
+        """Append one row, as a write of its own."""
+        with SafeWriter(self.spark, self.ice.name, format="iceberg", step=str(id_)) as block:
+            self.spark.range(id_, id_ + 1, 1, 1).writeTo(block.table).append()
+            block.success()
+
+    def ids(self) -> tuple[int, ...]:
+        self.spark.catalog.refreshTable(self.ice.name)
+        return tuple(sorted(row.id for row in self.spark.table(self.ice.name).collect()))
+
+    def check(self) -> None:
+        self.ice.check()
+        documents = self.ice.documents()
+        landed = bool(documents) and documents[0].status == "committed"
+        assert self.ids() == (AFTER[self.name] if landed else BASE)
+
+    def recover(self) -> None:
+        super().recover()
+        assert self.ice.refs() == {"main"}, "no branch of a dead attempt is left"
+
+    def write_again(self) -> SafeWriter:
+        with SafeWriter(self.spark, self.ice.name, format="iceberg") as block:
+            self.spark.sql(STATEMENTS[self.name].format(table=block.table))
+            block.success()
+        return block
+
+    def retry(self) -> None:
+        """Main's history shows what was published, and nothing else."""
+        super().retry()
+        assert len(self.ice.history()) == 2
+        assert self.ice.refs() == {"main"}, "no branch of a dead attempt is left"
+        assert self.ice.orphans() == set(), "no file of any kind is left"

@@ -1,0 +1,109 @@
+"""One event that is delivered twice at once, to two processes: the batch is in the table once, whoever brings it in."""
+
+from __future__ import annotations
+
+import json
+import signal
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter import writer
+from safewriter.errors import AnotherAttemptError
+from scripts.emulator.rules import Late, Match, Rule
+from tests.faults.delta_case import DeltaCase
+from tests.faults.iceberg_case import IcebergCase
+from tests.faults.victims import Victims
+from tests.support.lake import Lake
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from scripts.emulator.s3 import EmbeddedS3
+    from tests.faults.case import Case
+    from tests.support.ice import Catalog
+    from tests.support.processes import Child
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(600)]
+
+DATA = Match(operations={"PutObject"}, key_class="data")
+COMMITS = Match(operations={"PutObject"}, key=r"_delta_log/.*\.json|\.metadata\.json")
+CLAIM = Match(operations={"PutObject"}, key_class="checkpoint")
+
+
+class Twice:
+    """A case, and another process that is told the same."""
+
+    def __init__(self, case: Case, other: Child, run_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.case, self.other, self._run_key, self._monkeypatch = case, other, run_key, monkeypatch
+        self.before = len(case.table.history())
+
+    def hold(self, match: Match, nth: int, *, end: Callable[[], None] | None = None) -> Late:
+        """Let the other one go as far as to the request, which stays on its way."""
+        late = Late(then="waits", end=end)
+        rule = self.case.s3.wire.add(Rule(match, late, nth=nth))
+        self.other.tell(self.case.order(self._run_key))
+        assert until(lambda: rule.hits == 1), self.other.said()
+        return late
+
+    def check(self) -> None:
+        """The other one ends well, too; and when it is delivered a third time, it is known to be there."""
+        assert self.other.end() == 0, self.other.said()
+        assert "acknowledged" in self.other.lines
+        self._monkeypatch.setattr(writer, "_registry", type(writer._registry)())  # of a process that has not written it
+        assert self.case.write_again().already_committed
+        self.case.check()
+        assert self.case.table.document().status == "committed"
+        assert len(self.case.table.history()) == self.before + 1
+
+
+@pytest.fixture(scope="module", params=["delta", "lite", "rest"])
+def writers(
+    spark: SparkSession, s3: EmbeddedS3, request: pytest.FixtureRequest
+) -> Iterator[tuple[Callable[[], Case], Victims]]:
+    """How a case is made, and who is told the same; `lite` and `rest` are catalogs of Iceberg."""
+    if request.param == "delta":
+        pool = Victims(s3, "tests.faults.victim")
+        yield (
+            lambda: DeltaCase(spark, s3, Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}"), "append"),
+            pool,
+        )
+    else:
+        catalog: Catalog = request.getfixturevalue(request.param)
+        pool = Victims(s3, "tests.faults.iceberg_victim", json.dumps(catalog.settings()))
+        yield lambda: IcebergCase(spark, s3, catalog, "append"), pool
+    pool.close()
+
+
+@pytest.fixture
+def twice(
+    writers: tuple[Callable[[], Case], Victims], s3: EmbeddedS3, run_key: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Twice]:
+    make, pool = writers
+    with pool.take() as other:
+        yield Twice(make(), other, run_key, monkeypatch)
+    s3.wire.clear_rules()
+
+
+@pytest.mark.parametrize("place", ["while it writes", "while it commits"])
+def test_who_comes_second_says_try_again_and_changes_nothing(twice: Twice, place: str) -> None:
+    """The first one lives, its lease tells; it goes on as if it were alone."""
+    staged = 2 if isinstance(twice.case, IcebergCase) else 1  # after its branch
+    held = twice.hold(DATA, 1) if place == "while it writes" else twice.hold(COMMITS, staged)
+    with pytest.raises(AnotherAttemptError, match="is alive"):
+        twice.case.write_again()
+    held.release()
+    twice.check()
+
+
+def test_of_two_that_claim_at_once_one_writes_and_the_other_skips(twice: Twice) -> None:
+    """The claim of one is on its way while the other's whole write goes by; it stands still, or it would ask again."""
+    held = twice.hold(CLAIM, 1, end=lambda: twice.other.signal(signal.SIGSTOP))
+    assert not twice.case.write_again().already_committed
+    assert [reply.status for reply in held.release()] == [412]
+    twice.other.signal(signal.SIGCONT)
+    twice.check()

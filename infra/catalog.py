@@ -1,4 +1,4 @@
-"""What jobs may do in the Glue Data Catalog: read and change tables of the databases that are named."""
+"""What jobs and the sweeper may do in the Glue Data Catalog: read and change tables of the databases that are named."""
 
 from __future__ import annotations
 
@@ -10,36 +10,44 @@ from aws_cdk import aws_iam as iam
 if TYPE_CHECKING:
     from infra.config import Config
 
-__all__ = ["catalog_statements"]
+__all__ = ["job_statements", "sweeper_statements"]
 
 
-def catalog_statements(config: Config) -> list[iam.PolicyStatement]:
+def job_statements(config: Config) -> list[iam.PolicyStatement]:
     """Return the statements for the job's role; none without databases."""
     if not config.glue_databases:
         return []
-    base = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
-    statements = [
-        iam.PolicyStatement(
-            sid="UseCatalog",
-            actions=[
-                "glue:GetDatabase",
-                "glue:GetTable",
-                "glue:GetTables",
-                "glue:GetPartitions",
-                "glue:BatchGetPartition",
-                "glue:CreateTable",
-                "glue:UpdateTable",
-            ],
-            resources=[
-                f"{base}:catalog",
-                *(f"{base}:database/{name}" for name in config.glue_databases),
-                *(f"{base}:table/{name}/*" for name in config.glue_databases),
-            ],
-        )
+    actions = [
+        "glue:GetDatabase",
+        "glue:GetTable",
+        "glue:GetTables",
+        "glue:GetPartitions",
+        "glue:BatchGetPartition",
+        "glue:CreateTable",
+        "glue:UpdateTable",
     ]
+    statements = [_use(config, actions)]
     if config.lake_formation:
         # Lake Formation decides for which tables it gives credentials; the action itself knows no resource.
         statements.append(
             iam.PolicyStatement(sid="UseLakeFormation", actions=["lakeformation:GetDataAccess"], resources=["*"])
         )
     return statements
+
+
+def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:
+    """Return the statements for the sweeper's role: an Iceberg table is settled by a change of its entry."""
+    return [_use(config, ["glue:GetTable", "glue:UpdateTable"])] if config.glue_databases else []
+
+
+def _use(config: Config, actions: list[str]) -> iam.PolicyStatement:
+    base = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    return iam.PolicyStatement(
+        sid="UseCatalog",
+        actions=actions,
+        resources=[
+            f"{base}:catalog",
+            *(f"{base}:database/{name}" for name in config.glue_databases),
+            *(f"{base}:table/{name}/*" for name in config.glue_databases),
+        ],
+    )

@@ -26,6 +26,7 @@ _LOG_RETENTION_DAYS: Final = (
 FAILURE_QUEUE_DAYS: Final = 14
 _CHECKPOINT_DAYS_MIN: Final = FAILURE_QUEUE_DAYS + 1
 # The image's own, and what Lambda or the handler sets: a job's variable of that name would break the one or the other.
+_OF_CATALOGS: Final = ("PYICEBERG_CATALOG__", "PGPASSWORD")
 _RESERVED: Final = re.compile(
     r"AWS_.*|LAMBDA_.*|_.*|SOAL_.*|SW_.*|SPARK_.*|PYSPARK_.*|PYTHON.*|JAVA_.*|POWERTOOLS_.*|SCRIPT_BUCKET|PATH|HOME|TMPDIR|TZ|LANG"
 )
@@ -159,6 +160,11 @@ class Config(BaseModel):
             if _RESERVED.fullmatch(name):
                 raise ValueError(f"{name} belongs to Lambda, Spark or SoAL; give the job a name of its own")
         return environment
+
+    @property
+    def catalog_environment(self) -> dict[str, str]:
+        """Variables of the job by which pyiceberg reaches catalogs: whoever settles needs them, too."""
+        return {name: value for name, value in self.environment.items() if name.startswith(_OF_CATALOGS)}
 
     @field_validator("schedule")
     @classmethod

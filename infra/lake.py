@@ -81,12 +81,15 @@ class Lake(Construct):
         return [*found, *self._key_statements()]
 
     def sweeper_statements(self) -> list[iam.PolicyStatement]:
-        """Return what the sweeper may do: read and write logs, never rows, and remove what is left of a write."""
+        """Return what the sweeper may do: read and write logs and metadata, never rows, and remove what is left of a
+        write.
+        """
         found: list[iam.PolicyStatement] = []
         for number, place in enumerate(self._written, start=1):
             found += [
                 place.allow_listing(f"ListData{number}", ["ListBucket", "ListBucketMultipartUploads"]),
                 place.allow(f"UseLogs{number}", ["GetObject", "PutObject"], "_delta_log/*", "*/_delta_log/*"),
+                place.allow(f"UseMetadata{number}", ["GetObject", "PutObject"], "metadata/*", "*/metadata/*"),
                 place.allow(f"RemoveOrphans{number}", ["DeleteObject", "AbortMultipartUpload"], "*"),
             ]
         return [*found, *self._key_statements()]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import Annotations, CfnOutput, Stack
 
+from infra import catalog
 from infra.alarms import Alarms
-from infra.catalog import catalog_statements
 from infra.checkpoints import CheckpointBucket
 from infra.dashboard import dashboard
 from infra.encryption import key_statements, own_key
@@ -52,7 +52,7 @@ class SoalStack(Stack):
                 *checkpoints.job_statements(),
                 *scripts.job_statements(),
                 *lake.job_statements(),
-                *catalog_statements(config),
+                *catalog.job_statements(config),
                 *key_statements(key),
             ],
             environment={**environment, "SCRIPT_BUCKET": scripts.uri},
@@ -65,8 +65,13 @@ class SoalStack(Stack):
             config=config,
             image=image,
             network=network,
-            statements=[*checkpoints.sweeper_statements(), *lake.sweeper_statements(), *key_statements(key)],
-            environment=environment,
+            statements=[
+                *checkpoints.sweeper_statements(),
+                *lake.sweeper_statements(),
+                *catalog.sweeper_statements(config),
+                *key_statements(key),
+            ],
+            environment={**config.catalog_environment, **environment},
             key=key,
         )
         if config.redrive_attempts > 0:

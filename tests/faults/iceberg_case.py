@@ -29,9 +29,14 @@ class IcebergCase(Case):
     def __init__(self, spark: SparkSession, s3: EmbeddedS3, catalog: Catalog, name: str) -> None:
         self.ice = catalog.table(s3.observer())
         super().__init__(spark, s3, self.ice, name)
-        # Set before, so that the block need not do it: one boundary less in each run.
-        properties = "TBLPROPERTIES ('write.wap.enabled' = 'true')"
-        spark.sql(f"CREATE TABLE {self.ice.name} (id LONG) USING iceberg {properties}")
+        properties = {
+            # Set before, so that the block need not do it: one boundary less in each run.
+            "write.wap.enabled": "true",
+            # A metadata file that the table has forgotten, after 100 versions, would look like one that is left over.
+            "write.metadata.previous-versions-max": "10000",
+        }
+        named = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+        spark.sql(f"CREATE TABLE {self.ice.name} (id LONG) USING iceberg TBLPROPERTIES ({named})")
         spark.range(BASE[0], BASE[-1] + 1, 1, 1).writeTo(self.ice.name).append()
 
     def order(self, run_key: str, commit_point: str = "write") -> str:

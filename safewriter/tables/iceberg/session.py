@@ -172,19 +172,24 @@ class IcebergSession(SparkScope):
         remove_left(self._one, left, lambda: True)
 
     def _make(self, branch: str, table_id: str | None, base: int) -> None:
+        self._answered = self._make_branch(branch, table_id, base) > 0
+        self._refresh()  # Iceberg's catalog in Spark keeps tables for half a minute
+        self._mark_manifests(f"{branch}-")
+
+    def _make_branch(self, branch: str, table_id: str | None, base: int) -> int:
+        """Return the snapshot on which the branch begins; 0 for an empty table, on which its first commit makes it."""
         for _ in range(_TRIES_MAX):
             table = self._one.load(table_id)
             head = head_of(table.metadata, self._name.target)
+            if (made := head_of(table.metadata, branch)) is not None:
+                return made  # the answer was lost, and the client has asked again by itself
             if all(snapshot.snapshot_id != base for snapshot in ancestors(table.metadata, head)):
                 base = head or 0  # the attempt before this one was undone while this one was claimed
             missing = not self._is_enabled(table.metadata.properties)
             if missing:
                 _log.warning("setting %s on %s, so that it can be staged (SW_ICEBERG_SET_WAP)", _ENABLED, self._name)
             if make_branch(self._one, table, branch, base, {_ENABLED: "true"} if missing else {}):
-                self._answered = base > 0
-                self._refresh()  # Iceberg's catalog in Spark keeps tables for half a minute
-                self._mark_manifests(f"{branch}-")
-                return
+                return base
         raise StoreError(f"{self._name}: the branch {branch} could not be made in {_TRIES_MAX} tries")
 
     def _mark_manifests(self, mark: str) -> None:

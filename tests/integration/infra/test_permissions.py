@@ -1,7 +1,8 @@
 """The job's function and the sweeper on an S3 that enforces the policies of the synthesised stack's roles.
 
 One scenario: a job makes a table, is refused a second commit, has a write undone, and dies with its handler behind a
-commit that does not count yet. Its retry begins; the sweeper settles and cleans up. What the requests need is kept for
+commit that does not count yet. Its retry begins. Another job dies when it has staged rows for an Iceberg table that has
+moved on meanwhile. The sweeper settles and cleans up. What the requests need is kept for
 tests/unit/infra/test_permissions.py, which holds every permission against it in no time.
 """
 
@@ -22,9 +23,11 @@ from safewriter.marker import Marker
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.state import Checkpoint, CommitPoint
 from scripts.emulator import EmbeddedS3
+from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.s3 import CREDENTIALS
 from scripts.emulator.wire import OBSERVER
+from scripts.soal import iceberg_table
 from tests.support.guarded_s3 import Permissions
 from tests.support.roles import CHECKPOINTS, JOB, LAKE, REQUESTS, ROLES, SCRIPTS, SWEEPER, kept_needs, kinds
 
@@ -69,6 +72,27 @@ with SafeWriter(spark, "{TABLE}", step="dies", commit_point="success") as sw:
         process.send_signal(signal.SIGKILL)
 """
 
+ICE = "lake.db.t"
+
+ICE_SCRIPT = f"""
+import signal
+
+import psutil
+from pyspark.sql import SparkSession
+from safewriter import SafeWriter
+
+spark = SparkSession.builder.getOrCreate()
+spark.sql("CREATE NAMESPACE lake.db")
+spark.sql("CREATE TABLE {ICE} (id LONG) USING iceberg")
+spark.range(3).writeTo("{ICE}").append()
+with SafeWriter(spark, "{ICE}", format="iceberg") as sw:
+    spark.range(3, 6).writeTo(sw.table).append()
+    spark.newSession().range(6, 7).writeTo("{ICE}").append()
+    jvm = psutil.Process().parent()
+    for process in (jvm.parent(), jvm, psutil.Process()):
+        process.send_signal(signal.SIGKILL)
+"""
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -78,6 +102,7 @@ class Scenario:
     permissions: Permissions
     sweeps: tuple[SweepResult, SweepResult]
     retried: str
+    ice_rows: int
 
 
 def environment(s3: EmbeddedS3, role: str) -> dict[str, str]:
@@ -104,26 +129,40 @@ def sweep(s3: EmbeddedS3) -> SweepResult:
         return sweeper.handle(environment(s3, SWEEPER), Deadline(epoch_ms() + 60_000, epoch_ms()))
 
 
+def ice_event(uri: str) -> dict[str, object]:
+    prefix = "spark.sql.catalog.lake"
+    conf = {prefix: "org.apache.iceberg.spark.SparkCatalog", f"{prefix}.type": "rest", f"{prefix}.uri": uri}
+    return {"entryPoint": f"s3://{SCRIPTS}/ice.py", "clientToken": "ice", "conf": conf}
+
+
 @pytest.fixture(scope="module")
 def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
-    permissions = Permissions(ROLES)
+    permissions = Permissions(ROLES, catalog=CREDENTIALS["AWS_ACCESS_KEY_ID"])
     died: Path = tmp_path_factory.mktemp("permissions") / "died"
     event = {
         "entryPoint": f"s3://{SCRIPTS}/job.py",
         "entryPointArguments": [str(died)],
         "clientToken": "permissions",
     }
-    with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, LAKE], rules=[permissions.rule()]) as s3:
+    with (
+        EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, LAKE], rules=[permissions.rule()]) as s3,
+        RestCatalog(s3, died.parent, f"s3a://{LAKE}/tables/warehouse") as catalog,
+    ):
         s3.observer().put_object(Bucket=SCRIPTS, Key="job.py", Body=SCRIPT.encode())
+        s3.observer().put_object(Bucket=SCRIPTS, Key="ice.py", Body=ICE_SCRIPT.encode())
         with LambdaEmulator(environment(s3, JOB), timeout_s=250, memory_mb=1536) as emulator:
             emulator.invoke(event)
             assert died.exists(), emulator.tail()
             leave_behind(s3)
             s3.wire.clock_ahead_s = 30  # the leases of the dead have run out, their deadline has not
             retried = emulator.invoke(event)
+            emulator.invoke(ice_event(catalog.uri))
+        s3.wire.clock_ahead_s = 60
         settled = sweep(s3)
         s3.wire.clock_ahead_s = 3600
-        yield Scenario(s3, permissions, (settled, sweep(s3)), json.dumps(retried.payload))
+        swept = (settled, sweep(s3))
+        seen = iceberg_table.view(s3.observer(), {"type": "rest", "uri": catalog.uri}, ICE)
+        yield Scenario(s3, permissions, swept, json.dumps(retried.payload), seen.rows)
 
 
 def test_nothing_that_is_needed_is_refused(scenario: Scenario) -> None:
@@ -143,7 +182,8 @@ def test_the_job_its_retry_and_the_sweeper_come_to_their_ends(scenario: Scenario
     table = DeltaTable(TABLE, storage_options={**credentials, "AWS_ALLOW_HTTP": "true"})
 
     assert '"state": "SUCCESS"' in scenario.retried
-    assert (first.rolled_back, first.failed, first.unreadable) == (2, 0, 0)
+    assert (first.rolled_back, first.committed, first.failed, first.unreadable) == (2, 1, 0, 0)
+    assert scenario.ice_rows == 7
     assert (second.failed, second.unclean, second.left) == (0, 0, 0)
     assert sum(table.get_add_actions(flatten=True)["num_records"].to_pylist()) == 3
     assert scenario.s3.keys(CHECKPOINTS, "open/") == ()

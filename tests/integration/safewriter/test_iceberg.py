@@ -11,7 +11,7 @@ import os
 import uuid
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -20,6 +20,7 @@ from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.settings import Settings
 from safewriter.supervision import Supervision
+from safewriter.tables.iceberg.publishing import make_branch
 from safewriter.tables.table import NO_CHANGE
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
@@ -154,6 +155,24 @@ def test_setting_the_property_can_be_refused(spark: SparkSession, ice: Ice, monk
 
 
 @everywhere
+@pytest.mark.matrix
+def test_a_branch_that_was_made_without_an_answer_is_used(
+    spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that asks again by itself, as Amazon's do, is then told that it came too late."""
+
+    def make_and_be_refused(*arguments: Any) -> bool:
+        assert make_branch(*arguments)
+        return False
+
+    monkeypatch.setattr("safewriter.tables.iceberg.session.make_branch", make_and_be_refused)
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        block.success()
+    assert ids(spark, ice.name) == list(range(8))
+    assert ice.refs() == {"main"}
+
+
 def test_an_append_is_published_on_a_main_that_has_moved(spark: SparkSession, ice: Ice) -> None:
     """Whoever was first keeps their rows: the staged append is applied again on top of them."""
     with SafeWriter(spark, ice.name, format="iceberg") as block:

@@ -25,7 +25,7 @@ FULL = {
     "continue_max": "20",
     "data_kms_key_arns": "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555",
     "entry_point": "jobs/nightly.py",
-    "environment": '{"TABLE": "s3a://my-lake/tables/t"}',
+    "environment": '{"TABLE": "s3a://my-lake/tables/t", "PYICEBERG_CATALOG__LAKE__URI": "https://catalog.example.org"}',
     "glue_databases": "sales",
     "kms": "true",
     "lake_bucket": "true",

@@ -18,6 +18,15 @@ def test_a_job_uses_tables_of_the_named_databases(plain: Synthesised, full: Synt
     assert not plain.access("RuntimeJobRole").may(action, f"{BASE}:table/sales/t")
 
 
+def test_the_sweeper_publishes_in_the_named_databases(plain: Synthesised, full: Synthesised) -> None:
+    """It reads a table's entry and changes it; it makes none."""
+    for action in ("glue:GetTable", "glue:UpdateTable"):
+        assert full.access("SweeperSweepRole").may(action, f"{BASE}:table/sales/t")
+        assert not full.access("SweeperSweepRole").may(action, f"{BASE}:table/hr/t")
+        assert not plain.access("SweeperSweepRole").may(action, f"{BASE}:table/sales/t")
+    assert not full.access("SweeperSweepRole").may("glue:CreateTable", f"{BASE}:table/sales/t")
+
+
 @pytest.mark.parametrize("action", ["glue:DeleteTable", "glue:DeleteDatabase", "glue:PutResourcePolicy"])
 def test_nothing_of_the_catalog_can_be_deleted(full: Synthesised, action: str) -> None:
     """A job makes and changes tables; what goes is for people to say."""

@@ -49,7 +49,7 @@ def test_the_environment_is_what_the_handler_reads(plain: Synthesised, full: Syn
     (tmp_path / "jars").mkdir()
     known = {field.alias for field in HandlerSettings.model_fields.values()} | OTHERS
     for stack in (plain, full):
-        assert variables(stack).keys() - {"TABLE"} <= known
+        assert variables(stack).keys() - {"TABLE", "PYICEBERG_CATALOG__LAKE__URI"} <= known
 
     least = read_settings({**variables(plain), "SOAL_HOME": str(tmp_path)})
     settings = read_settings({**variables(full), "SOAL_HOME": str(tmp_path)})

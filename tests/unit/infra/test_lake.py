@@ -66,11 +66,13 @@ def test_what_is_only_read_is_not_written(full: Synthesised, place: str) -> None
     assert not full.access(SWEEPER).may("s3:GetObject", f"arn:aws:s3:::{place}/a.csv")
 
 
-def test_the_sweeper_reads_and_writes_logs_but_never_rows(plain: Synthesised) -> None:
-    """It fences and undoes in the log, and removes files; it cannot read a data file or put one."""
+def test_the_sweeper_reads_and_writes_logs_and_metadata_but_never_rows(plain: Synthesised) -> None:
+    """It fences and undoes in the log, publishes in the metadata, and removes files; it cannot read a data file or put
+    one.
+    """
     access = plain.access(SWEEPER)
 
-    for key in (COMMIT, "_delta_log/00000000000000000000.json"):
+    for key in (COMMIT, "_delta_log/00000000000000000000.json", "db/t/metadata/00001-0.metadata.json"):
         assert access.may("s3:PutObject", f"{TABLES}/{key}")
         assert access.may("s3:GetObject", f"{TABLES}/{key}")
     for action in ("DeleteObject", "AbortMultipartUpload"):

@@ -25,6 +25,8 @@ NEEDED_ELSEWHERE = {
     (SWEEPER, "s3:GetObject", "/notes/*"): "the note of a write that had begun to make its table",
     (SWEEPER, "s3:GetObject", "/tables/_delta_log/*"): "the log of a table that is the named place itself",
     (SWEEPER, "s3:PutObject", "/tables/_delta_log/*"): "as above",
+    (SWEEPER, "s3:GetObject", "/tables/metadata/*"): "the metadata of an Iceberg table that is the named place itself",
+    (SWEEPER, "s3:PutObject", "/tables/metadata/*"): "as above",
 }
 
 

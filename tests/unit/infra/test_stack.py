@@ -23,9 +23,11 @@ KEPT = {
     rf"Sweeper/.*{BELOW}(checkpoints|open|leases|notes|audit)/\*\]": "as the job's",
     r"Runtime/Job/.*\[Resource::arn:<AWS::Partition>:s3:::my-scripts/spark/\*\]": "the event names the script",
     rf"Runtime/Job/.*{DATA}\*\]": "tables are made below the place that the owner has named for them",
-    rf"Sweeper/.*{DATA}(\*|(\*/)?_delta_log/\*)\]": "as the job's",
+    rf"Sweeper/.*{DATA}(\*|(\*/)?(_delta_log|metadata)/\*)\]": "as the job's",
     r"Runtime/Job/.*\[Resource::arn:<AWS::Partition>:s3:::raw/(in|archive)/\*\]": "read-only data, named by the owner",
-    r"Runtime/Job/.*\[Resource::arn:<AWS::Partition>:glue:.*:table/sales/\*\]": "tables of a database that is named",
+    r"(Runtime/Job|Sweeper)/.*\[Resource::arn:<AWS::Partition>:glue:.*:table/sales/\*\]": (
+        "tables of a database that is named"
+    ),
     r"(Runtime/Job|Sweeper)/.*\[Resource::\*\]": (
         "network interfaces, traces, Lake Formation: actions without a resource; test_role.py lists them"
     ),

@@ -51,6 +51,14 @@ def test_its_environment_is_what_it_reads(plain: Synthesised) -> None:
     assert Settings.from_environment(variables).checkpoint_bucket.bucket.startswith("checkpoints")
 
 
+def test_it_reaches_catalogs_as_the_job_does(full: Synthesised) -> None:
+    """Of the job's own variables it knows those, and no others."""
+    variables = sweeper(full)["Environment"]["Variables"]
+
+    assert variables["PYICEBERG_CATALOG__LAKE__URI"] == "https://catalog.example.org"
+    assert "TABLE" not in variables
+
+
 def test_it_can_invoke_nothing(full: Synthesised) -> None:
     """It settles; it does not start runs."""
     assert not [each for each in full.access("SweeperSweepRole").statements if "lambda:" in str(each.actions)]

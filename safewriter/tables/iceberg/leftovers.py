@@ -57,11 +57,11 @@ def remove_left(one: OneTable, left: Left, may_go_on: Callable[[], bool]) -> int
         ours = _unreachable(table.metadata, left, head, one.name.target)
         removed += sum(_delete_files(table, snapshot) for snapshot in ours)
         if ours:
-            forgotten = forget(one, table, [snapshot.snapshot_id for snapshot in ours])
+            forget(one, table, [snapshot.snapshot_id for snapshot in ours])
             table = one.load(left.table_id)
-            if not forgotten:
-                continue
-        return removed + (remove_unstaged(one, table, left, check) if picked else 0)
+            forget(one, table, [snapshot.snapshot_id for snapshot in ours])
+            table = one.load(left.table_id)
+            continue  # what one of them has repeated can go now
     raise StoreError(f"{one.name}: changes faster than it can be cleaned up")
 
 

@@ -202,6 +202,21 @@ def test_half_of_what_was_staged_is_not_applied_again(bench: Bench) -> None:
     assert (bench.settle().status, bench.rows()) == (Status.ROLLED_BACK, 20)
 
 
+def test_of_what_was_applied_again_and_set_back_nothing_stays(bench: Bench) -> None:
+    """Killed after the publishing, and somebody has taken it out of main: what it repeats goes with it."""
+    held = bench.claim()
+    staged = bench.stage(held)
+    before = bench.add("main", "foreign-1")
+    assert bench.settle().status is Status.COMMITTED
+    bench.load().manage_snapshots().rollback_to_snapshot(before).commit()
+    picked = held.document.moved(Status.PUBLISHING, commit_version=staged)
+    bench.bucket.put(f"checkpoints/{bench.write.key}.json", picked.to_bytes())
+    assert bench.settle(Cause.EXCEPTION).status is Status.ROLLED_BACK
+    assert len(bench.load().metadata.snapshots) == 2
+    assert bench.data() == {"foreign-0", "foreign-1"}
+    bench.check()
+
+
 def test_what_others_have_set_back_is_neither_published_nor_deleted(bench: Bench) -> None:
     """The attempt began on a snapshot that somebody takes out of main meanwhile: that one is not ours."""
     first = bench.main()[-1].snapshot_id

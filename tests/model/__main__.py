@@ -5,34 +5,51 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from typing import TYPE_CHECKING, Final
 
+from tests.model import scenarios
 from tests.model.engine import explore
+from tests.model.iceberg import scenarios as iceberg
+from tests.model.iceberg.model import IcebergModel
+from tests.model.iceberg.rules import IcebergRule
+from tests.model.iceberg.setting import IcebergSetting
 from tests.model.model import Model
 from tests.model.rules import Rule
-from tests.model.scenarios import SCENARIOS, WIDE, both_commit_points, without
+from tests.model.scenarios import both_commit_points, without
+
+if TYPE_CHECKING:
+    from enum import Enum
+
+    from tests.model.setting import Setting
+
+_RULES: Final[dict[str, Enum]] = {rule.name.lower(): rule for rule in (*Rule, *IcebergRule)}
+_WIDE: Final[dict[str, Setting]] = {**scenarios.WIDE, **iceberg.WIDE}
+_ALL: Final[dict[str, Setting]] = {**_WIDE, **scenarios.SCENARIOS, **iceberg.SCENARIOS}
+
+
+def _model(setting: Setting) -> Model:
+    return IcebergModel(setting) if isinstance(setting, IcebergSetting) else Model(setting)
 
 
 def main() -> int:
     """Return 0 if no promise can be broken and every search came to its end."""
     parser = argparse.ArgumentParser(prog="scripts/model", description=__doc__)
     parser.add_argument("--scenario", help="part of a scenario's name; default: all wide ones")
-    parser.add_argument(
-        "--without", nargs="*", default=[], choices=[rule.name.lower() for rule in Rule], metavar="RULE"
-    )
+    parser.add_argument("--without", nargs="*", default=[], choices=_RULES, metavar="RULE")
     parser.add_argument("--states-max", type=int, default=3_000_000)
     parser.add_argument("--rules", action="store_true", help="only list the rules")
     options = parser.parse_args()
     if options.rules:
-        print("\n".join(f"{rule.name.lower():<24}{rule.value}" for rule in Rule))  # noqa: T201 - a command line
+        print("\n".join(f"{name:<24}{rule.value}" for name, rule in _RULES.items()))  # noqa: T201 - a command line
         return 0
-    wanted = WIDE if options.scenario is None else {**WIDE, **SCENARIOS}
+    wanted = _WIDE if options.scenario is None else _ALL
     good = True
     for name, setting in both_commit_points(wanted):
         if options.scenario is not None and options.scenario not in name:
             continue
         begun = time.monotonic()
         found = explore(
-            Model(without(setting, *(Rule[name.upper()] for name in options.without))), states_max=options.states_max
+            _model(without(setting, *(_RULES[name] for name in options.without))), states_max=options.states_max
         )
         good &= found.complete
         end = "complete" if found.complete else "" if found.counterexample else "STOPPED"

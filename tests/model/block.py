@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.recovery import Cause
 from safewriter.state import Status
-from tests.model import settling
+from tests.model import recovery
 from tests.model.gate import cancel
 from tests.model.requests import send
 from tests.model.rules import Fault, Rule
@@ -19,7 +19,19 @@ if TYPE_CHECKING:
     from tests.model.setting import Setting
     from tests.model.state import State
 
-__all__ = ["after", "ended", "failed", "look", "put_success", "success", "tidy", "wait", "watch"]
+__all__ = [
+    "after",
+    "after_deadline",
+    "answers",
+    "ended",
+    "failed",
+    "look",
+    "put_success",
+    "success",
+    "tidy",
+    "wait",
+    "watch",
+]
 
 _IN_BLOCK: Final = ("wait", "after", "success", "failed", "put success", "look")
 
@@ -54,7 +66,7 @@ def success(setting: Setting, state: State, who: int) -> Iterator[tuple[str, Sta
     """Shut the gate and look."""
     attempt = attempt_of(who)
     if attempt == 0 and state.procs[WATCHDOG].at not in ("idle", "off"):
-        yield from _after_deadline(state, who, "success")
+        yield from after_deadline(state, who, "success")
         return
     held, gate = state.procs[who].held, state.gates[attempt]
     assert held is not None
@@ -85,7 +97,7 @@ def put_success(setting: Setting, state: State, who: int) -> Iterator[tuple[str,
         setting,
         state,
         who,
-        won=lambda won: _answers(won, who, "success", "tidy"),
+        won=lambda won: answers(won, who, "success", "tidy"),
         lost=lambda lost: lost.proc(who, at="look"),
         failed=lambda doubt: doubt.proc(who, at="failed"),
     )
@@ -96,12 +108,13 @@ def look(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
     attempt, doc = attempt_of(who), state.doc
     assert doc is not None
     if doc.status is Status.COMMITTED and doc.owner == attempt:
-        yield "success(): reads the document: committed", _answers(state, who, "success", "tidy")
+        yield "success(): reads the document: committed", answers(state, who, "success", "tidy")
     else:
         yield f"success(): reads the document: {doc.status.value}", state.proc(who, at="failed")
 
 
-def _answers(state: State, who: int, answer: str, at: str) -> State:
+def answers(state: State, who: int, answer: str, at: str) -> State:
+    """End the block with an answer."""
     return state.gate(attempt_of(who), shut=True, closed=True).proc(who, at=at, answer=answer, settling=None)
 
 
@@ -126,7 +139,7 @@ def failed(setting: Setting, state: State, who: int) -> Iterator[tuple[str, Stat
     """Shut, cancel, wait, settle; or let the watchdog, which has begun, do it."""
     attempt = attempt_of(who)
     if attempt == 0 and state.procs[WATCHDOG].at not in ("idle", "off"):
-        yield from _after_deadline(state, who, "failed")
+        yield from after_deadline(state, who, "failed")
         return
     statement = STATEMENTS[attempt]
     if setting.may(state, Fault.AGAIN) and state.procs[statement].at == "off":
@@ -145,10 +158,10 @@ def _halted(state: State, who: int, cause: Cause, *, then: str, failed: str) -> 
     job = Settling(cause, held.epoch, nothing_sent=not gate.passed, quiet=-1, then=then, failed=failed)
     if statement == "data":
         cancelled = cancel(state, STATEMENTS[attempt])
-        yield "cancels its tasks", settling.begin(cancelled, who, job._replace(quiet=attempt if answered else -1))
-        yield "waits for its tasks, in vain", settling.begin(state, who, job)
+        yield "cancels its tasks", recovery.begin(cancelled, who, job._replace(quiet=attempt if answered else -1))
+        yield "waits for its tasks, in vain", recovery.begin(state, who, job)
     else:
-        yield "settles", settling.begin(state, who, job._replace(quiet=attempt if answered else -1))
+        yield "settles", recovery.begin(state, who, job._replace(quiet=attempt if answered else -1))
 
 
 def ended(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
@@ -165,16 +178,17 @@ def ended(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State
     )
     if job.quiet >= 0 and left and not state.gap:
         state = state._replace(broken="a writer that ended by itself leaves files that nobody will look for")
-    yield "answers: failed", _answers(state, who, "failure", "done").proc(who, held=None, before=-1)
+    yield "answers: failed", answers(state, who, "failure", "done").proc(who, held=None, before=-1)
 
 
-def _after_deadline(state: State, who: int, step: str) -> Iterator[tuple[str, State]]:
+def after_deadline(state: State, who: int, step: str) -> Iterator[tuple[str, State]]:
+    """Answer what the watchdog has settled."""
     if state.procs[WATCHDOG].at != "done":
         return
     doc = state.doc
     committed = doc is not None and doc.status is Status.COMMITTED and doc.owner == attempt_of(who)
     answer = "success" if committed and step == "success" else "failure"
-    yield f"answers after its watchdog: {answer}", _answers(state, who, answer, "done").proc(who, held=None, before=-1)
+    yield f"answers after its watchdog: {answer}", answers(state, who, answer, "done").proc(who, held=None, before=-1)
 
 
 # -- the watchdog ------------------------------------------------------------------------------------------------------

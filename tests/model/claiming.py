@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from safewriter.recovery import Cause
 from safewriter.state import OPEN, Status
-from tests.model import settling
+from tests.model import recovery
 from tests.model.requests import send
 from tests.model.rules import Rule
-from tests.model.setting import STATEMENTS, attempt_of
-from tests.model.state import Claim, Doc, Gate, Request, Settling
+from tests.model.setting import attempt_of
+from tests.model.state import Claim, Doc, Request, Settling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ def mark(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
     if _too_late(setting, state, attempt):
         yield "too late to begin", state.proc(who, at="done", answer="again")
         return
-    before = len(state.log) - 1
+    before = setting.version(state)
     if Rule.MARKER_FIRST in setting.rules:
         state = state.marker(setting.marker(attempt), there=True)
     yield f"marker; the table is at version {before}", _create(state.proc(who, before=before), who)
@@ -54,15 +54,10 @@ def put_claim(setting: Setting, state: State, who: int) -> Iterator[tuple[str, S
 
 
 def _open(setting: Setting, state: State, who: int) -> State:
-    """Open the gate and let the statement begin."""
-    attempt = attempt_of(who)
+    """The write is this attempt's: let its block begin."""
     if Rule.MARKER_FIRST not in setting.rules:
-        state = state.marker(setting.marker(attempt), there=True)
-    opened = state.proc(who, at="wait", held=state.doc, settling=None)
-    gates = (*opened.gates[:attempt], Gate(), *opened.gates[attempt + 1 :])
-    return opened._replace(gates=gates).proc(
-        STATEMENTS[attempt], at="data", before=opened.procs[who].before, held=state.doc
-    )
+        state = state.marker(setting.marker(attempt_of(who)), there=True)
+    return setting.opened(state.proc(who, held=state.doc, settling=None), who)
 
 
 def read(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
@@ -73,9 +68,9 @@ def read(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
     elif doc.status is Status.COMMITTED:
         yield "reads the document: committed already", leave(setting, state, who, "success")
     elif doc.status in OPEN:
-        if settling.is_dead(setting, state, doc):
+        if recovery.is_dead(setting, state, doc):
             job = Settling(Cause.RETRY, doc.epoch, nothing_sent=False, quiet=-1, then="read", failed="unmark")
-            yield "reads the document: open, its owner is dead", settling.begin(state, who, job)
+            yield "reads the document: open, its owner is dead", recovery.begin(state, who, job)
         if not state.expired[doc.owner]:
             yield "reads the document: another attempt lives", leave(setting, state, who, "again")
     elif _too_late(setting, state, attempt):

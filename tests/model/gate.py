@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from tests.model.setting import Setting
     from tests.model.state import Proc, State
 
-__all__ = ["cancel", "data", "note", "put", "try_to_pass"]
+__all__ = ["cancel", "data", "note", "put", "raises", "returns", "try_to_pass"]
 
 
 def data(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
     """Delta takes a snapshot, tasks put the files."""
     attempt = attempt_of(who)
     if setting.may(state, Fault.IDLE):
-        yield "changes nothing, makes no commit", _returns(state.spend(), who)
+        yield "changes nothing, makes no commit", returns(state.spend(), who)
     yield "puts its files", apply(state, Request("data", attempt)).proc(who, at="pass", slot=len(state.log))
 
 
@@ -32,18 +32,18 @@ def try_to_pass(setting: Setting, state: State, who: int) -> Iterator[tuple[str,
     gate, rules, epoch = state.gates[attempt], setting.rules, _epoch(me)
     if gate.closed:
         if Rule.GATE_OVER in rules:
-            yield "the block is over: refused", _raises(state, who)
+            yield "the block is over: refused", raises(state, who)
         else:
             stray = Request("log", attempt, me.slot, entry=Entry(OURS, attempt))
             yield "finds no gate", state.proc(who, at="put", request=stray)
     elif gate.shut and Rule.GATE_SHUT in rules:
-        yield "gate: shut", _raises(state.gate(attempt, refused=True), who)
+        yield "gate: shut", raises(state.gate(attempt, refused=True), who)
     elif state.clocks[attempt] > 0 and Rule.GATE_CLOCK in rules:
-        yield "gate: too late", _raises(state.gate(attempt, refused=True), who)
+        yield "gate: too late", raises(state.gate(attempt, refused=True), who)
     elif gate.status in ("landed", "in flight") and Rule.GATE_ONCE in rules:
-        yield "gate: a second commit", _raises(state.gate(attempt, refused=True), who)
+        yield "gate: a second commit", raises(state.gate(attempt, refused=True), who)
     elif Rule.GATE_FENCE in rules and any(entry.epoch >= epoch for entry in state.log[me.before + 1 : me.slot]):
-        yield "gate: fenced", _raises(state.gate(attempt, refused=True, shut=True), who)
+        yield "gate: fenced", raises(state.gate(attempt, refused=True, shut=True), who)
     elif Rule.CREATION_NOTE in rules and me.before < 0 and not gate.noted:
         text = SCHEMA_NOTE if me.slot == 0 else NOTE
         yield "gate: note first", state.proc(who, at="note", request=Request("note", attempt, epoch, note=text))
@@ -67,9 +67,9 @@ def note(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
         return after.gate(attempt, noted=True).proc(who, at="pass")
 
     def lost(after: State) -> State:
-        return _raises(after.gate(attempt, refused=True, shut=True), who)
+        return raises(after.gate(attempt, refused=True, shut=True), who)
 
-    yield from send(setting, state, who, won=won, lost=lost, failed=lambda after: _raises(after, who))
+    yield from send(setting, state, who, won=won, lost=lost, failed=lambda after: raises(after, who))
 
 
 def put(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
@@ -80,7 +80,7 @@ def put(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]
     epoch = _epoch(me)
 
     def won(after: State) -> State:
-        return _returns(after.gate(attempt, status="landed", version=me.slot, journal=True), who)
+        return returns(after.gate(attempt, status="landed", version=me.slot, journal=True), who)
 
     def lost(after: State) -> State:
         if Rule.GATE_BYTES not in rules:
@@ -88,9 +88,9 @@ def put(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]
         gate = after.gates[attempt]
         after = after.gate(attempt, status="none" if gate.status == "in flight" else gate.status, journal=True)
         if Rule.GATE_SLOT in rules and after.log[me.slot].epoch >= epoch:
-            return _raises(after.gate(attempt, refused=True, shut=True), who)
+            return raises(after.gate(attempt, refused=True, shut=True), who)
         if me.slot == 0 or not setting.rebases:
-            return _raises(after, who)  # Delta rebases neither a creation nor a write that has read what changed
+            return raises(after, who)  # Delta rebases neither a creation nor a write that has read what changed
         return after.proc(who, at="pass", slot=len(after.log))
 
     def failed(after: State) -> State:
@@ -98,7 +98,7 @@ def put(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]
             after = after.gate(attempt, status="unknown", shut=True)
         else:
             after = after.gate(attempt, status="none", passed=False)
-        return _raises(after.gate(attempt, journal=True), who)
+        return raises(after.gate(attempt, journal=True), who)
 
     yield from send(setting, state, who, won=won, lost=lost, failed=failed, read_back=Rule.GATE_READ_BACK)
 
@@ -110,14 +110,16 @@ def _epoch(statement: Proc) -> int:
 
 def cancel(state: State, who: int) -> State:
     """End a statement from outside; the block sees an error."""
-    return _raises(state, who)
+    return raises(state, who)
 
 
-def _returns(state: State, who: int) -> State:
+def returns(state: State, who: int) -> State:
+    """Let a statement end well."""
     return _ends(state, who, "after")
 
 
-def _raises(state: State, who: int) -> State:
+def raises(state: State, who: int) -> State:
+    """Let a statement end with an error."""
     return _ends(state, who, "failed")
 
 

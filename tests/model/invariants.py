@@ -13,18 +13,22 @@ if TYPE_CHECKING:
     from tests.model.setting import Setting
     from tests.model.state import State
 
-__all__ = ["stuck", "violation"]
+__all__ = ["stuck", "untrue", "violation"]
 
 _STEPS_MAX = 80
 
 
 def violation(setting: Setting, state: State, *, final: bool) -> str | None:
     """Return the promise that a state breaks."""
-    return _untrue(state) or _lost(state) or _nobody_looks(setting, state) or _needless(setting, state, final=final)
+    return answered(state) or _nobody_looks(setting, state) or _needless(setting, state, final=final)
+
+
+def untrue(state: State) -> str | None:
+    """The verdict is that of the table, once and for all; and nothing that others need is lost."""
+    return _untrue(state) or _lost(state)
 
 
 def _untrue(state: State) -> str | None:
-    """The verdict is that of the table, once and for all."""
     live, doc = len(state.live()), state.doc
     if live > 1:
         return "the batch is in the table twice"
@@ -34,8 +38,13 @@ def _untrue(state: State) -> str | None:
         return "committed, but the table does not hold it" if not live else "no change, but the table holds one"
     if doc.status is Status.ROLLED_BACK and live:
         return "rolled_back, but the table holds the batch"
-    answered = any(proc.answer == "success" for proc in state.procs)
-    if answered and doc.status is not Status.COMMITTED:
+    return None
+
+
+def answered(state: State) -> str | None:
+    """Who says SUCCESS has it from the document."""
+    told = any(proc.answer == "success" for proc in state.procs)
+    if told and state.doc is not None and state.doc.status is not Status.COMMITTED:
         return "SUCCESS was answered, and the document says something else"
     return None
 
@@ -73,7 +82,7 @@ def stuck(model: Model, state: State, known: dict[Any, str | None]) -> str | Non
     doc = state.doc
     if state.gap or doc is None or doc.status is Status.COMMITTED:
         return None
-    key = (state.log, doc, state.air, state.files, state.notes)
+    key = (state.log, state.table, doc, state.air, state.files, state.notes)
     if key not in known:
         known[key] = _retried(model, state)
     return known[key]
@@ -100,7 +109,7 @@ def _retried(model: Model, state: State) -> str | None:
         if alone.procs[RETRY].answer == "success":
             break
         alone = alone._replace(expired=(True,) * 3)
-    wrong = alone.broken or _untrue(alone) or _lost(alone)
+    wrong = alone.broken or model.untrue(alone) or answered(alone)
     if wrong:
         return f"with a retry: {wrong}"
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.model import block, claiming, gate, invariants, settling, surroundings, sweeping
 from tests.model.requests import can_ever_fit
@@ -67,6 +67,7 @@ class Model:
     """The protocol in one setting."""
 
     setting: Setting
+    table_steps: ClassVar[dict[str, Any]] = STEPS
     _retries: dict[object, str | None] = field(default_factory=dict, repr=False)
 
     @property
@@ -81,13 +82,18 @@ class Model:
             if proc.at not in _NOBODY:
                 for what, after in self.steps(state, who):
                     yield f"{name_of(who)}: {what}", self._settled(after)
-        for what, after in surroundings.events(self.setting, state):
+        for what, after in self.events(state):
             yield what, self._settled(after)
+
+    def events(self, state: State) -> Iterator[tuple[str, State]]:
+        """Return what may happen without any process."""
+        yield from surroundings.events(self.setting, state)
+        yield from surroundings.others(self.setting, state)
 
     def steps(self, state: State, who: int) -> Iterator[tuple[str, State]]:
         """Return what one process may do next."""
         at = state.procs[who].at
-        step = _IDLE[who] if at == "idle" else STEPS[at]
+        step = _IDLE[who] if at == "idle" else self.table_steps[at]
         return step(self.setting, state, who)
 
     def _settled(self, state: State) -> State:
@@ -99,7 +105,13 @@ class Model:
 
     def violation(self, state: State, *, final: bool) -> str | None:
         """Return the promise that a state breaks, or None."""
-        return state.broken or invariants.violation(self.setting, state, final=final) or self._stuck(state)
+        return (
+            state.broken
+            or self.untrue(state)
+            or invariants.violation(self.setting, state, final=final)
+            or invariants.stuck(self, state, self._retries)
+        )
 
-    def _stuck(self, state: State) -> str | None:
-        return invariants.stuck(self, state, self._retries)
+    def untrue(self, state: State) -> str | None:
+        """Return which promise about the table a state breaks, or None."""
+        return invariants.untrue(state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from safewriter.state import LEGAL_MOVES, Status
+from tests.model.iceberg import catalog
 from tests.model.rules import Fault, Rule
 from tests.model.setting import GUARDS
 from tests.model.state import Request, State, changed
@@ -15,11 +16,13 @@ if TYPE_CHECKING:
     from tests.model.setting import Setting
     from tests.model.state import Doc
 
-__all__ = ["apply", "can_ever_fit", "fits", "send"]
+__all__ = ["apply", "can_ever_fit", "fits", "name_of_request", "send"]
 
 
 def fits(setting: Setting, state: State, request: Request) -> bool:
     """Tell whether S3 would apply a request now."""
+    if request.commit is not None:
+        return state.table.fits(request.commit)
     if request.kind == "log":
         return request.place == len(state.log)
     if request.kind == "note":
@@ -33,6 +36,8 @@ def fits(setting: Setting, state: State, request: Request) -> bool:
 
 def can_ever_fit(setting: Setting, state: State, request: Request) -> bool:
     """Tell whether a request in the air is worth to be waited for."""
+    if request.commit is not None:
+        return state.table.may_ever_fit(request.commit)
     return fits(setting, state, request) or (request.kind == "log" and request.place > len(state.log))
 
 
@@ -40,6 +45,8 @@ def apply(state: State, request: Request) -> State:
     """Return the state after a request was applied."""
     if request.entry is not None:
         return state._replace(log=(*state.log, request.entry))
+    if request.commit is not None:
+        return catalog.committed(state, request.commit)
     if request.doc is not None:
         return _written(state, request.doc)
     if request.kind == "note":
@@ -76,7 +83,7 @@ def send(
     request = state.procs[who].request
     assert request is not None
     sent = state.proc(who, request=None)
-    what = _name(request)
+    what = name_of_request(request)
     if not fits(setting, state, request):
         yield f"{what}: refused, 412", lost(sent)
         return
@@ -91,11 +98,14 @@ def send(
         )
 
 
-def _name(request: Request) -> str:
+def name_of_request(request: Request) -> str:
+    """Return what a person would call a request."""
     if request.entry is not None:
         entry = request.entry
         detail = f" epoch {entry.epoch}" if entry.epoch else f" of {entry.slot}" if entry.slot >= 0 else ""
         return f"PUT version {request.place}: {entry.kind}{detail}"
     if request.doc is not None:
         return f"PUT document: {request.doc.status.value}, epoch {request.doc.epoch}"
+    if request.commit is not None:
+        return f"catalog: {request.commit.what}"
     return f"PUT {request.note or request.kind}"

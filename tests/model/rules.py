@@ -71,4 +71,7 @@ class Fault(Enum):
     AGAIN = "the block catches its statement's error and runs it again"
     IDLE = "the statement changes nothing and makes no commit"
     VACUUM = "VACUUM takes the files that our commit has removed"
-    GAP = "the log loses versions that would have to be looked at"
+    GAP = "the log loses versions that would have to be looked at; a catalog loses the table"
+    SET_BACK = "somebody sets main back to what it showed before its newest snapshot"
+    EXPIRE = "retention takes a branch, and the snapshots to which nothing leads then"
+    AGE = "snapshots are expired down to the newest of each branch"

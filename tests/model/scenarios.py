@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from safewriter.state import CommitPoint
 from tests.model.rules import Fault, Rule
 from tests.model.setting import Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from enum import Enum
+
+S = TypeVar("S", bound=Setting)
 
 __all__ = [
     "COUNTEREXAMPLES",
@@ -149,13 +152,13 @@ def scenario(name: str) -> Setting:
     return {**WIDE, **SCENARIOS, **_SPECIAL}[name]
 
 
-def both_commit_points(settings: dict[str, Setting]) -> Iterator[tuple[str, Setting]]:
+def both_commit_points(settings: Mapping[str, S]) -> Iterator[tuple[str, S]]:
     """Return each scenario twice."""
     for name, setting in settings.items():
         for commit_point in CommitPoint:
             yield f"{name} ({commit_point.value})", replace(setting, commit_point=commit_point)
 
 
-def without(setting: Setting, *rules: Rule) -> Setting:
+def without(setting: S, *rules: Enum) -> S:
     """Return a scenario in which some rules do not hold."""
     return replace(setting, rules=setting.rules - set(rules))

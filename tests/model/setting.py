@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from safewriter.state import CommitPoint, Status
 from tests.model.rules import Fault, Rule
-from tests.model.state import FOREIGN, Claim, Doc, Entry, Gate, Proc, State
+from tests.model.state import FOREIGN, Claim, Doc, Entry, Gate, Proc, State, changed
+
+if TYPE_CHECKING:
+    from enum import Enum
 
 __all__ = ["GUARDS", "OPERATOR", "RETRY", "STATEMENTS", "SUPERVISOR", "WATCHDOG", "Setting", "attempt_of", "name_of"]
 
@@ -62,7 +65,7 @@ class Setting:
     retries: int = 2
     must_succeed: bool = False
     failed_before: bool = False
-    rules: frozenset[Rule] = frozenset(Rule)
+    rules: frozenset[Enum] = frozenset(Rule)
 
     def start(self) -> State:
         """Return the state before anybody has begun."""
@@ -88,6 +91,20 @@ class Setting:
             foreign=self.foreign,
             faults=self.faults,
         )
+
+    def version(self, state: State) -> int:
+        """Return where the table stands, -1 if there is none."""
+        return len(state.log) - 1
+
+    def opened(self, state: State, who: int) -> State:
+        """Open the gate of an attempt that has claimed the write, and let its statement begin."""
+        attempt, me = attempt_of(who), state.procs[who]
+        gated = state._replace(gates=changed(state.gates, attempt, Gate()))
+        return gated.proc(who, at="wait").proc(STATEMENTS[attempt], at="data", before=me.before, held=me.held)
+
+    def first_look(self, *, nothing_sent: bool) -> str:
+        """Return the step in which a settler looks at the table for the first time."""
+        return "S3" if nothing_sent else "S2"
 
     def marker(self, attempt: int) -> int:
         """Return which marker an attempt puts and removes."""

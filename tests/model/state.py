@@ -1,4 +1,4 @@
-"""What the world consists of: one table's log, one document, markers, notes, files, requests in the air, processes.
+"""What the world consists of: one table, one document, markers, notes, files, requests in the air, processes.
 
 Everything is a tuple, so that states can be hashed and compared. Statuses and causes are those of the code.
 """
@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from tests.model.iceberg.table import Table
+
 if TYPE_CHECKING:
     from safewriter.recovery import Cause
     from safewriter.state import Status
+    from tests.model.iceberg.table import Commit
 
 T = TypeVar("T")
 
@@ -54,11 +57,12 @@ class Entry(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """An attempt as the document names it; its epoch is its place in the list, from 1."""
+    """An attempt as the document names it; its epoch is its place in the list, from 1. `picked`: Iceberg's snapshot."""
 
     attempt: int
     before: int
     cleaned: bool = False
+    picked: int = 0
 
 
 class Doc(NamedTuple):
@@ -84,14 +88,18 @@ class Doc(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A write to S3 and its condition. `place` is a slot, an epoch, or an ETag (0: there must be none)."""
+    """A write to S3 and its condition, or one to a catalog, `commit`.
 
-    kind: str  # document, log, note, data
+    `place` is a slot, an epoch, or an ETag (0: there must be none).
+    """
+
+    kind: str  # document, log, note, data, catalog
     attempt: int
     place: int = 0
     doc: Doc | None = None
     entry: Entry | None = None
     note: str = ""
+    commit: Commit | None = None
 
 
 class Gate(NamedTuple):
@@ -120,6 +128,9 @@ class Settling(NamedTuple):
     ours: int = -1
     by_me: bool = False
     spared: tuple[int, ...] = ()
+    doomed: tuple[int, ...] = ()
+    over: tuple[int, ...] = ()  # whose grace was over when the document was read
+    cleans_later: bool = False
 
 
 class Proc(NamedTuple):
@@ -152,6 +163,7 @@ class State(NamedTuple):
     gap: bool = False
     vacuumed: bool = False
     broken: str = ""
+    table: Table = Table()  # Iceberg's; Delta's is the log
 
     def live(self) -> list[int]:
         """Return the slots of our commits that are in the table."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from safewriter.recovery import Cause
 from safewriter.state import OPEN, Status
-from tests.model import settling
-from tests.model.requests import apply, can_ever_fit, fits
+from tests.model import recovery
+from tests.model.requests import apply, can_ever_fit, fits, name_of_request
 from tests.model.rules import Fault, Rule
 from tests.model.setting import GUARDS, STATEMENTS, SUPERVISOR, WATCHDOG, attempt_of
 from tests.model.state import FOREIGN, REWRITE, Entry, Request, Settling, changed
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.model.setting import Setting
     from tests.model.state import State
 
-__all__ = ["answer", "events", "kill_child", "supervise"]
+__all__ = ["answer", "events", "kill_child", "others", "supervise"]
 
 _OVER = ("done", "dead", "off")
 
@@ -47,7 +47,7 @@ def judge(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State
     job = Settling(
         Cause.KILLED, doc.epoch, nothing_sent=not state.gates[0].journal, quiet=-1, then="answer", failed="done"
     )
-    yield "reads the document: open", settling.begin(state, who, job)
+    yield "reads the document: open", recovery.begin(state, who, job)
 
 
 def answer(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
@@ -74,11 +74,16 @@ def _dead(state: State, who: int) -> State:
 
 
 def events(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
-    """Return what may happen without anybody's doing."""
+    """Return what may happen to processes and requests without anybody's doing."""
     for attempt in (0, 1) if setting.second else (0,):
         if state.procs[GUARDS[attempt]].at not in ("off", "mark") or attempt == 0:
             yield from _lambda(setting, state, attempt)
             yield from _time(setting, state, attempt)
+    yield from _network(setting, state)
+
+
+def others(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
+    """Return what others may do to a Delta table."""
     if setting.may(state, Fault.GAP) and len(state.log) > 1 and not state.gap:
         yield "the log loses versions", state.spend()._replace(gap=True)
     if setting.may(state, Fault.VACUUM) and state.live() and not state.vacuumed:
@@ -92,7 +97,6 @@ def events(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
                 f"somebody else commits: {entry.kind}",
                 state._replace(log=(*state.log, entry), foreign=state.foreign - 1),
             )
-    yield from _network(setting, state)
 
 
 def _members(attempt: int) -> tuple[int, ...]:
@@ -163,6 +167,6 @@ def _network(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
     for at, request in enumerate(state.air):
         rest = state._replace(air=(*state.air[:at], *state.air[at + 1 :]))
         if fits(setting, state, request):
-            yield f"what was in the air lands: {request.note or request.kind}", apply(rest, request)
+            yield f"what was in the air lands: {name_of_request(request)}", apply(rest, request)
         elif not can_ever_fit(setting, state, request):
             yield "what was in the air is refused", rest

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from safewriter.recovery import Cause
 from safewriter.state import OPEN, Status
-from tests.model import settling
+from tests.model import recovery
 from tests.model.requests import send
 from tests.model.rules import Rule
 from tests.model.state import Claim, Doc, Request, Settling
@@ -27,8 +27,8 @@ def sweep(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State
         # Only what was found dead: a retry may have claimed the next epoch before the document is read again.
         job = Settling(Cause.SWEEPER, doc.epoch, nothing_sent=False, quiet=-1, then="done", failed="done")
         if doc.status in OPEN:
-            if settling.is_dead(setting, state, doc):
-                yield "settles", settling.begin(state, who, job)
+            if recovery.is_dead(setting, state, doc):
+                yield "settles", recovery.begin(state, who, job)
         elif not all(claim.cleaned for claim in doc.claims):
             yield "cleans", state.proc(who, at="S6", settling=job)
     for attempt in range(2):

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.model.iceberg import scenarios as iceberg
+from tests.model.iceberg.rules import IcebergRule
 from tests.model.rules import Rule
 from tests.model.scenarios import COUNTEREXAMPLES, NEEDED_TOGETHER, NOT_NEEDED
 
@@ -23,5 +25,18 @@ def test_the_protocol_says_what_each_rule_prevents(rule: Rule) -> None:
     assert says == rule.value
     for companion in other:
         assert f"`{companion.name.lower()}`" in without
-    violation = NOT_NEEDED.get(rule) or (found or COUNTEREXAMPLES[rule])[1].removeprefix("with a retry: ")
-    assert violation.replace("1 healthy retries do not", "one healthy retry does not") in without
+    assert told(NOT_NEEDED.get(rule) or (found or COUNTEREXAMPLES[rule])[1]) in without
+
+
+@pytest.mark.parametrize("rule", IcebergRule, ids=lambda rule: rule.name.lower())
+def test_the_protocol_says_what_each_rule_of_iceberg_prevents(rule: IcebergRule) -> None:
+    """As above; each has a counterexample of its own."""
+    says, without = ROWS[rule.name.lower()]
+
+    assert says == rule.value
+    assert without == told(iceberg.COUNTEREXAMPLES[rule][1])
+
+
+def told(violation: str) -> str:
+    """Return a broken promise in the document's words."""
+    return violation.removeprefix("with a retry: ").replace("1 healthy retries do not", "one healthy retry does not")

@@ -59,9 +59,8 @@ def remove_left(one: OneTable, left: Left, may_go_on: Callable[[], bool]) -> int
         if ours:
             forget(one, table, [snapshot.snapshot_id for snapshot in ours])
             table = one.load(left.table_id)
-            forget(one, table, [snapshot.snapshot_id for snapshot in ours])
-            table = one.load(left.table_id)
             continue  # what one of them has repeated can go now
+        return removed + (remove_unstaged(one, table, left, check) if picked else 0)
     raise StoreError(f"{one.name}: changes faster than it can be cleaned up")
 
 

@@ -7,7 +7,7 @@ staged snapshot; data files stay where they are.
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, write_manifest, write_manifest_list
 from pyiceberg.table import TableProperties
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from safewriter.tables.iceberg.staging import Staged
 
 __all__ = ["applied_again"]
+
+# What a cherry-pick says. Before 1.10, Iceberg's expireSnapshots deletes the data files of a snapshot outside of main,
+# which the staged one is now, unless one in main names it so: https://github.com/apache/iceberg/pull/13614
+_PICKED: Final = "source-snapshot-id"
 
 
 def applied_again(table: Table, staged: Staged, document: Checkpoint) -> AddSnapshotUpdate:
@@ -113,7 +117,8 @@ def _summary(table: Table, staged: Staged, files: tuple[DataFile, ...], document
     counts = SnapshotSummaryCollector()
     for file in files:
         counts.add_file(file, metadata.schema(), metadata.specs()[file.spec_id])
-    ours = {WRITE: document.write_key, EPOCH: str(document.epoch), SOURCE: str(staged.snapshot_id)}
+    source = str(staged.snapshot_id)
+    ours = {WRITE: document.write_key, EPOCH: str(document.epoch), SOURCE: source, _PICKED: source}
     head = None if staged.target_head is None else metadata.snapshot_by_id(staged.target_head)
     return update_snapshot_summaries(
         summary=Summary(operation=Operation.APPEND, **counts.build(), **ours),

@@ -113,7 +113,7 @@ def test_an_append_is_applied_again_on_a_main_that_has_moved(bench: Bench) -> No
     )
     summary = bench.main()[-1].summary
     assert summary is not None
-    assert summary["safewriter-source"] == str(staged)
+    assert summary["safewriter-source"] == summary["source-snapshot-id"] == str(staged)
     table = bench.load()
     files = [
         entry.data_file.file_path.rsplit("/", 1)[-1]

@@ -50,7 +50,8 @@ def _broken(state: State, before: Table, after: Table, commit: Commit) -> str:
 def _is_stray(state: State, commit: Commit) -> bool:
     """Tell whether a commit comes after its attempt's grace, or success, or makes a branch again that was dropped."""
     attempt = commit.attempt
-    again = commit.adds is not None and commit.adds.parent > 0 and any(not head for _, head in commit.requires)
+    made = state.gates[attempt].status == "none"
+    again = made and commit.adds is not None and any(not head for _, head in commit.requires)
     return again or state.clocks[attempt] == 2 or state.procs[GUARDS[attempt]].answer == "success"
 
 

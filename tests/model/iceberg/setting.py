@@ -60,10 +60,10 @@ class IcebergSetting(Setting):
         # A branch may come late until there is one: then what comes after its drop is refused.
         gate = Gate("unknown" if before >= 0 else "none", journal=True, passed=True)
         state = state._replace(gates=changed(state.gates, attempt, gate))
-        if before <= 0:
-            return self.staging(state, who)
         table, branch = state.table, self.branch(attempt)
         base = before if before in table.line(table.main) else table.main
+        if before < 0 or not base:
+            return self.staging(state, who)
         making = Commit(f"make branch {branch + 1}", ((branch, 0),), ((branch, base),), attempt=attempt)
         return state.proc(who, at="branch", request=Request("catalog", attempt, commit=making))
 

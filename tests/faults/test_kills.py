@@ -121,6 +121,7 @@ def test_a_lost_reply_of_the_commit_makes_one_version(case: DeltaCase, status: i
     case.check()
 
 
+@pytest.mark.matrix
 def test_a_stream_that_is_killed_between_the_tables_commit_and_its_own_writes_each_batch_once(
     spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], victim: Child, run_key: str
 ) -> None:

@@ -25,8 +25,9 @@ _LOG_RETENTION_DAYS: Final = (
 # the run's document, or the same token would be a new run.
 FAILURE_QUEUE_DAYS: Final = 14
 _CHECKPOINT_DAYS_MIN: Final = FAILURE_QUEUE_DAYS + 1
-# The image's own, and what Lambda or the handler sets: a job's variable of that name would break the one or the other.
+# What pyiceberg and PostgreSQL's client read.
 _OF_CATALOGS: Final = ("PYICEBERG_CATALOG__", "PGPASSWORD")
+# The image's own, and what Lambda or the handler sets: a job's variable of that name would break the one or the other.
 _RESERVED: Final = re.compile(
     r"AWS_.*|LAMBDA_.*|_.*|SOAL_.*|SW_.*|SPARK_.*|PYSPARK_.*|PYTHON.*|JAVA_.*|POWERTOOLS_.*|SCRIPT_BUCKET|PATH|HOME|TMPDIR|TZ|LANG"
 )

@@ -46,8 +46,9 @@ def test_a_fault_at_every_boundary(
     run_key: str,
 ) -> None:
     """An append and a MERGE."""
+    late = phase == "late"
     hit = faults_at_every_boundary(
-        s3, iceberg_victims, phase, lambda: IcebergCase(spark, s3, catalog, name), run_key, monkeypatch
+        s3, iceberg_victims, phase, lambda: IcebergCase(spark, s3, catalog, name, lands_late=late), run_key, monkeypatch
     )
     assert hit >= 9  # marker, document, branch, data, manifest, list, staged, picked, published, verdict
 
@@ -91,11 +92,11 @@ def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
     spark: SparkSession, s3: EmbeddedS3, catalog: Catalog, iceberg_victims: Victims, run_key: str, held: Match
 ) -> None:
     """SIGSTOP before the request, recovery and retry elsewhere, SIGCONT: it finds out by itself that it is over."""
-    case = IcebergCase(spark, s3, catalog, "append")
+    case = IcebergCase(spark, s3, catalog, "append", lands_late=True)
     with iceberg_victims.take(ahead=False) as victim:
         thaw_after_the_retry(case, victim, held, 1 if held is DATA else 2, run_key)
     assert case.ice.refs() == {"main"}
-    assert case.ice.orphans() == set(), "it has tidied up after itself"
+    assert case.left() == set(), "it has tidied up after itself"
 
 
 @pytest.mark.matrix
@@ -108,7 +109,7 @@ def test_main_shows_what_was_published_and_nothing_else_over_random_kills(
     No undo is ever needed: each snapshot of main is a committed write's.
     """
     chance = random.Random(SEED)  # noqa: S311 - the same kills for everybody
-    case = IcebergCase(spark, s3, catalog, "append")
+    case = IcebergCase(spark, s3, catalog, "append", lands_late=True)
     killed, committed = 0, set[str]()
     for number in range(KILLS):
         s3.wire.clock_ahead_s = 0
@@ -134,4 +135,4 @@ def test_main_shows_what_was_published_and_nothing_else_over_random_kills(
     rows = [*BASE, *range(1000, 1000 + KILLS), *(id_ for id_ in range(2, 9) for _ in range(landed))]
     assert case.ids() == tuple(sorted(rows))
     case.ice.check()
-    assert case.ice.orphans() == set()
+    assert case.left() == set()

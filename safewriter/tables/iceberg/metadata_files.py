@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
 
-__all__ = ["is_known", "is_over", "read_metadata"]
+__all__ = ["is_known", "is_over", "key_of", "read_metadata"]
 
 
 def read_metadata(table: Table, path: str) -> TableMetadata | None:
@@ -30,7 +30,7 @@ def read_metadata(table: Table, path: str) -> TableMetadata | None:
 
 def is_known(table: Table, path: str) -> bool:
     """Tell whether the table shows a metadata file, or says that it has shown it."""
-    return _key(path) == _key(table.metadata_location) or _was_shown(table, path)
+    return key_of(path) == key_of(table.metadata_location) or _was_shown(table, path)
 
 
 def is_over(table: Table, metadata: TableMetadata) -> bool:
@@ -39,9 +39,12 @@ def is_over(table: Table, metadata: TableMetadata) -> bool:
 
 
 def _was_shown(table: Table, path: str) -> bool:
-    return any(_key(entry.metadata_file) == _key(path) for entry in table.metadata.metadata_log)
+    return any(key_of(entry.metadata_file) == key_of(path) for entry in table.metadata.metadata_log)
 
 
-def _key(path: str) -> str:
-    # One file may be called s3:// here and s3a:// there.
-    return Location.parse(path).key
+def key_of(path: str) -> str:
+    """Return the key of a file, since one may be called s3:// here and s3a:// there; the path if it is not on S3."""
+    try:
+        return Location.parse(path).key
+    except ValueError:
+        return path

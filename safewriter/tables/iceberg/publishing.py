@@ -19,6 +19,7 @@ from pyiceberg.table.update import (
     SetSnapshotRefUpdate,
 )
 
+from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.metadata_files import read_metadata
 from safewriter.tables.iceberg.reapplying import applied_again
 from safewriter.tables.iceberg.staging import head_of
@@ -49,7 +50,10 @@ def fast_forward(one: OneTable, table: Table, branch: str, staged: Staged) -> bo
 
 def publish_again(one: OneTable, table: Table, branch: str, staged: Staged, document: Checkpoint) -> bool:
     """Append what is staged to a target that has moved on, as a snapshot of its own; False as above."""
-    addition = applied_again(table, staged, document)
+    try:
+        addition = applied_again(table, staged, document)
+    except FileNotFoundError as error:  # somebody expires snapshots at this moment: the next look will tell
+        raise StoreError(f"{one.name}: {error}") from error
     updates: list[TableUpdate] = [
         addition,
         _set_target(one, table, addition.snapshot.snapshot_id),
@@ -58,32 +62,36 @@ def publish_again(one: OneTable, table: Table, branch: str, staged: Staged, docu
     return one.commit(table, _publishing(one, table, branch, staged), updates)
 
 
-def drop_branch(one: OneTable, table: Table, branch: str, base: int) -> bool:
+def drop_branch(one: OneTable, table: Table, branch: str) -> bool:
     """Take a branch away, so that what it stages can be published no more; False if it is not what it was.
 
     A statement that replaces a whole table takes main away while it writes to the branch. Then main shows again what it
-    showed before: `base`, the snapshot on which the attempt began (0: there was none), if main is its target.
+    showed before.
     """
     metadata = table.metadata
     requirements = [_same(table), AssertRefSnapshotId(ref=branch, snapshot_id=head_of(metadata, branch))]
     updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(ref_name=branch)]
-    if MAIN_BRANCH not in metadata.refs:
-        main = base if one.name.target == MAIN_BRANCH else _main_before(table, branch)
-        if metadata.snapshot_by_id(main) is not None:
-            requirements.append(AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=None))
-            updates.append(_set(MAIN_BRANCH, main))
+    main = None if MAIN_BRANCH in metadata.refs else _replaced(table, branch)
+    if main is not None and metadata.snapshot_by_id(main) is not None:
+        requirements.append(AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=None))
+        updates.append(_set(MAIN_BRANCH, main))
     return one.commit(table, requirements, updates)
 
 
-def _main_before(table: Table, branch: str) -> int:
-    """Return what main showed last while the attempt's branch was there; 0 for nothing."""
-    for entry in reversed(table.metadata.metadata_log):
-        metadata = read_metadata(table, entry.metadata_file)
-        if metadata is None or branch not in metadata.refs:
+def _replaced(table: Table, branch: str) -> int | None:
+    """Return what main showed before the commit that took it away, if that one wrote to the branch; None if others have
+    taken main away.
+    """
+    after = table.metadata
+    for entry in reversed(after.metadata_log):
+        before = read_metadata(table, entry.metadata_file)
+        if before is None or branch not in before.refs:
             break
-        if (main := head_of(metadata, MAIN_BRANCH)) is not None:
-            return main
-    return 0
+        main = head_of(before, MAIN_BRANCH)
+        if main is not None:
+            return main if head_of(before, branch) != head_of(after, branch) else None
+        after = before
+    return None
 
 
 def take_back(one: OneTable, table: Table, steps: tuple[Snapshot, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""A staged append once more, on a main that has moved on: a snapshot of its own that names the same data files.
+"""A staged append once more, on a target that has moved on: a snapshot of its own that names the same data files.
 
 What Iceberg's cherry-pick does in a JVM. The manifests are written anew, since those that are staged belong to the
 staged snapshot; data files stay where they are.
@@ -7,7 +7,7 @@ staged snapshot; data files stay where they are.
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, write_manifest, write_manifest_list
 from pyiceberg.table import TableProperties
@@ -33,13 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["applied_again"]
 
-# What a cherry-pick says. Before 1.10, Iceberg's expireSnapshots deletes the data files of a snapshot outside of main,
-# which the staged one is now, unless one in main names it so: https://github.com/apache/iceberg/pull/13614
-_PICKED: Final = "source-snapshot-id"
-
 
 def applied_again(table: Table, staged: Staged, document: Checkpoint) -> AddSnapshotUpdate:
-    """Write the manifests of a snapshot on top of main, and return it; nothing of it is visible yet."""
+    """Write the manifests of a snapshot on top of the target, and return it; nothing of it is visible yet."""
     metadata, io = table.metadata, table.io
     snapshot_id = metadata.new_snapshot_id()
     # The attempt's mark begins the names, so that these files are known as its own if nobody comes to commit them.
@@ -117,8 +113,7 @@ def _summary(table: Table, staged: Staged, files: tuple[DataFile, ...], document
     counts = SnapshotSummaryCollector()
     for file in files:
         counts.add_file(file, metadata.schema(), metadata.specs()[file.spec_id])
-    source = str(staged.snapshot_id)
-    ours = {WRITE: document.write_key, EPOCH: str(document.epoch), SOURCE: source, _PICKED: source}
+    ours = {WRITE: document.write_key, EPOCH: str(document.epoch), SOURCE: str(staged.snapshot_id)}
     head = None if staged.target_head is None else metadata.snapshot_by_id(staged.target_head)
     return update_snapshot_summaries(
         summary=Summary(operation=Operation.APPEND, **counts.build(), **ours),

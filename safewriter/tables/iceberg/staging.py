@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pyiceberg.table.refs import MAIN_BRANCH
+
 from safewriter.tables.table import Landed, RetentionGapError
 
 if TYPE_CHECKING:
@@ -28,16 +30,21 @@ __all__ = [
     "branch_of",
     "check_history",
     "head_of",
+    "is_first",
     "is_marked",
     "is_ours",
     "landed",
     "published",
+    "source_of",
 ]
 
 WRITE: Final = "safewriter-write"
 EPOCH: Final = "safewriter-epoch"
-SOURCE: Final = "safewriter-source"
-"""Of an append that was applied again: the staged snapshot that it repeats."""
+SOURCE: Final = "source-snapshot-id"
+"""Of an append that was applied again, as of any cherry-pick: the staged snapshot that it repeats. Before 1.10,
+Iceberg's expireSnapshots deletes the data files of a snapshot outside of main, which the staged one is now, unless one
+in main names it so: https://github.com/apache/iceberg/pull/13614
+"""
 
 
 def branch_of(attempt: AttemptRecord) -> str:
@@ -70,19 +77,32 @@ def check_history(metadata: TableMetadata, base: int, target: str) -> None:
     (pyiceberg says of a snapshot whose parent it has expired that it has none.)
     """
     line = list(ancestors(metadata, head_of(metadata, target)))
-    if not line or line[-1].parent_snapshot_id == _first(base) or any(one.snapshot_id == base for one in line):
+    if not line and target != MAIN_BRANCH:
+        raise RetentionGapError(f"the branch {target} is gone, and with it what it showed")
+    if not line or _begins_at(line[-1], base) or any(one.snapshot_id == base for one in line):
         return
     began = metadata.snapshot_by_id(base)
-    if began is None or (line[-1].sequence_number or 0) >= (began.sequence_number or 0):
+    if began is None or _order(line[-1]) >= _order(began):
         raise RetentionGapError(
             f"snapshots of {target} were expired after {base}, on which the write began, and with them, perhaps, its"
             " own"
         )
 
 
-def _first(base: int) -> int | None:
-    """Return the parent of the first snapshot after `base`."""
-    return base if base > 0 else None
+def _begins_at(snapshot: Snapshot, base: int) -> bool:
+    """Tell whether a snapshot is the first one after `base`; for 0 or less, the first one of all."""
+    return snapshot.parent_snapshot_id == base if base > 0 else is_first(snapshot)
+
+
+def is_first(snapshot: Snapshot) -> bool:
+    """Tell whether there was nothing before a snapshot; not, if what was before it was expired."""
+    said = snapshot.summary
+    total, added = (int((said and said.get(f"{what}-data-files")) or 0) for what in ("total", "added"))
+    return snapshot.parent_snapshot_id is None and total == added
+
+
+def _order(snapshot: Snapshot) -> tuple[int, int]:
+    return snapshot.sequence_number or 0, snapshot.timestamp_ms  # format version 1 has no sequence
 
 
 def published(metadata: TableMetadata, document: Checkpoint, target: str) -> Snapshot | None:
@@ -90,8 +110,19 @@ def published(metadata: TableMetadata, document: Checkpoint, target: str) -> Sna
 
     A newer epoch must not be seen: a settler that slept would take the publishing of a later attempt for this one's.
     """
-    line = ancestors(metadata, head_of(metadata, target))
-    return next((snapshot for snapshot in line if is_ours(snapshot, document)), None)
+    # A branch that is gone may have become another one's history.
+    gone = target != MAIN_BRANCH and target not in metadata.refs
+    heads = [name for name in metadata.refs if not name.startswith("sw-")] if gone else [target]
+    ours = {snapshot.snapshot_id for snapshot in metadata.snapshots if is_ours(snapshot, document)}
+    line = (snapshot for head in heads for snapshot in ancestors(metadata, head_of(metadata, head)))
+    # Somebody may have cherry-picked what is staged, by hand.
+    return next((snapshot for snapshot in line if ours & {snapshot.snapshot_id, source_of(snapshot)}), None)
+
+
+def source_of(snapshot: Snapshot) -> int | None:
+    """Return the staged snapshot that one repeats."""
+    source = None if snapshot.summary is None else snapshot.summary.get(SOURCE)
+    return int(str(source)) if source else None
 
 
 def is_ours(snapshot: Snapshot, document: Checkpoint) -> bool:
@@ -132,7 +163,7 @@ class Staged:
             steps.append(snapshot)
         self.steps = tuple(steps)
         """Newest first; empty if the snapshot is in the target, or not there at all."""
-        self._whole = bool(steps) and steps[-1].parent_snapshot_id in {_first(base), *line}
+        self._whole = bool(steps) and (steps[-1].parent_snapshot_id in line or _begins_at(steps[-1], base))
 
     @property
     def is_fast_forward(self) -> bool:

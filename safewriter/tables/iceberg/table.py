@@ -19,6 +19,7 @@ from safewriter.tables.iceberg.staging import (
     branch_of,
     check_history,
     head_of,
+    is_first,
     is_marked,
     is_ours,
     landed,
@@ -77,8 +78,11 @@ class IcebergTable:
             return Move(Status.COMMITTED, NO_CHANGE)
         staged = self._staged(table, document.attempt)
         done = published(table.metadata, document, self._target)
+        if done is None and staged is not None:
+            return _pick(staged)
         if done is None:
-            return Move(Status.COMMITTED, NO_CHANGE) if staged is None else _pick(staged)
+            _check_elsewhere(table, document)
+            return Move(Status.COMMITTED, NO_CHANGE)
         if not is_marked(done, document.write_key, document.epoch - 1):
             self._check_created(table, document, staged, done)
         return Move(Status.COMMITTED, landed=landed(done))  # also if a creation of an earlier attempt has come late
@@ -135,7 +139,7 @@ class IcebergTable:
             head = head_of(table.metadata, branch)
             if picked is None or not _leads_to(table, head, picked):
                 check_history(table.metadata, base, self._target)
-                if head is not None and not drop_branch(self._one, table, branch, base):
+                if head is not None and not drop_branch(self._one, table, branch):
                     continue
                 reason = f"{intent.cause}: the staged snapshot {picked} is gone (expired or dropped)"
                 return Move(Status.ROLLED_BACK, reason)
@@ -144,13 +148,13 @@ class IcebergTable:
                 fast_forward(self._one, table, branch, staged)
             elif staged.is_append and staged.target_head is not None:
                 publish_again(self._one, table, branch, staged, document)
-            elif drop_branch(self._one, table, branch, base):
+            elif drop_branch(self._one, table, branch):
                 # Dropped before the document says so: a publishing that is still on its way finds its branch gone.
                 return Move(Status.ROLLED_BACK, f"{intent.cause}: conflict, {self._moved(staged)}")
         raise StoreError(f"{self._one.name}: snapshot {picked} could not be published in {_TRIES_MAX} tries")
 
     def _take_back(self, document: Checkpoint, intent: Intent) -> Move:
-        """Undo what went straight into main, by the one commit that can: main back to what it was, if it shows ours."""
+        """Undo what went straight into the target, by the one commit that can, and only if it shows ours."""
         for _ in range(_TRIES_MAX):
             if not self._may_go_on():
                 raise StoreError(f"{self._one.name}: out of time while taking a snapshot back")
@@ -163,9 +167,11 @@ class IcebergTable:
             ours = self._ours(table, document)
             refused = self._obstacle(table, document, ours)
             if refused is not None:
-                return Move(Status.COMMITTED, f"{intent.cause} after it was in main", landed(done), refused)
+                return Move(Status.COMMITTED, f"{intent.cause} after it was in {self._target}", landed(done), refused)
             take_back(self._one, table, ours)
-        raise StoreError(f"{self._one.name}: what went into main could not be taken back in {_TRIES_MAX} tries")
+        raise StoreError(
+            f"{self._one.name}: what went into {self._target} could not be taken back in {_TRIES_MAX} tries"
+        )
 
     def _ours(self, table: Table, document: Checkpoint) -> tuple[Snapshot, ...]:
         """Return the newest snapshots of the target as far as they are the write's."""
@@ -184,7 +190,7 @@ class IcebergTable:
             head = head_of(table.metadata, self._target)
             return f"{self._target} has moved on from it to snapshot {head} of somebody else"
         before = ours[-1].parent_snapshot_id
-        empty = before is None and document.attempt.version_before <= 0
+        empty = document.attempt.version_before <= 0 and is_first(ours[-1])
         if not empty and (before is None or table.metadata.snapshot_by_id(before) is None):
             return f"what {self._target} showed before was expired"
         return None
@@ -198,6 +204,19 @@ class IcebergTable:
         if self._target != MAIN_BRANCH:
             return f"the branch {self._target} is gone"
         return "a statement has replaced the whole table, which cannot be staged; main shows what it showed before"
+
+
+def _check_elsewhere(table: Table, document: Checkpoint) -> None:
+    """Raise `NotCommittedError` if the block has written to another branch of the table."""
+    for name, ref in table.metadata.refs.items():
+        for snapshot in ancestors(table.metadata, ref.snapshot_id):
+            if is_marked(snapshot, document.write_key, document.epoch) and not is_marked(
+                snapshot, document.write_key, document.epoch - 1
+            ):
+                raise NotCommittedError(
+                    f"snapshot {snapshot.snapshot_id} of {document.table} is this block's write, but it went into"
+                    f" {name}, where nothing guards it; let statements name the table as sw.table does"
+                )
 
 
 def _close(staged: Staged | None, intent: Intent) -> Move:

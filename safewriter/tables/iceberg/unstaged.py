@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final
 from pyiceberg.table import TableProperties
 
 from safewriter.objects.location import Location
-from safewriter.tables.iceberg.metadata_files import is_known, is_over, read_metadata
-from safewriter.tables.iceberg.staging import ancestors
+from safewriter.tables.iceberg.metadata_files import is_known, is_over, key_of, read_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from safewriter.tables.iceberg.catalog import OneTable
     from safewriter.tables.iceberg.left import Left
 
-__all__ = ["remove_unstaged"]
+__all__ = ["named_since", "remove_unstaged"]
 
 _DATA_PATHS: Final = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
 _METADATA: Final = ".metadata.json"
@@ -49,19 +48,17 @@ def remove_unstaged(one: OneTable, table: Table, left: Left, check: Callable[[],
         table = one.load(left.table_id)  # as it is after the looks
     # Nobody can have committed this attempt's own files before it began.
     own = all(path.rsplit("/", 1)[-1].startswith(left.branch) for path in marked)
-    kept = _committed_since(table, left.base if own else 0) if marked else set()
-    doomed = [*(path for path in marked if _key(path) not in kept), *_never_came(table, left, written)]
+    began = table.metadata.snapshot_by_id(left.base) if own else None
+    kept = named_since(table, 0 if began is None else began.sequence_number or 0, check) if marked else set()
+    doomed = [*(path for path in marked if key_of(path) not in kept), *_never_came(table, left, written, check)]
     for path in doomed:
         check()
         table.io.delete(path)
     for upload in one.store(data).uploads(f"{data.key}/"):
+        check()
         if left.is_named_by(upload.key.rsplit("/", 1)[-1]):
             one.store(data).abort(upload)
     return len(doomed)
-
-
-def _key(path: str) -> str:
-    return Location.parse(path).key
 
 
 def _data_folder(table: Table) -> Location:
@@ -87,24 +84,24 @@ def _marked(store: ObjectStore, folder: Location, prefix: str, left: Left, check
             yield str(Location(folder.bucket, listed.key))
 
 
-def _committed_since(table: Table, base: int) -> set[str]:
-    """Return the keys of all files that anybody's commits since `base` have brought in or carried on."""
-    before = table.metadata.snapshot_by_id(base)
-    sequence = 0 if before is None else before.sequence_number or 0
-    older = {snapshot.snapshot_id for snapshot in ancestors(table.metadata, base)}
-    since = [snapshot for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in older]
-    manifests = {
-        manifest.manifest_path: manifest
-        for snapshot in since
-        for manifest in snapshot.manifests(table.io)
-        if not sequence or manifest.sequence_number > sequence
-    }
-    files = (
-        entry.data_file.file_path
-        for manifest in manifests.values()
-        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
-    )
-    return {_key(path) for path in (*(snapshot.manifest_list for snapshot in since), *manifests, *files)}
+def named_since(table: Table, sequence: int, check: Callable[[], None], *, without: Collection[int] = ()) -> set[str]:
+    """Return the keys of all that snapshots since `sequence` have brought in or carried on, their own files included;
+    all snapshots' for 0, as in tables of format version 1.
+    """
+    found: set[str] = set()
+    for snapshot in table.metadata.snapshots:
+        if snapshot.snapshot_id in without or (snapshot.sequence_number or 0) < sequence:
+            continue
+        found.add(key_of(snapshot.manifest_list))
+        for manifest in snapshot.manifests(table.io):
+            key = key_of(manifest.manifest_path)
+            if key in found or manifest.sequence_number < sequence:
+                continue
+            check()
+            found.add(key)
+            entries = manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+            found |= {key_of(entry.data_file.file_path) for entry in entries}
+    return found
 
 
 # -- by content --------------------------------------------------------------------------------------------------------
@@ -120,10 +117,11 @@ def _metadata_files(store: ObjectStore, folder: Location, left: Left) -> list[st
     ]
 
 
-def _never_came(table: Table, left: Left, written: list[str]) -> Iterator[str]:
+def _never_came(table: Table, left: Left, written: list[str], check: Callable[[], None]) -> Iterator[str]:
     """Yield the metadata files of the write's own commits that were not made, and never can be."""
     read = functools.cache(lambda path: read_metadata(table, path))
     for path in written:
+        check()
         lost = None if is_known(table, path) else read(path)
         if lost is None:
             continue

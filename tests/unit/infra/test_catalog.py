@@ -20,6 +20,7 @@ def test_a_job_uses_tables_of_the_named_databases(plain: Synthesised, full: Synt
 
 def test_the_sweeper_publishes_in_the_named_databases(plain: Synthesised, full: Synthesised) -> None:
     """It reads a table's entry and changes it; it makes none."""
+    assert full.access("SweeperSweepRole").may("glue:GetDatabase", f"{BASE}:database/sales")
     for action in ("glue:GetTable", "glue:UpdateTable"):
         assert full.access("SweeperSweepRole").may(action, f"{BASE}:table/sales/t")
         assert not full.access("SweeperSweepRole").may(action, f"{BASE}:table/hr/t")

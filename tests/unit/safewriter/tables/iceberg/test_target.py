@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from pyiceberg.table.update import RemoveSnapshotRefUpdate
+from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.update import RemoveSnapshotRefUpdate, SetSnapshotRefUpdate
 
+from safewriter.errors import UnknownOutcomeError
 from safewriter.recovery import Cause
 from safewriter.state import Status
 from safewriter.tables.iceberg.name import TableName
+from safewriter.tables.iceberg.publishing import fast_forward
+from safewriter.tables.iceberg.staging import Staged, branch_of
 from tests.unit.safewriter.tables.iceberg.bench import Bench
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyiceberg.table.update import TableUpdate
 
 
 class BranchBench(Bench):
@@ -79,13 +85,57 @@ def test_nothing_is_published_to_a_branch_that_is_gone(bench: Bench) -> None:
     assert set(bench.load().metadata.refs) == {"main"}
 
 
-def test_main_is_put_back_if_a_statement_has_taken_it_away(bench: Bench) -> None:
-    """What a replacement of the whole table does; main shows the snapshot again that it showed last."""
+def publish_and_die(bench: Bench) -> int:
+    """Set the branch to what is picked, and leave the document at that."""
+    held = bench.claim()
+    staged = bench.stage(held)
+    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
+    table, attempt = bench.load(), held.document.attempt
+    found = Staged(table.metadata, staged, attempt.version_before, bench.name.target)
+    assert fast_forward(bench.one(), table, branch_of(attempt), found)
+    return staged
+
+
+def test_what_was_published_is_found_in_main_when_the_branch_has_become_main(bench: Bench) -> None:
+    """The usual end of an audit: main is set to the branch, which is dropped."""
+    staged = publish_and_die(bench)
+    bench.load().manage_snapshots().set_current_snapshot(staged).commit()
+    bench.load().manage_snapshots().remove_branch("audit").commit()
+    assert bench.settle().status is Status.COMMITTED
+    assert bench.rows() == 30
+
+
+def test_what_a_branch_has_shown_that_is_gone_is_unknown(bench: Bench) -> None:
+    """Whether it was published there, nothing tells any more."""
+    publish_and_die(bench)
+    bench.load().manage_snapshots().remove_branch("audit").commit()
+    with pytest.raises(UnknownOutcomeError, match="audit is gone"):
+        bench.settle()
+    assert bench.document.status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize("replaces", [True, False])
+def test_main_is_put_back_if_the_blocks_statement_has_taken_it_away(bench: Bench, replaces: object) -> None:
+    """What a replacement of the whole table does, in the commit that writes to the branch; what others take away stays
+    away, since they may have taken back what they had created.
+    """
     held = bench.claim()
     bench.add("main", "foreign-1")
-    bench.stage(held)
-    table = bench.load()
-    assert bench.one().commit(table, [], [RemoveSnapshotRefUpdate(ref_name="main")])
+    first = bench.stage(held)
+    bench.stage(held, "more")
+    updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(ref_name="main")]
+    if replaces:
+        updates.append(
+            SetSnapshotRefUpdate(
+                ref_name=branch_of(held.document.attempt),
+                type=SnapshotRefType.BRANCH,
+                snapshot_id=first,
+                max_ref_age_ms=None,
+                max_snapshot_age_ms=None,
+                min_snapshots_to_keep=None,
+            )
+        )
+    assert bench.one().commit(bench.load(), [], updates)
     bench.settle(Cause.EXCEPTION)
-    assert (bench.rows(), bench.rows("audit")) == (20, 20)
+    assert [bench.rows(one) for one in sorted(bench.load().metadata.refs)] == ([20, 20] if replaces else [20])
     bench.check()

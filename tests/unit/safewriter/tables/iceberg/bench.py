@@ -26,6 +26,7 @@ from safewriter.tables.iceberg.settings import to_pyiceberg
 from safewriter.tables.iceberg.staging import EPOCH, WRITE, branch_of, head_of
 from safewriter.tables.session import TableState
 from scripts.emulator.iceberg_writer import BODY, add
+from scripts.soal.iceberg_table import referred
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +49,10 @@ def contents(store: ObjectStore) -> Iterator[tuple[str, bytes]]:
         found = store.get(listed.key)
         assert found is not None
         yield listed.key, found.body
+
+
+class KilledError(BaseException):
+    """Nothing catches it, as nothing catches SIGKILL."""
 
 
 class Bench:
@@ -120,14 +125,7 @@ class Bench:
 
     def referred(self) -> set[str]:
         """Everything that the table's metadata leads to."""
-        table = self.load()
-        found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
-        for snapshot in table.metadata.snapshots:
-            found.add(snapshot.manifest_list)
-            for manifest in snapshot.manifests(table.io):
-                found |= {manifest.manifest_path}
-                found |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
-        return {Location.parse(path).key for path in found}
+        return {Location.parse(path).key for path in referred(self.load())}
 
     def check(self) -> None:
         """All that the table needs is there."""

@@ -17,16 +17,12 @@ from safewriter.tables.iceberg.session import StagingState
 from safewriter.tables.iceberg.staging import Staged, branch_of
 from safewriter.tables.rehearsal import Rehearsal
 from safewriter.tables.table import Intent
-from tests.unit.safewriter.tables.iceberg.bench import Bench
+from tests.unit.safewriter.tables.iceberg.bench import Bench, KilledError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 STEPS_MAX = 40
-
-
-class KilledError(BaseException):
-    """Nothing catches it, as nothing catches SIGKILL."""
 
 
 def test_a_kill_before_anything_is_staged_is_rolled_back(bench: Bench) -> None:

@@ -15,6 +15,7 @@ from safewriter.recovery import Cause
 from safewriter.state import Status
 from safewriter.tables.iceberg.publishing import forget
 from safewriter.tables.iceberg.staging import branch_of
+from tests.unit.safewriter.tables.iceberg.bench import KilledError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,10 +81,6 @@ def test_data_files_are_looked_for_where_the_table_has_them(bench: Bench) -> Non
 
 
 # -- metadata ----------------------------------------------------------------------------------------------------------
-
-
-class KilledError(BaseException):
-    """Nothing catches it, as nothing catches SIGKILL."""
 
 
 @contextmanager

@@ -393,6 +393,8 @@ def test_a_supervisor_publishes_what_a_dead_child_has_staged(
     path = tmp_path / "journal"
     supervision = Supervision(path, Settings.from_environment(os.environ))
     monkeypatch.setenv("SOAL_JOURNAL", str(path))
+    if (password := ice.catalog.spark.get("jdbc.password")) is not None:
+        monkeypatch.setenv("PGPASSWORD", password)  # which no checkpoint holds
     block = SafeWriter(spark, ice.name, format="iceberg")
     block.__enter__()
     append(spark, block.table, 5, 8)

@@ -49,11 +49,6 @@ class Left:
             committed=document.attempt.commit_version if document.status is Status.COMMITTED else None,
         )
 
-    @property
-    def prefix(self) -> str:
-        """What the names of all attempts of the same write begin with."""
-        return self.branch.rsplit("-", 2)[0] + "-"
-
     def marks(self, snapshot: Snapshot) -> bool:
         """Tell whether a snapshot says that it is of this attempt, or of an earlier one of the same write."""
         return is_marked(snapshot, self.write_key, int(self.epoch))
@@ -67,8 +62,8 @@ class Left:
 
     def is_named_by(self, name: str) -> bool:
         """Tell whether a branch or a file bears the name of this attempt, or of an earlier one of the same write."""
-        epoch = self.branch.rsplit("-", 2)[1]
+        write, epoch, _ = self.branch.rsplit("-", 2)
         if not epoch.isdigit():  # the branch of a block that was skipped
             return name.startswith(self.branch)
-        found = re.match(rf"{re.escape(self.prefix)}(\d+)-[0-9a-f]{{16}}(-|$)", name)
+        found = re.match(rf"{re.escape(write)}-(\d+)-[0-9a-f]{{16}}(-|$)", name)
         return found is not None and (int(found[1]) < int(epoch) or name.startswith(self.branch))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
 
-    from safewriter.objects.store import ObjectStore
+    from safewriter.objects.store import ListedObject
     from safewriter.tables.iceberg.catalog import OneTable
     from safewriter.tables.iceberg.left import Left
 
@@ -39,11 +39,14 @@ def remove_unstaged(one: OneTable, table: Table, left: Left, check: Callable[[],
     Only once the attempt's branch is gone: from then on no commit can bring its files in any more.
     """
     data, metadata = _data_folder(table), _metadata_folder(table)
+    listed = {folder: list(_listed(one, folder, check)) for folder in (data, metadata)}
     marked = [
-        *_marked(one.store(data), data, "", left, check),
-        *_marked(one.store(metadata), metadata, left.prefix, left, check),
+        str(Location(folder.bucket, found.key))
+        for folder, files in listed.items()
+        for found in files
+        if left.is_named_by(found.key.rsplit("/", 1)[-1])
     ]
-    written = _metadata_files(one.store(metadata), metadata, left)
+    written = [path for path in _metadata_files(metadata.bucket, listed[metadata], left) if not is_known(table, path)]
     if marked or written:
         table = one.load(left.table_id)  # as it is after the looks
     # Nobody can have committed this attempt's own files before it began.
@@ -76,12 +79,10 @@ def _metadata_folder(table: Table) -> Location:
 # -- by name -----------------------------------------------------------------------------------------------------------
 
 
-def _marked(store: ObjectStore, folder: Location, prefix: str, left: Left, check: Callable[[], None]) -> Iterator[str]:
-    """Yield the paths in a folder whose names bear the attempt's mark."""
-    for listed in store.list(f"{folder.key}/{prefix}"):
+def _listed(one: OneTable, folder: Location, check: Callable[[], None]) -> Iterator[ListedObject]:
+    for found in one.store(folder).list(f"{folder.key}/"):
         check()
-        if left.is_named_by(listed.key.rsplit("/", 1)[-1]):
-            yield str(Location(folder.bucket, listed.key))
+        yield found
 
 
 def named_since(table: Table, sequence: int, check: Callable[[], None], *, without: Collection[int] = ()) -> set[str]:
@@ -107,14 +108,12 @@ def named_since(table: Table, sequence: int, check: Callable[[], None], *, witho
 # -- by content --------------------------------------------------------------------------------------------------------
 
 
-def _metadata_files(store: ObjectStore, folder: Location, left: Left) -> list[str]:
-    """Return the paths of the metadata files that were written since the first attempt began, by anybody."""
+def _metadata_files(bucket: str, files: list[ListedObject], left: Left) -> Iterator[str]:
+    """Yield the paths of the metadata files that were written since the first attempt began, by anybody."""
     since_ms = left.since_ms - _CLOCKS_MS
-    return [
-        str(Location(folder.bucket, listed.key))
-        for listed in store.list(f"{folder.key}/")
-        if listed.key.endswith(_METADATA) and listed.last_modified.timestamp() * 1000 >= since_ms
-    ]
+    for found in files:
+        if found.key.endswith(_METADATA) and found.last_modified.timestamp() * 1000 >= since_ms:
+            yield str(Location(bucket, found.key))
 
 
 def _never_came(table: Table, left: Left, written: list[str], check: Callable[[], None]) -> Iterator[str]:

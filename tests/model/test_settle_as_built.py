@@ -5,16 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.model.engine import explore
 from tests.model.materialised import Materialised
 from tests.model.model import Model
 from tests.model.scenarios import SCENARIOS, both_commit_points
+from tests.model.searching import scenes, settle_alone
 from tests.model.setting import OPERATOR, Setting
 from tests.model.state import Proc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from safewriter.state import CommitPoint
     from tests.model.state import State
 
@@ -26,7 +24,6 @@ NAMES = [
     "VACUUM without retention",
     "stands still beyond its grace",
 ]
-STEPS_MAX = 100
 
 
 @dataclass(frozen=True)
@@ -52,47 +49,20 @@ class Scene:
         )
         return cls(quiet, commit_point)
 
-    def in_the_model(self) -> State:
-        """Let the model settle, with nobody in between."""
-        model, state = Model(Setting(commit_point=self.commit_point)), self.state
-        for _ in range(STEPS_MAX):
-            if state.procs[OPERATOR].at in ("done", "dead"):
-                return state
-            state = next(iter(model.steps(state, OPERATOR)))[1]
-        raise AssertionError
-
-
-class Watched(Model):
-    """Remembers every state in which a settle begins."""
-
-    scenes: set[Scene]
-
-    def moves(self, state: State) -> Iterator[tuple[str, State]]:
-        for who, proc in enumerate(state.procs):
-            if proc.at == "S1" and state.doc is not None:
-                self.scenes.add(Scene.of(state, who, self.setting.commit_point))
-        yield from super().moves(state)
-
-
-def scenes(setting: Setting) -> list[Scene]:
-    model = Watched(setting)
-    object.__setattr__(model, "scenes", set())
-    explore(model, states_max=100_000)
-    return list(model.scenes)
-
 
 @pytest.mark.parametrize(
     "setting", [pytest.param(one, id=name) for name, one in both_commit_points({n: SCENARIOS[n] for n in NAMES})]
 )
 def test_the_code_settles_as_the_model_does(setting: Setting) -> None:
     """From every state in which somebody begins to settle: the same log, document, files, and the same doubt."""
-    found = scenes(setting)
+    point = setting.commit_point
+    found = scenes(Model(setting), lambda state, who: Scene.of(state, who, point))
 
     assert found
     for scene in found:
         before = scene.state.procs[OPERATOR].settling
         assert before is not None
-        after = scene.in_the_model()
+        after = settle_alone(Model(Setting(commit_point=scene.commit_point)), scene.state)
         world = Materialised(scene.state, scene.commit_point)
         told = world.settled(before.cause, before)
         assert (told, world.entries(), world.doc(), world.files()) == expected(after), scene

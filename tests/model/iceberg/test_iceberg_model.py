@@ -4,32 +4,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.model.engine import explore
 from tests.model.iceberg.model import IcebergModel
 from tests.model.iceberg.rules import IcebergRule
 from tests.model.iceberg.scenarios import COUNTEREXAMPLES, SCENARIOS, scenario
 from tests.model.scenarios import both_commit_points, without
+from tests.model.searching import search
 
 if TYPE_CHECKING:
     from tests.model.iceberg.setting import IcebergSetting
-
-STATES_MAX = 100_000
-
-
-def search(setting: IcebergSetting) -> str | None:
-    """Search to the end; return which promise is broken first, None for none."""
-    found = explore(IcebergModel(setting), states_max=STATES_MAX)
-    if found.counterexample is None:
-        assert found.complete, f"more than {STATES_MAX} states: search it by scripts/model"
-        return None
-    print(found.counterexample)  # noqa: T201 - pytest shows it with a failure
-    return found.counterexample.violation
 
 
 @pytest.mark.parametrize(("name", "setting"), [pytest.param(*one, id=one[0]) for one in both_commit_points(SCENARIOS)])
 def test_no_promise_can_be_broken(name: str, setting: IcebergSetting) -> None:
     """Every state of the scenario is looked at, with every rule in force."""
-    assert search(setting) is None
+    assert search(IcebergModel(setting)) is None
 
 
 @pytest.mark.parametrize(
@@ -38,7 +26,7 @@ def test_no_promise_can_be_broken(name: str, setting: IcebergSetting) -> None:
 )
 def test_each_rule_prevents_something(rule: IcebergRule, name: str, violation: str) -> None:
     """Without the rule a promise is broken, and the search finds how."""
-    assert search(without(scenario(name), rule)) == violation
+    assert search(IcebergModel(without(scenario(name), rule))) == violation
 
 
 def test_every_rule_is_accounted_for() -> None:

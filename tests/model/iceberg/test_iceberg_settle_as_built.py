@@ -5,18 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.model.engine import explore
 from tests.model.iceberg.materialised import Materialised
 from tests.model.iceberg.model import IcebergModel
 from tests.model.iceberg.scenarios import SCENARIOS
 from tests.model.iceberg.setting import IcebergSetting
 from tests.model.scenarios import both_commit_points
+from tests.model.searching import scenes, settle_alone
 from tests.model.setting import OPERATOR, Setting
 from tests.model.state import Proc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from safewriter.state import CommitPoint
     from tests.model.state import State
 
@@ -30,7 +28,6 @@ NAMES = [
 ]
 MATRIX = {"iceberg, main is set back (success)", "iceberg, two attempts, one retry (success)"}
 """Nearly the same as with the other commit point."""
-STEPS_MAX = 100
 
 
 @dataclass(frozen=True)
@@ -62,34 +59,6 @@ class Scene:
         )
         return cls(quiet, commit_point)
 
-    def in_the_model(self) -> State:
-        """Let the model settle, with nobody in between."""
-        model, state = IcebergModel(IcebergSetting(commit_point=self.commit_point)), self.state
-        for _ in range(STEPS_MAX):
-            if state.procs[OPERATOR].at in ("done", "dead"):
-                return state
-            state = next(iter(model.steps(state, OPERATOR)))[1]
-        raise AssertionError
-
-
-class Watched(IcebergModel):
-    """Remembers every state in which a settle begins."""
-
-    scenes: set[Scene]
-
-    def moves(self, state: State) -> Iterator[tuple[str, State]]:
-        for who, proc in enumerate(state.procs):
-            if proc.at == "S1" and state.doc is not None:
-                self.scenes.add(Scene.of(state, who, self.setting.commit_point))
-        yield from super().moves(state)
-
-
-def scenes(setting: IcebergSetting) -> list[Scene]:
-    model = Watched(setting)
-    object.__setattr__(model, "scenes", set())
-    explore(model, states_max=100_000)
-    return list(model.scenes)
-
 
 @pytest.mark.parametrize(
     "setting",
@@ -100,7 +69,8 @@ def scenes(setting: IcebergSetting) -> list[Scene]:
 )
 def test_the_code_settles_as_the_model_does(setting: IcebergSetting, monkeypatch: pytest.MonkeyPatch) -> None:
     """From every state in which somebody begins to settle: the same table, document, files, and the same doubt."""
-    found = scenes(setting)
+    point = setting.commit_point
+    found = scenes(IcebergModel(setting), lambda state, who: Scene.of(state, who, point))
 
     assert found
     for scene in found:
@@ -109,7 +79,7 @@ def test_the_code_settles_as_the_model_does(setting: IcebergSetting, monkeypatch
         world = Materialised(scene.state, scene.commit_point)
         monkeypatch.setattr("safewriter.tables.iceberg.catalog._catalog", lambda *_, one=world.catalog: one)
         told = world.settled(settling)
-        after = scene.in_the_model()
+        after = settle_alone(IcebergModel(IcebergSetting(commit_point=scene.commit_point)), scene.state)
         staged, unstaged = world.files()
         seen = told, world.refs(), world.snapshots(), world.doc(), (staged - expired(scene.state), unstaged)
         assert seen == expected(scene.state, after), scene

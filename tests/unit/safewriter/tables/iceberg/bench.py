@@ -18,12 +18,12 @@ from safewriter.liveness import GRACE_MS
 from safewriter.objects import MemoryObjectStore
 from safewriter.objects.location import Location
 from safewriter.recovery import Cause, Evidence, Recovery
-from safewriter.state import Checkpoint, CommitPoint
+from safewriter.state import Checkpoint, CommitPoint, Status
 from safewriter.tables.iceberg.catalog import OneTable
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.publishing import make_branch
+from safewriter.tables.iceberg.publishing import fast_forward, make_branch
 from safewriter.tables.iceberg.settings import to_pyiceberg
-from safewriter.tables.iceberg.staging import EPOCH, WRITE, branch_of, head_of
+from safewriter.tables.iceberg.staging import EPOCH, WRITE, Staged, branch_of, head_of
 from safewriter.tables.session import TableState
 from scripts.emulator.iceberg_writer import BODY, add
 from scripts.soal.iceberg_table import referred
@@ -180,6 +180,16 @@ class Bench:
         """Let the statement of an attempt write, with its marks; return the snapshot."""
         marks = {WRITE: held.document.write_key, EPOCH: str(held.document.epoch)}
         return self.add(branch, name, operation=operation, marks=marks)
+
+    def publish_and_die(self) -> int:
+        """Publish what an attempt has staged, and leave its document at that; return the snapshot."""
+        held = self.claim()
+        staged = self.stage(held)
+        self.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
+        table, attempt = self.load(), held.document.attempt
+        found = Staged(table.metadata, staged, attempt.version_before, self.name.target)
+        assert fast_forward(self.one(), table, branch_of(attempt), found)
+        return staged
 
     def sleep(self, seconds: float) -> None:
         self.now_ms += int(seconds * 1000)

@@ -146,24 +146,15 @@ def test_a_publishing_that_comes_late_is_refused_after_the_drop(bench: Bench) ->
 
 def test_a_publishing_is_made_once(bench: Bench) -> None:
     """A second settler finds the first one's, whatever it had read before."""
-    held = bench.claim()
-    staged = bench.stage(held)
-    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
-    table, branch = bench.load(), branch_of(held.document.attempt)
-    base = held.document.attempt.version_before
-    assert fast_forward(bench.one(), table, branch, Staged(table.metadata, staged, base, "main"))
+    staged = bench.publish_and_die()
     assert bench.settle().status is Status.COMMITTED
     assert [snapshot.snapshot_id for snapshot in bench.main()].count(staged) == 1
 
 
 def test_a_history_that_was_cut_after_the_publishing_tells_nothing(bench: Bench) -> None:
     """The snapshot was published and then expired, and main still shows its rows: never rolled_back."""
-    held = bench.claim()
-    staged = bench.stage(held)
-    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
-    table, branch = bench.load(), branch_of(held.document.attempt)
-    base = held.document.attempt.version_before
-    assert fast_forward(bench.one(), table, branch, Staged(table.metadata, staged, base, "main"))
+    base = bench.main()[-1].snapshot_id
+    staged = bench.publish_and_die()
     bench.add("main", "foreign-1")
     assert forget(bench.one(), bench.load(), [base, staged])
     with pytest.raises(UnknownOutcomeError, match="expired"):

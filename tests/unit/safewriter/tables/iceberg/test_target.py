@@ -12,8 +12,7 @@ from safewriter.errors import UnknownOutcomeError
 from safewriter.recovery import Cause
 from safewriter.state import Status
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.publishing import fast_forward
-from safewriter.tables.iceberg.staging import Staged, branch_of
+from safewriter.tables.iceberg.staging import branch_of
 from tests.unit.safewriter.tables.iceberg.bench import Bench
 
 if TYPE_CHECKING:
@@ -85,20 +84,9 @@ def test_nothing_is_published_to_a_branch_that_is_gone(bench: Bench) -> None:
     assert set(bench.load().metadata.refs) == {"main"}
 
 
-def publish_and_die(bench: Bench) -> int:
-    """Set the branch to what is picked, and leave the document at that."""
-    held = bench.claim()
-    staged = bench.stage(held)
-    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
-    table, attempt = bench.load(), held.document.attempt
-    found = Staged(table.metadata, staged, attempt.version_before, bench.name.target)
-    assert fast_forward(bench.one(), table, branch_of(attempt), found)
-    return staged
-
-
 def test_what_was_published_is_found_in_main_when_the_branch_has_become_main(bench: Bench) -> None:
     """The usual end of an audit: main is set to the branch, which is dropped."""
-    staged = publish_and_die(bench)
+    staged = bench.publish_and_die()
     bench.load().manage_snapshots().set_current_snapshot(staged).commit()
     bench.load().manage_snapshots().remove_branch("audit").commit()
     assert bench.settle().status is Status.COMMITTED
@@ -107,7 +95,7 @@ def test_what_was_published_is_found_in_main_when_the_branch_has_become_main(ben
 
 def test_what_a_branch_has_shown_that_is_gone_is_unknown(bench: Bench) -> None:
     """Whether it was published there, nothing tells any more."""
-    publish_and_die(bench)
+    bench.publish_and_die()
     bench.load().manage_snapshots().remove_branch("audit").commit()
     with pytest.raises(UnknownOutcomeError, match="audit is gone"):
         bench.settle()

@@ -1,8 +1,8 @@
 """The driver's first lines: runs the user's script as if it had been started itself, and tells the journal how it went.
 
 `python bootstrap.py SCRIPT ARGUMENT…`, started by Spark's PythonRunner. The script runs in the real `__main__`, so that
-what it defines can be pickled for Python workers. Of PySpark two methods are wrapped, for what the script sets itself
-and cannot have (`own_settings`); nothing else of it is patched.
+what it defines can be pickled for Python workers. Of PySpark three methods are wrapped: two for what the script sets
+itself and cannot have (`own_settings`), one that would not end (`pyspark_errors`); nothing else of it is patched.
 """
 
 from __future__ import annotations
@@ -73,8 +73,10 @@ def _run(module: ModuleType, script: str, source: bytes) -> None:
 
 
 def _join_spark(journal: str | None) -> None:
+    from handler import pyspark_errors
     from handler.own_settings import OwnSettings
 
+    pyspark_errors.install()
     if _is_nameless(os.getuid()):
         _log_in()
     OwnSettings(lambda key, why: _note(journal, "setting_ignored", key=key, why=why)).install()

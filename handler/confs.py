@@ -1,35 +1,89 @@
-"""Which Spark settings a job may bring: everything that does not leave the sandbox and does not switch off the guard.
+"""The Spark settings of an event, checked: each is one that an event may bring, with a value that Spark takes.
 
-The rules protect from mistakes, not from the script itself, which can do whatever the function's role allows.
+Three lists decide, in this order: what is fixed for everybody (`fixed_settings`), what an event may bring
+(`event_settings`), and what the function's owner has allowed besides (`SOAL_CONF_ALLOW`).
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
+from handler.event_settings import form_of
 from handler.fixed_settings import is_outside_tmp, why_fixed
 from handler.usage import UsageError, found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["check_conf"]
+__all__ = ["Permit", "check_conf", "check_own_conf"]
 
 _VALUE_MAX_LENGTH: Final = 4096
 _CONF_MAX_ENTRIES: Final = 200
 _KEY: Final = re.compile(r"spark\.[A-Za-z0-9_.\-]{1,250}")
-_MEMORY: Final = re.compile(r"[1-9][0-9]{0,6}[kmgtKMGT]b?")
+_READ_HERE: Final = frozenset({"spark.driver.memory", "spark.driver.cores"})
+"""The handler derives Java's options from these: no owner's permit takes their form away."""
+_CATALOG: Final = re.compile(r"spark\.sql\.catalog\.[^.]+")
 
 
-def check_conf(conf: Mapping[str, str], field: str) -> None:
-    """Raise `UsageError` for the first setting that a job may not bring; `field` is where the settings were found."""
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Settings that the function's owner lets events bring; in both patterns `*` stands for any text."""
+
+    key: str
+    value: str = "*"
+
+    @classmethod
+    def parse(cls, text: str) -> Permit:
+        """Read `KEY` or `KEY=VALUE`; `ValueError` says what is wrong with it."""
+        key, equals, value = text.partition("=")
+        if not key.startswith("spark."):
+            raise ValueError(f"{text!r} must be a setting that begins with 'spark.', as KEY or KEY=VALUE")
+        return cls(key, value if equals else "*")
+
+    def covers(self, key: str, value: str) -> bool:
+        """Tell whether the owner has allowed a setting."""
+        return fnmatchcase(key, self.key) and fnmatchcase(value, self.value)
+
+
+def check_conf(conf: Mapping[str, str], field: str, *, permits: tuple[Permit, ...], owned: Mapping[str, str]) -> None:
+    """Raise `UsageError` for the first setting that an event may not bring; `field` is where the settings were found.
+
+    `owned` are the function's own settings: an event changes none of them, and nothing of a catalog that they define.
+    """
+    _check_number(conf, field)
+    taken = {_catalog_or_key(key) for key in owned}
+    for key, value in conf.items():
+        problem = _problem(key, value)
+        if problem is None and _catalog_or_key(key) in taken:
+            problem = "is the function's own setting (SOAL_CONF); leave it out"
+        if problem := problem or _refusal(key, value, permits):
+            raise UsageError(_path(field, key), problem)
+
+
+def check_own_conf(conf: Mapping[str, str], field: str) -> None:
+    """Raise `UsageError` for the first setting that not even the function's owner can change."""
+    _check_number(conf, field)
+    for key, value in conf.items():
+        if problem := _problem(key, value):
+            raise UsageError(_path(field, key), problem)
+
+
+def _catalog_or_key(key: str) -> str:
+    """Return what is defined as a whole: of a catalog's property the catalog, else the setting itself."""
+    catalog = _CATALOG.match(key)
+    return key if catalog is None else catalog[0]
+
+
+def _check_number(conf: Mapping[str, str], field: str) -> None:
     if len(conf) > _CONF_MAX_ENTRIES:
         raise UsageError(field, f"has {len(conf)} settings; {_CONF_MAX_ENTRIES} are allowed")
-    for key, value in conf.items():
-        path = f"{field}.{key if key.isprintable() else found(key)}"
-        if problem := _problem(key, value):
-            raise UsageError(path, problem)
+
+
+def _path(field: str, key: str) -> str:
+    return f"{field}.{key if key.isprintable() else found(key)}"
 
 
 def _problem(key: str, value: str) -> str | None:
@@ -37,20 +91,31 @@ def _problem(key: str, value: str) -> str | None:
         return f"may not be set by a job: {why}"
     if not _KEY.fullmatch(key):
         return "is not the name of a Spark setting; it must begin with 'spark.'"
+    if key in _READ_HERE and (form := form_of(key)) is not None and not form.fits(value):
+        return f"must be {form.says}, not {found(value)}"
+    return _problem_of_text(value)
+
+
+def _problem_of_text(value: str) -> str | None:
     if len(value) > _VALUE_MAX_LENGTH:
         return f"has {len(value)} characters; {_VALUE_MAX_LENGTH} are allowed"
     if not value.isprintable():
         return f"holds a control character: {found(value)}"
+    if "${" in value:
+        # Hadoop replaces ${env.NAME}, and Spark ${env:NAME}, by variables of the function: its credentials are some.
+        return "holds ${, which Spark and Hadoop replace by variables of the function; write the value itself"
     if is_outside_tmp(value):
         return f"{found(value)} is outside /tmp, and nothing else can be written here; use an s3a:// path or /tmp"
-    return _special(key, value)
-
-
-def _special(key: str, value: str) -> str | None:
-    if key == "spark.sql.catalogImplementation" and value != "in-memory":
-        return "only 'in-memory' is in this image; use tables by path or an Iceberg catalog"
-    if key == "spark.driver.memory" and not _MEMORY.fullmatch(value):
-        return f"must be a size such as 1500m or 2g, not {found(value)}"
-    if key == "spark.driver.cores" and not re.fullmatch(r"[1-9][0-9]?", value):
-        return f"must be a number of cores from 1 to 99, not {found(value)}"
     return None
+
+
+def _refusal(key: str, value: str, permits: tuple[Permit, ...]) -> str | None:
+    form = form_of(key)
+    if any(permit.covers(key, value) for permit in permits) or (form is not None and form.fits(value)):
+        return None
+    if form is not None:
+        return f"must be {form.says}, not {found(value)}"
+    return (
+        "is not a setting that an event may bring; set it in the script, or have the function's owner set it"
+        " (SOAL_CONF) or allow it (SOAL_CONF_ALLOW)"
+    )

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from handler.outcome import State
 from handler.settings import CONTINUE_MAX
@@ -28,11 +28,17 @@ _PAYLOAD_MAX_BYTES: Final = 256 * 1024  # of an asynchronous invocation
 _FIELD: Final = "continuation"
 
 
+def _printable(token: str) -> str:
+    if not token.isprintable():
+        raise ValueError("holds a control character, which no run's key does")
+    return token
+
+
 class _Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     count: Annotated[int, Field(ge=1, le=CONTINUE_MAX)]
-    token: Annotated[str, Field(min_length=1, max_length=1024)]
+    token: Annotated[str, Field(min_length=1, max_length=1024), AfterValidator(_printable)]
     event: Any
 
 

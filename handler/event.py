@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from unicodedata import category
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from handler.confs import check_conf
 from handler.settings import script_location
 from handler.submit_parameters import parse_submit_parameters
 from handler.trigger import Trigger, recognise
-from handler.usage import UsageError, found, validated
+from handler.usage import UsageError, found, problem_of, validated
 from safewriter.objects import Location
 
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Request", "parse_event"]
 
-# One argument of execve is at most 128 KiB on Linux, all together 2 MiB with the environment.
-_ARGUMENT_MAX_LENGTH: Final = 32_768
+# One argument of execve has at most 128 KiB on Linux, all of them 2 MiB with the environment. They are passed twice.
+_ARGUMENT_MAX_BYTES: Final = 65_536
 _ARGUMENTS_MAX: Final = 200
-_ARGUMENTS_MAX_LENGTH: Final = 262_144
+_ARGUMENTS_MAX_BYTES: Final = 262_144
+_FILE_NAME_MAX_BYTES: Final = 255
 _PY_FILES_MAX: Final = 50
 _PY_FILE_SUFFIXES: Final = (".py", ".zip", ".egg")
 # A key of these in an object says that it is a job document. `name`, `tags` and `conf` may well be somebody else's.
@@ -44,39 +46,56 @@ _CLOUD_ONLY: Final = ("application_id", "execution_role_arn")
 
 
 def _script(value: str) -> str:
-    script_location(value)
+    _check_file_name(script_location(value))
     return value
 
 
 def _py_file(value: str) -> str:
     location = Location.parse(value)
-    name = location.key.rsplit("/", 1)[-1]
+    name = _file_name(location)
     if not name.endswith(_PY_FILE_SUFFIXES):
         raise ValueError(f"{value!r} is not a .py, .zip or .egg file on S3")
     if "," in name or not value.isprintable():
         raise ValueError(f"{value!r} has a comma or a control character in its name")
+    _check_file_name(location)
     return value
+
+
+def _file_name(location: Location) -> str:
+    return location.key.rsplit("/", 1)[-1]
+
+
+def _check_file_name(location: Location) -> None:
+    size = len(_file_name(location).encode())
+    if size > _FILE_NAME_MAX_BYTES:
+        raise ValueError(f"the file's name has {size} bytes; {_FILE_NAME_MAX_BYTES} are allowed")
 
 
 def _argument(value: str) -> str:
-    if "\0" in value:
-        raise ValueError("holds a NUL character, which no process can be given")
+    """Tabs and line ends are text, as in a JSON document or a query; other control characters are none."""
+    if bad := next((each for each in value if category(each) in ("Cc", "Cs") and each not in "\t\n\r"), None):
+        raise ValueError(f"holds the control character {bad!r}; tabs and line ends are allowed")
+    if (size := len(value.encode())) > _ARGUMENT_MAX_BYTES:
+        raise ValueError(f"has {size} bytes; {_ARGUMENT_MAX_BYTES} are allowed, put a longer text in an object on S3")
     return value
 
 
-def _printable(value: str) -> str:
+def _label(value: str) -> str:
     if not value.isprintable():
         raise ValueError(f"holds a control character: {found(value)}")
+    if "${" in value:
+        raise ValueError("holds ${, which Spark replaces by variables of the function; write the text itself")
     return value
 
 
 _S3Script = Annotated[str, StringConstraints(max_length=1100), AfterValidator(_script)]
 _S3PyFile = Annotated[str, StringConstraints(max_length=1100), AfterValidator(_py_file)]
-_Argument = Annotated[str, StringConstraints(max_length=_ARGUMENT_MAX_LENGTH), AfterValidator(_argument)]
+_Argument = Annotated[str, AfterValidator(_argument)]
 _Arguments = Annotated[tuple[_Argument, ...], Field(max_length=_ARGUMENTS_MAX, strict=False)]
-_Label = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_printable)]
-_TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_printable)]
-_TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_printable)]
+_Label = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_label)]
+_LABEL: Final = TypeAdapter(_Label)
+_TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_label)]
+_TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_label)]
 _Tags = Annotated[dict[_TagKey, _TagValue], Field(max_length=50)]
 _Parameters = Annotated[str, StringConstraints(max_length=102_400)]
 # As in EMR Serverless, so that a job can move there.
@@ -172,15 +191,16 @@ def _check_near_miss(event: Mapping[str, Any], settings: HandlerSettings) -> Non
 
 def _document(event: Mapping[str, Any], settings: HandlerSettings, prefix: str) -> Request:
     if "jobDriver" in event:
-        return _nested(validated(_NestedDocument, event, prefix=prefix), prefix)
+        return _nested(validated(_NestedDocument, event, prefix=prefix), settings, prefix)
     return _flat(validated(_FlatDocument, event, prefix=prefix), settings, prefix)
 
 
-def _nested(document: _NestedDocument, prefix: str) -> Request:
+def _nested(document: _NestedDocument, settings: HandlerSettings, prefix: str) -> Request:
     submit = document.job_driver.spark_submit
     path = f"{prefix}.jobDriver.sparkSubmit".lstrip(".")
     return _request(
         document,
+        settings,
         script_location(submit.entry_point),
         arguments=submit.entry_point_arguments,
         parameters=submit.spark_submit_parameters,
@@ -197,6 +217,7 @@ def _flat(document: _FlatDocument, settings: HandlerSettings, prefix: str) -> Re
         raise UsageError(_below(prefix, "entryPoint"), "is missing; add it")
     return _request(
         document,
+        settings,
         entry_point,
         arguments=document.entry_point_arguments,
         parameters=document.spark_submit_parameters,
@@ -208,6 +229,7 @@ def _flat(document: _FlatDocument, settings: HandlerSettings, prefix: str) -> Re
 
 def _request(
     common: _Common,
+    settings: HandlerSettings,
     entry_point: Location,
     *,
     arguments: tuple[str, ...],
@@ -216,27 +238,22 @@ def _request(
     conf: Mapping[str, str] | None = None,
     py_files: tuple[str, ...] = (),
 ) -> Request:
-    if sum(map(len, arguments)) > _ARGUMENTS_MAX_LENGTH:
+    if sum(len(argument.encode()) for argument in arguments) > _ARGUMENTS_MAX_BYTES:
         raise UsageError(
             _below(path, "entryPointArguments"),
-            f"have more than {_ARGUMENTS_MAX_LENGTH} characters together; put them in an object on S3",
+            f"have more than {_ARGUMENTS_MAX_BYTES} bytes together; put them in an object on S3",
         )
-    given = dict(conf or {})
-    check_conf(given, _below(path, "conf"))
     submit = parse_submit_parameters(parameters, _below(path, "sparkSubmitParameters"))
-    if doubled := sorted(set(given) & set(submit.conf)):
-        raise UsageError(
-            _below(path, "sparkSubmitParameters"), f"sets {doubled[0]}, which conf sets too; keep one of the two"
-        )
     files = tuple(Location.parse(uri) for uri in (*py_files, *(_in_parameters(uri, path) for uri in submit.py_files)))
+    _check_places(files, entry_point, settings, path)
     _check_py_files(files, entry_point, path)
     return Request(
         entry_point=entry_point,
         arguments=arguments,
-        conf={**given, **submit.conf},
+        conf=_conf(dict(conf or {}), submit.conf, settings, path),
         py_files=files,
         client_token=common.client_token,
-        name=common.name or submit.name,
+        name=common.name or _name(submit.name, path),
         tags=common.tags,
         warnings=tuple(
             f"{to_camel(name)} has a meaning for EMR Serverless only; it was not used"
@@ -246,11 +263,45 @@ def _request(
     )
 
 
+def _conf(
+    given: Mapping[str, str], in_parameters: Mapping[str, str], settings: HandlerSettings, path: str
+) -> dict[str, str]:
+    for field_name, conf in (("conf", given), ("sparkSubmitParameters", in_parameters)):
+        check_conf(conf, _below(path, field_name), permits=settings.conf_allow, owned=settings.conf)
+    if doubled := sorted(given.keys() & in_parameters.keys()):
+        raise UsageError(
+            _below(path, "sparkSubmitParameters"), f"sets {doubled[0]}, which conf sets too; keep one of the two"
+        )
+    return {**given, **in_parameters}
+
+
 def _in_parameters(uri: str, path: str) -> str:
     try:
         return _py_file(uri)
     except ValueError as error:
         raise UsageError(_below(path, "sparkSubmitParameters"), f"--py-files: {error}") from None
+
+
+def _name(given: str | None, path: str) -> str | None:
+    try:
+        return None if given is None else _LABEL.validate_python(given)
+    except ValidationError as error:
+        problem = problem_of(error)
+        raise UsageError(_below(path, "sparkSubmitParameters"), f"--name {problem}") from None
+
+
+def _check_places(files: tuple[Location, ...], entry_point: Location, settings: HandlerSettings, path: str) -> None:
+    """Code runs with the function's role: it must lie where the function's owner keeps scripts."""
+    folder = settings.script_folder
+    if folder is None:
+        return
+    for name, locations in (("entryPoint", (entry_point,)), ("pyFiles", files)):
+        for location in locations:
+            if location != settings.script and not location.is_below(folder):
+                raise UsageError(
+                    _below(path, name),
+                    f"{location} is not below {folder}, where this function's scripts lie; put it there",
+                )
 
 
 def _check_py_files(files: tuple[Location, ...], entry_point: Location, path: str) -> None:

@@ -62,7 +62,7 @@ class Job:
         return cls(
             entry_point=request.entry_point,
             arguments=request.arguments,
-            conf=dict(request.conf),
+            conf={**settings.conf, **request.conf},
             py_files=request.py_files,
             run_key=request.client_token or request.event_key or request_id,
             client_token=request.client_token,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from handler.confs import Permit, check_own_conf
 from handler.usage import UsageError, validated
 from safewriter.errors import SettingError
 from safewriter.objects import Location
@@ -52,6 +54,17 @@ def _java_home(value: Path) -> Path:
     return value
 
 
+def _json(value: object) -> object:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        raise ValueError('must be a JSON object of strings, as {"spark.sql.shuffle.partitions": "8"}') from None
+
+
+def _permits(value: object) -> object:
+    return tuple(Permit.parse(word) for word in value.split()) if isinstance(value, str) else value
+
+
 def script_location(value: str) -> Location:
     """Parse the S3 path of a Python script; `ValueError` says what is wrong with it."""
     location = Location.parse(value)
@@ -76,11 +89,21 @@ class HandlerSettings(BaseModel):
     spark_script: str | None = Field(alias="SPARK_SCRIPT", default=None)
     errors: Literal["raise", "return"] = Field(alias="SOAL_ERRORS", default="raise")
     continue_max: Annotated[int, Field(ge=0, le=CONTINUE_MAX)] = Field(alias="SOAL_CONTINUE_MAX", default=0)
+    conf: Annotated[dict[str, str], BeforeValidator(_json)] = Field(alias="SOAL_CONF", default={})
+    """Spark settings of the function's own; an event changes none of them."""
+    conf_allow: Annotated[tuple[Permit, ...], BeforeValidator(_permits)] = Field(alias="SOAL_CONF_ALLOW", default=())
+    """What an event may bring besides `handler.event_settings`."""
     jit: Literal["auto", "c1", "full"] = Field(alias="SOAL_JIT", default="auto")
     endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL_S3", default=None)
     general_endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL", default=None)
     region: str | None = Field(alias="AWS_REGION", default=None)
     tmp: Annotated[Path, AfterValidator(_directory)] = Field(alias="TMPDIR", default=Path("/tmp"))  # noqa: S108 - the one place on Lambda that can be written
+
+    @field_validator("conf")
+    @classmethod
+    def _free(cls, conf: dict[str, str]) -> dict[str, str]:
+        check_own_conf(conf, "SOAL_CONF")
+        return conf
 
     @model_validator(mode="after")
     def _one_script(self) -> Self:
@@ -88,9 +111,11 @@ class HandlerSettings(BaseModel):
             raise UsageError("SOAL_ENTRY_POINT", "is set beside SPARK_SCRIPT; set one of the two")
         if self.spark_script is not None and not self.script_bucket:
             raise UsageError("SCRIPT_BUCKET", "is missing; SPARK_SCRIPT needs the bucket (or bucket/prefix) it is in")
-        variable = "SOAL_ENTRY_POINT" if self.entry_point is not None else "SPARK_SCRIPT"
+        variable = "SCRIPT_BUCKET"
         try:
-            self.script  # noqa: B018 - parsed to be refused here
+            self.script_folder  # noqa: B018 - parsed to be refused here
+            variable = "SOAL_ENTRY_POINT" if self.entry_point is not None else "SPARK_SCRIPT"
+            self.script  # noqa: B018 - as above
         except ValueError as error:
             raise UsageError(variable, str(error)) from None
         return self
@@ -101,9 +126,15 @@ class HandlerSettings(BaseModel):
         if self.entry_point is not None:
             return script_location(self.entry_point)
         if self.spark_script is not None:
-            folder = (self.script_bucket or "").removeprefix("s3://").strip("/")
-            return script_location(f"s3://{folder}/{self.spark_script.lstrip('/')}")
+            return script_location(f"{self.script_folder}/{self.spark_script.lstrip('/')}")
         return None
+
+    @property
+    def script_folder(self) -> Location | None:
+        """Where every script and Python file that an event names must lie; None: wherever the role can read."""
+        if not self.script_bucket:
+            return None
+        return Location.parse(f"s3://{self.script_bucket.removeprefix('s3://').strip('/')}")
 
     @property
     def s3_endpoint(self) -> str | None:

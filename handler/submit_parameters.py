@@ -6,7 +6,6 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from handler.confs import check_conf
 from handler.usage import UsageError, found
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class SubmitParameters:
 
 
 def parse_submit_parameters(text: str, path: str) -> SubmitParameters:
-    """Parse and check the string; `UsageError` names `path`."""
+    """Parse the string; `UsageError` names `path`. Its settings are checked with those of `conf`."""
     conf: dict[str, str] = {}
     py_files: tuple[str, ...] = ()
     name: str | None = None
@@ -64,7 +63,6 @@ def parse_submit_parameters(text: str, path: str) -> SubmitParameters:
             name = value
         else:
             raise UsageError(path, f"{found(option)}: {_REFUSED.get(option, 'is not an option that is known here')}")
-    check_conf(conf, path)
     return SubmitParameters(conf, py_files, name)
 
 

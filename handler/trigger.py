@@ -41,7 +41,7 @@ def _records(event: Mapping[str, Any]) -> Trigger:
     if not isinstance(records, list) or not records or not isinstance(records[0], dict):
         raise UsageError("Records", f"must be a list with one record, not {found(records)}")
     source = records[0].get("eventSource")
-    if source not in _SOURCES:
+    if not isinstance(source, str) or source not in _SOURCES:
         known = ", ".join(sorted(_SOURCES))
         raise UsageError("Records[0].eventSource", f"{found(source)} is not a source that is known here ({known})")
     if len(records) != 1:

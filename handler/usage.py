@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from handler.redact import redact
 
-__all__ = ["UsageError", "found", "validated"]
+__all__ = ["UsageError", "found", "problem_of", "validated"]
 
 _M = TypeVar("_M", bound=BaseModel)
 _FOUND_MAX: Final = 80
@@ -59,8 +59,12 @@ def validated(model: type[_M], data: object, *, prefix: str = "") -> _M:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise UsageError(_path(prefix, first["loc"]), _problem(first)) from None
+        raise UsageError(_path(prefix, error.errors(include_url=False)[0]["loc"]), problem_of(error)) from None
+
+
+def problem_of(error: ValidationError) -> str:
+    """Say in our words what is wrong first."""
+    return _problem(error.errors(include_url=False)[0])
 
 
 def _path(prefix: str, loc: tuple[int | str, ...]) -> str:
@@ -84,5 +88,8 @@ def _problem(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
 
 def found(value: object) -> str:
     """Describe a value that was found, short, on one line and without secrets."""
-    text = redact(repr(value))
+    try:
+        text = redact(repr(value))
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested too deeply"
     return text if len(text) <= _FOUND_MAX else f"{text[:_FOUND_MAX]}…"

@@ -34,5 +34,9 @@ class Location:
         """Return the location of `name` below this one."""
         return Location(self.bucket, f"{self.key.rstrip('/')}/{name}" if self.key else name)
 
+    def is_below(self, folder: Location) -> bool:
+        """Tell whether this is a key below another location, slash by slash."""
+        return self.bucket == folder.bucket and self.key.startswith(f"{folder.key.rstrip('/')}/" if folder.key else "")
+
     def __str__(self) -> str:
         return f"s3://{self.bucket}/{self.key}" if self.key else f"s3://{self.bucket}"

@@ -1,11 +1,12 @@
 """Write a CSV file of accommodations to an Iceberg table, guarded: the file lands whole, once, or not at all.
 
-The table is created with the first file. The catalog is named in `conf`:
+The table is created with the first file. The function's settings (SOAL_CONF) name the catalog:
+
+{"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog", "spark.sql.catalog.lake.type": "rest",
+ "spark.sql.catalog.lake.uri": "https://CATALOG"}
 
 {"entryPoint": "s3://BUCKET/jobs/accommodations_iceberg.py", "clientToken": "2026-11-20",
- "entryPointArguments": ["--source", "s3a://BUCKET/accommodations.csv", "--table", "lake.db.accommodations"],
- "conf": {"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog", "spark.sql.catalog.lake.type": "rest",
-          "spark.sql.catalog.lake.uri": "https://CATALOG"}}
+ "entryPointArguments": ["--source", "s3a://BUCKET/accommodations.csv", "--table", "lake.db.accommodations"]}
 """
 
 import argparse

@@ -56,7 +56,7 @@ _MEMORY_MB: Final = 3008
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """What the play is about: a table, how jobs name it and what they need for it, and who looks at it."""
+    """What the play is about: a table, how jobs name it, the function's settings for it, and who looks at it."""
 
     name: str
     table: str
@@ -78,12 +78,11 @@ class _Demo:
     def run(self, job: str, token: str, *more: str, timeout_s: int = _LONG_S, pause_s: int = 0) -> Result:
         """Invoke a function that runs one of the sample jobs, with `more` arguments; show its result."""
         target = local_target(self.s3.endpoint)
-        variables = function_variables(target, CHECKPOINTS, {"PAUSE_S": str(pause_s)}, self.home)
+        variables = function_variables(target, CHECKPOINTS, self._variables(pause_s), self.home)
         event = {
             "entryPoint": f"s3://{SCRIPTS}/jobs/{job}.py",
             "clientToken": token,
             "entryPointArguments": ["--source", f"s3a://{DATA}/{SOURCE_KEY}", "--table", self.format.table, *more],
-            "conf": dict(self.format.conf),
         }
         with JobProgress(self.console, f"{job}, clientToken {token}") as progress:
             report = Function(variables, timeout_s, _MEMORY_MB, self.home, progress.line).invoke(event)
@@ -91,6 +90,9 @@ class _Demo:
             raise Problem(str(report.problem), todo="look at the set-up with: soal doctor", exit_code=EXIT_FAILED)
         self._show(report.result)
         return report.result
+
+    def _variables(self, pause_s: int) -> dict[str, str]:
+        return {"PAUSE_S": str(pause_s), "SOAL_CONF": json.dumps(dict(self.format.conf))}
 
     def table(self) -> TableView:
         """Look at the table from outside."""

@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.h
 
 from __future__ import annotations
 
+import os
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -33,6 +34,8 @@ __all__ = ["graduate", "job_run"]
 
 _NEEDED: Final = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.delta.", "spark.databricks.delta.")
 """What of the image's own settings the guard rests on; the rest is about a single small machine."""
+_OWN: Final = ("SOAL_CONF", "SOAL_CONF_ALLOW")
+"""The function's variables that say what its jobs' settings are; give the same here."""
 _DRIVER: Final = "spark.emr-serverless.driverEnv"
 
 
@@ -90,7 +93,8 @@ def job_run(
 ) -> dict[str, Any]:
     """Map an event to the parameters of StartJobRun. Raises `Problem` for an event that the function would refuse."""
     try:
-        settings = read_settings({"SW_CHECKPOINT_BUCKET": checkpoint_bucket})
+        own = {name: value for name in _OWN if (value := os.environ.get(name))}
+        settings = read_settings({**own, "SW_CHECKPOINT_BUCKET": checkpoint_bucket})
         job = Job.of(parse_event(event, settings), settings, request_id="")
     except UsageError as error:
         raise Problem(str(error), todo="correct the event; see README, Events") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import threading
 import uuid
@@ -122,12 +123,12 @@ def run(s3: EmbeddedS3, wanted: Target, course: Course) -> list[Report]:
     chance = random.Random(7)  # noqa: S311 - the same kills every time
     s3.observer().put_object(Bucket=SCRIPTS, Key="job.py", Body=JOB.encode())
     variables = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS, "SW_WARN_BEFORE_MS": "5000"}
+    variables["SOAL_CONF"] = json.dumps(wanted.conf)
     function = Function(variables, course.timeout_s, 1536, Home.of(), lambda _: None)
     event = {
         "entryPoint": f"s3://{SCRIPTS}/job.py",
         "entryPointArguments": [wanted.name, wanted.lake_format, str(course.steps), str(course.pause_s), str(ROWS)],
         "clientToken": uuid.uuid4().hex,
-        "conf": wanted.conf,
     }
     reports: list[Report] = []
 

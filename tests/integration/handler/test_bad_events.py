@@ -83,7 +83,7 @@ BAD_EVENTS: dict[str, tuple[object, str]] = {
     "arguments as one string": (job(entryPointArguments="--day 1"), "entryPointArguments"),
     "an argument that is a number": (job(entryPointArguments=["--day", 1]), "entryPointArguments[1]"),
     "an argument with a NUL": (job(entryPointArguments=["a\0b"]), "entryPointArguments[0]"),
-    "an argument that is too long": (job(entryPointArguments=["a" * 40_000]), "entryPointArguments[0]"),
+    "an argument that is too long": (job(entryPointArguments=["a" * 65_537]), "entryPointArguments[0]"),
     "too many arguments": (job(entryPointArguments=["a"] * 201), "entryPointArguments"),
     "too long arguments together": (job(entryPointArguments=["a" * 30_000] * 10), "entryPointArguments"),
     "a token with blanks": (job(clientToken="my token"), "clientToken"),
@@ -125,7 +125,7 @@ BAD_EVENTS: dict[str, tuple[object, str]] = {
         "sparkSubmitParameters.spark.jars.ivy",
     ),
     "a setting twice": (
-        job(conf={"spark.a.b": "1"}, sparkSubmitParameters="--conf spark.a.b=2"),
+        job(conf={"spark.app.name": "1"}, sparkSubmitParameters="--conf spark.app.name=2"),
         "sparkSubmitParameters",
     ),
     "an open quote": (job(sparkSubmitParameters="--conf 'spark.a"), "sparkSubmitParameters"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,16 +32,12 @@ def test_half_a_million_rows_land_guarded_in_two_gigabytes(tmp_path: Path) -> No
     ):
         put_sample(s3.observer(), csv_bytes(ROWS))
         prefix = "spark.sql.catalog.lake"
+        conf = {prefix: "org.apache.iceberg.spark.SparkCatalog", f"{prefix}.type": "rest", f"{prefix}.uri": catalog.uri}
         event = {
             "entryPoint": f"s3://{SCRIPTS}/jobs/accommodations_iceberg.py",
             "entryPointArguments": ["--source", f"s3a://{DATA}/{SOURCE_KEY}", "--table", TABLE],
-            "conf": {
-                prefix: "org.apache.iceberg.spark.SparkCatalog",
-                f"{prefix}.type": "rest",
-                f"{prefix}.uri": catalog.uri,
-            },
         }
-        variables = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
+        variables = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS, "SOAL_CONF": json.dumps(conf)}
         report = Function(variables, 300, 2048, Home.of(), lambda _: None).invoke(event)
         assert report.result is not None, report.problem
         assert report.result.state == "SUCCESS", report.result.state_details

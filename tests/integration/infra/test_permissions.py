@@ -129,10 +129,10 @@ def sweep(s3: EmbeddedS3) -> SweepResult:
         return sweeper.handle(environment(s3, SWEEPER), Deadline(epoch_ms() + 60_000, epoch_ms()))
 
 
-def ice_event(uri: str) -> dict[str, object]:
+def with_catalog(uri: str) -> dict[str, str]:
     prefix = "spark.sql.catalog.lake"
     conf = {prefix: "org.apache.iceberg.spark.SparkCatalog", f"{prefix}.type": "rest", f"{prefix}.uri": uri}
-    return {"entryPoint": f"s3://{SCRIPTS}/ice.py", "clientToken": "ice", "conf": conf}
+    return {"SOAL_CONF": json.dumps(conf)}
 
 
 @pytest.fixture(scope="module")
@@ -150,13 +150,14 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     ):
         s3.observer().put_object(Bucket=SCRIPTS, Key="job.py", Body=SCRIPT.encode())
         s3.observer().put_object(Bucket=SCRIPTS, Key="ice.py", Body=ICE_SCRIPT.encode())
-        with LambdaEmulator(environment(s3, JOB), timeout_s=250, memory_mb=1536) as emulator:
+        variables = {**environment(s3, JOB), **with_catalog(catalog.uri)}
+        with LambdaEmulator(variables, timeout_s=250, memory_mb=1536) as emulator:
             emulator.invoke(event)
             assert died.exists(), emulator.tail()
             leave_behind(s3)
             s3.wire.clock_ahead_s = 30  # the leases of the dead have run out, their deadline has not
             retried = emulator.invoke(event)
-            emulator.invoke(ice_event(catalog.uri))
+            emulator.invoke({"entryPoint": f"s3://{SCRIPTS}/ice.py", "clientToken": "ice"})
         s3.wire.clock_ahead_s = 60
         settled = sweep(s3)
         s3.wire.clock_ahead_s = 3600

@@ -67,6 +67,41 @@ def test_three_ways_to_name_a_script(event: Any) -> None:
     assert parse_event(event, PLAIN).entry_point == Location("scripts", "job.py")
 
 
+def test_code_lies_where_the_function_keeps_scripts() -> None:
+    """Whoever may invoke cannot run what lies elsewhere, even where the role can read it; without SCRIPT_BUCKET the
+    role alone decides.
+    """
+    bound = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints", "SCRIPT_BUCKET": "scripts/prod"})
+    inside = {"script": "s3a://scripts/prod/job.py", "pyFiles": ["s3://scripts/prod/lib/a.zip"]}
+    assert parse_event(inside, bound).entry_point == Location("scripts", "prod/job.py")
+    for event, field in (
+        ("s3://scripts/job.py", "entryPoint"),
+        ("s3://scripts/prod-2/job.py", "entryPoint"),
+        ("s3://lake/prod/job.py", "entryPoint"),
+        ({**inside, "pyFiles": ["s3://lake/a.zip"]}, "pyFiles"),
+        ({**inside, "sparkSubmitParameters": "--py-files s3://lake/b.zip"}, "pyFiles"),
+        ({"jobDriver": {"sparkSubmit": {"entryPoint": "s3://lake/job.py"}}}, "jobDriver.sparkSubmit.entryPoint"),
+    ):
+        with pytest.raises(UsageError, match="is not below s3://scripts/prod") as caught:
+            parse_event(event, bound)
+        assert caught.value.field == field
+        parse_event(event, PLAIN)
+
+
+def test_the_function_s_own_script_may_lie_anywhere() -> None:
+    """Its owner has named it."""
+    own = read_settings(
+        {"SW_CHECKPOINT_BUCKET": "c-1", "SCRIPT_BUCKET": "scripts", "SOAL_ENTRY_POINT": "s3://other/on_event.py"}
+    )
+    assert parse_event({"entryPointArguments": ["a"]}, own).entry_point == Location("other", "on_event.py")
+
+
+def test_an_argument_may_have_several_lines() -> None:
+    """A query or a JSON document is text, however it is laid out."""
+    text = "SELECT *\n\tFROM t\r\n-- 日本"
+    assert parse_event({"script": SCRIPT, "entryPointArguments": [text]}, PLAIN).arguments == (text,)
+
+
 def test_the_document_wins_over_the_environment() -> None:
     """A function that has a script of its own still runs the one that an event names."""
     assert parse_event({"entryPoint": SCRIPT}, WITH_SCRIPT).entry_point == Location("scripts", "job.py")

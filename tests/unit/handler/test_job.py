@@ -33,9 +33,20 @@ def test_the_fingerprint_is_of_script_and_arguments() -> None:
     """Settings, names and tokens may change between two attempts."""
     base = {"script": "s3://abc/d.py", "entryPointArguments": ["a", "b"]}
     same = job(base).fingerprint
-    assert job({**base, "conf": {"spark.x": "1"}, "name": "n", "clientToken": "t"}).fingerprint == same
+    assert job({**base, "conf": {"spark.task.maxFailures": "1"}, "name": "n", "clientToken": "t"}).fingerprint == same
     assert job({**base, "entryPointArguments": ["ab"]}).fingerprint != same
     assert job({**base, "script": "s3://abc/e.py"}).fingerprint != same
+
+
+def test_the_function_s_own_settings_lie_below_the_job_s() -> None:
+    """A job has what the function's owner has set for all, and its own besides."""
+    own = read_settings({**BUCKET, "SOAL_CONF": '{"spark.app.name": "all", "spark.hadoop.fs.s3a.retry.limit": "5"}'})
+    conf = job({"script": "s3://abc/d.py", "conf": {"spark.sql.ansi.enabled": "false"}}, own).conf
+    assert conf == {
+        "spark.app.name": "all",
+        "spark.hadoop.fs.s3a.retry.limit": "5",
+        "spark.sql.ansi.enabled": "false",
+    }
 
 
 def test_a_redelivered_message_is_the_same_run() -> None:
@@ -52,7 +63,7 @@ def test_how_the_event_reaches_the_script() -> None:
     assert theirs is not None
     assert (ours.form, theirs.form) == (EventForm.FILE, EventForm.ARGUMENT)
     assert '"messageId":"m-1"' in ours.text
-    assert job("s3://abc/d.py", THEIRS).trigger_event is None
+    assert job("s3://scripts/d.py", THEIRS).trigger_event is None
 
 
 def test_an_event_too_long_for_an_argument_is_refused_with_the_remedy() -> None:

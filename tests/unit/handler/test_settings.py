@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from handler.confs import Permit
 from handler.settings import read_settings
 from handler.usage import UsageError
 from safewriter.objects import Location
@@ -26,8 +28,38 @@ def test_the_script_of_the_predecessor_s_variables() -> None:
 
 
 def test_the_bucket_alone_names_no_script() -> None:
-    """SCRIPT_BUCKET without SPARK_SCRIPT is somebody else's variable."""
-    assert read_settings({**GOOD, "SCRIPT_BUCKET": "scripts"}).script is None
+    """SCRIPT_BUCKET without SPARK_SCRIPT says where the scripts lie that events name."""
+    settings = read_settings({**GOOD, "SCRIPT_BUCKET": "scripts/daily"})
+    assert (settings.script, settings.script_folder) == (None, Location("scripts", "daily"))
+
+
+def test_settings_and_permits_of_the_owner() -> None:
+    """SOAL_CONF is a JSON object, SOAL_CONF_ALLOW has words between blanks or line ends."""
+    settings = read_settings(
+        {**GOOD, "SOAL_CONF": '{"spark.app.name": "x"}', "SOAL_CONF_ALLOW": "spark.a.*\n spark.b=https://c/?d=e*"}
+    )
+    assert settings.conf == {"spark.app.name": "x"}
+    assert settings.conf_allow == (Permit("spark.a.*"), Permit("spark.b", "https://c/?d=e*"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("SOAL_CONF", "spark.app.name=x", "must be a JSON object"),
+        ("SOAL_CONF", "[" * 100_000, "must be a JSON object"),
+        ("SOAL_CONF", '["spark.app.name"]', "must be an object of strings"),
+        ("SOAL_CONF", '{"spark.app.name": 1}', "must be a string"),
+        ("SOAL_CONF", '{"spark.master": "yarn"}', "may not be set by a job"),
+        ("SOAL_CONF", '{"spark.app.name": "${env.HOME}"}', "holds ${"),
+        ("SOAL_CONF_ALLOW", "fs.s3a.*", "begins with 'spark.'"),
+        ("SCRIPT_BUCKET", "Not_A_Bucket", "no valid bucket name"),
+    ],
+)
+def test_a_bad_setting_of_the_owner_is_refused(name: str, value: str, problem: str) -> None:
+    """With the variable's name, before any event is looked at."""
+    with pytest.raises(UsageError, match=re.escape(problem)) as caught:
+        read_settings({**GOOD, name: value})
+    assert caught.value.field.startswith(name)
 
 
 def test_the_entry_point() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -125,10 +126,9 @@ def test_huge_pages_are_asked_for_where_the_kernel_gives_them_on_request(tmp_pat
 
 
 def test_the_settings_in_their_order(tmp_path: Path) -> None:
-    """Defaults, then the job's, then what must not change."""
-    _, conf = composed(
-        tmp_path, job(conf={"spark.sql.shuffle.partitions": "7", "spark.sql.extensions": "my.Extension"})
-    )
+    """Defaults, then the function's own and the job's, then what must not change."""
+    own = read_settings({**BUCKET, "SOAL_CONF": '{"spark.sql.extensions": "my.Extension"}'})
+    _, conf = composed(tmp_path, job(own, conf={"spark.sql.shuffle.partitions": "7"}), settings=own)
     assert conf["spark.master"] == "local[2]"
     assert conf["spark.sql.shuffle.partitions"] == "7"
     assert conf["spark.sql.extensions"].split(",")[-1] == "my.Extension"
@@ -146,7 +146,8 @@ def test_an_iceberg_catalog_goes_to_s3_as_spark_does_unless_it_says_otherwise(tm
         "spark.sql.catalog.b.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
         "spark.sql.catalog.c": "some.other.Catalog",
     }
-    _, conf = composed(tmp_path, job(conf=given))
+    own = read_settings({**BUCKET, "SOAL_CONF": json.dumps(given)})
+    _, conf = composed(tmp_path, job(own), settings=own)
     assert conf["spark.sql.catalog.a.io-impl"] == "io.soal.iceberg.MarkedFileIO"
     assert conf["spark.sql.catalog.b.io-impl"] == "org.apache.iceberg.aws.s3.S3FileIO"
     assert "spark.sql.catalog.c.io-impl" not in conf

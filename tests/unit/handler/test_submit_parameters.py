@@ -40,7 +40,6 @@ def test_nothing_is_nothing() -> None:
         ("--verbose now", "not an option that is known"),
         ("job.py", "entryPointArguments"),
         ("--conf 'a", "check the quotes"),
-        ("--conf spark.master=yarn", "may not be set"),
     ],
 )
 def test_what_is_refused(text: str, problem: str) -> None:

@@ -1,0 +1,144 @@
+"""Real Spark under the emulator, and a server that listens where a hostile event points: it must hear nothing."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from handler.event_settings import ALLOWED
+from handler.response import Result
+from scripts.emulator import EmbeddedS3
+from scripts.emulator.rie import LambdaEmulator
+from tests.integration.handler.test_event_settings import values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.emulator, pytest.mark.spark]
+
+CHECKPOINTS, SCRIPTS = "checkpoints", "scripts"
+# An honest job: it looks at a catalog, and reads and writes a table.
+HONEST = """
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+for catalog in sys.argv[1:]:
+    try:
+        spark.sql(f"CREATE TABLE {catalog}.db.t (id INT) USING iceberg")
+    except Exception as error:
+        print(type(error).__name__)
+print(spark.range(5).count(), "rows")
+"""
+BAIT = "bait-for-the-listener"
+
+
+class Listener:
+    """A server that answers nothing and remembers what it was sent."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self.heard = b""
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return  # closed
+            with connection:
+                self.heard += connection.recv(65_536)
+                connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture(scope="module")
+def listener() -> Iterator[Listener]:
+    found = Listener()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[EmbeddedS3]:
+    with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, "lake"], unlistable=[CHECKPOINTS]) as server:
+        server.observer().put_object(Bucket=SCRIPTS, Key="honest.py", Body=HONEST.encode())
+        yield server
+
+
+@contextmanager
+def function(s3: EmbeddedS3, **variables: str) -> Iterator[LambdaEmulator]:
+    environment = {
+        **s3.environment(),
+        "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
+        "SCRIPT_BUCKET": SCRIPTS,
+        "PGPASSWORD": BAIT,
+        **variables,
+    }
+    with LambdaEmulator(environment, timeout_s=60, memory_mb=1536) as emulator:
+        yield emulator
+
+
+def run(emulator: LambdaEmulator, conf: dict[str, str], *arguments: str) -> Result:
+    event = {"entryPoint": f"s3://{SCRIPTS}/honest.py", "conf": conf, "entryPointArguments": list(arguments)}
+    answer = emulator.invoke(event)
+    return Result.model_validate(answer.payload if answer.error is None else json.loads(answer.error.message))
+
+
+def catalog(name: str, url: str) -> dict[str, str]:
+    """The event of the audit: a catalog whose S3 is the listener, with a variable of the function in the User-Agent."""
+    prefix = f"spark.sql.catalog.{name}"
+    return {
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        f"{prefix}.type": "hadoop",
+        f"{prefix}.warehouse": "s3a://lake/warehouse",
+        f"{prefix}.hadoop.fs.s3a.endpoint": url,
+        f"{prefix}.hadoop.fs.s3a.user.agent.prefix": "${env.PGPASSWORD}",
+    }
+
+
+def test_a_listener_hears_nothing_of_an_event_s_settings(s3: EmbeddedS3, listener: Listener) -> None:
+    """Refused as a whole, refused one by one; and a job that brings every setting that is allowed reaches nobody."""
+    hostile = catalog("evil", listener.url)
+    with function(s3) as emulator:
+        for conf in (hostile, *({key: value} for key, value in hostile.items() if "hadoop" in key + value)):
+            result = run(emulator, conf, "evil")
+            assert result.error is not None
+            assert (result.error.type, result.timings.jvm_start_ms) == ("UsageError", None)
+        result = run(emulator, _everything(listener.url), "one")
+        assert result.state == "SUCCESS", result.state_details.replace("\n", "|")
+        assert result.log_tail[-1] == "5 rows"
+    assert listener.heard == b""
+
+
+def test_the_listener_hears_the_same_catalog_of_the_function_s_owner(s3: EmbeddedS3, listener: Listener) -> None:
+    """The owner may send Spark there, so the listener and the job of the test before do work; a variable of the
+    function's environment does not go along.
+    """
+    owned = {key: value for key, value in catalog("owned", listener.url).items() if "user.agent" not in key}
+    with function(s3, SOAL_CONF=json.dumps(owned)) as emulator:
+        result = run(emulator, {}, "owned")
+    assert result.state == "SUCCESS", result.state_details.replace("\n", "|")
+    assert b"lake" in listener.heard
+    assert BAIT.encode() not in listener.heard
+
+
+def _everything(url: str) -> dict[str, str]:
+    """Every setting that is allowed, with the listener's address wherever a value may be any text."""
+    left_out = ("spark.driver.", "spark.executor.", "spark.memory.", "spark.kryoserializer.", "spark.shuffle.")
+    conf = {}
+    for name, form in ALLOWED.items():
+        if name.startswith(left_out):
+            continue  # sizes for another machine, and a time that must be longer than another
+        values: list[Any] = [url] if form.fits(url) else values_of(form)
+        if values:
+            conf[name.replace("NAME", "one").replace("BUCKET", "lake")] = values[-1]
+    return conf

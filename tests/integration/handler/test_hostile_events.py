@@ -1,0 +1,114 @@
+"""Whoever may invoke the function gets a job run and nothing else: every hostile event, through the whole handler."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from handler.app import Services, handle
+from handler.report import Facts
+from safewriter.deadline import Deadline, epoch_ms
+from safewriter.objects import MemoryObjectStore
+from tests.integration.handler.hostile import ENVIRONMENT, EVIL, SECRETS, hostile_conf, hostile_events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from handler.response import Result
+    from handler.submit import Command
+
+EVENTS = dict(hostile_events())
+FREE_TEXTS = ("spark.app.name", "spark.databricks.delta.commitInfo.userMetadata")
+"""Settings that are shown to people and lead nowhere."""
+
+
+class StartedError(Exception):
+    """The child would have been started."""
+
+
+class World:
+    """An S3 that has every object that is asked for, and a child that only tells how it would be started."""
+
+    def __init__(self) -> None:
+        self.fetched: list[str] = []
+        self.commands: list[Command] = []
+        self.properties: list[str] = []
+
+    def services(self) -> Services:
+        return Services(client=lambda: self, store=lambda _: MemoryObjectStore(), start_child=self.start)
+
+    def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - as boto3 calls it
+        self.fetched.append(f"s3://{Bucket}/{Key}")
+        return {"ContentLength": 1, "Body": self}
+
+    def iter_chunks(self, _size: int) -> Iterator[bytes]:
+        yield b"#"
+
+    @contextmanager
+    def start(self, command: Command, *_: object, **__: object) -> Iterator[Any]:
+        self.commands.append(command)
+        path = Path(command.argv[command.argv.index("--properties-file") + 1])
+        self.properties.append(path.read_text(encoding="utf-8"))
+        yield self
+
+    def supervise(self, *_: object, **__: object) -> Any:
+        raise StartedError
+
+
+def answered(event: object, tmp_path: Path) -> tuple[Result, World]:
+    world, now = World(), epoch_ms()
+    facts = Facts(Deadline(now + 60_000, now), "request-1", "run-1", memory_mb=3008, cold_start=False)
+    return handle(event, facts, {**ENVIRONMENT, "TMPDIR": str(tmp_path)}, world.services()), world
+
+
+def test_there_are_enough_of_them() -> None:
+    """The list grows with what people think of, and does not shrink unseen."""
+    assert len(EVENTS) >= 400
+    assert len(hostile_conf()) >= 200
+
+
+@pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS.keys())
+def test_a_hostile_event_gets_no_more_than_a_job(
+    event: object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No foreign script starts, no foreign endpoint reaches Spark, no secret shows, and the answer is never a fault of
+    the handler's own.
+    """
+    result, world = answered(event, tmp_path)
+    answer, log = result.model_dump_json(), "".join(capfd.readouterr())
+
+    assert all(uri.startswith("s3://scripts/") for uri in world.fetched)
+    for properties in world.properties:
+        assert "$" not in properties
+        lines = [line for line in properties.splitlines() if not line.startswith(FREE_TEXTS)]
+        assert not any(EVIL in line or "com.example" in line for line in lines)
+    for secret in SECRETS:
+        assert secret not in answer + log + "".join(world.properties)
+        assert not any(secret in argument for command in world.commands for argument in command.argv)
+    assert result.error is not None
+    if world.commands:
+        assert "StartedError" in result.error.message  # the test's own end of a child that began
+    else:
+        assert (result.error.type, result.error.usage) == ("UsageError", True), result.state_details
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("key", hostile_conf(), ids=repr)
+def test_no_hostile_setting_reaches_the_driver(key: str, tmp_path: Path) -> None:
+    """Each is refused alone, with the field's name and without its value's secrets."""
+    result, world = answered({"entryPoint": "s3://scripts/job.py", "conf": {key: hostile_conf()[key]}}, tmp_path)
+    assert result.error is not None
+    assert result.error.type == "UsageError"
+    assert world.commands == []
+
+
+def test_a_job_that_is_not_hostile_starts(tmp_path: Path) -> None:
+    """The other tests would pass as well if nothing ever started."""
+    result, world = answered({"entryPoint": "s3://scripts/job.py", "conf": {"spark.app.name": "mine"}}, tmp_path)
+    assert result.error is not None
+    assert "StartedError" in result.error.message
+    assert world.fetched == ["s3://scripts/job.py"]
+    assert "spark.app.name=mine" in world.properties[0]

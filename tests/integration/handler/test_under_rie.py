@@ -65,6 +65,10 @@ if __name__ == "__main__":
 """
 EXIT_3 = f"import sys; print('secret', {SECRET!r}); sys.exit(3)"
 RAISES = "def f():\n    raise ValueError('no such day')\nf()\n"
+NO_NUMBER = """
+from pyspark.sql import SparkSession
+SparkSession.builder.config("spark.sql.shuffle.partitions", "two").getOrCreate().range(3).count()
+"""
 FULL_HEAP = """
 from pyspark import SparkConf, SparkContext
 context = SparkContext(conf=SparkConf().setMaster("spark://nowhere:7077").set("spark.ui.enabled", "true"))
@@ -97,6 +101,7 @@ def s3() -> Iterator[EmbeddedS3]:
             ("guarded.py", GUARDED),
             ("exit_3.py", EXIT_3),
             ("raises.py", RAISES),
+            ("no_number.py", NO_NUMBER),
             ("full_heap.py", FULL_HEAP),
             ("escapes.py", ESCAPES_AND_DIES),
             ("event.py", SHOWS_ITS_EVENT),
@@ -218,6 +223,14 @@ def test_an_exception(function: Function) -> None:
     assert result.log_tail[0].startswith("Traceback")
     assert "raises.py" in result.log_tail[1]
     assert not any("bootstrap" in line for line in result.log_tail)
+
+
+def test_a_setting_that_spark_cannot_read(function: Function) -> None:
+    """The job ends with Spark's own words; PySpark's conversion of such an exception would not end by itself."""
+    result = function(f"s3://{SCRIPTS}/no_number.py")
+    assert result.error is not None
+    assert (result.state, result.error.type) == ("FAILED", "IllegalArgumentException"), result.state_details
+    assert "The value 'two' in the config \"spark.sql.shuffle.partitions\" is invalid" in result.error.message
 
 
 def test_a_full_java_heap(function: Function) -> None:

@@ -64,3 +64,16 @@ def test_links_lead_somewhere(document: Path) -> None:
     """A relative link names a file of the repository."""
     for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
         assert (document.parent / target).exists(), target
+
+
+def test_each_threat_names_the_test_of_its_protection() -> None:
+    """A row of SECURITY's table without a test would be a promise only."""
+    table = (ROOT / "SECURITY.md").read_text().partition("## Threats")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 10
+    for threat, *_, named in rows:
+        path, _, test = named.strip(" `").partition("::")
+        functions = [
+            node.name for node in ast.parse((ROOT / path).read_text()).body if isinstance(node, ast.FunctionDef)
+        ]
+        assert test in functions, threat

@@ -26,13 +26,7 @@ def job_statements(config: Config) -> list[iam.PolicyStatement]:
         "glue:CreateTable",
         "glue:UpdateTable",
     ]
-    statements = [_use(config, actions)]
-    if config.lake_formation:
-        # Lake Formation decides for which tables it gives credentials; the action itself knows no resource.
-        statements.append(
-            iam.PolicyStatement(sid="UseLakeFormation", actions=["lakeformation:GetDataAccess"], resources=["*"])
-        )
-    return statements
+    return [_use(config, actions)]
 
 
 def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:

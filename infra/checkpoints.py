@@ -22,6 +22,10 @@ __all__ = ["CheckpointBucket"]
 _OLD_VERSIONS_DAYS: Final = 7
 # A run renews its leases every few seconds: each renewal leaves an old version.
 _OLD_LEASES_DAYS: Final = 1
+_UNLOGGED: Final = (
+    "Every run renews its leases here every few seconds: logs would be larger than the bucket. Old versions and the"
+    " audit log say what became of a document, CloudTrail data events who has read one"
+)
 
 
 class CheckpointBucket(Construct):
@@ -50,7 +54,9 @@ class CheckpointBucket(Construct):
             id="old-markers", prefix="open/", noncurrent_version_expiration=Duration.days(_OLD_VERSIONS_DAYS)
         )
         tidy = s3.LifecycleRule(id="delete-markers", expired_object_delete_marker=True)
-        self.bucket = private_bucket(self, "Bucket", key=key, lifecycle=[*documents, leases, markers, tidy])
+        self.bucket = private_bucket(
+            self, "Bucket", key=key, unlogged=_UNLOGGED, lifecycle=[*documents, leases, markers, tidy]
+        )
         self._place = Place(self.bucket.bucket_arn)
 
     def job_statements(self) -> list[iam.PolicyStatement]:
@@ -70,7 +76,7 @@ class CheckpointBucket(Construct):
         """Return what the sweeper may do here: find markers and settle; runs and results are not its business."""
         place = self._place
         return [
-            place.allow_listing("FindMarkers", ["ListBucket"], "open"),
+            place.allow_listing("FindMarkers", "open"),
             place.allow("ReadDocuments", ["GetObject"], "checkpoints/*", "open/*", "leases/*", "notes/*"),
             place.allow("WriteDocuments", ["PutObject"], "checkpoints/*", "notes/*", "audit/*"),
             place.allow("RemoveMarkers", ["DeleteObject"], "open/*", "leases/*"),

@@ -33,7 +33,24 @@ _RESERVED: Final = re.compile(
 )
 _VARIABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _SCHEDULE: Final = re.compile(r"(rate|cron)\([^()]+\)")
+_NOT_SUPPORTED: Final = {
+    "lake_formation": "is not supported: Spark, the guard and the sweeper read and write S3 with their own roles, not"
+    " with credentials of Lake Formation. Leave the data's location to IAM and name it in data; where Lake Formation"
+    " guards the catalog, grant both roles their databases there",
+}
 _NAMES: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
+
+Deployment = Literal[
+    "canary_10_percent_5_minutes",
+    "canary_10_percent_10_minutes",
+    "canary_10_percent_15_minutes",
+    "canary_10_percent_30_minutes",
+    "linear_10_percent_every_1_minute",
+    "linear_10_percent_every_2_minutes",
+    "linear_10_percent_every_3_minutes",
+    "linear_10_percent_every_10_minutes",
+]
+"""Those of CodeDeploy: a tenth first and the rest after so many minutes, or a tenth more each time."""
 
 
 class ConfigError(ValueError):
@@ -120,7 +137,6 @@ class Config(BaseModel):
 
     # Catalogs.
     glue_databases: Annotated[tuple[str, ...], _Words] = ()
-    lake_formation: bool = False
 
     # Network.
     network: Literal["none", "own", "existing"] = "none"
@@ -136,8 +152,12 @@ class Config(BaseModel):
     queue_receives: Annotated[int, Field(ge=1, le=100)] = 3
     """How often a message is tried before it goes to the dead-letter queue."""
     queue_concurrency: Annotated[int, Field(ge=2, le=1000)] = 2
+    queue_age_alarm_minutes: Annotated[int, Field(ge=5, le=20160)] = 360
+    """How long a message may wait; a failed one comes back after six timeouts, which is an hour and a half."""
 
     # Operations.
+    gradual_deployment: Deployment | None = None
+    """A new version gets its runs step by step, by CodeDeploy, and none any more once one of them has failed."""
     sweep_minutes: Annotated[int, Field(ge=1, le=1440)] = 15
     redrive_attempts: Annotated[int, Field(ge=0, le=100)] = 0
     """Invoke again what lies in the failure queue, until a run has had so many attempts; 0: people do."""
@@ -186,6 +206,15 @@ class Config(BaseModel):
                 yield ConfigError(
                     key, getattr(self, key), "its events name no script; set entry_point to the one to run"
                 )
+        yield from self._overlaps()
+        if self.conditional_commits and not self.lake_bucket:
+            yield ConfigError("conditional_commits", "true", "is about the lake bucket; set lake_bucket=true")
+        if self.redrive_attempts and self.errors == "return":
+            yield ConfigError("redrive_attempts", self.redrive_attempts, "with errors=return nothing counts as failed")
+        yield from self._network_contradictions()
+
+    def _overlaps(self) -> Iterator[ConfigError]:
+        """Refuse a place that jobs may write to, if another key says that they do not."""
         for place in self.data:
             if _overlap(self.s3_trigger, place):
                 yield ConfigError(
@@ -194,13 +223,25 @@ class Config(BaseModel):
                     f"jobs write there (data={place}), and would start themselves; keep"
                     " what they read apart from what they write",
                 )
-        if self.conditional_commits and not self.lake_bucket:
-            yield ConfigError("conditional_commits", "true", "is about the lake bucket; set lake_bucket=true")
-        if self.redrive_attempts and self.errors == "return":
-            yield ConfigError("redrive_attempts", self.redrive_attempts, "with errors=return nothing counts as failed")
-        if self.lake_formation and not self.glue_databases:
-            yield ConfigError("lake_formation", "true", "set glue_databases, whose tables it guards")
-        yield from self._network_contradictions()
+            if _overlap(self.scripts, place):
+                yield ConfigError(
+                    "scripts",
+                    self.scripts,
+                    f"jobs write there (data={place}), and one could replace the script of the next; keep scripts apart"
+                    " from data",
+                )
+            for read in self.read_only_data:
+                # Tables inside of what is only read are meant so: data=lake/tables, read_only_data=lake.
+                if read.is_below(place):
+                    yield ConfigError("read_only_data", read, f"jobs write there (data={place}); take it out of data")
+        ours = re.compile(rf"{re.escape(self.stack_name.lower())}-(checkpoints|scripts)bucket[0-9a-f]{{8}}-.+")
+        for key in ("data", "read_only_data", "scripts", "s3_trigger"):
+            named = getattr(self, key)
+            for place in named if isinstance(named, tuple) else () if named is None else (named,):
+                if ours.fullmatch(place.bucket):
+                    yield ConfigError(
+                        key, place, "is a bucket of the stack's own, to which the roles have just the rights they need"
+                    )
 
     def _network_contradictions(self) -> Iterator[ConfigError]:
         keys = ("vpc_id", "subnet_ids", "availability_zones", "security_group_ids")
@@ -222,6 +263,8 @@ class Config(BaseModel):
         """
         own = {key: value for key, value in context.items() if not re.search(r"[:/@]", key)}
         for key in own.keys() - cls.model_fields.keys():
+            if key in _NOT_SUPPORTED:
+                raise ConfigError(key, own[key], _NOT_SUPPORTED[key])
             near = difflib.get_close_matches(key, cls.model_fields, n=1)
             hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(cls.model_fields)}"
             raise ConfigError(key, own[key], f"there is no such key; {hint}")
@@ -236,10 +279,7 @@ class Config(BaseModel):
 
 
 def _overlap(one: BucketPrefix | None, other: BucketPrefix) -> bool:
-    if one is None or one.bucket != other.bucket:
-        return False
-    mine, theirs = (f"{prefix}/" if prefix else "" for prefix in (one.prefix, other.prefix))
-    return mine.startswith(theirs) or theirs.startswith(mine)
+    return one is not None and (one.is_below(other) or other.is_below(one))
 
 
 def _remedy(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from infra.alarms import own_metric
+from infra.alarm_rules import own_metric
 
 if TYPE_CHECKING:
     from aws_cdk import aws_lambda as lambda_
@@ -25,7 +25,7 @@ def dashboard(
 ) -> cloudwatch.Dashboard:
     """Make the dashboard."""
     page = cloudwatch.Dashboard(scope, "Dashboard")
-    page.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms.alarms), width=24))
+    page.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms.alarms.values()), width=24))
     page.add_widgets(
         _graph("How runs ended", *(own_metric(f"State{state}") for state in _STATES)),
         _graph(

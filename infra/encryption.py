@@ -23,27 +23,38 @@ def own_key(scope: Construct) -> kms.Key:
         enable_key_rotation=True,
         removal_policy=RemovalPolicy.RETAIN,
     )
-    # CloudWatch encrypts log groups and publishes alarms, EventBridge sends to the failure queue: each as itself.
-    groups = f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:*"
-    ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
-    for service, conditions in (
-        (f"logs.{Aws.REGION}.amazonaws.com", {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}}),
-        ("cloudwatch.amazonaws.com", ours),
-        ("events.amazonaws.com", ours),
-    ):
-        key.add_to_resource_policy(
-            iam.PolicyStatement(
-                principals=[iam.ServicePrincipal(service)],
-                actions=["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"],
-                resources=["*"],  # in a key's policy: this key
-                conditions=conditions,
-            )
-        )
+    # Services use it as themselves: CloudWatch for its log groups and to publish alarms, EventBridge for a rule's
+    # dead-letter queue. The actions are those that each one's documentation asks for.
+    groups = f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group:*"
+    _let(
+        key,
+        f"logs.{Aws.REGION}.amazonaws.com",
+        ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*"],
+        {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+    )
+    for service in ("cloudwatch.amazonaws.com", "events.amazonaws.com"):
+        ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+        _let(key, service, ["kms:Decrypt", "kms:GenerateDataKey"], ours)
     return key
 
 
-def key_statements(key: kms.IKey | None) -> list[iam.PolicyStatement]:
-    """Return what a function needs to read and write what is encrypted with the key."""
+def _let(key: kms.Key, service: str, actions: list[str], conditions: dict[str, dict[str, str]]) -> None:
+    key.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid=f"Used{service.partition('.')[0].title()}",
+            principals=[iam.ServicePrincipal(service)],
+            actions=actions,
+            resources=["*"],  # in a key's policy: this key
+            conditions=conditions,
+        )
+    )
+
+
+def key_statements(key: kms.IKey | None, *services: str) -> list[iam.PolicyStatement]:
+    """Return what a function needs to use the key by way of `services`, as `s3`; it cannot use it by itself."""
     if key is None:
         return []
-    return [iam.PolicyStatement(sid="UseKey", actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key.key_arn])]
+    actions = ["kms:Decrypt", "kms:GenerateDataKey"]
+    via = [f"{service}.{Aws.REGION}.amazonaws.com" for service in services]
+    conditions = {"StringEquals": {"kms:ViaService": via}}
+    return [iam.PolicyStatement(sid="UseKey", actions=actions, resources=[key.key_arn], conditions=conditions)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aws_cdk import Acknowledgment, Duration, Validations
 from aws_cdk import aws_sqs as sqs
@@ -13,21 +13,48 @@ from infra.config import FAILURE_QUEUE_DAYS
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
-__all__ = ["FailureQueue", "private_queue"]
+__all__ = ["FailureQueue", "UndeliveredQueue", "private_queue", "without_key"]
+
+# What SQS takes at most: a failure is an event, which may have as much, with its result.
+_MESSAGE_MAX_BYTES: Final = 1_048_576
 
 
 class FailureQueue(Construct):
-    """Keeps what failed with its event, for as long as SQS keeps anything. Nothing reads it by itself: people do."""
+    """Keeps what failed with its event, for as long as SQS keeps anything. Nothing reads it by itself: people do.
+
+    `for_functions` is the same queue to whoever grants a role the right to use it: the CDK would add rights on the
+    queue's key that hold for every service, while `key_statements` gives them by way of SQS only.
+    """
 
     def __init__(self, scope: Construct, name: str, *, key: kms.IKey | None) -> None:
         super().__init__(scope, name)
         self.queue = private_queue(self, "Queue", key=key)
-        Validations.of(self.queue).acknowledge(
-            Acknowledgment(
-                id="AwsSolutions::AwsSolutions-SQS3",
-                reason="It is where failed events end: destination of failures, and dead-letter queue of the others",
-            )
+        self.for_functions = without_key(self.queue)
+        _end_of_the_line(
+            self.queue, "It is where failed events end: destination of failures, dead-letter queue of others"
         )
+
+
+class UndeliveredQueue(Construct):
+    """Keeps what EventBridge could not deliver to the stack's own functions (sweeper, redrive), with its reason.
+
+    Not the failure queue: whoever redrives that one would start a job with it.
+    """
+
+    def __init__(self, scope: Construct, name: str, *, key: kms.IKey | None) -> None:
+        super().__init__(scope, name)
+        self.queue = private_queue(self, "Queue", key=key)
+        _end_of_the_line(self.queue, "It is a dead-letter queue itself")
+
+
+def _end_of_the_line(queue: sqs.Queue, reason: str) -> None:
+    for rule in ("AwsSolutions::AwsSolutions-SQS3", "Serverless::Serverless-SQSRedrivePolicy"):
+        Validations.of(queue).acknowledge(Acknowledgment(id=rule, reason=reason))
+
+
+def without_key(queue: sqs.Queue) -> sqs.IQueue:
+    """Return the queue as one whose key is not known."""
+    return sqs.Queue.from_queue_arn(queue, "ByArn", queue.queue_arn)
 
 
 def private_queue(
@@ -46,6 +73,7 @@ def private_queue(
         encryption=sqs.QueueEncryption.SQS_MANAGED if key is None else sqs.QueueEncryption.KMS,
         encryption_master_key=key,
         enforce_ssl=True,
+        max_message_size_bytes=_MESSAGE_MAX_BYTES,
         retention_period=Duration.days(FAILURE_QUEUE_DAYS),
         visibility_timeout=visibility,
     )

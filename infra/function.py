@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import Aws, Duration, RemovalPolicy, Size
+from aws_cdk import Acknowledgment, Aws, Duration, RemovalPolicy, Size, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_destinations as destinations
 from constructs import Construct
 
-from infra.role import FunctionRole
+from infra.interfaces import deny_to_code, interface_statements
+from infra.role import FunctionRole, traced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,9 +49,8 @@ class JobFunction(Construct):
         key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, name)
-        owned = FunctionRole(self, "Job", log_days=config.log_retention_days, key=key, statements=statements)
-        if network.vpc is not None:
-            owned.allow_network()
+        rights = [*statements, *interface_statements(network)]
+        owned = FunctionRole(self, "Job", log_days=config.log_retention_days, key=key, statements=rights)
         self.role, self.log_group = owned.role, owned.log_group
         max_age = Duration.seconds(config.max_event_age_s)
         self.function = lambda_.DockerImageFunction(
@@ -58,7 +58,7 @@ class JobFunction(Construct):
             "Function",
             architecture=image.architecture,
             code=image.code("handler.app.lambda_handler"),
-            # The version before this one is where a rollback goes.
+            # The version before this one is where a rollback goes. All go with the function.
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
             description="SoAL: runs PySpark scripts, guarded",
             environment={**config.environment, **environment, **_own_environment(config)},
@@ -74,7 +74,7 @@ class JobFunction(Construct):
             role=self.role,
             security_groups=network.security_groups,
             timeout=Duration.seconds(config.timeout_s),
-            tracing=lambda_.Tracing.ACTIVE if config.tracing else lambda_.Tracing.DISABLED,
+            tracing=traced(config),
             vpc=network.vpc,
             vpc_subnets=network.subnets,
         )
@@ -88,6 +88,14 @@ class JobFunction(Construct):
             on_failure=destinations.SqsDestination(failures),
             retry_attempts=config.retry_attempts,
         )
+        Validations.of(self.function).acknowledge(
+            Acknowledgment(
+                id="Serverless::Serverless-LambdaDLQ",
+                reason="Its destination of failures keeps each event with its result; a dead-letter queue would get the"
+                " bare event once more",
+            )
+        )
+        deny_to_code(self.function, self.role, network)
         if config.continue_max > 0:
             self._let_it_invoke_itself()
 

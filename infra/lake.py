@@ -21,6 +21,10 @@ __all__ = ["Lake"]
 # A commit of a Delta table is named by its version, 20 digits. A policy knows no digits, but it can count: checkpoints
 # (….checkpoint.json), and commits that a catalog has yet to accept (_commits/…), have longer names.
 _COMMITS: Final = f"*_delta_log/{'?' * 20}.json"
+_UNLOGGED: Final = (
+    "Logs of each request for a file of a table would need a bucket and a retention of their own. Each commit is in its"
+    " table's log; who has read rows is for CloudTrail data events, which the account's owner turns on"
+)
 
 
 class Lake(Construct):
@@ -36,7 +40,7 @@ class Lake(Construct):
         if config.lake_bucket:
             # An undo puts files back that a commit has replaced, by the log alone: old versions are for people.
             old = s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=Duration.days(30))
-            self.bucket = private_bucket(self, "Bucket", key=key, lifecycle=[old])
+            self.bucket = private_bucket(self, "Bucket", key=key, unlogged=_UNLOGGED, lifecycle=[old])
             self._written.insert(0, Place(self.bucket.bucket_arn))
             if config.conditional_commits:
                 self._demand_conditions(self.bucket)
@@ -45,6 +49,11 @@ class Lake(Construct):
     def is_empty(self) -> bool:
         """Tell whether there is no place that a job may write to."""
         return not self._written
+
+    @property
+    def bucket_arns(self) -> list[str]:
+        """Return all buckets with data, each once."""
+        return list(dict.fromkeys(place.bucket_arn for place in (*self._written, *self._read)))
 
     def _demand_conditions(self, bucket: s3.Bucket) -> None:
         """Refuse a commit that would overwrite another, whoever sends it.
@@ -68,14 +77,15 @@ class Lake(Construct):
         found: list[iam.PolicyStatement] = []
         for number, place in enumerate(self._written, start=1):
             found += [
-                place.allow_listing(f"ListData{number}", ["ListBucket", "ListBucketMultipartUploads"]),
+                place.allow_listing(f"ListData{number}"),
+                place.allow_listing_uploads(f"ListUploads{number}"),
                 place.allow(
                     f"UseData{number}", ["GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"], "*"
                 ),
             ]
         for number, place in enumerate(self._read, start=1):
             found += [
-                place.allow_listing(f"ListReadOnly{number}", ["ListBucket"]),
+                place.allow_listing(f"ListReadOnly{number}"),
                 place.allow(f"ReadReadOnly{number}", ["GetObject"], "*"),
             ]
         return [*found, *self._key_statements()]
@@ -87,7 +97,8 @@ class Lake(Construct):
         found: list[iam.PolicyStatement] = []
         for number, place in enumerate(self._written, start=1):
             found += [
-                place.allow_listing(f"ListData{number}", ["ListBucket", "ListBucketMultipartUploads"]),
+                place.allow_listing(f"ListData{number}"),
+                place.allow_listing_uploads(f"ListUploads{number}"),
                 place.allow(f"UseLogs{number}", ["GetObject", "PutObject"], "_delta_log/*", "*/_delta_log/*"),
                 place.allow(f"UseMetadata{number}", ["GetObject", "PutObject"], "metadata/*", "*/metadata/*"),
                 place.allow(f"RemoveOrphans{number}", ["DeleteObject", "AbortMultipartUpload"], "*"),
@@ -98,4 +109,13 @@ class Lake(Construct):
         if not self._key_arns:
             return []
         actions = ["kms:Decrypt", "kms:GenerateDataKey"]
-        return [iam.PolicyStatement(sid="UseDataKeys", actions=actions, resources=list(self._key_arns))]
+        return [
+            iam.PolicyStatement(
+                sid="UseDataKeys",
+                actions=actions,
+                resources=list(self._key_arns),
+                conditions={
+                    "StringLike": {"kms:ViaService": "s3.*.amazonaws.com"}
+                },  # a bucket may be of another region
+            )
+        ]

@@ -8,23 +8,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Acknowledgment, Validations
+from aws_cdk import Acknowledgment, Aws, Validations
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from infra.config import Config
 
 __all__ = ["Network"]
 
 
 class Network(Construct):
-    """`vpc`, `subnets` and `security_groups` for a function; all None without a network."""
+    """`vpc`, `subnets` (with `subnet_ids`) and `security_groups` for a function; without a network there are none.
 
-    def __init__(self, scope: Construct, name: str, *, config: Config) -> None:
+    `buckets` are the ARNs of those that can be reached through the endpoint of an own network.
+    """
+
+    def __init__(self, scope: Construct, name: str, *, config: Config, buckets: Sequence[str] = ()) -> None:
         super().__init__(scope, name)
+        self._buckets = buckets
         self.vpc: ec2.IVpc | None = None
         self.subnets: ec2.SubnetSelection | None = None
+        self.subnet_ids: list[str] = []
         self.security_groups: list[ec2.ISecurityGroup] | None = None
         if config.network == "own":
             self._own(config)
@@ -52,14 +60,40 @@ class Network(Construct):
         group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "S3 and the endpoints below, by TLS")
         self.vpc, self.security_groups = vpc, [group]
         self.subnets = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
-        vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
+        self.subnet_ids = [subnet.subnet_id for subnet in vpc.isolated_subnets]
+        s3 = vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
+        for statement in self._ours_on_s3():
+            s3.add_to_policy(statement)
         for service, wanted in (
             (ec2.InterfaceVpcEndpointAwsService.LAMBDA_, config.continue_max > 0),
             (ec2.InterfaceVpcEndpointAwsService.GLUE, bool(config.glue_databases)),
-            (ec2.InterfaceVpcEndpointAwsService.LAKE_FORMATION, config.lake_formation),
         ):
             if wanted:
                 self._endpoint(vpc, service, group)
+
+    def _ours_on_s3(self) -> list[iam.PolicyStatement]:
+        """Allow what the roles may, in the buckets that the stack knows, with this account's credentials.
+
+        Lambda fetches the image and writes the logs by itself: AWS needs no bucket of its own through the endpoint.
+        """
+        conditions = {"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}}
+        return [
+            iam.PolicyStatement(
+                sid=sid,
+                principals=[iam.AnyPrincipal()],
+                actions=[f"s3:{action}" for action in actions],
+                resources=resources,
+                conditions=conditions,
+            )
+            for sid, actions, resources in (
+                ("ListOurs", ("ListBucket", "ListBucketMultipartUploads"), list(self._buckets)),
+                (
+                    "UseOurs",
+                    ("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
+                    [f"{arn}/*" for arn in self._buckets],
+                ),
+            )
+        ]
 
     def _endpoint(self, vpc: ec2.Vpc, service: ec2.InterfaceVpcEndpointAwsService, jobs: ec2.ISecurityGroup) -> None:
         name = service.short_name.title().replace(".", "").replace("-", "")
@@ -83,6 +117,7 @@ class Network(Construct):
             private_subnet_ids=list(config.subnet_ids),
         )
         self.subnets = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS)
+        self.subnet_ids = list(config.subnet_ids)
         self.security_groups = [
             ec2.SecurityGroup.from_security_group_id(self, f"Group{number}", group, mutable=False)
             for number, group in enumerate(config.security_group_ids, start=1)

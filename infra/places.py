@@ -40,6 +40,11 @@ class BucketPrefix:
         """Return a key, or a pattern of keys, below the prefix."""
         return f"{self.prefix}/{pattern}" if self.prefix else pattern
 
+    def is_below(self, other: BucketPrefix) -> bool:
+        """Tell whether each key here is one of `other`'s, too."""
+        mine, theirs = (f"{place.prefix}/" if place.prefix else "" for place in (self, other))
+        return self.bucket == other.bucket and mine.startswith(theirs)
+
     def __str__(self) -> str:
         return f"{self.bucket}/{self.prefix}" if self.prefix else self.bucket
 

@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.role import FunctionRole
+from infra.role import FunctionRole, retried_by_schedule, traced
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -43,6 +43,7 @@ class Redrive(Construct):
         failures: sqs.IQueue,
         key_statements: list[iam.PolicyStatement],
         environment: dict[str, str],
+        undelivered: sqs.IQueue,
         key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, name)
@@ -56,7 +57,7 @@ class Redrive(Construct):
             *key_statements,
         ]
         owned = FunctionRole(self, "Again", log_days=config.log_retention_days, key=key, statements=statements)
-        function = lambda_.DockerImageFunction(
+        self.function = lambda_.DockerImageFunction(
             self,
             "Function",
             architecture=image.architecture,
@@ -74,11 +75,13 @@ class Redrive(Construct):
             retry_attempts=0,  # the next one is the retry
             role=owned.role,
             timeout=Duration.seconds(_TIMEOUT_S),
+            tracing=traced(config),
         )
+        retried_by_schedule(self.function)
         events.Rule(
             self,
             "Schedule",
             description="SoAL: redrive",
             schedule=events.Schedule.rate(Duration.minutes(config.redrive_minutes)),
-            targets=[targets.LambdaFunction(function, retry_attempts=0)],
+            targets=[targets.LambdaFunction(self.function, dead_letter_queue=undelivered, retry_attempts=0)],
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
-from aws_cdk import RemovalPolicy
+from aws_cdk import Acknowledgment, RemovalPolicy, Validations
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
@@ -14,17 +15,9 @@ if TYPE_CHECKING:
 
     from aws_cdk import aws_kms as kms
 
-__all__ = ["FunctionRole"]
+    from infra.config import Config
 
-_NETWORK_ACTIONS: Final = (
-    "ec2:CreateNetworkInterface",
-    "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeSubnets",
-    "ec2:DeleteNetworkInterface",
-    "ec2:AssignPrivateIpAddresses",
-    "ec2:UnassignPrivateIpAddresses",
-)
-"""What Lambda needs to attach a function to a network; these actions know no narrower resource."""
+__all__ = ["FunctionRole", "retried_by_schedule", "traced"]
 
 
 class FunctionRole(Construct):
@@ -54,8 +47,19 @@ class FunctionRole(Construct):
         for statement in statements:
             self.role.add_to_policy(statement)
 
-    def allow_network(self) -> None:
-        """Let Lambda attach the function to a network."""
-        self.role.add_to_policy(
-            iam.PolicyStatement(sid="AttachToNetwork", actions=list(_NETWORK_ACTIONS), resources=["*"])
+
+def traced(config: Config) -> lambda_.Tracing:
+    """Return whether a function's invocations are traced; the CDK gives its role the right to."""
+    return lambda_.Tracing.ACTIVE if config.tracing else lambda_.Tracing.DISABLED
+
+
+def retried_by_schedule(function: lambda_.Function) -> None:
+    """Say why failures of a function that only a schedule invokes are kept nowhere."""
+    for rule in ("LambdaDLQ", "LambdaAsyncFailureDestination"):
+        Validations.of(function).acknowledge(
+            Acknowledgment(
+                id=f"Serverless::Serverless-{rule}",
+                reason="Its event says nothing that would be lost: the next one is the retry, and an alarm tells of the"
+                " failure",
+            )
         )

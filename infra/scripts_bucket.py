@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_s3 as s3
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Scripts"]
 
+_UNLOGGED: Final = (
+    "Only people put scripts here, and no role of the stack can. Old versions say what a script was, CloudTrail data"
+    " events who has changed it"
+)
+
 
 class Scripts(Construct):
     """Where jobs are read from; `uri` is the bucket, or bucket/prefix."""
@@ -29,9 +34,14 @@ class Scripts(Construct):
             self._place = Place.of(existing)
             return
         old = s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=Duration.days(90))
-        bucket = private_bucket(self, "Bucket", key=key, lifecycle=[old])
+        bucket = private_bucket(self, "Bucket", key=key, unlogged=_UNLOGGED, lifecycle=[old])
         self.uri = bucket.bucket_name
         self._place = Place(bucket.bucket_arn)
+
+    @property
+    def bucket_arns(self) -> list[str]:
+        """Return the bucket that scripts are read from."""
+        return [self._place.bucket_arn]
 
     def job_statements(self) -> list[iam.PolicyStatement]:
         """Return what the job's function may do here: read what it knows by name."""

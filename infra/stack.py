@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from aws_cdk import Annotations, CfnOutput, Stack
 
 from infra import catalog
+from infra.alarm_rules import deployment_rule, job_rules, queue_rules, redrive_rules, sweeper_rules
 from infra.alarms import Alarms
 from infra.checkpoints import CheckpointBucket
 from infra.dashboard import dashboard
+from infra.deployment import GradualDeployment
 from infra.encryption import key_statements, own_key
-from infra.failures import FailureQueue
+from infra.failures import FailureQueue, UndeliveredQueue
 from infra.function import JobFunction, shared_environment
 from infra.image import Image
 from infra.lake import Lake
@@ -38,9 +40,16 @@ class SoalStack(Stack):
         checkpoints = CheckpointBucket(self, "Checkpoints", days=config.checkpoint_days, key=key)
         scripts = Scripts(self, "Scripts", existing=config.scripts, key=key)
         lake = Lake(self, "Lake", config=config, key=key)
-        failures = FailureQueue(self, "Failures", key=key).queue
+        failed = FailureQueue(self, "Failures", key=key)
+        failures = failed.queue
+        undelivered = UndeliveredQueue(self, "Undelivered", key=key).queue
         image = Image(self, config)
-        network = Network(self, "Network", config=config)
+        network = Network(
+            self,
+            "Network",
+            config=config,
+            buckets=[checkpoints.bucket.bucket_arn, *scripts.bucket_arns, *lake.bucket_arns],
+        )
         environment = shared_environment(config, checkpoint_bucket=checkpoints.bucket.bucket_name)
         job = JobFunction(
             self,
@@ -53,10 +62,10 @@ class SoalStack(Stack):
                 *scripts.job_statements(),
                 *lake.job_statements(),
                 *catalog.job_statements(config),
-                *key_statements(key),
+                *key_statements(key, "s3", "sqs"),
             ],
             environment={**environment, "SCRIPT_BUCKET": scripts.uri},
-            failures=failures,
+            failures=failed.for_functions,
             key=key,
         )
         sweeper = Sweeper(
@@ -69,12 +78,13 @@ class SoalStack(Stack):
                 *checkpoints.sweeper_statements(),
                 *lake.sweeper_statements(),
                 *catalog.sweeper_statements(config),
-                *key_statements(key),
+                *key_statements(key, "s3"),
             ],
             environment={**config.catalog_environment, **environment},
+            undelivered=undelivered,
             key=key,
         )
-        if config.redrive_attempts > 0:
+        redrive = (
             Redrive(
                 self,
                 "Redrive",
@@ -82,20 +92,31 @@ class SoalStack(Stack):
                 image=image,
                 alias=job.alias,
                 failures=failures,
-                key_statements=key_statements(key),
+                key_statements=key_statements(key, "sqs"),
                 environment=environment,
+                undelivered=undelivered,
                 key=key,
             )
+            if config.redrive_attempts > 0
+            else None
+        )
         triggers = Triggers(self, "Triggers", config=config, alias=job.alias, failures=failures, key=key)
         alarms = Alarms(
             self,
             "Alarms",
-            config=config,
-            job=job.function,
-            sweeper=sweeper.function,
-            failures=failures,
+            rules=[
+                *job_rules(config, job.function),
+                *sweeper_rules(config, sweeper.function),
+                *queue_rules(config, failures, undelivered, triggers.queue),
+                *(() if redrive is None else redrive_rules(redrive.function)),
+                *(() if config.gradual_deployment is None else (deployment_rule(job.alias),)),
+            ],
+            email=config.alarm_email,
             key=key,
         )
+        if config.gradual_deployment is not None:
+            alarm = alarms.alarms["NewVersionFails"]
+            GradualDeployment(self, "Deployment", how=config.gradual_deployment, alias=job.alias, alarm=alarm)
         if config.image_uri is not None and not config.image_uri.is_pinned:
             Annotations.of(self).add_warning_v2(
                 "soal:tag",
@@ -115,6 +136,7 @@ class SoalStack(Stack):
             "ScriptBucket": scripts.uri,
             "LogGroup": job.log_group.log_group_name,
             "FailureQueueUrl": failures.queue_url,
+            "UndeliveredQueueUrl": undelivered.queue_url,
             "AlarmTopicArn": alarms.topic.topic_arn,
             "DashboardName": page.dashboard_name,
             **({} if lake.bucket is None else {"LakeBucket": lake.bucket.bucket_name}),

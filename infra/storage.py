@@ -39,10 +39,11 @@ class Place:
 
     def allow(self, sid: str, actions: Iterable[str], *patterns: str) -> iam.PolicyStatement:
         """Allow actions on objects."""
-        return iam.PolicyStatement(sid=sid, actions=_s3(actions), resources=self.objects(*patterns))
+        named = [f"s3:{action}" for action in actions]
+        return iam.PolicyStatement(sid=sid, actions=named, resources=self.objects(*patterns))
 
-    def allow_listing(self, sid: str, actions: Iterable[str], *folders: str) -> iam.PolicyStatement:
-        """Allow actions on the bucket, as far as they ask for keys below the prefix, or below `folders` of it.
+    def allow_listing(self, sid: str, *folders: str) -> iam.PolicyStatement:
+        """Allow to list keys below the prefix, or below `folders` of it.
 
         S3 also answers 404 instead of 403 for a missing key there: what may be listed may be known.
         """
@@ -50,20 +51,31 @@ class Place:
         prefixes = [pattern for folder in below if folder for pattern in (folder, f"{folder}/*")]
         return iam.PolicyStatement(
             sid=sid,
-            actions=_s3(actions),
+            actions=["s3:ListBucket"],
             resources=[self.bucket_arn],
             conditions={"StringLike": {"s3:prefix": prefixes}} if prefixes else None,
         )
 
+    def allow_listing_uploads(self, sid: str) -> iam.PolicyStatement:
+        """Allow to list the unfinished uploads of the whole bucket: S3 gives this action no `s3:prefix` to decide by.
 
-def _s3(actions: Iterable[str]) -> list[str]:
-    return [f"s3:{action}" for action in actions]
+        https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
+        """
+        return iam.PolicyStatement(sid=sid, actions=["s3:ListBucketMultipartUploads"], resources=[self.bucket_arn])
 
 
 def private_bucket(
-    scope: Construct, name: str, *, key: kms.IKey | None, lifecycle: Sequence[s3.LifecycleRule] = ()
+    scope: Construct,
+    name: str,
+    *,
+    key: kms.IKey | None,
+    unlogged: str,
+    lifecycle: Sequence[s3.LifecycleRule] = (),
 ) -> s3.Bucket:
-    """Make a bucket: private, over TLS only, encrypted, versioned, and kept when the stack is deleted."""
+    """Make a bucket: private, over TLS only, encrypted, versioned, and kept when the stack is deleted.
+
+    `unlogged` says why the bucket has no access logs.
+    """
     bucket = s3.Bucket(
         scope,
         name,
@@ -81,11 +93,5 @@ def private_bucket(
         removal_policy=RemovalPolicy.RETAIN,
         versioned=True,
     )
-    Validations.of(bucket).acknowledge(
-        Acknowledgment(
-            id="AwsSolutions::AwsSolutions-S1",
-            reason="Who reads what is a question for the account's CloudTrail data events; access logs of a bucket in"
-            " which every run renews leases would be larger than the bucket",
-        )
-    )
+    Validations.of(bucket).acknowledge(Acknowledgment(id="AwsSolutions::AwsSolutions-S1", reason=unlogged))
     return bucket

@@ -10,13 +10,15 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.role import FunctionRole
+from infra.interfaces import deny_to_code, interface_statements
+from infra.role import FunctionRole, retried_by_schedule, traced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from aws_cdk import aws_iam as iam
     from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_sqs as sqs
 
     from infra.config import Config
     from infra.image import Image
@@ -41,12 +43,12 @@ class Sweeper(Construct):
         network: Network,
         statements: Iterable[iam.PolicyStatement],
         environment: dict[str, str],
+        undelivered: sqs.IQueue,
         key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, name)
-        owned = FunctionRole(self, "Sweep", log_days=config.log_retention_days, key=key, statements=statements)
-        if network.vpc is not None:
-            owned.allow_network()
+        rights = [*statements, *interface_statements(network)]
+        owned = FunctionRole(self, "Sweep", log_days=config.log_retention_days, key=key, statements=rights)
         self.role, self.log_group = owned.role, owned.log_group
         self.function = lambda_.DockerImageFunction(
             self,
@@ -62,13 +64,16 @@ class Sweeper(Construct):
             role=self.role,
             security_groups=network.security_groups,
             timeout=Duration.seconds(min(_TIMEOUT_MAX_S, config.sweep_minutes * 60)),
+            tracing=traced(config),
             vpc=network.vpc,
             vpc_subnets=network.subnets,
         )
+        retried_by_schedule(self.function)
+        deny_to_code(self.function, self.role, network)
         events.Rule(
             self,
             "Schedule",
             description="SoAL: sweep",
             schedule=events.Schedule.rate(Duration.minutes(config.sweep_minutes)),
-            targets=[targets.LambdaFunction(self.function, retry_attempts=0)],
+            targets=[targets.LambdaFunction(self.function, dead_letter_queue=undelivered, retry_attempts=0)],
         )

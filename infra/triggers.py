@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import Duration
+from aws_cdk import Acknowledgment, Duration, Validations
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.failures import private_queue
+from infra.failures import private_queue, without_key
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -55,7 +55,13 @@ class Triggers(Construct):
             )
             # Each message is a run of its own, and fails or succeeds alone.
             alias.add_event_source(
-                sources.SqsEventSource(self.queue, batch_size=1, max_concurrency=config.queue_concurrency)
+                sources.SqsEventSource(without_key(self.queue), batch_size=1, max_concurrency=config.queue_concurrency)
+            )
+            Validations.of(alias).acknowledge(
+                Acknowledgment(
+                    id="Serverless::Serverless-LambdaEventSourceMappingDestination",
+                    reason="A queue has no destination here: what is tried too often goes to its dead-letter queue",
+                )
             )
 
     def _rule(

@@ -22,6 +22,20 @@ ACCOUNT = "123456789012"
 IMAGE = f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/soal@sha256:{'a' * 64}"
 
 _PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": ACCOUNT, "AWS::StackName": "Soal"}
+_HERE = f"us-east-1:{ACCOUNT}"
+_ARNS = {
+    "CloudWatch::Alarm": f"arn:aws:cloudwatch:{_HERE}:alarm:{{}}",
+    "Events::Rule": f"arn:aws:events:{_HERE}:rule/{{}}",
+    "IAM::Role": f"arn:aws:iam::{ACCOUNT}:role/{{}}",
+    "KMS::Key": f"arn:aws:kms:{_HERE}:key/{{}}",
+    "Lambda::Function": f"arn:aws:lambda:{_HERE}:function:{{}}",
+    "Logs::LogGroup": f"arn:aws:logs:{_HERE}:log-group:{{}}:*",
+    "S3::Bucket": "arn:aws:s3:::{}",
+    "SNS::Topic": f"arn:aws:sns:{_HERE}:{{}}",
+    "SQS::Queue": f"arn:aws:sqs:{_HERE}:{{}}",
+}
+
+_DOCUMENTS = {"AssumeRolePolicyDocument", "KeyPolicy", "PolicyDocument"}
 
 Resource = dict[str, Any]
 
@@ -62,25 +76,49 @@ class Synthesised:
         policies = [policy for policy in self.of_type("IAM::Policy").values() if {"Ref": name} in policy["Roles"]]
         return Access.of(self.resolved(policy["PolicyDocument"]) for policy in policies)
 
+    def documents(self) -> dict[str, Resource]:
+        """Return every policy document of the template, resolved, by the logical id of what it belongs to."""
+        found = {
+            name: next(self.resolved(each[key]) for key in _DOCUMENTS if key in each)
+            for name, each in ((name, each.get("Properties", {})) for name, each in self.template["Resources"].items())
+            if _DOCUMENTS & each.keys()
+        }
+        return dict(sorted(found.items()))
+
     def resolved(self, value: Any) -> Any:
         """Replace references: a resource's name is its logical id in small letters, its ARN is made of that."""
         if isinstance(value, list):
             return [self.resolved(each) for each in value]
-        if not isinstance(value, dict):
+        if not isinstance(value, dict) or not value:
             return value
-        if set(value) == {"Ref"}:
-            return _PSEUDO.get(value["Ref"], value["Ref"].lower())
-        if set(value) == {"Fn::GetAtt"}:
-            name, attribute = value["Fn::GetAtt"]
-            return self._arn(name) if attribute == "Arn" else f"{name}.{attribute}"
-        if set(value) == {"Fn::Join"}:
-            separator, parts = value["Fn::Join"]
-            return separator.join(self.resolved(part) for part in parts)
-        return {key: self.resolved(each) for key, each in value.items()}
+        ((kind, given), *more) = value.items()
+        if more or (kind != "Ref" and not kind.startswith("Fn::")):
+            return {key: self.resolved(each) for key, each in value.items()}
+        return self._called(kind, given)
+
+    def _called(self, kind: str, given: Any) -> Any:
+        match kind:
+            case "Ref":
+                return _PSEUDO.get(given) or self._ref(given)
+            case "Fn::GetAtt":
+                name, attribute = given
+                return self._arn(name) if attribute == "Arn" else f"{name}.{attribute}"
+            case "Fn::Join":
+                return given[0].join(self.resolved(part) for part in given[1])
+            case "Fn::Split":
+                return self.resolved(given[1]).split(given[0])
+            case "Fn::Select":
+                return self.resolved(given[1])[int(given[0])]
+        return {kind: self.resolved(given)}
+
+    def _ref(self, name: str) -> str:
+        resource = self.template["Resources"].get(name, {"Type": ""})
+        if resource["Type"] == "AWS::Lambda::Alias":
+            return f"{self._arn(resource['Properties']['FunctionName']['Ref'])}:{resource['Properties']['Name']}"
+        return self._arn(name) if resource["Type"] == "AWS::SNS::Topic" else name.lower()
 
     def _arn(self, name: str) -> str:
-        kind = self.template["Resources"][name]["Type"].split("::")[1].lower()
-        return f"arn:aws:s3:::{name.lower()}" if kind == "s3" else f"arn:aws:{kind}:us-east-1:{ACCOUNT}:{name.lower()}"
+        return _ARNS[self.template["Resources"][name]["Type"].removeprefix("AWS::")].format(name.lower())
 
     def types(self) -> list[str]:
         """Return the type of each resource, in order."""
@@ -96,7 +134,7 @@ def kept() -> Synthesised:
 def synthesise(context: Mapping[str, object], folder: Path) -> Synthesised:
     """Run the app in this process, under cdk-nag's rules."""
     from aws_cdk import Validations  # starts a Node process: only where it is needed
-    from cdk_nag import AwsSolutionsChecks
+    from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
     from infra.app import new_app
     from infra.config import Config
@@ -104,7 +142,7 @@ def synthesise(context: Mapping[str, object], folder: Path) -> Synthesised:
 
     app = new_app(outdir=str(folder))
     SoalStack(app, Config.from_context(context))
-    Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     with contextlib.suppress(RuntimeError):  # what was found is in the report
         app.synth()
     return _read(folder, _violations(folder / "validation-report.json"))

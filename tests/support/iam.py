@@ -1,7 +1,8 @@
-"""What policies allow: an evaluator of identity policies, strict about what it does not know.
+"""What policies allow: an evaluator of policies, strict about what it does not know.
 
-moto checks actions and resources, but takes every condition for not fulfilled. Here `StringLike`, `StringEquals`,
-`Bool` and `Null` are known; any other operator is an error, so that nothing is allowed or denied by accident.
+moto checks actions and resources, but takes every condition for not fulfilled. Here some operators are known; any other
+is an error, so that nothing is allowed or denied by accident. A request carries a condition key only if its action has
+that key by AWS's own reference: on AWS a statement about another key is never fulfilled.
 """
 
 from __future__ import annotations
@@ -10,21 +11,24 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tests.support.authorization import has_key
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ["Access", "Statement"]
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a policy document; `principal` and the like are no concern of an identity policy."""
+    """One statement of a policy document; that of a role or a user has no principals."""
 
     sid: str
     effect: str
     actions: tuple[str, ...]
     resources: tuple[str, ...]
     conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    principals: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Statement:
@@ -36,14 +40,15 @@ class Statement:
             document.get("Sid", ""),
             document["Effect"],
             tuple(_listed(document["Action"])),
-            tuple(_listed(document["Resource"])),
+            tuple(_listed(document.get("Resource", "*"))),  # a role's trust is about the role
             document.get("Condition", {}),
+            tuple(_principals(document.get("Principal", {}))),
         )
 
     def single(self) -> list[Statement]:
         """Return a statement for each action on each resource, which together say the same."""
         return [
-            Statement(self.sid, self.effect, (action,), (resource,), self.conditions)
+            Statement(self.sid, self.effect, (action,), (resource,), self.conditions, self.principals)
             for action in self.actions
             for resource in self.resources
         ]
@@ -79,9 +84,14 @@ class Access:
 
     def decides(self, action: str, resource: str, context: Mapping[str, str]) -> Statement | None:
         """Return the statement that allows a request; None if there is none, or another denies it."""
-        found = [each for each in self.statements if each.concerns(action, resource, context)]
+        carried = {key: value for key, value in context.items() if has_key(action, key)}
+        found = [each for each in self.statements if each.concerns(action, resource, carried)]
         denied = any(each.effect == "Deny" for each in found)
         return None if denied or not found else found[0]
+
+    def to(self, principal: str) -> Access:
+        """Return what a resource's policy says to a principal, as `events.amazonaws.com`, or to everybody."""
+        return Access(tuple(each for each in self.statements if {principal, "*"} & set(each.principals)))
 
     def single(self) -> Access:
         """Return the same with a statement for each action on each resource."""
@@ -96,6 +106,10 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+def _principals(document: Any) -> list[Any]:
+    return ["*"] if document == "*" else [each for some in document.values() for each in _listed(some)]
+
+
 def _like(pattern: str, text: str) -> bool:
     expression = "".join({"*": ".*", "?": "."}.get(character, re.escape(character)) for character in pattern)
     return re.fullmatch(expression, text, re.DOTALL) is not None
@@ -105,10 +119,16 @@ def _fulfilled(operator: str, key: str, expected: list[Any], context: Mapping[st
     value = context.get(key)
     if operator == "Null":
         return (value is None) == (str(expected[0]).lower() == "true")
-    if operator not in ("StringLike", "StringEquals", "Bool"):
+    if operator not in _OPERATORS:
         raise ValueError(f"the condition {operator} is not understood here")
-    if value is None:
-        return False
-    if operator == "StringLike":
-        return any(_like(str(each), value) for each in expected)
-    return value.lower() in [str(each).lower() for each in expected] if operator == "Bool" else value in expected
+    return value is not None and any(_OPERATORS[operator](str(each), value) for each in expected)
+
+
+_OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
+    "ArnEquals": _like,
+    "ArnLike": _like,
+    "Bool": lambda expected, value: expected.lower() == value.lower(),
+    "NumericLessThan": lambda expected, value: float(value) < float(expected),
+    "StringEquals": lambda expected, value: expected == value,
+    "StringLike": _like,
+}

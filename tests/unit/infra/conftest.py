@@ -26,10 +26,10 @@ FULL = {
     "data_kms_key_arns": "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555",
     "entry_point": "jobs/nightly.py",
     "environment": '{"TABLE": "s3a://my-lake/tables/t", "PYICEBERG_CATALOG__LAKE__URI": "https://catalog.example.org"}',
+    "gradual_deployment": "canary_10_percent_10_minutes",
     "glue_databases": "sales",
     "kms": "true",
     "lake_bucket": "true",
-    "lake_formation": "true",
     "network": "own",
     "queue": "true",
     "read_only_data": "raw/archive",
@@ -53,6 +53,16 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
 @pytest.fixture(scope="session")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     return synthesise(FULL, _folder(tmp_path_factory))
+
+
+@pytest.fixture(scope="session")
+def plain_with_key(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    return synthesise({**PLAIN, "kms": "true"}, _folder(tmp_path_factory))
+
+
+@pytest.fixture(scope="session")
+def full_without_key(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    return synthesise({**FULL, "kms": "false"}, _folder(tmp_path_factory))
 
 
 def _folder(factory: pytest.TempPathFactory) -> Path:

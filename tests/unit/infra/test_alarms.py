@@ -4,6 +4,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from infra.alarm_rules import _dropped
 from tests.support.metrics import NAMESPACE, emitted
 
 if TYPE_CHECKING:
@@ -39,10 +42,43 @@ def test_everything_that_needs_a_person_has_an_alarm(plain: Synthesised) -> None
     assert watched == {
         *(("AWS/Lambda", name) for name in ("Errors", "Throttles", "Duration", "Invocations")),
         *(("AWS/Lambda", name) for name in ("AsyncEventsDropped", "DestinationDeliveryFailures")),
-        *(("SoAL", name) for name in ("VerdictRolledBack", "VerdictUnknown", "UndoRefused")),
+        ("AWS/Lambda", "RecursiveInvocationsDropped"),
+        *(("SoAL", name) for name in ("VerdictRolledBack", "VerdictUnknown", "UndoRefused", "SweptUnclean")),
         *(("SoAL", name) for name in ("SweptRolledBack", "SweepFailed", "SweepUnreadable", "OldestOpenMs")),
         ("AWS/SQS", "ApproximateNumberOfMessagesVisible"),
     }
+
+
+def test_what_one_asks_for_is_watched_too(plain: Synthesised, full: Synthesised) -> None:
+    """With a queue of jobs its age, with a redrive its errors, with a gradual deployment those of the new version."""
+    more = {short(name): each for name, each in full.of_type("CloudWatch::Alarm").items()}
+    for name in plain.of_type("CloudWatch::Alarm"):
+        more.pop(short(name))
+    (jobs,) = (name for name in full.of_type("SQS::Queue") if name.startswith("Triggers"))
+    (redrive,) = (name for name in full.of_type("Lambda::Function") if name.startswith("Redrive"))
+
+    assert more.keys() == {"JobQueueAge", "RedriveErrors", "NewVersionFails"}
+    age = more["JobQueueAge"]
+    assert (age["MetricName"], age["Threshold"]) == ("ApproximateAgeOfOldestMessage", 360 * 60)
+    assert age["Dimensions"] == [{"Name": "QueueName", "Value": {"Fn::GetAtt": [jobs, "QueueName"]}}]
+    assert more["RedriveErrors"]["MetricName"] == "Errors"
+    assert more["RedriveErrors"]["Dimensions"] == [{"Name": "FunctionName", "Value": {"Ref": redrive}}]
+
+
+@pytest.mark.parametrize(
+    ("retries", "said"), [(0, "its one attempt has"), (1, "its 2 attempts"), (2, "its 3 attempts")]
+)
+def test_what_is_given_up_is_told_with_the_number_of_its_attempts(retries: int, said: str) -> None:
+    """Lambda counts events whose attempts have all failed among the dropped ones, and there are as many as were set."""
+    assert said in _dropped(retries)
+    assert "waited too long" in _dropped(retries)
+
+
+def test_the_readme_tells_how_many_alarms_there_are(plain: Synthesised, full: Synthesised) -> None:
+    """They cost by the month."""
+    least, most = (len(stack.of_type("CloudWatch::Alarm")) for stack in (plain, full))
+
+    assert f"{least} to {most} alarms" in " ".join((ROOT / "README.md").read_text().split())
 
 
 def test_the_duration_alarm_rings_before_the_timeout(plain: Synthesised, full: Synthesised) -> None:
@@ -63,15 +99,15 @@ def test_silence_is_no_alarm_but_of_the_sweeper(plain: Synthesised) -> None:
     assert breaching == ["SweepsMissing"]
 
 
-def test_every_alarm_is_told_and_has_its_page(plain: Synthesised) -> None:
-    """Each goes to the topic, and its description leads to a heading of the runbook; no heading is without an alarm."""
-    (topic,) = plain.of_type("SNS::Topic")
+def test_every_alarm_is_told_and_has_its_page(full: Synthesised) -> None:
+    """Begin and end go to the topic, and it leads to a heading of the runbook; no heading is without an alarm."""
+    (topic,) = full.of_type("SNS::Topic")
     headings = re.findall(r"^## (\w+)$", (ROOT / "infra/RUNBOOK.md").read_text(), re.MULTILINE)
-    alarms = plain.of_type("CloudWatch::Alarm")
+    alarms = full.of_type("CloudWatch::Alarm")
 
     assert sorted(headings) == sorted(short(name) for name in alarms)
     for name, alarm in alarms.items():
-        assert alarm["AlarmActions"] == [{"Ref": topic}]
+        assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": topic}]
         assert alarm["AlarmDescription"].endswith(f"RUNBOOK.md: {short(name)}")
 
 

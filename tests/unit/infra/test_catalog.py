@@ -33,9 +33,3 @@ def test_nothing_of_the_catalog_can_be_deleted(full: Synthesised, action: str) -
     """A job makes and changes tables; what goes is for people to say."""
     for resource in ("catalog", "database/sales", "table/sales/t"):
         assert not full.access("RuntimeJobRole").may(action, f"{BASE}:{resource}")
-
-
-def test_lake_formation_gives_credentials_only_where_asked_for(plain: Synthesised, full: Synthesised) -> None:
-    """The one action without a resource is there only with lake_formation."""
-    assert full.access("RuntimeJobRole").may("lakeformation:GetDataAccess", "*")
-    assert not plain.access("RuntimeJobRole").may("lakeformation:GetDataAccess", "*")

@@ -82,7 +82,17 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
         ({"s3_trigger": "lake/in", "data": "lake", "entry_point": "job.py"}, "s3_trigger", "would start themselves"),
         ({"s3_trigger": "lake", "data": "lake/out", "entry_point": "job.py"}, "s3_trigger", "would start themselves"),
         ({"conditional_commits": "true"}, "conditional_commits", "set lake_bucket=true"),
-        ({"lake_formation": "true"}, "lake_formation", "set glue_databases"),
+        ({"lake_formation": "true"}, "lake_formation", "not supported"),
+        ({"scripts": "lake/jobs", "data": "lake"}, "scripts", "could replace the script of the next"),
+        ({"scripts": "lake", "data": "raw, lake/tables"}, "scripts", "could replace the script of the next"),
+        ({"scripts": "lake/a", "data": "lake/a"}, "scripts", "keep scripts apart"),
+        ({"read_only_data": "lake/raw", "data": "lake"}, "read_only_data", "take it out of data"),
+        ({"read_only_data": "lake/a", "data": "lake/a"}, "read_only_data", "take it out of data"),
+        ({"data": "soal-checkpointsbucket6ba0c50d-x1"}, "data", "a bucket of the stack's own"),
+        ({"data": "lake, soal-scriptsbucketc04f7688-x1/jobs"}, "data", "a bucket of the stack's own"),
+        ({"read_only_data": "soal-checkpointsbucket6ba0c50d-x1"}, "read_only_data", "a bucket of the stack's own"),
+        ({"scripts": "soal-checkpointsbucket6ba0c50d-x1/s"}, "scripts", "a bucket of the stack's own"),
+        ({"gradual_deployment": "canary"}, "gradual_deployment", "canary_10_percent_5_minutes"),
         ({"network": "existing"}, "network", "needs vpc_id, subnet_ids, availability_zones, security_group_ids too"),
         ({"vpc_id": "vpc-1"}, "vpc_id", "network=existing only"),
         (
@@ -115,6 +125,21 @@ def test_a_trigger_beside_the_data_is_allowed() -> None:
     context = {"s3_trigger": "lake/in", "data": "lake/in-tables", "entry_point": "job.py"}
 
     assert Config.from_context(context).s3_trigger == BucketPrefix("lake", "in")
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"scripts": "lake/scripts", "data": "lake/tables"},
+        {"scripts": "lake/a", "data": "lake/ab"},
+        {"read_only_data": "lake", "data": "lake/tables"},
+        {"scripts": "lake/scripts", "read_only_data": "lake"},
+        {"data": "other-checkpointsbucket6ba0c50d-x1"},
+    ],
+)
+def test_places_that_no_job_confuses_go_together(context: dict[str, object]) -> None:
+    """Beside each other, a table inside of what is only read, scripts that can only be read, another stack's bucket."""
+    assert Config.from_context(context).stack_name == "Soal"
 
 
 def test_the_readme_tells_every_key() -> None:

@@ -28,17 +28,23 @@ def test_the_key_turns_and_encrypts_everything_that_is_stored(full: Synthesised)
     assert all(group["KmsKeyId"] == arn for group in full.of_type("Logs::LogGroup").values())
 
 
-@pytest.mark.parametrize("role", ["RuntimeJobRole", "SweeperSweepRole"])
-def test_a_function_uses_the_key_but_does_not_rule_over_it(full: Synthesised, role: str) -> None:
-    """It reads and writes what is encrypted; it can neither delete the key nor hand it on."""
+@pytest.mark.parametrize(
+    ("role", "services"),
+    [("RuntimeJobRole", {"s3", "sqs"}), ("SweeperSweepRole", {"s3"}), ("RedriveAgainRole", {"sqs"})],
+)
+def test_a_function_uses_the_key_by_way_of_services_only(full: Synthesised, role: str, services: set[str]) -> None:
+    """It reads and writes what is encrypted there; it cannot use the key by itself, nor delete it or hand it on."""
     (name,) = full.of_type("KMS::Key")
-    arn = f"arn:aws:kms:us-east-1:123456789012:{name.lower()}"
+    arn = f"arn:aws:kms:us-east-1:123456789012:key/{name.lower()}"
     access = full.access(role)
 
-    assert access.may("kms:Decrypt", arn)
-    assert access.may("kms:GenerateDataKey", arn)
-    for action in ("kms:ScheduleKeyDeletion", "kms:PutKeyPolicy", "kms:CreateGrant"):
+    for action in ("kms:Decrypt", "kms:GenerateDataKey"):
         assert not access.may(action, arn)
+        for service in ("s3", "sqs", "logs", "sns"):
+            via = f"{service}.us-east-1.amazonaws.com"
+            assert access.may(action, arn, kms_ViaService=via) is (service in services)
+    for action in ("kms:Encrypt", "kms:ScheduleKeyDeletion", "kms:PutKeyPolicy", "kms:CreateGrant"):
+        assert not access.may(action, arn, kms_ViaService="s3.us-east-1.amazonaws.com")
 
 
 def test_services_use_the_key_for_this_account_only(full: Synthesised) -> None:
@@ -46,6 +52,6 @@ def test_services_use_the_key_for_this_account_only(full: Synthesised) -> None:
     document = full.resolved(full.the("KMS::Key")["KeyPolicy"])
     services = [each for each in document["Statement"] if "Service" in each["Principal"]]
 
-    assert len(services) >= 3
+    assert len(services) == 3
     for statement in services:
         assert "123456789012" in str(statement["Condition"])

@@ -85,7 +85,7 @@ def test_what_fails_goes_to_the_failure_queue_on_every_way_in(
 
 def test_the_function_may_send_to_the_failure_queue_but_not_read_it(plain: Synthesised) -> None:
     """What has failed stays until a person takes it."""
-    (queue,) = plain.of_type("SQS::Queue")
+    (queue,) = (name for name in plain.of_type("SQS::Queue") if name.startswith("Failures"))
     arn = f"arn:aws:sqs:us-east-1:123456789012:{queue.lower()}"
 
     assert plain.access("RuntimeJobRole").may("sqs:SendMessage", arn)
@@ -96,7 +96,7 @@ def test_the_function_may_send_to_the_failure_queue_but_not_read_it(plain: Synth
 def test_the_function_invokes_itself_only_if_runs_may_go_on(plain: Synthesised, full: Synthesised) -> None:
     """With continue_max, and then itself and its alias, nothing else."""
     ((name, _),) = ((key, each) for key, each in full.of_type("Lambda::Function").items() if key.startswith("Runtime"))
-    own = f"arn:aws:lambda:us-east-1:123456789012:{name.lower()}"
+    own = f"arn:aws:lambda:us-east-1:123456789012:function:{name.lower()}"
     access = full.access("RuntimeJobRole")
 
     assert access.may("lambda:InvokeFunction", own)

@@ -26,16 +26,20 @@ def test_a_job_works_below_the_named_prefix_only(plain: Synthesised, action: str
 
 
 @pytest.mark.parametrize("role", [JOB, SWEEPER])
-@pytest.mark.parametrize("action", ["s3:ListBucket", "s3:ListBucketMultipartUploads"])
 @pytest.mark.parametrize(
     ("prefix", "allowed"),
     [("tables", True), ("tables/t/_delta_log/", True), ("", False), ("tables-2/", False), ("other/", False)],
 )
-def test_only_the_named_prefix_is_listed(
-    plain: Synthesised, role: str, action: str, prefix: str, *, allowed: bool
-) -> None:
+def test_only_the_named_prefix_is_listed(plain: Synthesised, role: str, prefix: str, *, allowed: bool) -> None:
     """A listing must ask for the prefix, or for something below it."""
-    assert plain.access(role).may(action, "arn:aws:s3:::my-lake", s3_prefix=prefix) is allowed
+    assert plain.access(role).may("s3:ListBucket", "arn:aws:s3:::my-lake", s3_prefix=prefix) is allowed
+
+
+@pytest.mark.parametrize("role", [JOB, SWEEPER])
+def test_unfinished_uploads_of_the_named_bucket_can_be_listed(plain: Synthesised, role: str) -> None:
+    """S3 gives that action no prefix to decide by: the whole bucket, and no other."""
+    assert plain.access(role).may("s3:ListBucketMultipartUploads", "arn:aws:s3:::my-lake", s3_prefix="tables/t/")
+    assert not plain.access(role).may("s3:ListBucketMultipartUploads", "arn:aws:s3:::another")
 
 
 def test_a_whole_bucket_is_listed_whole(full: Synthesised) -> None:
@@ -82,12 +86,14 @@ def test_the_sweeper_reads_and_writes_logs_and_metadata_but_never_rows(plain: Sy
 
 
 def test_keys_of_the_data_can_be_used(plain: Synthesised, full: Synthesised) -> None:
-    """Keys are named by ARN; without one no role may use any key."""
+    """Keys are named by ARN, and used by way of S3; without one no role may use any key."""
     (arn,) = (arn for each in full.access(JOB).statements if each.sid == "UseDataKeys" for arn in each.resources)
 
     for role in (JOB, SWEEPER):
         for action in ("kms:Decrypt", "kms:GenerateDataKey"):
-            assert full.access(role).may(action, arn)
+            assert full.access(role).may(action, arn, kms_ViaService="s3.eu-west-1.amazonaws.com")
+            assert not full.access(role).may(action, arn, kms_ViaService="sqs.eu-west-1.amazonaws.com")
+            assert not full.access(role).may(action, arn)
             assert not plain.access(role).may(action, arn)
 
 

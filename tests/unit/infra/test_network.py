@@ -3,6 +3,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tests.support.iam import Access
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -22,7 +26,7 @@ def test_the_own_network_has_no_way_to_the_internet(full: Synthesised) -> None:
     for absent in ("InternetGateway", "NatGateway", "EIP", "Route"):
         assert f"AWS::EC2::{absent}" not in kinds
     services = [full.resolved(each["ServiceName"]) for each in full.of_type("EC2::VPCEndpoint").values()]
-    assert sorted(name.rpartition(".")[2] for name in services) == ["glue", "lakeformation", "lambda", "s3"]
+    assert sorted(name.rpartition(".")[2] for name in services) == ["glue", "lambda", "s3"]
 
 
 def test_both_functions_are_in_it_and_speak_tls_only(full: Synthesised) -> None:
@@ -36,6 +40,54 @@ def test_both_functions_are_in_it_and_speak_tls_only(full: Synthesised) -> None:
         assert len(function["VpcConfig"]["SubnetIds"]) == 2
         assert [(rule["FromPort"], rule["ToPort"]) for rule in properties["SecurityGroupEgress"]] == [(443, 443)]
         assert "SecurityGroupIngress" not in properties
+
+
+def test_the_endpoint_of_s3_lets_through_what_the_roles_may_and_no_more(full: Synthesised) -> None:
+    """The buckets that the stack knows, for this account: rows cannot be carried elsewhere, nor by others' keys."""
+    (endpoint,) = (each for each in full.of_type("EC2::VPCEndpoint").values() if each["VpcEndpointType"] == "Gateway")
+    through = Access.of([full.resolved(endpoint["PolicyDocument"])])
+    ours, others = {"aws_PrincipalAccount": "123456789012"}, {"aws_PrincipalAccount": "999999999999"}
+    rights = [
+        single
+        for role in ("RuntimeJobRole", "SweeperSweepRole")
+        for single in full.access(role).single().statements
+        if single.actions[0].startswith("s3:")
+    ]
+
+    assert len(rights) > 20
+    for right in rights:
+        assert through.may(right.actions[0], right.resources[0], **ours)
+        assert not through.may(right.actions[0], right.resources[0], **others)
+        assert not through.may(right.actions[0], right.resources[0])
+    for statement in through.statements:
+        assert {*statement.actions} <= {right.actions[0] for right in rights}
+    for bucket in ("another", "my-lake-2"):
+        assert not through.may("s3:PutObject", f"arn:aws:s3:::{bucket}/x", **ours)
+        assert not through.may("s3:ListBucket", f"arn:aws:s3:::{bucket}", **ours)
+
+
+@pytest.mark.parametrize("name", ["Runtime", "Sweeper"])
+def test_interfaces_are_lambdas_business_and_not_the_codes(full: Synthesised, name: str) -> None:
+    """Lambda makes them in the stack's subnets and groups, by the role; the function's own requests are denied."""
+    (logical,) = (key for key in full.of_type("Lambda::Function") if key.startswith(name))
+    function = full.of_type("Lambda::Function")[logical]
+    access = full.access(f"{name}{'Job' if name == 'Runtime' else 'Sweep'}Role")
+    base = "arn:aws:ec2:us-east-1:123456789012:"
+    subnets = full.resolved(function["VpcConfig"]["SubnetIds"])
+    code = {"lambda_SourceFunctionArn": f"arn:aws:lambda:us-east-1:123456789012:function:{logical.lower()}"}
+
+    for resource in ("network-interface/eni-1", *(f"subnet/{subnet}" for subnet in subnets)):
+        assert access.may("ec2:CreateNetworkInterface", base + resource)
+        assert not access.may("ec2:CreateNetworkInterface", base + resource, **code)
+    for resource in ("subnet/subnet-another", "security-group/sg-another"):
+        assert not access.may("ec2:CreateNetworkInterface", base + resource)
+    for action in ("DeleteNetworkInterface", "AssignPrivateIpAddresses", "UnassignPrivateIpAddresses"):
+        assert access.may(f"ec2:{action}", f"{base}network-interface/eni-1")
+        assert not access.may(f"ec2:{action}", "arn:aws:ec2:us-east-1:999999999999:network-interface/eni-1")
+        assert not access.may(f"ec2:{action}", f"{base}network-interface/eni-1", **code)
+    for action in ("DescribeNetworkInterfaces", "DescribeSubnets"):
+        assert access.may(f"ec2:{action}", "*")
+        assert not access.may(f"ec2:{action}", "*", **code)
 
 
 def test_an_existing_network_is_used_as_it_is(tmp_path: Path) -> None:
@@ -71,6 +123,7 @@ def test_an_existing_network_is_used_as_it_is(tmp_path: Path) -> None:
 
     resources = json.loads((tmp_path / "Networked.template.json").read_text())["Resources"].values()
     (function,) = (each["Properties"] for each in resources if each["Type"] == "AWS::Lambda::Function")
+    assert network.subnet_ids == ["subnet-1", "subnet-2"]
     assert function["VpcConfig"] == {"SecurityGroupIds": ["sg-1", "sg-2"], "SubnetIds": ["subnet-1", "subnet-2"]}
     assert not [each["Type"] for each in resources if each["Type"].startswith("AWS::EC2::")]
     assert "missing" not in json.loads((tmp_path / "manifest.json").read_text())

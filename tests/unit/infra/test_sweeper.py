@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from infra.config import Config
 from safewriter.settings import Settings
 
@@ -32,6 +34,14 @@ def test_it_runs_on_a_schedule_and_never_beside_itself(plain: Synthesised) -> No
     assert sweeper(plain)["Timeout"] <= Config().sweep_minutes * 60
     assert invoke["MaximumRetryAttempts"] == 0
     assert rule["Targets"][0]["RetryPolicy"] == {"MaximumRetryAttempts": 0}
+
+
+@pytest.mark.parametrize("name", ["Sweeper", "Redrive"])
+def test_a_schedule_that_is_not_delivered_is_kept_apart_from_failed_jobs(full: Synthesised, name: str) -> None:
+    """A redrive of the failure queue would start a job with it."""
+    (target,) = full.the("Events::Rule", name)["Targets"]
+
+    assert target["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0].startswith("Undelivered")
 
 
 def test_only_the_schedule_may_invoke_it(plain: Synthesised) -> None:

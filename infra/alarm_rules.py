@@ -1,0 +1,158 @@
+"""Which metrics raise an alarm, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Aws, Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_lambda as lambda_
+    from aws_cdk import aws_sqs as sqs
+
+    from infra.config import Config
+
+__all__ = ["Rule", "deployment_rule", "job_rules", "own_metric", "queue_rules", "redrive_rules", "sweeper_rules"]
+
+_NAMESPACE: Final = "SoAL"
+_PERIOD: Final = Duration.minutes(5)
+_NEAR_TIMEOUT: Final = 0.97
+"""The handler settles and answers before the timeout; a run that comes nearer than this was not master of its time."""
+_SWEEPS_MISSED: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Raise when `metric` is at least `threshold` (`below`: less, or missing)."""
+
+    name: str
+    says: str
+    metric: cloudwatch.IMetric
+    threshold: float = 1
+    below: bool = False
+
+
+def own_metric(name: str, statistic: str = "Sum", period: Duration = _PERIOD) -> cloudwatch.Metric:
+    """Return a metric that handler or sweeper write to the log."""
+    return cloudwatch.Metric(
+        namespace=_NAMESPACE,
+        metric_name=name,
+        dimensions_map={"service": Aws.STACK_NAME},
+        statistic=statistic,
+        period=period,
+    )
+
+
+def job_rules(config: Config, job: lambda_.IFunction) -> tuple[Rule, ...]:
+    """Return what is told about runs and their writes."""
+    near_ms = config.timeout_s * 1000 * _NEAR_TIMEOUT
+
+    def lost(name: str) -> cloudwatch.Metric:
+        return job.metric(name, statistic="Sum", period=_PERIOD)
+
+    return (
+        Rule("RunsFailed", "Runs have failed", job.metric_errors(period=_PERIOD)),
+        Rule("RunsThrottled", "Runs could not start for want of concurrency", job.metric_throttles(period=_PERIOD)),
+        Rule(
+            "NearTimeout",
+            "A run came so near to the timeout that Lambda may have killed it",
+            job.metric_duration(statistic="Maximum", period=_PERIOD),
+            near_ms,
+        ),
+        Rule("EventsDropped", _dropped(config.retry_attempts), lost("AsyncEventsDropped")),
+        Rule("LoopStopped", "Lambda has taken a chain of runs for a loop", lost("RecursiveInvocationsDropped")),
+        Rule(
+            "FailuresLost",
+            "A failure could not be written to the failure queue",
+            lost("DestinationDeliveryFailures"),
+        ),
+        Rule("RolledBack", "A write was rolled back: its batch is not in the table", own_metric("VerdictRolledBack")),
+        Rule("VerdictUnknown", "Whether a batch is in its table could not be found out", own_metric("VerdictUnknown")),
+        Rule("UndoRefused", "A commit stays that should have been undone", own_metric("UndoRefused")),
+    )
+
+
+def _dropped(retry_attempts: int) -> str:
+    """Say when Lambda gives up an asynchronous event; it counts those that have failed with those that never ran.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+    """
+    tries = "its one attempt has" if retry_attempts == 0 else f"its {retry_attempts + 1} attempts have"
+    return f"Asynchronous events were given up: {tries} failed, or it has waited too long for one"
+
+
+def sweeper_rules(config: Config, sweeper: lambda_.IFunction) -> tuple[Rule, ...]:
+    """Return what is told about sweeps, and about what they find."""
+    # A metric's period may not be longer than a day in all, and not shorter than a minute.
+    long = min(config.sweep_minutes * _SWEEPS_MISSED, 24 * 60)
+    period = Duration.minutes(max(5, config.sweep_minutes))
+    return (
+        Rule("SweepErrors", "The sweeper failed", sweeper.metric_errors(period=_PERIOD)),
+        Rule(
+            "SweepsMissing",
+            "The sweeper has not run",
+            sweeper.metric_invocations(period=Duration.minutes(long)),
+            below=True,
+        ),
+        Rule("SweptRolledBack", "The sweeper has rolled back a write of a dead run", own_metric("SweptRolledBack")),
+        Rule("SweptUnclean", "The sweeper cannot remove what a settled write has left", own_metric("SweptUnclean")),
+        Rule("SweepUnsettled", "The sweeper finds a write that it cannot settle", own_metric("SweepFailed")),
+        Rule(
+            "SweepUnreadable",
+            "The sweeper finds a document of a version that it does not know",
+            own_metric("SweepUnreadable"),
+        ),
+        Rule(
+            "OldestOpenWrite",
+            f"A write has been open for {config.open_write_alarm_minutes} minutes",
+            own_metric("OldestOpenMs", "Maximum", period),
+            config.open_write_alarm_minutes * 60_000,
+        ),
+    )
+
+
+def queue_rules(
+    config: Config, failures: sqs.IQueue, undelivered: sqs.IQueue, jobs: sqs.IQueue | None
+) -> tuple[Rule, ...]:
+    """Return what is told about messages that wait: at once of those that nobody reads, later of jobs."""
+
+    def depth(queue: sqs.IQueue) -> cloudwatch.Metric:
+        return queue.metric_approximate_number_of_messages_visible(statistic="Maximum", period=_PERIOD)
+
+    rules = [
+        Rule("FailureQueue", "Failed events wait for somebody", depth(failures)),
+        Rule("ScheduleUndelivered", "EventBridge could not invoke sweeper or redrive", depth(undelivered)),
+    ]
+    if jobs is not None:
+        age = jobs.metric_approximate_age_of_oldest_message(statistic="Maximum", period=_PERIOD)
+        says = f"A job has waited in the queue for {config.queue_age_alarm_minutes} minutes"
+        rules.append(Rule("JobQueueAge", says, age, config.queue_age_alarm_minutes * 60))
+    return tuple(rules)
+
+
+def redrive_rules(redrive: lambda_.IFunction) -> tuple[Rule, ...]:
+    """Return what is told about the redrive."""
+    return (Rule("RedriveErrors", "The redrive failed", redrive.metric_errors(period=_PERIOD)),)
+
+
+def deployment_rule(alias: lambda_.Alias) -> Rule:
+    """Return what takes a gradual deployment back: only runs of the version that the alias is moved to count.
+
+    https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/automating-updates-to-serverless-apps.html
+    """
+    name = alias.lambda_.function_name
+    dimensions = {
+        "FunctionName": name,
+        "Resource": f"{name}:{alias.alias_name}",
+        "ExecutedVersion": alias.version.version,
+    }
+    errors = cloudwatch.Metric(
+        namespace="AWS/Lambda",
+        metric_name="Errors",
+        dimensions_map=dimensions,
+        statistic="Sum",
+        period=Duration.minutes(1),
+    )
+    return Rule("NewVersionFails", "A run of the version that is being deployed has failed", errors)

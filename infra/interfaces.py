@@ -1,0 +1,67 @@
+"""What Lambda does in a function's name to attach it to a network, and what the function's own code therefore may not.
+
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_lambda as lambda_
+
+    from infra.network import Network
+
+__all__ = ["deny_to_code", "interface_statements"]
+
+_LOOK: Final = ("ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets")
+_CHANGE: Final = ("ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses")
+_MAKE: Final = "ec2:CreateNetworkInterface"
+
+
+def interface_statements(network: Network) -> list[iam.PolicyStatement]:
+    """Return what a function's role needs to be in the network; nothing without one.
+
+    Interfaces are made in the network's subnets, with its security groups. For what is done with one, Lambda asks for
+    the right to all ids, before there is any: a condition on its subnet could fail the deployment.
+    """
+    if network.vpc is None:
+        return []
+    ours = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    # Subnets and groups may be shared by another account; their ids are unique.
+    anybody = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:*"
+    interfaces = f"{ours}:network-interface/*"
+    subnets = [f"{anybody}:subnet/{name}" for name in network.subnet_ids]
+    groups = [f"{anybody}:security-group/{each.security_group_id}" for each in network.security_groups or ()]
+    return [
+        iam.PolicyStatement(sid="SeeInterfaces", actions=list(_LOOK), resources=["*"]),
+        iam.PolicyStatement(sid="MakeInterfaces", actions=[_MAKE], resources=[interfaces, *subnets, *groups]),
+        iam.PolicyStatement(sid="ChangeInterfaces", actions=list(_CHANGE), resources=[interfaces]),
+    ]
+
+
+def deny_to_code(function: lambda_.Function, role: iam.IRole, network: Network) -> None:
+    """Deny the same to the function's own code: only its requests carry the function's ARN, Lambda's do not.
+
+    A policy of its own: the function waits for the role's, which therefore cannot name the function.
+    https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
+    """
+    if network.vpc is None:
+        return
+    iam.Policy(
+        function,
+        "NotTheCode",
+        roles=[role],
+        statements=[
+            iam.PolicyStatement(
+                sid="NotTheCode",
+                effect=iam.Effect.DENY,
+                actions=[*_LOOK, _MAKE, *_CHANGE],
+                resources=["*"],
+                conditions={"ArnEquals": {"lambda:SourceFunctionArn": function.function_arn}},
+            )
+        ],
+    )

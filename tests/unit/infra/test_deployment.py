@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from infra.config import Deployment
+
+if TYPE_CHECKING:
+    from tests.support.cloud import Synthesised
+
+
+def test_a_version_gets_all_runs_at_once_unless_asked_for(plain: Synthesised) -> None:
+    """Without gradual_deployment there is nothing of CodeDeploy."""
+    (alias,) = (each for each in plain.template["Resources"].values() if each["Type"] == "AWS::Lambda::Alias")
+
+    assert not [kind for kind in plain.types() if "CodeDeploy" in kind]
+    assert "UpdatePolicy" not in alias
+
+
+def test_the_alias_is_moved_by_codedeploy_and_back_if_the_alarm_rings(full: Synthesised) -> None:
+    """The group moves it as was asked for, watches the alarm, and takes the deployment back."""
+    ((name, group),) = full.of_type("CodeDeploy::DeploymentGroup").items()
+    (alias,) = (each for each in full.template["Resources"].values() if each["Type"] == "AWS::Lambda::Alias")
+    (alarm,) = (each for each in full.of_type("CloudWatch::Alarm") if "NewVersionFails" in each)
+    (policy,) = (each for each in full.of_type("IAM::Policy") if each.startswith("DeploymentRole"))
+
+    assert alias["UpdatePolicy"]["CodeDeployLambdaAliasUpdate"]["DeploymentGroupName"] == {"Ref": name}
+    assert group["DeploymentConfigName"] == "CodeDeployDefault.LambdaCanary10Percent10Minutes"
+    assert group["AlarmConfiguration"] == {"Alarms": [{"Name": {"Ref": alarm}}], "Enabled": True}
+    assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
+    assert policy in full.template["Resources"][name]["DependsOn"]
+
+
+def test_the_alarm_looks_at_the_new_version_only(full: Synthesised) -> None:
+    """A job that has always failed takes no deployment back; one failure of the new version does."""
+    alarm = full.the("CloudWatch::Alarm", "AlarmsNewVersionFails")
+    (version,) = full.of_type("Lambda::Version")
+    dimensions = {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
+
+    assert dimensions["ExecutedVersion"] == {"Fn::GetAtt": [version, "Version"]}
+    assert full.resolved(dimensions["Resource"]) == f"{full.resolved(dimensions['FunctionName'])}:live"
+    assert (alarm["MetricName"], alarm["Threshold"], alarm["TreatMissingData"]) == ("Errors", 1, "notBreaching")
+
+
+def test_it_can_move_this_alias_and_no_other(full: Synthesised) -> None:
+    """CodeDeploy's role is not Amazon's own for it, which may move each alias of the account."""
+    access = full.access("DeploymentRole")
+    (name,) = full.of_type("Lambda::Alias")
+    alias = full.resolved({"Ref": name})
+
+    assert access.may("lambda:UpdateAlias", alias)
+    assert not access.may("lambda:UpdateAlias", alias.replace("runtime", "sweeper"))
+    assert not access.may("lambda:InvokeFunction", alias)
+    assert not access.may("lambda:UpdateFunctionCode", alias)
+
+
+def test_every_way_that_can_be_chosen_is_one_of_codedeploys() -> None:
+    """A name that the library does not know would fail the synthesis."""
+    from aws_cdk.aws_codedeploy import LambdaDeploymentConfig
+
+    assert all(hasattr(LambdaDeploymentConfig, how.upper()) for how in get_args(Deployment))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from infra.overlaps import overlaps
 from infra.places import BucketPrefix, ImageUri
 
 if TYPE_CHECKING:
@@ -206,42 +207,16 @@ class Config(BaseModel):
                 yield ConfigError(
                     key, getattr(self, key), "its events name no script; set entry_point to the one to run"
                 )
-        yield from self._overlaps()
+        yield from (ConfigError(*found) for found in overlaps(self))
         if self.conditional_commits and not self.lake_bucket:
             yield ConfigError("conditional_commits", "true", "is about the lake bucket; set lake_bucket=true")
         if self.redrive_attempts and self.errors == "return":
             yield ConfigError("redrive_attempts", self.redrive_attempts, "with errors=return nothing counts as failed")
+        if self.gradual_deployment is not None and self.errors == "return":
+            yield ConfigError(
+                "gradual_deployment", self.gradual_deployment, "with errors=return no failed run would take it back"
+            )
         yield from self._network_contradictions()
-
-    def _overlaps(self) -> Iterator[ConfigError]:
-        """Refuse a place that jobs may write to, if another key says that they do not."""
-        for place in self.data:
-            if _overlap(self.s3_trigger, place):
-                yield ConfigError(
-                    "s3_trigger",
-                    self.s3_trigger,
-                    f"jobs write there (data={place}), and would start themselves; keep"
-                    " what they read apart from what they write",
-                )
-            if _overlap(self.scripts, place):
-                yield ConfigError(
-                    "scripts",
-                    self.scripts,
-                    f"jobs write there (data={place}), and one could replace the script of the next; keep scripts apart"
-                    " from data",
-                )
-            for read in self.read_only_data:
-                # Tables inside of what is only read are meant so: data=lake/tables, read_only_data=lake.
-                if read.is_below(place):
-                    yield ConfigError("read_only_data", read, f"jobs write there (data={place}); take it out of data")
-        ours = re.compile(rf"{re.escape(self.stack_name.lower())}-(checkpoints|scripts)bucket[0-9a-f]{{8}}-.+")
-        for key in ("data", "read_only_data", "scripts", "s3_trigger"):
-            named = getattr(self, key)
-            for place in named if isinstance(named, tuple) else () if named is None else (named,):
-                if ours.fullmatch(place.bucket):
-                    yield ConfigError(
-                        key, place, "is a bucket of the stack's own, to which the roles have just the rights they need"
-                    )
 
     def _network_contradictions(self) -> Iterator[ConfigError]:
         keys = ("vpc_id", "subnet_ids", "availability_zones", "security_group_ids")
@@ -276,10 +251,6 @@ class Config(BaseModel):
                 raise cause from None
             key = str(first["loc"][0])
             raise ConfigError(key, own.get(key), _remedy(first)) from None
-
-
-def _overlap(one: BucketPrefix | None, other: BucketPrefix) -> bool:
-    return one is not None and (one.is_below(other) or other.is_below(one))
 
 
 def _remedy(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails

@@ -66,6 +66,7 @@ class _Walk:
         yield from self._event_sources()
         yield from self._logs()
         yield from self._encrypted()
+        yield from self._variables()
         yield from self._interfaces()
         yield from self._deployments()
         yield from self._trusts()
@@ -143,6 +144,12 @@ class _Walk:
             context = {"kms:EncryptionContext:aws:logs:arn": arn}
             service = "logs.us-east-1.amazonaws.com"
             yield from self._key(f"{name} -> key", service, group.get("KmsKeyId"), _OF_LOGS, context)
+
+    def _variables(self) -> Iterator[Edge]:
+        """Lambda decrypts a function's variables in its role's name, if a key of the stack's encrypts them."""
+        for name, function in self._stack.of_type("Lambda::Function").items():
+            role, key = function["Role"]["Fn::GetAtt"][0], function.get("KmsKeyArn")
+            yield from self._key_as_role(f"{name} -> variables -> key", role, key, "lambda", ("kms:Decrypt",))
 
     def _interfaces(self) -> Iterator[Edge]:
         """Lambda makes interfaces in the role's name; its requests do not carry the function's ARN."""

@@ -92,6 +92,11 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
         ({"data": "lake, soal-scriptsbucketc04f7688-x1/jobs"}, "data", "a bucket of the stack's own"),
         ({"read_only_data": "soal-checkpointsbucket6ba0c50d-x1"}, "read_only_data", "a bucket of the stack's own"),
         ({"scripts": "soal-checkpointsbucket6ba0c50d-x1/s"}, "scripts", "a bucket of the stack's own"),
+        (
+            {"gradual_deployment": "canary_10_percent_5_minutes", "errors": "return"},
+            "gradual_deployment",
+            "no failed run would take it back",
+        ),
         ({"gradual_deployment": "canary"}, "gradual_deployment", "canary_10_percent_5_minutes"),
         ({"network": "existing"}, "network", "needs vpc_id, subnet_ids, availability_zones, security_group_ids too"),
         ({"vpc_id": "vpc-1"}, "vpc_id", "network=existing only"),
@@ -135,6 +140,7 @@ def test_a_trigger_beside_the_data_is_allowed() -> None:
         {"read_only_data": "lake", "data": "lake/tables"},
         {"scripts": "lake/scripts", "read_only_data": "lake"},
         {"data": "other-checkpointsbucket6ba0c50d-x1"},
+        {"scripts": "soal-scriptsbucketc04f7688-x1"},
     ],
 )
 def test_places_that_no_job_confuses_go_together(context: dict[str, object]) -> None:

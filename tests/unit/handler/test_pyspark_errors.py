@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
 from pyspark.errors.exceptions.captured import CapturedException
 
 from handler import pyspark_errors
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_showing_an_exception_ends_where_showing_it_fails_with_another(monkeypatch: pytest.MonkeyPatch) -> None:

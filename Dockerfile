@@ -108,7 +108,8 @@ COPY --from=trainer /opt/soal/jars /opt/soal/jars
 COPY --from=trainer /opt/soal/unsigned /opt/soal/unsigned
 COPY --from=trainer /opt/soal/spark /opt/soal/spark
 COPY --from=trainer /opt/soal/spark.jsa /opt/soal/spark.jsa
-ENV PYTHONPATH=/opt/soal/python PYTHONDONTWRITEBYTECODE=1 LANG=C.UTF-8
+# On Lambda /tmp is this function's alone: the handler empties it between jobs.
+ENV PYTHONPATH=/opt/soal/python PYTHONDONTWRITEBYTECODE=1 LANG=C.UTF-8 SOAL_OWN_DIRECTORIES=/tmp
 WORKDIR /opt/soal
 ENTRYPOINT ["python3", "-m", "awslambdaric"]
 CMD ["handler.app.lambda_handler"]

@@ -6,6 +6,7 @@ import json
 import os
 import traceback
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,11 +16,14 @@ from handler.bounded import OverdueError, within
 from handler.child import Ladder, start
 from handler.continuation import has_progressed, next_invocation, unwrapped
 from handler.event import parse_event
+from handler.ground import claim_all, clean_all
 from handler.guard import Guard
 from handler.job import Job
 from handler.missing import MissingWatch, read_missing
+from handler.nesting import check_nesting
 from handler.outcome import Evidence, is_our_fault, judge, of_error
 from handler.output import Output
+from handler.processes import close_to_others
 from handler.redact import Redactor
 from handler.report import Facts, result_of
 from handler.response import deliver
@@ -27,8 +31,8 @@ from handler.runs import Runs, result_key
 from handler.sandbox import forbids_execution, oom_kills, open_sandbox
 from handler.script import download, place
 from handler.settings import read_settings
-from safewriter import journal
 from safewriter.deadline import Deadline, epoch_ms
+from safewriter.journal import Journal
 from safewriter.objects import StoreError
 from safewriter.objects.s3 import open_store, s3_client
 from safewriter.supervision import OpenWrites, Supervision
@@ -85,6 +89,7 @@ _warm = False
 def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
     """Run the job that an event describes; return its result document, or raise `JobFailed` with it."""
     global _warm
+    close_to_others()
     cold_start, _warm = not _warm, True
     facts = Facts(
         deadline=Deadline(epoch_ms() + context.get_remaining_time_in_millis(), epoch_ms()),
@@ -113,6 +118,7 @@ def handle(event: object, facts: Facts, environment: Mapping[str, str], services
 
 def _attempt(event: object, facts: Facts, environment: Mapping[str, str], services: Services) -> Outcome:
     settings = facts.settings = read_settings(environment)
+    check_nesting(event)
     facts.event, facts.continuation = unwrapped(event)
     request = parse_event(facts.event, settings)
     if facts.continuation is not None:
@@ -127,30 +133,55 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
             f"{settings.tmp} is mounted noexec, so Java cannot load the native libraries that it unpacks there (snappy,"
             " zstd, lz4)"
         )
-    with open_sandbox(settings.tmp) as sandbox:
+    with _ground(settings, facts), open_sandbox(settings.tmp) as sandbox:
         attempt = submit.Attempt.of(facts.run_id, facts.request_id, facts.deadline)
         command = submit.compose(job, place(job, sandbox), sandbox, settings, machine, attempt, environment)
-        return _supervised(command, sandbox, job, settings, facts, services)
+        with Journal(sandbox.journal) as journal:  # before the child is there: only what is open outlasts what it does
+            return _supervised(command, sandbox, journal, job, settings, facts, services)
 
 
-def _begin(job: Job, sandbox: Sandbox, settings: HandlerSettings, facts: Facts, services: Services) -> Guard:
+@contextmanager
+def _ground(settings: HandlerSettings, facts: Facts) -> Iterator[None]:
+    """Give the job the directories of this function as the first one had them, and leave them so."""
+    grounds = claim_all(settings.own_directories)
+    lead_ms = facts.deadline.lead_ms(settings.guard.warn_before_ms)
+
+    def clean(leave_ms: int) -> None:
+        facts.warnings.extend(clean_all(grounds, lambda: facts.deadline.remaining_ms() > leave_ms))
+
+    clean(leave_ms=facts.deadline.remaining_ms() // 2)
+    try:
+        yield
+    finally:
+        clean(leave_ms=lead_ms // _ANSWER_RESERVE)
+
+
+def _begin(
+    job: Job, sandbox: Sandbox, journal: Journal, settings: HandlerSettings, facts: Facts, services: Services
+) -> Guard:
     """Record the attempt and fetch the code."""
     runs = Runs(services.store(settings.guard.checkpoint_bucket), services.clock)
     facts.run = runs.begin(job, run_id=facts.run_id, request_id=facts.request_id, deadline=facts.deadline)
     observability.name_run(facts.run.record)
     with facts.timed("script_download_ms"):
         download(job, place(job, sandbox), services.client())
-    supervision = services.supervision(sandbox.journal, settings.guard)
+    supervision = services.supervision(journal, settings.guard)
     return Guard(supervision, runs, facts.run, settings.guard.warn_before_ms)
 
 
 def _supervised(
-    command: Command, sandbox: Sandbox, job: Job, settings: HandlerSettings, facts: Facts, services: Services
+    command: Command,
+    sandbox: Sandbox,
+    journal: Journal,
+    job: Job,
+    settings: HandlerSettings,
+    facts: Facts,
+    services: Services,
 ) -> Outcome:
     warn_before_ms = settings.guard.warn_before_ms
     lead_ms = facts.deadline.lead_ms(warn_before_ms)
     missing = MissingWatch(read_missing(submit.spark_file(settings, "missing.toml")))
-    writes = OpenWrites(sandbox.journal)
+    writes = OpenWrites(journal)
     output = facts.output = Output(
         facts.redactor,
         log=lambda line: observability.log_job_line(line, writes.tables()),
@@ -159,9 +190,9 @@ def _supervised(
     )
     kills_before = oom_kills()
     # Spark looks for Python files while it starts; for all else Java need not wait, only the script must.
-    guard = _begin(job, sandbox, settings, facts, services) if job.py_files else None
+    guard = _begin(job, sandbox, journal, settings, facts, services) if job.py_files else None
     with services.start_child(command, output, clock=services.clock) as child:
-        guard = guard or _begin(job, sandbox, settings, facts, services)
+        guard = guard or _begin(job, sandbox, journal, settings, facts, services)
         facts.started = True
         sandbox.go.touch()
         try:
@@ -172,7 +203,7 @@ def _supervised(
             with facts.timed("settle_ms"):
                 settled = guard.settle(facts.deadline.remaining_ms() - lead_ms // _ANSWER_RESERVE)
             facts.writes = settled.writes
-            facts.journal = journal.read(sandbox.journal)
+            facts.journal = journal.entries()
     kills = max((after - kills_before.get(name, after) for name, after in oom_kills().items()), default=0)
     facts.warnings.extend(_remarks(facts, kills))
     if reason := why_unused(settings.soal_home, sandbox.archive_log):

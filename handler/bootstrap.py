@@ -173,7 +173,8 @@ def _note(journal: str | None, event: str, **fields: object) -> None:
     if journal:
         from safewriter import journal as lines
 
-        lines.append(journal, event, **fields)
+        with suppress(OSError):  # the script may have filled the disk, or deleted its directory; it ends as it ends
+            lines.append(journal, event, **fields)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,9 @@ __all__ = ["Guard", "Settled"]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The verdicts; `writes` is None if they could not be had, for the reason in `problem`."""
+    """The verdicts; `writes` is None if they could not be had, for the reason in `problem`. A problem beside verdicts:
+    why there may be writes that they are not about.
+    """
 
     writes: tuple[WriteReport, ...] | None
     problem: str = ""
@@ -50,7 +52,8 @@ class Guard:
     def settle(self, budget_ms: int) -> Settled:
         """Settle every write that the child has opened, in bounded time; nothing of the child may run any more."""
         try:
-            return Settled(within(budget_ms, lambda: self.supervision.settle(budget_ms=max(0, budget_ms))))
+            writes = within(budget_ms, lambda: self.supervision.settle(budget_ms=max(0, budget_ms)))
+            return Settled(writes, self.supervision.doubt() or "")
         except OverdueError as error:
             return Settled(None, f"the store gave {error}")
         except (SafeWriterError, StoreError, OSError) as error:

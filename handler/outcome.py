@@ -2,7 +2,7 @@
 
 | writes                 | child                                  | state      |
 |------------------------|----------------------------------------|------------|
-| one is unknown         | any                                    | UNKNOWN    |
+| one is unknown, or may not be named | any                       | UNKNOWN    |
 | some are committed     | ended by the deadline                  | INCOMPLETE |
 | none is committed      | ended by the deadline                  | TIMED_OUT  |
 | any                    | ended because it was cancelled         | CANCELLED  |
@@ -82,7 +82,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that is known after the end. `writes` is None if they could not be settled, for the reason in `unsettled`."""
+    """All that is known after the end. `writes` is None if they could not be settled, for the reason in `unsettled`;
+    beside `writes` that is why there may be others.
+    """
 
     ended: Ended
     journal: tuple[Entry, ...]
@@ -140,7 +142,7 @@ def _end(evidence: Evidence) -> tuple[int | None, int | None]:
 
 def _verdict(evidence: Evidence, exit_code: int | None, signal_number: int | None) -> tuple[State, str, Fault | None]:
     writes = evidence.writes
-    if writes is None or any(write.status == "unknown" for write in writes):
+    if writes is None or evidence.unsettled or any(write.status == "unknown" for write in writes):
         return _unknown(evidence)
     deadline = _by_deadline(evidence, exit_code)
     uncommitted = [write for write in writes if write.status != "committed"]
@@ -163,7 +165,11 @@ def _unknown(evidence: Evidence) -> tuple[State, str, Fault]:
         message = f"what became of the job's writes could not be established ({evidence.unsettled})"
     else:
         unknown = [write for write in evidence.writes if write.status == "unknown"]
-        message = f"what became of {_names(unknown)} could not be established: {unknown[0].reason}"
+        message = (
+            f"what became of {_names(unknown)} could not be established: {unknown[0].reason}"
+            if unknown
+            else f"whether the job made other writes than those in `writes` is not known: {evidence.unsettled}"
+        )
     fault = Fault("UnknownOutcome", message)
     return State.UNKNOWN, f"{message}. Nothing is claimed of it; {evidence.retry} settles it first", fault
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from handler.redact import LineRedactor, Redactor
+from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,7 +125,7 @@ class Output:
 
 def _is_metric(line: bytes) -> bool:
     try:
-        document = json.loads(line)
+        document = parsed(line)
     except ValueError:
         return False
     return isinstance(document, dict) and isinstance(document.get("_aws"), dict)

@@ -14,9 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Process", "become_subreaper", "descendants", "die_with_parent", "end_all", "resident_mb", "signal_all"]
+__all__ = [
+    "Process",
+    "become_subreaper",
+    "close_to_others",
+    "descendants",
+    "die_with_parent",
+    "end_all",
+    "resident_mb",
+    "signal_all",
+]
 
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_DUMPABLE: Final = 4
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _PAUSE_S: Final = 0.002
@@ -44,6 +54,14 @@ def become_subreaper() -> None:
     """Take in the orphans of everything below this process, also what called setsid or forked twice."""
     if _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def close_to_others() -> None:
+    """Let no process of the same user read or change this one's memory (/proc/PID/mem, ptrace): not its own children
+    either, whose jobs are somebody else's code. An exec opens the child again.
+    """
+    if _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
 
 
 def die_with_parent() -> None:

@@ -7,17 +7,18 @@ https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.htm
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
 from handler.continuation import Continuation, unwrapped
+from handler.nesting import is_too_deep
 from handler.outcome import State
 from handler.response import Result
 from handler.trigger import recognise
 from handler.usage import UsageError
+from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -59,7 +60,9 @@ class Redriven:
 
 def replay_of(body: str, message_id: str) -> Replay:
     """Read a message; `ValueError` or `KeyError` if it is none of the three kinds."""
-    found = json.loads(body) if body.lstrip().startswith(("{", "[", '"')) else None
+    found = parsed(body) if body.lstrip().startswith(("{", "[", '"')) else None
+    if is_too_deep(found):
+        raise ValueError("is nested too deeply")
     if isinstance(found, dict) and {"requestContext", "requestPayload"} <= found.keys():
         return _of_record(found)
     if isinstance(found, dict) and "detail-type" in found:
@@ -83,7 +86,7 @@ def _of_record(record: Mapping[str, Any]) -> Replay:
         hopeless = "it was cancelled on request"
     elif result is not None and result.error is not None and result.error.usage:
         hopeless = _MUST_CHANGE.format(result.error.message)
-    return Replay(json.loads(again.payload()), attempt, hopeless)
+    return Replay(parsed(again.payload()), attempt, hopeless)
 
 
 def _key_of(event: object) -> str | None:

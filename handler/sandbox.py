@@ -6,11 +6,15 @@ import fcntl
 import os
 import re
 import shutil
+import stat
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from handler.removal import DIRECTORY, empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,6 +25,9 @@ _PREFIX: Final = "soal-"
 _LOCK: Final = ".lock"
 _FREE_MIN_MB: Final = 128
 _MIB: Final = 1024 * 1024
+_BLOCK: Final = 512
+_FOLDERS_MAX: Final = 1000
+_NAMED_MAX: Final = 3
 
 
 class NoSpaceError(Exception):
@@ -81,69 +88,88 @@ def open_sandbox(base: Path, *, free_min_mb: int = _FREE_MIN_MB) -> Iterator[San
     Directories that earlier requests have left (the platform kills without a warning, and /tmp survives) are removed
     first. Raises `NoSpaceError` if less than `free_min_mb` MiB are free then.
     """
-    _remove_leftovers(base)
-    free_mb = shutil.disk_usage(base).free // _MIB
+    place = os.open(base, DIRECTORY)
+    try:
+        _remove_leftovers(place)
+        _check_space(base, free_min_mb)
+        root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+        with _opened(place, root.name) as handle:
+            try:
+                lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=handle)
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                sandbox = Sandbox(root)
+                for directory in (sandbox.scripts, sandbox.home, sandbox.tmp, sandbox.work):
+                    directory.mkdir(mode=0o700)
+                yield sandbox
+            finally:
+                _remove(place, root.name, handle)
+                os.close(lock)
+    finally:
+        os.close(place)
+
+
+@contextmanager
+def _opened(parent: int, name: str) -> Iterator[int]:
+    handle = os.open(name, DIRECTORY, dir_fd=parent)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _remove_leftovers(place: int) -> None:
+    """Remove the directories whose owner is dead: the kernel has given their lock back."""
+    with os.scandir(place) as entries:
+        names = [entry.name for entry in entries if entry.name.startswith(_PREFIX)]
+    for name in names:
+        with suppress(OSError), _opened(place, name) as handle:  # a link is not opened
+            if os.fstat(handle).st_uid != os.getuid():
+                continue
+            # Without a lock file it is not ours, or is just being made.
+            lock = os.open(_LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=handle)
+            try:
+                # BlockingIOError: another emulator on this machine is at work there.
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(place, name, handle)
+            finally:
+                os.close(lock)
+
+
+def _remove(parent: int, name: str, handle: int) -> None:
+    """Empty an open directory, wherever a job has moved it, and remove what bears its name. The lock file goes last: a
+    later request finds by it what stays.
+    """
+    with suppress(OSError):
+        os.fchmod(handle, stat.S_IRWXU)
+    if empty(handle, keep={_LOCK: None}) == 0:
+        with suppress(OSError):
+            os.unlink(_LOCK, dir_fd=handle)
+    for remove in (os.rmdir, os.unlink):  # a job may have put a link there
+        with suppress(OSError):
+            remove(name, dir_fd=parent)
+
+
+def _check_space(base: Path, free_min_mb: int) -> None:
+    usage = shutil.disk_usage(base)
+    free_mb = usage.free // _MIB
     if free_mb < free_min_mb:
         raise NoSpaceError(
-            f"{base} has {free_mb} MB free, {free_min_mb} MB are needed to start Spark; raise the function's ephemeral"
-            " storage"
+            f"{base} has {free_mb} MB free of {usage.total // _MIB} MB, {free_min_mb} MB are needed to start Spark;"
+            f" {_largest(base) or 'nothing of an earlier run lies there'}. Raise the function's ephemeral storage"
         )
-    root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
-    lock = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        sandbox = Sandbox(root)
-        for directory in (sandbox.scripts, sandbox.home, sandbox.tmp, sandbox.work):
-            directory.mkdir(mode=0o700)
-        yield sandbox
-    finally:
-        _remove(root)
-        os.close(lock)
 
 
-def _remove_leftovers(base: Path) -> None:
-    """Remove the directories whose owner is dead: the kernel has given their lock back."""
-    for root in base.glob(f"{_PREFIX}*"):
-        try:
-            if root.is_symlink() or root.stat().st_uid != os.getuid():
-                continue
-            lock = os.open(root / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:  # without a lock file it is not ours, or is just being made
-            continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            continue  # another emulator on this machine is at work there
-        else:
-            _remove(root)
-        finally:
-            os.close(lock)
-
-
-def _remove(root: Path) -> None:
-    """Remove a tree, also one in which a job has taken its own permissions away; the lock file goes last."""
-
-    def allow_and_retry(_function: object, path: str, _error: object) -> None:
-        parent = Path(path).parent
-        try:
-            parent.chmod(0o700)
-            if Path(path).is_dir() and not Path(path).is_symlink():
-                Path(path).chmod(0o700)
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                Path(path).unlink(missing_ok=True)
-        except OSError:
-            return  # what stays is removed by a later request, which finds the lock file
-
-    for child in root.iterdir():
-        if child.name == _LOCK:
-            continue
-        if child.is_dir() and not child.is_symlink():
-            shutil.rmtree(child, onerror=allow_and_retry)
-        else:
-            child.unlink(missing_ok=True)
-    if [child.name for child in root.iterdir()] == [_LOCK]:
-        shutil.rmtree(root, ignore_errors=True)
+def _largest(base: Path) -> str:
+    """Name what takes most of a directory, as far as a bounded look shows."""
+    sizes: dict[str, int] = {}
+    for folder, directories, files in islice(os.walk(base), _FOLDERS_MAX):
+        top = Path(folder).relative_to(base).parts[:1]
+        for name in (*files, *directories):
+            with suppress(OSError):
+                key = top[0] if top else name
+                sizes[key] = sizes.get(key, 0) + Path(folder, name).lstat().st_blocks * _BLOCK
+    found = sorted(((size // _MIB, name) for name, size in sizes.items() if size >= _MIB), reverse=True)[:_NAMED_MAX]
+    return "" if not found else "most of it is taken by " + ", ".join(f"{name!r} ({size} MB)" for size, name in found)
 
 
 def forbids_execution(base: Path) -> bool:

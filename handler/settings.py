@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
@@ -12,6 +11,7 @@ from handler.confs import Permit, check_own_conf
 from handler.usage import UsageError, validated
 from safewriter.errors import SettingError
 from safewriter.objects import Location
+from safewriter.parsing import parsed
 from safewriter.settings import Settings as GuardSettings
 
 if TYPE_CHECKING:
@@ -56,9 +56,13 @@ def _java_home(value: Path) -> Path:
 
 def _json(value: object) -> object:
     try:
-        return json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
+        return parsed(value) if isinstance(value, str) else value
+    except ValueError:
         raise ValueError('must be a JSON object of strings, as {"spark.sql.shuffle.partitions": "8"}') from None
+
+
+def _paths(value: object) -> object:
+    return tuple(Path(part) for part in value.split(":") if part) if isinstance(value, str) else value
 
 
 def _permits(value: object) -> object:
@@ -93,6 +97,10 @@ class HandlerSettings(BaseModel):
     """Spark settings of the function's own; an event changes none of them."""
     conf_allow: Annotated[tuple[Permit, ...], BeforeValidator(_permits)] = Field(alias="SOAL_CONF_ALLOW", default=())
     """What an event may bring besides `handler.event_settings`."""
+    own_directories: Annotated[tuple[Path, ...], BeforeValidator(_paths)] = Field(
+        alias="SOAL_OWN_DIRECTORIES", default=()
+    )
+    """Directories that belong to this function alone: they are emptied between jobs. The image names /tmp."""
     jit: Literal["auto", "c1", "full"] = Field(alias="SOAL_JIT", default="auto")
     endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL_S3", default=None)
     general_endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL", default=None)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from handler.nesting import is_too_deep
 from handler.usage import UsageError, found
+from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -67,10 +68,10 @@ def _s3(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
 def _sqs(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
     key = f"sqs:{_text(record, 'messageId', 'Records[0].messageId')}"
     try:
-        body = json.loads(record.get("body", ""))
+        body = parsed(record.get("body", ""))
     except (TypeError, ValueError):
         body = None
-    return Trigger(event, key, body if isinstance(body, dict) else None, "Records[0].body")
+    return Trigger(event, key, body if isinstance(body, dict) and not is_too_deep(body) else None, "Records[0].body")
 
 
 def _kinesis(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:

@@ -2,6 +2,9 @@
 
 The supervisor may not list the checkpoint bucket, and after a SIGKILL it has nothing but what reached the kernel. Each
 line is written by one write(2) to a file opened with O_APPEND, before the act it announces.
+
+The job may delete or overwrite the file. So the supervisor makes it and reads it through one descriptor, which a
+deletion does not touch; whoever appends never makes it, and so cannot announce anything where nobody reads.
 """
 
 from __future__ import annotations
@@ -9,13 +12,19 @@ from __future__ import annotations
 import errno
 import json
 import os
+import threading
+import uuid
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.deadline import epoch_ms
+from safewriter.parsing import parsed
 
-__all__ = ["Entry", "Follower", "append", "is_complete", "is_whole", "read"]
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+__all__ = ["Entry", "Journal", "append"]
 
 _LINE_MAX_BYTES: Final = 65_536
 _FILE_MAX_BYTES: Final = 16 * 1024 * 1024
@@ -31,83 +40,122 @@ class Entry:
 
 
 def append(path: str | os.PathLike[str], event: str, **fields: Any) -> None:  # noqa: ANN401 - any JSON value
-    """Append one entry; `ValueError` if it is too long for one line."""
+    """Append one entry; `FileNotFoundError` if the journal is gone, `ValueError` if the line would be too long."""
+    line = _line(event, fields)
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    try:
+        _write(handle, line, path)
+    finally:
+        os.close(handle)
+
+
+class Journal:
+    """A journal as its supervisor has it: a context manager that makes the file and keeps it open.
+
+    May be used from several threads. `FileExistsError` if there is such a file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._entries: list[Entry] = []
+        self._offset = 0
+        self._garbled = self._cut = self._closed = False
+        self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        # Who truncates the file takes this line away, too, however much is appended afterwards.
+        self._head = _line("journal_begun", {"token": uuid.uuid4().hex})
+        try:
+            _write(self._handle, self._head, path)
+        except OSError:
+            os.close(self._handle)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            if not self._closed:
+                os.close(self._handle)
+                self._closed = True
+
+    def entries(self, since: int = 0) -> tuple[Entry, ...]:
+        """Return the whole entries in their order, but the first `since`; those that were read before a truncation,
+        too. Costs one look at the file's size if there are none.
+        """
+        with self._lock:
+            self._read()
+            return tuple(self._entries[since:])
+
+    def is_whole(self) -> bool:
+        """Tell whether a line that is missing was never written: every finished line is an entry, and all were read.
+
+        A line that a full disk has torn swallows the one that is appended to it. The last line may be torn, since
+        nobody has acted on it yet.
+        """
+        return self.doubt() is None and not self._garbled
+
+    def doubt(self) -> str | None:
+        """Say why there may be lines that nobody can read any more; None if there are none.
+
+        Who could not write a line has failed before doing what it announces: so neither a torn line nor a file that
+        is gone hides anything.
+        """
+        with self._lock:
+            self._read()
+            if self._offset >= _FILE_MAX_BYTES:
+                return f"the journal {self._path} is too long to be read"
+            if self._cut or (not self._closed and os.pread(self._handle, len(self._head), 0) != self._head):
+                return f"the journal {self._path} was truncated or overwritten"
+            if not self._closed and self._is_replaced():
+                return f"the journal {self._path} was replaced by another file"
+            return None
+
+    def _is_replaced(self) -> bool:
+        try:
+            there = os.stat(self._path)  # noqa: PTH116 - any kind of path
+        except OSError:
+            return False
+        return not os.path.samestat(there, os.fstat(self._handle))
+
+    def _read(self) -> None:
+        if self._closed:
+            return
+        size = os.fstat(self._handle).st_size
+        if size < self._offset:
+            self._cut, self._offset = True, 0
+        if size == self._offset or self._offset >= _FILE_MAX_BYTES:
+            return
+        data = os.pread(self._handle, _FILE_MAX_BYTES - self._offset, self._offset)
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole) if self._offset + len(data) < _FILE_MAX_BYTES else len(data)
+        for line in whole.split(b"\n"):
+            entry = _parse(line)
+            if entry is not None:
+                self._entries.append(entry)
+            elif line:
+                self._garbled = True
+
+
+def _line(event: str, fields: dict[str, Any]) -> bytes:
     line = json.dumps({"event": event, "atMs": epoch_ms(), **fields}, separators=(",", ":")).encode()
     # The line break before it keeps a line that a full disk has torn from swallowing this one.
     line = b"\n" + line + b"\n"
     if len(line) > _LINE_MAX_BYTES:
         raise ValueError(f"a journal entry of {len(line)} bytes is longer than {_LINE_MAX_BYTES}")
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        if os.write(handle, line) != len(line):
-            raise OSError(
-                errno.ENOSPC, "no room for a line of the journal; free space in the work directory", str(path)
-            )
-    finally:
-        os.close(handle)
+    return line
 
 
-def read(path: str | os.PathLike[str]) -> tuple[Entry, ...]:
-    """Read all whole entries; none if there is no file. A line that a kill has torn, or that is no entry, is left
-    out.
-    """
-    return tuple(entry for line in _bytes(path).split(b"\n") if (entry := _parse(line)) is not None)
-
-
-def is_whole(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a line that is missing was never written: every finished line is an entry, and all were read.
-
-    A line that a full disk has torn swallows the one that is appended to it. The last line may be torn, since nobody
-    has acted on it yet.
-    """
-    data = _bytes(path)
-    return len(data) < _FILE_MAX_BYTES and all(_parse(line) is not None for line in data.split(b"\n")[:-1] if line)
-
-
-def is_complete(path: str | os.PathLike[str]) -> bool:
-    """Tell whether the file is there and short enough to be read as a whole.
-
-    Who could not write a line has failed before doing what it announces, so a torn line hides nothing.
-    """
-    try:
-        return Path(path).stat().st_size < _FILE_MAX_BYTES
-    except FileNotFoundError:
-        return False
-
-
-class Follower:
-    """What is appended to a journal, as it comes: each byte is read once."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
-        self._offset = 0
-
-    def fresh(self) -> tuple[Entry, ...]:
-        """Return the whole entries since the last call; costs one look at the file's size if there are none."""
-        try:
-            if self._path.stat().st_size <= self._offset:
-                return ()
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                data = file.read(_FILE_MAX_BYTES)
-        except FileNotFoundError:
-            return ()
-        whole = data[: data.rfind(b"\n") + 1]
-        self._offset += len(whole)
-        return tuple(entry for line in whole.split(b"\n") if (entry := _parse(line)) is not None)
-
-
-def _bytes(path: str | os.PathLike[str]) -> bytes:
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(_FILE_MAX_BYTES)
-    except FileNotFoundError:
-        return b""
+def _write(handle: int, line: bytes, path: str | os.PathLike[str]) -> None:
+    if os.write(handle, line) != len(line):
+        raise OSError(errno.ENOSPC, "no room for a line of the journal; free space in the work directory", str(path))
 
 
 def _parse(line: bytes) -> Entry | None:
     try:
-        found = json.loads(line)
+        found = parsed(line)
         return Entry(found.pop("event"), int(found.pop("atMs")), found)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import UnreadableCheckpointError
+from safewriter.parsing import parsed
 from safewriter.state import AttemptRecord, Checkpoint, CommitPoint, Status
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Marker:
     def from_bytes(cls, body: bytes) -> Marker:
         """Parse a marker; `UnreadableCheckpointError` if it is of a version that is not known here, or damaged."""
         try:
-            found: dict[str, Any] = json.loads(body)
+            found: dict[str, Any] = parsed(body)
             if found["schema_version"] != _SCHEMA_VERSION:
                 raise UnreadableCheckpointError(
                     f"marker of schema version {found['schema_version']}; this code knows {_SCHEMA_VERSION}"

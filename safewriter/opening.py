@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from safewriter import journal
 from safewriter.claim import Claim, Claimer
-from safewriter.errors import SettingError, TooLateError, TryAgainError, UnsupportedError
+from safewriter.errors import SettingError, TooLateError, TryAgainError, UnsupportedError, UsageError
 from safewriter.hygiene import tidy
 from safewriter.objects.store import StoreError
 from safewriter.state import CommitPoint
@@ -61,7 +61,9 @@ def _claim(block: Block) -> Claim:
 
 def _announce(block: Block) -> None:
     """Tell the supervisor of the write, before anything of it is on S3."""
-    if block.journal:
+    if not block.journal:
+        return
+    try:
         journal.append(
             block.journal,
             "write_opened",
@@ -73,6 +75,11 @@ def _announce(block: Block) -> None:
             commitPoint=block.commit_point.value,
             checkpoint=block.checkpoint_uri,
         )
+    except FileNotFoundError:
+        raise UsageError(
+            f"nothing was written: the journal {block.journal}, by which the handler learns of a write, is gone. The"
+            " job has deleted its own directory; let it delete only what it has made"
+        ) from None
 
 
 def _check_undoable(block: Block, before: TableState) -> None:

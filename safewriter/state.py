@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import UnreadableCheckpointError
+from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -200,7 +201,7 @@ class Checkpoint:
     def from_bytes(cls, body: bytes) -> Checkpoint:
         """Parse a document; `UnreadableCheckpointError` if it is of a version that is not known here, or damaged."""
         try:
-            found = json.loads(body)
+            found = parsed(body)
             version = found.pop("schema_version")
             if version != SCHEMA_VERSION:
                 raise UnreadableCheckpointError(

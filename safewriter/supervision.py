@@ -7,29 +7,27 @@ The job says in its journal which writes it has opened, before anything of them 
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from safewriter import journal
 from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import epoch_ms
-from safewriter.errors import SafeWriterError, UnknownOutcomeError
+from safewriter.errors import SafeWriterError
 from safewriter.objects.s3 import open_store, table_store
 from safewriter.objects.store import StoreError
 from safewriter.recovery import Cause, Evidence, Recovery
 from safewriter.state import OPEN
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from safewriter.deadline import Clock
+    from safewriter.journal import Entry, Journal
     from safewriter.settings import Settings
     from safewriter.state import Checkpoint
 
 __all__ = ["OpenWrites", "Supervision", "WriteReport"]
 
 _log = logging.getLogger(__name__)
+_TEXTS: Final = ("writeKey", "nonce", "table", "format", "checkpoint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +63,19 @@ class _Opened:
 class OpenWrites:
     """The blocks of a child that are open, from its journal. To be asked from one thread."""
 
-    def __init__(self, path: Path) -> None:
-        self._journal = journal.Follower(path)
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._seen = 0
         self._by_nonce: dict[str, _Opened] = {}
 
     def now(self) -> tuple[_Opened, ...]:
         """Return them in the order of opening."""
-        for entry in self._journal.fresh():
-            with suppress(KeyError):  # a line that the guard has not written names no write
-                self._by_nonce.update((opened.nonce, opened) for opened in _opened((entry,)))
+        fresh = self._journal.entries(since=self._seen)
+        self._seen += len(fresh)
+        for entry in fresh:
+            self._by_nonce.update((opened.nonce, opened) for opened in _opened((entry,)))
             if entry.event == "write_closed":
-                self._by_nonce.pop(entry.fields.get("nonce", ""), None)
+                self._by_nonce.pop(_nonce(entry), None)
         return tuple(self._by_nonce.values())
 
     def tables(self) -> tuple[str, ...]:
@@ -86,10 +86,9 @@ class OpenWrites:
 class Supervision:
     """The guarded writes of one child process, as its journal tells of them."""
 
-    def __init__(self, path: Path, settings: Settings, *, clock: Clock = epoch_ms) -> None:
-        self._path = path
-        path.touch(mode=0o600)  # so that a journal that is missing later is known to be lost
-        self._open = OpenWrites(path)
+    def __init__(self, journal: Journal, settings: Settings, *, clock: Clock = epoch_ms) -> None:
+        self._journal = journal
+        self._open = OpenWrites(journal)
         self._settings = settings
         self._clock = clock
         self._checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
@@ -106,7 +105,8 @@ class Supervision:
         """Bring every write that the journal names to its verdict; call it only when nothing of the child runs any
         more.
 
-        A write whose truth cannot be found out within the budget is reported as unknown, never as anything else.
+        A write whose truth cannot be found out within the budget is reported as unknown, never as anything else; ask
+        `doubt` for what the journal cannot name.
         """
         until_ms = self._clock() + budget_ms
         recovery = Recovery(
@@ -116,17 +116,16 @@ class Supervision:
             audit_log=self._settings.audit_log,
             may_go_on=lambda: self._clock() < until_ms,
         )
-        entries = journal.read(self._path)
+        entries = self._journal.entries()
         dead = {opened.nonce for opened in _opened(entries)}
-        sent = {entry.fields.get("nonce") for entry in entries if entry.event == "commit_passed"}
-        unsent = dead - sent if journal.is_whole(self._path) else set()
+        sent = {_nonce(entry) for entry in entries if entry.event == "commit_passed"}
+        unsent = dead - sent if self._journal.is_whole() else set()
         last = {opened.write_key: opened for opened in _opened(entries)}
-        reports = tuple(self._settled(recovery, opened, dead, unsent) for opened in last.values())
-        if not journal.is_complete(self._path):
-            raise UnknownOutcomeError(
-                f"the journal {self._path} is gone or too long; there may be writes that it names"
-            )
-        return reports
+        return tuple(self._settled(recovery, opened, dead, unsent) for opened in last.values())
+
+    def doubt(self) -> str | None:
+        """Say why the child may have made writes that the journal does not name; None if it names them all."""
+        return self._journal.doubt()
 
     def _settled(self, recovery: Recovery, opened: _Opened, dead: set[str], unsent: set[str]) -> WriteReport:
         """Settle a write if its owner is one of the child's attempts (`dead`); of `unsent` no commit was ever sent."""
@@ -150,7 +149,8 @@ class Supervision:
         return _verdict(opened, document)
 
 
-def _opened(entries: tuple[journal.Entry, ...]) -> tuple[_Opened, ...]:
+def _opened(entries: tuple[Entry, ...]) -> tuple[_Opened, ...]:
+    """Return what the guard has opened; a line that it has not written names no write."""
     return tuple(
         _Opened(
             write_key=entry.fields["writeKey"],
@@ -162,7 +162,13 @@ def _opened(entries: tuple[journal.Entry, ...]) -> tuple[_Opened, ...]:
         )
         for entry in entries
         if entry.event == "write_opened"
+        and all(isinstance(entry.fields.get(name), str) for name in _TEXTS)
+        and isinstance(entry.fields.get("step"), str | None)
     )
+
+
+def _nonce(entry: Entry) -> str:
+    return str(entry.fields.get("nonce"))
 
 
 def _report(opened: _Opened, status: str, reason: str) -> WriteReport:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from moto.core.exceptions import JsonRESTError
 from moto.core.models import DEFAULT_ACCOUNT_ID
 
+from safewriter.parsing import parsed
 from scripts.emulator.exchange import Reply
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def refusal(request: Request) -> Reply | None:
         return None
     from moto.glue.models import glue_backends  # a quarter of a second that an S3 alone does not need
 
-    asked = json.loads(request.body())
+    asked = parsed(request.body())
     wanted, backend = asked.get("VersionId"), glue_backends[DEFAULT_ACCOUNT_ID][region[1]]
     try:
         found = backend.get_table(asked["DatabaseName"], asked["TableInput"]["Name"]).as_dict()["VersionId"]

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import psutil
 
+from safewriter.parsing import parsed
 from scripts.emulator.spark import ROOT
 
 if TYPE_CHECKING:
@@ -226,8 +227,8 @@ def _free_port() -> int:
 def invocation_of(text: str, duration_ms: int) -> Invocation:
     """Read an answer of Lambda's, or of the emulator's, whose answers all have the status 200."""
     try:
-        payload = json.loads(text) if text else None
-    except json.JSONDecodeError:
+        payload = parsed(text) if text else None
+    except ValueError:
         payload = text
     if isinstance(payload, str) and _TIMED_OUT.fullmatch(payload.strip()):
         return Invocation(payload, None, timed_out=True, duration_ms=duration_ms)

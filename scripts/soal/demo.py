@@ -27,6 +27,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from safewriter.parsing import parsed
 from scripts.accommodations import ROWS, csv_bytes
 from scripts.emulator import EmbeddedS3
 from scripts.soal.claims import Claims
@@ -104,7 +105,7 @@ class _Demo:
     def checkpoint(self, write: WriteResult) -> dict[str, Any]:
         """Read the checkpoint document of a write."""
         bucket, _, key = write.checkpoint.removeprefix("s3://").partition("/")
-        document: dict[str, Any] = json.loads(self.s3.observer().get_object(Bucket=bucket, Key=key)["Body"].read())
+        document: dict[str, Any] = parsed(self.s3.observer().get_object(Bucket=bucket, Key=key)["Body"].read())
         self._line("checkpoint", f"{document['status']}, epoch {document['epoch']}: {write.checkpoint}")
         return document
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import sys
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from handler.response import Result, exit_status
+from safewriter.parsing import parsed
 from scripts.emulator.container import ContainerEmulator
 from scripts.emulator.rie import EmulatorError, Invocation, LambdaEmulator
 from scripts.soal.docker import require, with_docker
@@ -103,9 +103,9 @@ def report(invocation: Invocation, timeout_s: int | None) -> Report:
         return Report(None, problem, EXIT_DEADLINE, invocation.duration_ms)
     error = invocation.error
     try:
-        payload = json.loads(error.message) if error is not None and error.type == "JobFailed" else invocation.payload
+        payload = parsed(error.message) if error is not None and error.type == "JobFailed" else invocation.payload
         result = None if error is not None and error.type != "JobFailed" else Result.model_validate(payload)
-    except (json.JSONDecodeError, ValidationError):
+    except (ValueError, ValidationError):
         result = None
     if result is None:
         what = str(invocation.payload)[:2000] if error is None else f"{error.type}: {error.message}"
@@ -166,6 +166,6 @@ def _java(home: Home) -> dict[str, str]:
 
 def _parsed(text: str, where: str) -> Any:  # noqa: ANN401 - as above
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
+        return parsed(text)
+    except ValueError as error:
         raise Problem(f"{where}: no JSON: {error}", todo="an event is a JSON value; see README, Events") from error

@@ -13,6 +13,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from safewriter.deadline import epoch_ms
+from safewriter.parsing import parsed
 from scripts.soal import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.aws import aws_client
 from scripts.soal.output import output
@@ -128,7 +129,7 @@ def _group_of(function: str | None, endpoint_url: str | None) -> str:
 def _line(event: dict[str, Any]) -> LogLine:
     message = event["message"].rstrip("\n")
     try:
-        found = json.loads(message)
+        found = parsed(message)
         level, text = str(found["level"]), str(found["message"])
         source = str(found.get("source", ""))
     except (ValueError, TypeError, KeyError):

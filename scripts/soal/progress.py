@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Self
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
+
+from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,8 +54,8 @@ def log_text(raw: str) -> str | None:
     """Return what a line of the function's log says, None for metrics and the emulator's own lines."""
     if raw.startswith("{"):
         try:
-            entry = json.loads(raw)
-        except json.JSONDecodeError:
+            entry = parsed(raw)
+        except ValueError:
             return raw
         return str(entry["message"]) if isinstance(entry, dict) and "message" in entry else None
     is_of_emulator = "(rapid)" in raw or raw.startswith(("START RequestId", "END RequestId", "REPORT RequestId"))

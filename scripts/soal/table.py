@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+
+from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,5 +57,5 @@ def _named(client: S3Client, bucket: str, key: str, prefix: str) -> Iterator[str
     if not (key.startswith(f"{prefix}/_delta_log/") and key.endswith(".json")):
         return
     for line in client.get_object(Bucket=bucket, Key=key)["Body"].read().splitlines():
-        action: dict[str, Any] = json.loads(line)
+        action: dict[str, Any] = parsed(line)
         yield from (unquote(action[kind]["path"]) for kind in ("add", "remove") if kind in action)

@@ -245,3 +245,17 @@ def test_a_test_without_a_sentence_is_found(tmp_path: Path) -> None:
     text = 'def test_a(): ...\ndef test_b():\n    "B."\nclass TestC:\n    def test_d(self): ...\ndef helper(): ...'
 
     assert untold_tests(write(tmp_path, "test_x.py", text)) == ["test_a", "test_d"]
+
+
+@pytest.mark.parametrize("package", ["handler", "safewriter"])
+def test_json_is_parsed_in_one_place(package: str) -> None:
+    """Python's own parser ends with a RecursionError at a text that is nested too deeply; ours with a ValueError."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if path != ROOT / "safewriter" / "parsing.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"json.load", "json.loads"}
+    ]
+
+    assert found == []

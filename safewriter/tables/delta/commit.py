@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
+from safewriter.parsing import parsed
+
 __all__ = ["FENCE", "REVERT", "Commit", "Mark"]
 
 FENCE: Final = "SAFEWRITER FENCE"
@@ -39,7 +41,7 @@ class Mark:
     def from_text(cls, text: object) -> Mark | None:
         """Read a mark back; None for any other text."""
         try:
-            found = json.loads(str(text))["safewriter"]
+            found = parsed(str(text))["safewriter"]
             return cls(found["key"], found["epoch"], found.get("reverts"))
         except (ValueError, TypeError, KeyError):
             return None
@@ -65,7 +67,7 @@ class Commit:
         actions: dict[str, list[dict[str, Any]]] = {}
         for line in body.splitlines():
             if line.strip():
-                for kind, action in json.loads(line).items():
+                for kind, action in parsed(line).items():
                     actions.setdefault(kind, []).append(action)
         return cls(
             version=version,

@@ -7,10 +7,10 @@ that the retry (one more) goes past it.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import StoreError
+from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import FENCE, Mark
 from safewriter.tables.table import RetentionGapError
 
@@ -68,4 +68,4 @@ def _creation(note: bytes) -> list[dict[str, Any]]:
     """Return the protocol and metaData actions that a creating commit has left before it was sent."""
     if b'"metaData"' not in note:
         raise RetentionGapError("the table that this attempt has appended to is gone")
-    return [action for line in note.splitlines() if "note" not in (action := json.loads(line))]
+    return [action for line in note.splitlines() if "note" not in (action := parsed(line))]

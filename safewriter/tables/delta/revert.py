@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import StoreError
+from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import REVERT, Commit, Mark
 from safewriter.tables.delta.fence import empty_commit
 from safewriter.tables.delta.undo import Undo, file_obstacle, needs_metadata, undo_obstacle
@@ -105,7 +105,7 @@ def _before(
     if document.attempt.version_before < 0:
         return None
     note = checkpoints.note(document.write_key, ours.transactions[document.write_key])
-    found = (json.loads(line).get("metaData") for line in (note or b"").splitlines())
+    found = (parsed(line).get("metaData") for line in (note or b"").splitlines())
     return next((metadata for metadata in found if metadata is not None), None)
 
 

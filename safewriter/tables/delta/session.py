@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import BlockOpenError, DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
+from safewriter.parsing import parsed
 from safewriter.tables.delta.undo import UNDOABLE_FEATURES
 from safewriter.tables.session import TableState
 from safewriter.tables.spark import SparkScope
@@ -125,7 +126,7 @@ class DeltaSession(SparkScope):
         if version < 0:
             return TableState(-1, None, (), {})
         lines = (str(snapshot.protocol().json()), str(snapshot.metadata().json()))
-        protocol, metadata = json.loads(lines[0])["protocol"], json.loads(lines[1])["metaData"]
+        protocol, metadata = parsed(lines[0])["protocol"], parsed(lines[1])["metaData"]
         features = tuple(sorted({*protocol.get("readerFeatures", ()), *protocol.get("writerFeatures", ())}))
         if managed := sorted(_CATALOG_MANAGED.intersection(features)):
             raise self._managed(", ".join(managed))

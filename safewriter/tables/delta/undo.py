@@ -7,9 +7,10 @@ Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#add-file-and-r
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -129,7 +130,7 @@ def needs_metadata(ours: Commit, before: dict[str, Any]) -> bool:
 
 def _meaning(metadata: dict[str, Any]) -> tuple[object, ...]:
     configuration = {key: value for key, value in metadata.get("configuration", {}).items() if key != _COLUMN_IDS}
-    schema = json.loads(metadata.get("schemaString", "null"), object_hook=_without_marks)
+    schema = parsed(metadata.get("schemaString", "null"), object_hook=_without_marks)
     return metadata.get("id"), metadata.get("partitionColumns"), configuration, schema
 
 

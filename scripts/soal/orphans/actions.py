@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
+from safewriter.parsing import parsed
 from scripts.soal.orphans.references import UnreadableLogError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def actions_of(key: str, body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
 def _json(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
     for line in body.splitlines():
         if line.strip():
-            yield from json.loads(line).items()
+            yield from parsed(line).items()
 
 
 def _parquet(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -18,6 +18,7 @@ from handler.runs import Runs
 from handler.settings import read_settings
 from handler.submit import Command
 from safewriter.deadline import Deadline, epoch_ms
+from safewriter.journal import Journal
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.settings import Settings
 from safewriter.supervision import Supervision
@@ -100,7 +101,8 @@ def test_a_run_that_lives_is_cancelled(bench: Bench, tmp_path: Path, monkeypatch
     """The request reaches the handler with its next beat, the job is ended, and the command sees it end."""
     monkeypatch.setattr("handler.child._BEAT_S", 0.05)
     run = bench.begin("nightly-1")
-    supervision = Supervision(tmp_path / "journal", Settings.from_environment({}, checkpoint_bucket=bench.where))
+    journal = Journal(tmp_path / "journal")
+    supervision = Supervision(journal, Settings.from_environment({}, checkpoint_bucket=bench.where))
     guard = Guard(supervision, bench.runs, run, 30_000)
     answers: list[tuple[int, str, str]] = []
     cancelling = threading.Thread(target=lambda: answers.append(bench.soal("cancel", "nightly-1", "--json")))

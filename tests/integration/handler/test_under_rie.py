@@ -65,6 +65,16 @@ if __name__ == "__main__":
 """
 EXIT_3 = f"import sys; print('secret', {SECRET!r}); sys.exit(3)"
 RAISES = "def f():\n    raise ValueError('no such day')\nf()\n"
+DELETES_ITS_PLACE = """
+import os, shutil
+from pyspark.sql import SparkSession
+from safewriter import SafeWriter
+spark = SparkSession.builder.getOrCreate()
+with SafeWriter(spark, "s3a://lake/tidy") as sw:
+    spark.range(7).write.format("delta").mode("append").save(sw.table)
+    sw.success()
+shutil.rmtree(os.path.dirname(os.environ["SOAL_JOURNAL"]))
+"""
 NO_NUMBER = """
 from pyspark.sql import SparkSession
 SparkSession.builder.config("spark.sql.shuffle.partitions", "two").getOrCreate().range(3).count()
@@ -102,6 +112,7 @@ def s3() -> Iterator[EmbeddedS3]:
             ("exit_3.py", EXIT_3),
             ("raises.py", RAISES),
             ("no_number.py", NO_NUMBER),
+            ("deletes_its_place.py", DELETES_ITS_PLACE),
             ("full_heap.py", FULL_HEAP),
             ("escapes.py", ESCAPES_AND_DIES),
             ("event.py", SHOWS_ITS_EVENT),
@@ -223,6 +234,14 @@ def test_an_exception(function: Function) -> None:
     assert result.log_tail[0].startswith("Traceback")
     assert "raises.py" in result.log_tail[1]
     assert not any("bootstrap" in line for line in result.log_tail)
+
+
+def test_a_script_that_deletes_its_own_directory_after_its_write(function: Function) -> None:
+    """The write is in the table and on record; that the local journal is gone hides nothing."""
+    result = function(f"s3://{SCRIPTS}/deletes_its_place.py")
+    assert (result.state, result.exit_code) == ("SUCCESS", 0), result.state_details
+    (write,) = result.writes
+    assert (write.status, write.rows) == ("committed", 7)
 
 
 def test_a_setting_that_spark_cannot_read(function: Function) -> None:

@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import safewriter
-from safewriter import SafeWriter, journal
+from safewriter import SafeWriter
 from safewriter.deadline import Deadline, epoch_ms
+from safewriter.journal import Journal
 from tests.support.hygiene import wait_for_hygiene
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def test_a_block_is_not_begun_after_the_lead_time(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too late is exit 75, with nothing claimed; the supervisor is told, since the error may lose its type."""
+    journal = Journal(tmp_path / "journal")
     monkeypatch.setenv("SOAL_JOURNAL", str(tmp_path / "journal"))
     now_ms = epoch_ms()
     monkeypatch.setattr(Deadline, "from_environment", classmethod(lambda _, __: Deadline(now_ms + 1, now_ms - 10_000)))
@@ -139,7 +141,10 @@ def test_a_block_is_not_begun_after_the_lead_time(
         SafeWriter(spark, lake.table).__enter__()
     assert raised.value.exit_code == 75
     assert lake.documents() == []
-    assert [entry.event for entry in journal.read(tmp_path / "journal")] == [
+    with journal:
+        events = [entry.event for entry in journal.entries()]
+    assert events == [
+        "journal_begun",
         "write_opened",
         "too_late",
         "write_closed",

@@ -17,6 +17,7 @@ import pytest
 
 from safewriter import DeadlineError, NotCommittedError, SafeWriter, UnsupportedError, writer
 from safewriter.deadline import epoch_ms
+from safewriter.journal import Journal
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.settings import Settings
 from safewriter.supervision import Supervision
@@ -391,7 +392,8 @@ def test_a_supervisor_publishes_what_a_dead_child_has_staged(
 ) -> None:
     """Its journal says that something may be staged; the catalog tells the rest, without Spark."""
     path = tmp_path / "journal"
-    supervision = Supervision(path, Settings.from_environment(os.environ))
+    journal = Journal(path)
+    supervision = Supervision(journal, Settings.from_environment(os.environ))
     monkeypatch.setenv("SOAL_JOURNAL", str(path))
     if (password := ice.catalog.spark.get("jdbc.password")) is not None:
         monkeypatch.setenv("PGPASSWORD", password)  # which no checkpoint holds
@@ -400,7 +402,8 @@ def test_a_supervisor_publishes_what_a_dead_child_has_staged(
     append(spark, block.table, 5, 8)
     block._block.session.restore()  # nothing more of the child
     writer._registry.close(spark, block._block.write, landed=True)
-    (report,) = supervision.settle(budget_ms=60_000)
+    with journal:
+        (report,) = supervision.settle(budget_ms=60_000)
     assert (report.status, report.rows, report.format) == ("committed", 3, "iceberg")
     assert ids(spark, ice.name) == list(range(8))
 

@@ -47,6 +47,7 @@ class World:
         self.fails: Exception | None = None
         self.reports: Any = (COMMITTED,)
         self.invoked: list[tuple[str, Any]] | Exception = []
+        self.journal_doubt: str | None = None
         self.settled = 0
         self.request_id = "request"
         self.command: Command | None = None
@@ -70,6 +71,9 @@ class World:
         return Ended(**self.end, started_ms=now, ended_ms=now, peak_mb=1, survivors=frozenset())
 
     def renew_leases(self) -> None: ...
+
+    def doubt(self) -> str | None:
+        return self.journal_doubt
 
     def settle(self, *, budget_ms: int) -> Any:
         assert budget_ms > 0
@@ -227,6 +231,26 @@ def test_arguments_that_are_secret_are_masked_in_what_the_job_prints(world: Worl
     assert world.command is not None
     assert world.command.argv[-1] == "hunter22"
     assert result.log_tail == ("connecting with [redacted]",)
+
+
+@pytest.mark.parametrize("depth", [101, 5_000])
+@pytest.mark.parametrize("form", [lambda deep: deep, lambda deep: {"script": "s3://a/b.py", "conf": deep}])
+def test_an_event_that_is_nested_too_deeply_is_a_usage_error(world: World, form: Any, depth: int) -> None:
+    """Lambda has parsed it, and Python could neither show nor write it."""
+    deep: dict[str, Any] = {}
+    for _ in range(depth):
+        deep = {"a": deep}
+    result = world.handle(form(deep), SOAL_ENTRY_POINT="s3://scripts/job.py")
+    assert result.error is not None
+    assert (result.error.type, result.error.field) == ("UsageError", "event")
+
+
+def test_a_job_that_may_have_written_more_than_is_known_is_unknown(world: World) -> None:
+    """What is known is told beside it."""
+    world.journal_doubt = "the journal was truncated"
+    result = world.handle()
+    assert (result.state, [write.status for write in result.writes]) == ("UNKNOWN", ["committed"])
+    assert "other writes" in result.state_details
 
 
 def test_a_flood_is_remarked(world: World) -> None:

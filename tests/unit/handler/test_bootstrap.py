@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import handler.bootstrap
-from safewriter import journal
+from safewriter.journal import Journal
 
 ROOT = Path(handler.bootstrap.__file__).parents[1]
 
@@ -20,6 +20,7 @@ class Driver:
         self.script = tmp_path / "scripts" / "job.py"
         self.script.write_text(script, encoding="utf-8")
         self.journal = tmp_path / "journal.jsonl"
+        self._supervisors = Journal(self.journal)
         self.environment: dict[str, str] = {}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
@@ -37,7 +38,7 @@ class Driver:
         return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
     def entries(self) -> list[tuple[str, dict[str, object]]]:
-        return [(entry.event, entry.fields) for entry in journal.read(self.journal)]
+        return [(entry.event, entry.fields) for entry in self._supervisors.entries(since=1)]
 
 
 def test_the_script_is_main(tmp_path: Path) -> None:

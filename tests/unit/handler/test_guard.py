@@ -17,6 +17,7 @@ class Fake:
         self.beats: list[str] = []
         self.cancelled = False
         self.fails = True
+        self.missing: str | None = None
         self._settle = settle
 
     def renew_leases(self) -> None:
@@ -30,6 +31,9 @@ class Fake:
     def is_cancelled(self, _record: object) -> bool:
         self.beats.append("look")
         return self.cancelled
+
+    def doubt(self) -> str | None:
+        return self.missing
 
     def settle(self, *, budget_ms: int) -> Any:
         assert budget_ms >= 0
@@ -59,6 +63,14 @@ def test_a_beat_tells_whether_the_run_was_cancelled(*, cancelled: bool) -> None:
 def test_the_verdicts_are_passed_on() -> None:
     """In time."""
     assert guard(Fake(lambda: ())).settle(10_000).writes == ()
+
+
+def test_verdicts_are_kept_beside_a_doubt() -> None:
+    """What is known is known, also if there may be more."""
+    fake = Fake(lambda: ("a verdict",))
+    fake.missing = "the journal was truncated"
+    settled = guard(fake).settle(10_000)
+    assert (settled.writes, settled.problem) == (("a verdict",), "the journal was truncated")
 
 
 def test_what_cannot_be_settled_is_said_not_raised() -> None:

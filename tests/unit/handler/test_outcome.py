@@ -31,6 +31,7 @@ def evidence(
     java_out_of_memory: bool = False,
     deadline: bool = False,
     too_late: bool = False,
+    doubt: str = "",
 ) -> Evidence:
     told = [name for name, is_so in (("deadline", deadline), ("too_late", too_late)) if is_so]
     entries = [Entry("python_started", 1, {}), *(Entry(name, 2, {"nonce": "n"}) for name in told)]
@@ -41,7 +42,8 @@ def evidence(
     if exited is not None:
         entries.append(Entry("python_exited", 3, {"exitCode": exited}))
     ended = Ended(exit_code, signal, stop, 1, 2, 100, frozenset())
-    return Evidence(ended, tuple(entries), writes, "S3 is gone", kills, java_out_of_memory, "a retry")
+    unsettled = "S3 is gone" if writes is None else doubt
+    return Evidence(ended, tuple(entries), writes, unsettled, kills, java_out_of_memory, "a retry")
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from signal import Signals
 
 import psutil
+import pytest
 
 from handler.processes import Process, become_subreaper, descendants, end_all, resident_mb, signal_all
 
@@ -69,3 +72,41 @@ def test_being_the_subreaper_can_be_said_twice() -> None:
     """Each invocation says it."""
     become_subreaper()
     become_subreaper()
+
+
+LOOKS = """
+import os, sys
+try:
+    os.close(os.open(f"/proc/{os.getppid()}/mem", os.O_RDWR))
+    print("open")
+except PermissionError:
+    print("closed")
+"""
+HAS_A_CHILD = """
+import os, subprocess, sys
+from handler import processes
+if sys.argv[1] == "closed":
+    processes.close_to_others()
+looks = subprocess.run([sys.executable, "-c", sys.argv[2]], capture_output=True, text=True, check=True)
+print(looks.stdout.strip(), processes.resident_mb() > 0, len(os.listdir("/proc/self/fd")) > 0)
+"""
+
+
+@pytest.mark.parametrize("state", ["open", "closed"])
+def test_a_child_of_the_same_user_cannot_reach_into_the_handler(state: str) -> None:
+    """Not into its memory; the handler itself still reads what it needs of /proc. Without the call it can."""
+    if os.getuid() != 0:
+        pytest.skip("only root can start processes of another user, and root may look into every process")
+    python = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin")
+    if python is None:
+        pytest.skip("there is no Python that another user than root may run")
+    found = subprocess.run(
+        [python, "-c", HAS_A_CHILD, state, LOOKS],
+        cwd=Path(__file__).parents[3],
+        env={"PYTHONPATH": str(Path(__file__).parents[3])},
+        user="nobody",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.split() == [state, "True", "True"]

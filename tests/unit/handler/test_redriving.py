@@ -167,3 +167,24 @@ def test_an_event_that_lambda_does_not_take_stays() -> None:
     queue = Queue(*(record({"clientToken": name}, failed()) for name in "ab"))
     assert [(one.what, one.reason) for one in queue.redrive(refuse, messages_max=1)] == [("failed", "throttled")]
     assert queue.visible() == 2
+
+
+@pytest.mark.usefixtures("amazon")
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[" * 100_000,
+        '{"requestContext":{},"requestPayload":' + '{"a":' * 30_000,
+        record("PAYLOAD", None).replace('"PAYLOAD"', "[" * 400 + "]" * 400),
+        record({"day": 3}, {"errorMessage": "[" * 100_000}),
+        '{"detail-type":"x","detail":' + "[" * 400 + "]" * 400 + "}",
+    ],
+    ids=["brackets", "objects", "a payload", "an answer", "a rule's event"],
+)
+def test_a_message_that_is_nested_too_deeply_stands_alone(body: str) -> None:
+    """What is in the queue beside it is invoked with."""
+    queue = Queue(record({"day": 1}, None), body, record({"day": 2}, None))
+    found = queue.redrive(queue.send)
+    assert len(found) == 3
+    assert {one.what for one in found} <= {"sent", "left"}
+    assert {event["continuation"]["event"]["day"] for event in queue.sent} >= {1, 2}  # type: ignore[index]

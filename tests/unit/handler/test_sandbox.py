@@ -57,6 +57,34 @@ def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
     assert (outside / "keep").exists()
 
 
+def test_a_job_that_puts_a_link_in_the_place_of_its_directory_loses_nobody_a_file(tmp_path: Path) -> None:
+    """The directory is emptied where the job has moved it to, and the link goes without what it leads to."""
+    outside, base = tmp_path / "outside", tmp_path / "base"
+    outside.mkdir()
+    base.mkdir()
+    (outside / "keep").touch()
+    with open_sandbox(base) as sandbox:
+        (sandbox.work / "large").touch()
+        sandbox.root.rename(tmp_path / "moved")
+        sandbox.root.symlink_to(outside)
+    assert (outside / "keep").exists()
+    assert list(base.iterdir()) == []
+    assert list((tmp_path / "moved").iterdir()) == []
+
+
+def test_a_link_among_the_leftovers_is_not_followed(tmp_path: Path) -> None:
+    """Even if what it leads to looks like a directory of a dead request."""
+    outside, base = tmp_path / "outside", tmp_path / "base"
+    outside.mkdir()
+    base.mkdir()
+    (outside / ".lock").touch()
+    (outside / "keep").touch()
+    (base / "soal-link").symlink_to(outside)
+    with open_sandbox(base):
+        pass
+    assert (outside / "keep").exists()
+
+
 def test_leftovers_of_the_dead_are_removed_and_places_of_the_living_kept(tmp_path: Path) -> None:
     """A process that was killed in its sandbox has left it behind; one that lives holds its lock."""
     code = f"""
@@ -76,10 +104,16 @@ with open_sandbox(pathlib.Path({str(tmp_path)!r})) as sandbox:
 
 
 def test_too_little_space_is_said(tmp_path: Path) -> None:
-    """With both numbers and the remedy."""
-    with pytest.raises(NoSpaceError, match=r"MB free, .* ephemeral storage"), open_sandbox(tmp_path, free_min_mb=10**9):
+    """With the numbers, the largest things that lie there, and the remedy."""
+    (tmp_path / "left").mkdir()
+    (tmp_path / "left" / "by a job").write_bytes(b"x" * (3 << 20))
+    (tmp_path / "small").touch()
+    said = r"MB free of \d+ MB, .*most of it is taken by 'left' \(3 MB\)\. Raise the function's ephemeral storage"
+    with pytest.raises(NoSpaceError, match=said), open_sandbox(tmp_path, free_min_mb=10**9):
         pass
-    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "left" / "by a job").unlink()
+    with pytest.raises(NoSpaceError, match="nothing of an earlier run"), open_sandbox(tmp_path, free_min_mb=10**9):
+        pass
 
 
 def test_the_counters_of_the_kernel(tmp_path: Path) -> None:

@@ -50,6 +50,14 @@ def test_a_body_that_is_an_object_is_kept() -> None:
     assert (trigger.document, trigger.document_path) == ({"a": 1}, "Records[0].body")
 
 
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"a":' * 100_000, '{"a":' * 400 + "1" + "}" * 400])
+def test_a_body_that_is_nested_too_deeply_is_a_text(body: str) -> None:
+    """It is no job, and nothing is made of it here."""
+    trigger = recognise({"Records": [{"eventSource": "aws:sqs", "messageId": "m", "body": body}]})
+    assert trigger is not None
+    assert (trigger.key, trigger.document) == ("sqs:m", None)
+
+
 def test_several_records_are_refused_with_the_remedy() -> None:
     """One record is one run."""
     with pytest.raises(UsageError, match="set the batch size to 1"):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter import journal, supervision
-from safewriter.errors import UnknownOutcomeError
+from safewriter.journal import Journal
 from safewriter.objects import Location, StoreError
 from safewriter.settings import Settings
 from safewriter.state import CommitPoint, Status
@@ -16,6 +16,7 @@ from tests.unit.safewriter.invariants import check
 from tests.unit.safewriter.world import TABLE, Job, World
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 BUDGET_MS = 10_000
@@ -28,6 +29,7 @@ class Child:
         self, path: Path, monkeypatch: pytest.MonkeyPatch, world: World, network: Network | None = None
     ) -> None:
         self.path = path
+        self.journal = Journal(path)
         self.world = world
         self.network = network or Network()
         bucket, lake = self.network.store(world.bucket), self.network.store(world.lake)
@@ -56,7 +58,7 @@ class Child:
 
     def supervision(self, *, audit_log: bool = True) -> Supervision:
         settings = Settings(Location("checkpoints"), audit_log=audit_log)
-        return Supervision(self.path, settings, clock=self.world.clock)
+        return Supervision(self.journal, settings, clock=self.world.clock)
 
     def settle(self, budget_ms: int = BUDGET_MS) -> WriteReport:
         (report,) = self.supervision().settle(budget_ms=budget_ms)
@@ -160,13 +162,58 @@ def test_the_line_of_another_attempt_is_no_line_of_ours(path: Path, monkeypatch:
     assert found.world.log.head == 1
 
 
-def test_a_journal_that_is_gone_is_no_word_of_no_writes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job has deleted it: whether it made guarded writes is not known."""
-    child(path, monkeypatch)
-    found = Supervision(path, Settings(Location("checkpoints")))
+def test_a_commit_is_known_although_the_job_has_deleted_its_journal(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The document on S3 is the truth, and its name was read before."""
+    found, job = child(path, monkeypatch)
+    found.passed(job)
+    job.land()
+    supervision = found.supervision()
     path.unlink()
-    with pytest.raises(UnknownOutcomeError, match="journal"):
-        found.settle(budget_ms=60_000)
+
+    (report,) = supervision.settle(budget_ms=BUDGET_MS)
+
+    assert (report.status, report.version) == ("committed", 2)
+    assert supervision.doubt() is None
+    check(found.world)
+
+
+def _truncate(path: Path) -> None:
+    path.open("wb").close()
+
+
+def _replace(path: Path) -> None:
+    path.unlink()
+    path.touch()
+
+
+@pytest.mark.parametrize("damage", [_truncate, _replace])
+def test_a_journal_that_was_emptied_or_replaced_does_not_hide_a_commit(
+    path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
+) -> None:
+    """What was read before is settled, with a fence, since the line of a commit may be lost; and there may be more."""
+    found, job = child(path, monkeypatch)
+    supervision = found.supervision()
+    supervision.renew_leases()
+    damage(path)
+    job.land()
+
+    (report,) = supervision.settle(budget_ms=BUDGET_MS)
+
+    assert (report.status, report.version) == ("committed", 2)
+    assert "journal" in (supervision.doubt() or "")
+    check(found.world)
+
+
+def test_a_line_of_a_stranger_names_no_write(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its fields are, the guard's own are settled."""
+    found, _ = child(path, monkeypatch)
+    journal.append(path, "write_opened", nonce=["a"], writeKey={})
+    journal.append(path, "commit_passed", nonce=["a"])
+    journal.append(path, "write_closed", nonce=["a"])
+
+    assert found.settle().status == "rolled_back"
 
 
 @pytest.mark.parametrize("torn", [b'{"event":"to', b"\x00\x00\n"])
@@ -391,7 +438,7 @@ def test_a_denied_read_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_table_is_named_while_its_block_is_open(tmp_path: Path) -> None:
     """Two tables at once are two names, two blocks on one table are one; a stranger's line is none."""
     path = tmp_path / "journal.jsonl"
-    writes = OpenWrites(path)
+    writes = OpenWrites(Journal(path))
     assert writes.tables() == ()
     journal.append(path, "write_opened", nonce="0")
     for nonce, table in (("1", "s3://a/x"), ("2", "s3://b/y"), ("3", "s3://a/x")):

@@ -1,0 +1,32 @@
+"""How deeply a JSON value from outside is nested: Python's own functions end with a RecursionError somewhere."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from handler.usage import UsageError
+
+__all__ = ["check_nesting", "is_too_deep"]
+
+_DEPTH_MAX: Final = 100
+
+
+def is_too_deep(value: object) -> bool:
+    """Tell whether a value holds lists or objects in one another that nobody means."""
+    level = [value]
+    for _ in range(_DEPTH_MAX + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def check_nesting(event: object) -> None:
+    """Raise `UsageError` for an event that cannot be checked, written or shown."""
+    if is_too_deep(event):
+        raise UsageError("event", f"holds more than {_DEPTH_MAX} lists or objects in one another; make it flatter")

@@ -1,0 +1,169 @@
+"""Removing what a job has left, wherever it points: through descriptors, so that no link is ever followed.
+
+Each directory is emptied of its files first; the directories in it are moved up, and emptied there. So depth costs
+neither a stack nor descriptors nor long paths, and a mount is not entered: the kernel moves none.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import uuid
+from collections import deque
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import TypeAlias
+
+    Tree: TypeAlias = Mapping[str, "Tree | None"]
+    """Names in a directory: None for what is none itself."""
+
+__all__ = ["DIRECTORY", "empty", "tree_of"]
+
+DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_BATCH: Final = 1000
+
+
+def tree_of(handle: int, *, entries_max: int) -> dict[str, Tree | None] | None:
+    """Return what is in an open directory; None if that is more than `entries_max` entries. No mount is entered."""
+    root: dict[str, Tree | None] = {}
+    todo: list[tuple[dict[str, Tree | None], int]] = [(root, os.dup(handle))]
+    left = entries_max
+    try:
+        while todo:
+            found, directory = todo.pop()
+            try:
+                with os.scandir(directory) as entries:
+                    for entry in entries:
+                        left -= 1
+                        if left < 0:
+                            return None
+                        found[entry.name] = None
+                        if entry.is_dir(follow_symlinks=False):
+                            found[entry.name] = below = dict[str, "Tree | None"]()
+                            with suppress(OSError):  # another user's: nothing in it can be ours to remove
+                                todo.append((below, _enter(directory, entry.name)))
+            finally:
+                os.close(directory)
+    finally:
+        for _, directory in todo:
+            os.close(directory)
+    return root
+
+
+def empty(handle: int, *, keep: Tree | None = None, may_go_on: Callable[[], bool] = lambda: True) -> int:
+    """Remove all that is in an open directory but `keep`; return how many entries could not be removed.
+
+    Stops as soon as `may_go_on` says so. Directories whose permissions were taken away are given them back. What
+    cannot be removed all the same (an immutable file, a mount, another user's) stays, and is tried once.
+    """
+    emptying = _Emptying(handle, may_go_on)
+    emptying.strip(handle, keep or {})
+    emptying.remove_directories()
+    return emptying.stuck
+
+
+class _Emptying:
+    """`base` is the directory that others are moved up to."""
+
+    def __init__(self, base: int, may_go_on: Callable[[], bool]) -> None:
+        self._base = base
+        self._may_go_on = may_go_on
+        self._prefix = f".soal-{uuid.uuid4().hex}-"
+        self._moved = 0
+        self._todo: deque[str] = deque()
+        self.stuck = 0
+
+    def strip(self, directory: int, keep: Tree) -> None:
+        """Remove what is no directory, and move up what is one."""
+        tried: set[str] = set()
+        while self._may_go_on():
+            with os.scandir(directory) as entries:
+                fresh = (entry for entry in entries if entry.name not in tried and not self._is_kept(entry, keep))
+                batch = list(islice(fresh, _BATCH))
+            if not batch:
+                break
+            for entry in batch:
+                if entry.is_dir(follow_symlinks=False):
+                    tried.add(entry.name)
+                    self._take(directory, entry.name)
+                elif not _gone(os.unlink, entry.name, directory):
+                    tried.add(entry.name)
+                    self.stuck += 1
+        for name, below in keep.items():
+            if below is not None:
+                with suppress(OSError):
+                    inner = _enter(directory, name)
+                    try:
+                        self.strip(inner, below)
+                    finally:
+                        os.close(inner)
+
+    def _is_kept(self, entry: os.DirEntry[str], keep: Tree) -> bool:
+        return entry.name in keep and (keep[entry.name] is not None) == entry.is_dir(follow_symlinks=False)
+
+    def _take(self, directory: int, name: str) -> None:
+        if directory == self._base:
+            self._todo.append(name)
+            return
+        new = f"{self._prefix}{self._moved}"
+        self._moved += 1
+        try:
+            _unlock(directory, name)  # what is moved must be writable itself, for its entry `..`
+            os.rename(name, new, src_dir_fd=directory, dst_dir_fd=self._base)
+        except OSError:
+            self.stuck += 1
+        else:
+            self._todo.append(new)
+
+    def remove_directories(self) -> None:
+        """Empty and remove what was moved up, until nothing is left of it."""
+        while self._todo and self._may_go_on():
+            name = self._todo.popleft()
+            try:
+                _unlock(self._base, name)
+                directory = _enter(self._base, name)
+            except OSError:
+                self.stuck += 1
+                continue
+            try:
+                if _mount(directory) == _mount(self._base):
+                    self.strip(directory, {})
+            finally:
+                os.close(directory)
+            if not _gone(os.rmdir, name, self._base):
+                self.stuck += 1
+
+
+def _enter(parent: int, name: str) -> int:
+    return os.open(name, DIRECTORY, dir_fd=parent)
+
+
+def _unlock(parent: int, name: str) -> None:
+    """Give the owner's rights on a directory back, on that directory and no other that might take its place."""
+    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        if os.fstat(handle).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            Path(f"/proc/self/fd/{handle}").chmod(stat.S_IRWXU)
+    finally:
+        os.close(handle)
+
+
+def _gone(remove: Callable[..., None], name: str, parent: int) -> bool:
+    try:
+        remove(name, dir_fd=parent)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _mount(handle: int) -> str:
+    """Say which mount an open directory is on; a bind mount has the device of what it shows."""
+    lines = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii").splitlines()
+    return next((line for line in lines if line.startswith("mnt_id:")), "")

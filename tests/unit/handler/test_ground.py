@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from handler.ground import Ground, claim_all, clean_all
+
+ROOT = Path(__file__).parents[3]
+
+
+def always() -> bool:
+    return True
+
+
+def claimed(path: Path) -> Ground:
+    ground = Ground.claim(path)
+    assert ground is not None
+    return ground
+
+
+def names(path: Path) -> set[str]:
+    return {one.name for one in path.iterdir()} - {".soal-ground"}
+
+
+def leave_everything(path: Path, outside: Path) -> None:
+    """What a job can leave: files, folders without rights, links, pipes, sockets, depth, names that are no text."""
+    (path / "file").write_text("x", encoding="utf-8")
+    (path / "locked" / "inner").mkdir(parents=True)
+    (path / "locked" / "inner" / "file").touch()
+    (path / "locked" / "inner").chmod(0)
+    (path / "locked").chmod(0)
+    (path / "link").symlink_to(outside)
+    (path / "dangling").symlink_to(outside / "nowhere")
+    (path / "folder").mkdir()
+    (path / "folder" / "link").symlink_to(outside)
+    os.mkfifo(path / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        here = os.open(path, os.O_RDONLY)
+        server.bind(f"/proc/self/fd/{here}/socket")
+        os.close(here)
+    Path(os.fsdecode(bytes(path) + b"/\xff\xfe")).touch()
+    deep = os.open(path, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=deep)
+        inner = os.open("d", os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = inner
+    os.close(deep)
+
+
+def test_a_directory_is_as_it_was_before_the_first_job(tmp_path: Path) -> None:
+    """What was there stays, whatever is new goes, and nothing outside is touched."""
+    own, outside = tmp_path / "own", tmp_path / "outside"
+    (own / "extension" / "cache").mkdir(parents=True)
+    (own / "extension" / "cache" / "file").touch()
+    outside.mkdir()
+    (outside / "keep").touch()
+    ground = claimed(own)
+    for _ in range(2):
+        leave_everything(own, outside)
+        (own / "extension" / "cache" / "new").touch()
+        own.chmod(0o500)
+        assert ground.clean(always) == 0
+        assert names(own) == {"extension"}
+        assert names(own / "extension" / "cache") == {"file"}
+    assert names(outside) == {"keep"}
+
+
+def test_a_kept_directory_that_was_replaced_by_a_link_is_not_followed(tmp_path: Path) -> None:
+    """The link goes; what it leads to is somebody else's."""
+    own, outside = tmp_path / "own", tmp_path / "outside"
+    (own / "kept").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "keep").touch()
+    ground = claimed(own)
+    (own / "kept").rmdir()
+    (own / "kept").symlink_to(outside)
+    ground.clean(always)
+    assert names(own) == set()
+    assert names(outside) == {"keep"}
+
+
+def test_a_process_that_follows_a_killed_one_knows_what_that_one_had_found(tmp_path: Path) -> None:
+    """Lambda starts the runtime anew after a kill, and what the killed job left is not taken for old."""
+    (tmp_path / "old").touch()
+    code = f"""
+import os, pathlib
+from handler.ground import Ground
+Ground.claim(pathlib.Path({str(tmp_path)!r}))
+pathlib.Path({str(tmp_path)!r}, "left").touch()
+os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
+    assert names(tmp_path) == {"old", "left"}
+    claimed(tmp_path).clean(always)
+    assert names(tmp_path) == {"old"}
+
+
+@pytest.mark.parametrize("record", [b"", b"{", b"[1]", b'{"left": 1}', json.dumps({"a": None}).encode()])
+def test_what_a_job_makes_of_the_record_does_not_count(tmp_path: Path, record: bytes) -> None:
+    """It is written again after each job from what this process has found itself."""
+    (tmp_path / "old").touch()
+    ground = claimed(tmp_path)
+    (tmp_path / ".soal-ground").write_bytes(record)
+    (tmp_path / "left").touch()
+    ground.clean(always)
+    assert names(tmp_path) == {"old"}
+    assert set(json.loads((tmp_path / ".soal-ground").read_bytes())) == {"old", ".soal-ground"}
+
+
+def test_a_directory_that_is_in_use_or_not_there_is_left_alone(tmp_path: Path) -> None:
+    """Another process may be at work in it; and nothing is cleaned that was not declared."""
+    (tmp_path / "own").mkdir()
+    ground = claimed(tmp_path / "own")
+    assert Ground.claim(tmp_path / "own") is None
+    assert claim_all((tmp_path / "own", tmp_path / "nowhere")) == ()
+    assert list(clean_all((), always)) == []
+    assert ground.clean(always) == 0
+
+
+def test_cleaning_ends_when_its_time_is_over(tmp_path: Path) -> None:
+    """What stays is the next request's to remove; nothing is said to be removed that is not."""
+    ground = claimed(tmp_path)
+    (tmp_path / "left").touch()
+    ground.clean(lambda: False)
+    assert names(tmp_path) == {"left"}
+
+
+def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a warning of the run, with its number."""
+    ground = claimed(tmp_path)
+    (tmp_path / "stuck").touch()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    assert list(clean_all((ground,), always)) == [f"1 entries that a job has left in {tmp_path} could not be removed"]

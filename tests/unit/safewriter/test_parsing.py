@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from safewriter.errors import UnreadableCheckpointError
+from safewriter.marker import Marker
+from safewriter.parsing import parsed
+from safewriter.state import Checkpoint
+from safewriter.tables.delta.commit import Mark
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, ("[" * 100_000).encode()])
+def test_a_text_that_is_nested_too_deeply_is_no_json(text: str | bytes) -> None:
+    """It is refused like any other that cannot be read."""
+    with pytest.raises(ValueError, match="nested too deeply"):
+        parsed(text)
+
+
+def test_any_other_text_is_parsed_as_python_does() -> None:
+    """With its hook for objects, and its error."""
+    assert parsed('{"a": [1, null]}') == {"a": [1, None]}
+    assert parsed(b'{"a": 1}', object_hook=sorted) == ["a"]
+    with pytest.raises(json.JSONDecodeError):
+        parsed("{")
+
+
+def test_no_document_ends_a_sweep_by_its_depth() -> None:
+    """A checkpoint, a marker and a mark that are nested too deeply are unreadable, or somebody else's."""
+    body = b"[" * 100_000
+    for document in (Checkpoint, Marker):
+        with pytest.raises(UnreadableCheckpointError):
+            document.from_bytes(body)
+    assert Mark.from_text(body.decode()) is None

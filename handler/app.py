@@ -26,6 +26,7 @@ from handler.response import deliver
 from handler.runs import Runs, result_key
 from handler.sandbox import forbids_execution, oom_kills, open_sandbox
 from handler.script import download, place
+from handler.secrets import Secrets, read_secrets
 from handler.settings import read_settings
 from safewriter import journal
 from safewriter.deadline import Deadline, epoch_ms
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from handler.outcome import Outcome
     from handler.response import Result
     from handler.sandbox import Sandbox
+    from handler.secrets import SecretReference
     from handler.settings import HandlerSettings
     from handler.submit import Command
     from safewriter.deadline import Clock
@@ -73,6 +75,7 @@ class Services:
     start_child: Callable[..., AbstractContextManager[Any]] = start
     supervision: Callable[..., Supervision] = Supervision
     invoke: Callable[[str, bytes], str] = _invoke
+    read_secrets: Callable[[Mapping[str, SecretReference]], Secrets] = read_secrets
     clock: Clock = epoch_ms
 
 
@@ -113,6 +116,9 @@ def handle(event: object, facts: Facts, environment: Mapping[str, str], services
 
 def _attempt(event: object, facts: Facts, environment: Mapping[str, str], services: Services) -> Outcome:
     settings = facts.settings = read_settings(environment)
+    secrets = services.read_secrets(settings.secrets)
+    facts.redactor = facts.redactor.knowing_secrets(secrets.values.values())
+    os.environ.update(secrets.of_catalogs)  # for the settling of what the job leaves open, in this process
     facts.event, facts.continuation = unwrapped(event)
     request = parse_event(facts.event, settings)
     if facts.continuation is not None:
@@ -129,7 +135,8 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
         )
     with open_sandbox(settings.tmp) as sandbox:
         attempt = submit.Attempt.of(facts.run_id, facts.request_id, facts.deadline)
-        command = submit.compose(job, place(job, sandbox), sandbox, settings, machine, attempt, environment)
+        files = place(job, sandbox)
+        command = submit.compose(job, files, sandbox, settings, machine, attempt, environment, secrets)
         return _supervised(command, sandbox, job, settings, facts, services)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from handler.secrets import SecretReference, parse_references
 from handler.usage import UsageError, validated
 from safewriter.errors import SettingError
 from safewriter.objects import Location
@@ -77,6 +78,9 @@ class HandlerSettings(BaseModel):
     errors: Literal["raise", "return"] = Field(alias="SOAL_ERRORS", default="raise")
     continue_max: Annotated[int, Field(ge=0, le=CONTINUE_MAX)] = Field(alias="SOAL_CONTINUE_MAX", default=0)
     jit: Literal["auto", "c1", "full"] = Field(alias="SOAL_JIT", default="auto")
+    secrets: Annotated[dict[str, SecretReference], BeforeValidator(parse_references)] = Field(
+        alias="SOAL_SECRETS", default_factory=dict
+    )
     endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL_S3", default=None)
     general_endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL", default=None)
     region: str | None = Field(alias="AWS_REGION", default=None)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Annotations, CfnOutput, Stack
+from aws_cdk import Annotations, Aws, CfnOutput, Stack
 
-from infra import catalog
+from infra import catalog, secrets
 from infra.alarms import Alarms
 from infra.checkpoints import CheckpointBucket
 from infra.dashboard import dashboard
 from infra.encryption import key_statements, own_key
+from infra.environment import Made, job_environment, sweeper_environment
 from infra.failures import FailureQueue
-from infra.function import JobFunction, shared_environment
+from infra.function import JobFunction
 from infra.image import Image
 from infra.lake import Lake
 from infra.network import Network
@@ -41,7 +42,7 @@ class SoalStack(Stack):
         failures = FailureQueue(self, "Failures", key=key).queue
         image = Image(self, config)
         network = Network(self, "Network", config=config)
-        environment = shared_environment(config, checkpoint_bucket=checkpoints.bucket.bucket_name)
+        made = Made(Aws.STACK_NAME, checkpoints.bucket.bucket_name, scripts.uri)
         job = JobFunction(
             self,
             "Runtime",
@@ -53,9 +54,10 @@ class SoalStack(Stack):
                 *scripts.job_statements(),
                 *lake.job_statements(),
                 *catalog.job_statements(config),
+                *secrets.job_statements(config),
                 *key_statements(key),
             ],
-            environment={**environment, "SCRIPT_BUCKET": scripts.uri},
+            environment=job_environment(config, made),
             failures=failures,
             key=key,
         )
@@ -69,9 +71,10 @@ class SoalStack(Stack):
                 *checkpoints.sweeper_statements(),
                 *lake.sweeper_statements(),
                 *catalog.sweeper_statements(config),
+                *secrets.sweeper_statements(config),
                 *key_statements(key),
             ],
-            environment={**config.catalog_environment, **environment},
+            environment=sweeper_environment(config, made),
             key=key,
         )
         if config.redrive_attempts > 0:
@@ -83,7 +86,7 @@ class SoalStack(Stack):
                 alias=job.alias,
                 failures=failures,
                 key_statements=key_statements(key),
-                environment=environment,
+                made=made,
                 key=key,
             )
         triggers = Triggers(self, "Triggers", config=config, alias=job.alias, failures=failures, key=key)

@@ -28,6 +28,18 @@ def test_the_key_turns_and_encrypts_everything_that_is_stored(full: Synthesised)
     assert all(group["KmsKeyId"] == arn for group in full.of_type("Logs::LogGroup").values())
 
 
+def test_variables_of_every_function_are_encrypted_with_it(full: Synthesised, plain: Synthesised) -> None:
+    """And each role may decrypt them, without which Lambda could not start the function."""
+    (name,) = full.of_type("KMS::Key")
+    functions = full.of_type("Lambda::Function").values()
+
+    assert len(functions) == 3
+    assert all(each["KmsKeyArn"] == {"Fn::GetAtt": [name, "Arn"]} for each in functions)
+    for role in ("RuntimeJobRole", "SweeperSweepRole", "RedriveAgainRole"):
+        assert full.access(role).may("kms:Decrypt", f"arn:aws:kms:us-east-1:123456789012:{name.lower()}")
+    assert not any("KmsKeyArn" in each for each in plain.of_type("Lambda::Function").values())
+
+
 @pytest.mark.parametrize("role", ["RuntimeJobRole", "SweeperSweepRole"])
 def test_a_function_uses_the_key_but_does_not_rule_over_it(full: Synthesised, role: str) -> None:
     """It reads and writes what is encrypted; it can neither delete the key nor hand it on."""

@@ -30,6 +30,7 @@ from handler.response import deliver
 from handler.runs import Runs, result_key
 from handler.sandbox import forbids_execution, oom_kills, open_sandbox
 from handler.script import download, place
+from handler.secrets import Secrets, read_secrets
 from handler.settings import read_settings
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.journal import Journal
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from handler.outcome import Outcome
     from handler.response import Result
     from handler.sandbox import Sandbox
+    from handler.secrets import SecretReference
     from handler.settings import HandlerSettings
     from handler.submit import Command
     from safewriter.deadline import Clock
@@ -77,6 +79,7 @@ class Services:
     start_child: Callable[..., AbstractContextManager[Any]] = start
     supervision: Callable[..., Supervision] = Supervision
     invoke: Callable[[str, bytes], str] = _invoke
+    read_secrets: Callable[[Mapping[str, SecretReference]], Secrets] = read_secrets
     clock: Clock = epoch_ms
 
 
@@ -126,7 +129,9 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
     job = facts.job = Job.of(request, settings, facts.request_id)
     machine = submit.this_machine(facts.memory_mb)
     submit.check(job, settings, machine)
-    facts.redactor = facts.redactor.knowing(job.arguments)
+    secrets = services.read_secrets(settings.secrets)
+    facts.redactor = facts.redactor.knowing_secrets(secrets.values.values()).knowing(job.arguments)
+    os.environ.update(secrets.of_catalogs)  # for the settling of what the job leaves open, in this process
     facts.warnings.extend(request.warnings)
     if forbids_execution(settings.tmp):
         facts.warnings.append(
@@ -135,7 +140,8 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
         )
     with _ground(settings, facts), open_sandbox(settings.tmp) as sandbox:
         attempt = submit.Attempt.of(facts.run_id, facts.request_id, facts.deadline)
-        command = submit.compose(job, place(job, sandbox), sandbox, settings, machine, attempt, environment)
+        files = place(job, sandbox)
+        command = submit.compose(job, files, sandbox, settings, machine, attempt, environment, secrets)
         with Journal(sandbox.journal) as journal:  # before the child is there: only what is open outlasts what it does
             return _supervised(command, sandbox, journal, job, settings, facts, services)
 

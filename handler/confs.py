@@ -16,7 +16,7 @@ from handler.fixed_settings import is_outside_tmp, why_fixed
 from handler.usage import UsageError, found
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 __all__ = ["Permit", "check_conf", "check_own_conf"]
 
@@ -48,17 +48,18 @@ class Permit:
         return fnmatchcase(key, self.key) and fnmatchcase(value, self.value)
 
 
-def check_conf(conf: Mapping[str, str], field: str, *, permits: tuple[Permit, ...], owned: Mapping[str, str]) -> None:
+def check_conf(conf: Mapping[str, str], field: str, *, permits: tuple[Permit, ...], owned: Collection[str]) -> None:
     """Raise `UsageError` for the first setting that an event may not bring; `field` is where the settings were found.
 
-    `owned` are the function's own settings: an event changes none of them, and nothing of a catalog that they define.
+    `owned` are the names of the function's own settings: an event changes none of them, and nothing of a catalog that
+    they define.
     """
     _check_number(conf, field)
     taken = {_catalog_or_key(key) for key in owned}
     for key, value in conf.items():
         problem = _problem(key, value)
         if problem is None and _catalog_or_key(key) in taken:
-            problem = "is the function's own setting (SOAL_CONF); leave it out"
+            problem = "is the function's own setting (SOAL_CONF, SOAL_SECRETS); leave it out"
         if problem := problem or _refusal(key, value, permits):
             raise UsageError(_path(field, key), problem)
 

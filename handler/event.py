@@ -267,7 +267,7 @@ def _conf(
     given: Mapping[str, str], in_parameters: Mapping[str, str], settings: HandlerSettings, path: str
 ) -> dict[str, str]:
     for field_name, conf in (("conf", given), ("sparkSubmitParameters", in_parameters)):
-        check_conf(conf, _below(path, field_name), permits=settings.conf_allow, owned=settings.conf)
+        check_conf(conf, _below(path, field_name), permits=settings.conf_allow, owned=settings.owned_settings)
     if doubled := sorted(given.keys() & in_parameters.keys()):
         raise UsageError(
             _below(path, "sparkSubmitParameters"), f"sets {doubled[0]}, which conf sets too; keep one of the two"

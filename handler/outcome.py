@@ -26,6 +26,7 @@ from handler.child import Stop
 from handler.runs import AttemptRunningError
 from handler.sandbox import NoSpaceError
 from handler.script import DownloadError
+from handler.secrets import SecretUnavailableError
 from handler.usage import UsageError
 from safewriter.objects import StoreError
 
@@ -44,7 +45,7 @@ _EXIT_TRY_AGAIN: Final = 75
 _EXIT_DEADLINE: Final = 124
 _SIGNALLED: Final = 128
 _INTERNAL_ERROR: Final = "InternalError"
-_RETRYABLE: Final = (AttemptRunningError, NoSpaceError, DownloadError, StoreError)
+_RETRYABLE: Final = (AttemptRunningError, NoSpaceError, DownloadError, SecretUnavailableError, StoreError)
 
 
 class State(StrEnum):

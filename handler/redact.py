@@ -6,9 +6,11 @@ forms in which secrets are written. A secret in a form of its own that is in nei
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, quote_plus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,13 +19,20 @@ __all__ = ["LineRedactor", "Redactor", "redact"]
 
 MASK: Final = "[redacted]"
 _KNOWN_MIN_LENGTH: Final = 8
+_SECRET_MIN_LENGTH: Final = 4
+_REFERENCES: Final = "SOAL_SECRETS"
+"""The variable says where secrets lie, and errors name it."""
 
 _NAME: Final = (
     r"(?:pass(?:word|wd|phrase)|pwd|secret|token|api[._-]?key|access[._-]?key|account[._-]?key|private[._-]?key"
     r"|credentials?|authorization|connection[._-]?string)"
 )
 # clientToken and its like name a run or a page: they are shown.
-_PUBLIC: Final = r"(?!(?:client|next|continuation|fencing)[._-]?token\b|tokens?\s+is\b)"
+# So are SOAL_SECRETS and the ARNs of secrets: an error that says which one cannot be read must say which one.
+_PUBLIC: Final = (
+    r"(?!(?:client|next|continuation|fencing)[._-]?token\b|tokens?\s+is\b|soal_secrets\b|secretsmanager:)"
+    r"(?<!:[0-9]{12}:)"
+)
 _NAMED: Final = rf"[\w.-]{{0,64}}?{_NAME}[\w.-]{{0,32}}"
 _VALUE: Final = r"""(?!\[redacted\])(?:\\?"(?:[^"\\]|\\.)*?\\?"|'[^']*'|[^\s,;&'"}\])]+)"""
 _BARE_KEY: Final = (
@@ -70,7 +79,10 @@ class Redactor:
         values = {
             value
             for name, value in environment.items()
-            if _SECRET_NAME.search(name) and len(value) >= _KNOWN_MIN_LENGTH and not value.startswith("/")
+            if name != _REFERENCES
+            and _SECRET_NAME.search(name)
+            and len(value) >= _KNOWN_MIN_LENGTH
+            and not value.startswith("/")
         }
         return cls(tuple(sorted(values, key=len, reverse=True)))
 
@@ -79,6 +91,13 @@ class Redactor:
         given, shown = tuple(arguments), self.arguments(arguments)
         found = {value for value, mask in zip(given, shown, strict=True) if mask == MASK and value != MASK}
         found |= {value for argument in given for value in _option_values(argument)}
+        return Redactor(tuple(sorted({*self.known, *found}, key=len, reverse=True)))
+
+    def knowing_secrets(self, values: Iterable[str]) -> Redactor:
+        """Return one that also knows secrets that the handler has read, in the forms in which they are written: as they
+        are, in a URL, in JSON, and line by line.
+        """
+        found = {form for value in values for form in _forms(value) if len(form) >= _SECRET_MIN_LENGTH}
         return Redactor(tuple(sorted({*self.known, *found}, key=len, reverse=True)))
 
     def mask_known(self, text: str) -> str:
@@ -108,6 +127,13 @@ def _option_values(argument: str) -> Iterable[str]:
     """Return the value of `--password=value`."""
     name, equals, value = argument.partition("=")
     return (value,) if equals and name.startswith("--") and value and _SECRET_NAME.search(name) else ()
+
+
+def _forms(value: str) -> Iterable[str]:
+    yield from (value, value.strip(), quote(value, safe=""), quote_plus(value), json.dumps(value)[1:-1])
+    yield json.dumps(value, ensure_ascii=False)[1:-1]
+    # Output is masked by lines. A short one ("{", "true") is no secret, and would mask half of the log.
+    yield from (line for line in map(str.strip, value.splitlines()) if len(line) >= _KNOWN_MIN_LENGTH)
 
 
 redact: Final = Redactor()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from handler.confs import Permit, check_own_conf
+from handler.secrets import SecretReference, parse_references
 from handler.usage import UsageError, validated
 from safewriter.errors import SettingError
 from safewriter.objects import Location
@@ -102,6 +103,9 @@ class HandlerSettings(BaseModel):
     )
     """Directories that belong to this function alone: they are emptied between jobs. The image names /tmp."""
     jit: Literal["auto", "c1", "full"] = Field(alias="SOAL_JIT", default="auto")
+    secrets: Annotated[dict[str, SecretReference], BeforeValidator(parse_references)] = Field(
+        alias="SOAL_SECRETS", default_factory=dict
+    )
     endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL_S3", default=None)
     general_endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL", default=None)
     region: str | None = Field(alias="AWS_REGION", default=None)
@@ -127,6 +131,11 @@ class HandlerSettings(BaseModel):
         except ValueError as error:
             raise UsageError(variable, str(error)) from None
         return self
+
+    @property
+    def owned_settings(self) -> frozenset[str]:
+        """The Spark settings that the owner has made, here or as a secret."""
+        return frozenset({*self.conf, *(name for name in self.secrets if name.startswith("spark."))})
 
     @property
     def script(self) -> Location | None:

@@ -20,6 +20,7 @@ from handler.classpath import find_pyspark, jars
 from handler.environment import child_environment
 from handler.job import EventForm
 from handler.properties import read_properties, write_properties
+from handler.secrets import Secrets
 from handler.usage import UsageError, found
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ _C2_LATER: Final = (
 _HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _BOOTSTRAP: Final = Path(__file__).with_name("bootstrap.py")
 _IMAGE_FILES: Final = Path(__file__).resolve().parent.parent / "image" / "spark"
+_NO_SECRETS: Final = Secrets()
 _UNITS: Final = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 
 # What Spark's own launcher passes (org.apache.spark.launcher.JavaModuleOptions in 4.1.4), without the vector module:
@@ -154,9 +156,10 @@ def compose(
     machine: Machine,
     attempt: Attempt,
     inherited: Mapping[str, str],
+    secrets: Secrets = _NO_SECRETS,
 ) -> Command:
     """Write the properties file (and the event file) and return the command."""
-    conf = _conf(job, sandbox, settings, machine)
+    conf = _conf(job, sandbox, settings, machine, secrets)
     write_properties(sandbox.properties_file, conf)
     spark_home = pyspark_home()
     argv = (
@@ -173,7 +176,8 @@ def compose(
         str(files.script),
         *_arguments(job, sandbox),
     )
-    environment = child_environment(job, sandbox, attempt, inherited, spark_home=spark_home)
+    variables = {**inherited, **secrets.variables}
+    environment = child_environment(job, sandbox, attempt, variables, spark_home=spark_home)
     return Command(argv, environment, sandbox.work)
 
 
@@ -252,7 +256,7 @@ def _heap_mb(job: Job, machine: Machine) -> int:
     return heap_mb
 
 
-def _conf(job: Job, sandbox: Sandbox, settings: HandlerSettings, machine: Machine) -> dict[str, str]:
+def _conf(job: Job, sandbox: Sandbox, settings: HandlerSettings, machine: Machine, secrets: Secrets) -> dict[str, str]:
     """Merge the settings: the image's defaults, what follows from the machine, the job's own, what must not change."""
     defaults = read_properties(spark_file(settings, "spark-defaults.conf"))
     cores = int(job.conf.get("spark.driver.cores", machine.cores))
@@ -262,6 +266,7 @@ def _conf(job: Job, sandbox: Sandbox, settings: HandlerSettings, machine: Machin
         "spark.default.parallelism": str(cores),
         "spark.sql.warehouse.dir": str(sandbox.work / "warehouse"),
         **job.conf,
+        **secrets.spark_settings,
         "spark.master": f"local[{cores}]",
         "spark.driver.memory": f"{_heap_mb(job, machine)}m",
         "spark.hadoop.hadoop.tmp.dir": str(sandbox.tmp),

@@ -13,6 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from handler import observability
+from handler.redact import Redactor, redact
+from handler.secrets import Secrets, SecretUnavailableError, parse_references, read_secrets
+from handler.usage import UsageError
 from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects.s3 import open_store, table_store
@@ -72,16 +75,36 @@ class SweepResult(BaseModel):
 @observability.metrics.log_metrics
 @observability.logger.inject_lambda_context(clear_state=True)
 def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
-    """Sweep once; the event says nothing. Fails if the markers cannot be listed, or a setting is wrong."""
+    """Sweep once; the event says nothing. Fails if the markers cannot be listed, a setting is wrong, or (after all that
+    needs none is settled) a catalog's secret cannot be read.
+    """
     now_ms = epoch_ms()
     observability.metrics.add_metric("SweepStarted", MetricUnit.Count, 1)  # also of a sweep that fails
-    result = handle(os.environ, Deadline(now_ms + context.get_remaining_time_in_millis(), now_ms))
+    secrets, unread = _secrets(os.environ)
+    os.environ.update(secrets.of_catalogs)
+    redactor = Redactor.of_environment(os.environ).knowing_secrets(secrets.values.values())
+    deadline = Deadline(now_ms + context.get_remaining_time_in_millis(), now_ms)
+    result = handle(os.environ, deadline, redactor=redactor)
     _count(result)
+    if unread is not None:  # all that needs no catalog is settled; the alarm says that the rest is not
+        raise unread
     return result.document()
 
 
-def handle(environment: Mapping[str, str], deadline: Deadline, clock: Clock = epoch_ms) -> SweepResult:
-    """Sweep until all is looked at or the time is nearly over.
+def _secrets(environment: Mapping[str, str]) -> tuple[Secrets, Exception | None]:
+    """Read what SOAL_SECRETS refers to, or say why it cannot be had: writes to other tables are settled without it."""
+    text = environment.get("SOAL_SECRETS")
+    try:
+        return (read_secrets(parse_references(text)) if text else Secrets()), None
+    except (SecretUnavailableError, UsageError, ValueError) as error:
+        observability.logger.error("secrets: %s", error)
+        return Secrets(), error
+
+
+def handle(
+    environment: Mapping[str, str], deadline: Deadline, clock: Clock = epoch_ms, redactor: Redactor = redact
+) -> SweepResult:
+    """Sweep until all is looked at or the time is nearly over; reasons are without secrets.
 
     Raises `SettingError` for a wrong setting, `StoreError` if the markers cannot be listed.
     """
@@ -93,10 +116,10 @@ def handle(environment: Mapping[str, str], deadline: Deadline, clock: Clock = ep
         return deadline.remaining_ms() > reserve_ms
 
     recovery = Recovery(checkpoints, table_store, clock=clock, audit_log=settings.audit_log, may_go_on=may_go_on)
-    return _result(Sweeper(checkpoints, recovery, clock, may_go_on).sweep(), clock())
+    return _result(Sweeper(checkpoints, recovery, clock, may_go_on).sweep(), clock(), redactor)
 
 
-def _result(sweep: Sweep, now_ms: int) -> SweepResult:
+def _result(sweep: Sweep, now_ms: int, redactor: Redactor) -> SweepResult:
     settled = [look for look in sweep.looks if look.action is Action.SETTLED]
     since = sweep.open_since
     return SweepResult(
@@ -110,16 +133,17 @@ def _result(sweep: Sweep, now_ms: int) -> SweepResult:
         unreadable=sweep.count(Action.UNREADABLE),
         left=sweep.count(Action.LEFT),
         oldest_open_ms=None if since is None else max(0, now_ms - int(since.timestamp() * 1000)),
-        problems=tuple(_problem(look) for look in sweep.looks if look.action in _TROUBLE)[:_PROBLEMS_MAX],
+        problems=tuple(_problem(look, redactor) for look in sweep.looks if look.action in _TROUBLE)[:_PROBLEMS_MAX],
     )
 
 
 _TROUBLE: Final = (Action.FAILED, Action.UNREADABLE, Action.UNCLEAN)
 
 
-def _problem(look: Look) -> Problem:
-    observability.logger.error("write %s: %s: %s", look.write_key, look.action, look.problem)
-    return Problem(write_key=look.write_key, action=look.action, reason=look.problem)
+def _problem(look: Look, redactor: Redactor) -> Problem:
+    reason = None if look.problem is None else redactor(look.problem)
+    observability.logger.error("write %s: %s: %s", look.write_key, look.action, reason)
+    return Problem(write_key=look.write_key, action=look.action, reason=reason)
 
 
 def _count(result: SweepResult) -> None:

@@ -7,10 +7,25 @@ import json
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from handler.variables import SPARK_SETTING
+from infra.config_error import ConfigError
+from infra.losses import losses, too_large
+from infra.names import Database, KeyArn, SecurityGroupId, SubnetId, VpcId, Zone
 from infra.overlaps import overlaps
 from infra.places import BucketPrefix, ImageUri
+from infra.references import check_name, check_open, check_references, is_of_catalogs
+from infra.schedules import check_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,20 +41,11 @@ _LOG_RETENTION_DAYS: Final = (
 # the run's document, or the same token would be a new run.
 FAILURE_QUEUE_DAYS: Final = 14
 _CHECKPOINT_DAYS_MIN: Final = FAILURE_QUEUE_DAYS + 1
-# What pyiceberg and PostgreSQL's client read.
-_OF_CATALOGS: Final = ("PYICEBERG_CATALOG__", "PGPASSWORD")
-# The image's own, and what Lambda or the handler sets: a job's variable of that name would break the one or the other.
-_RESERVED: Final = re.compile(
-    r"AWS_.*|LAMBDA_.*|_.*|SOAL_.*|SW_.*|SPARK_.*|PYSPARK_.*|PYTHON.*|JAVA_.*|POWERTOOLS_.*|SCRIPT_BUCKET|PATH|HOME|TMPDIR|TZ|LANG"
-)
-_VARIABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_SCHEDULE: Final = re.compile(r"(rate|cron)\([^()]+\)")
 _NOT_SUPPORTED: Final = {
     "lake_formation": "is not supported: Spark, the guard and the sweeper read and write S3 with their own roles, not"
     " with credentials of Lake Formation. Leave the data's location to IAM and name it in data; where Lake Formation"
     " guards the catalog, grant both roles their databases there",
 }
-_NAMES: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 
 Deployment = Literal[
     "canary_10_percent_5_minutes",
@@ -52,15 +58,6 @@ Deployment = Literal[
     "linear_10_percent_every_10_minutes",
 ]
 """Those of CodeDeploy: a tenth first and the rest after so many minutes, or a tenth more each time."""
-
-
-class ConfigError(ValueError):
-    """A context value that cannot be used: which key, what was found, what to write instead."""
-
-    def __init__(self, key: str, found: object, remedy: str) -> None:
-        super().__init__(f"context {key}={found}: {remedy}")
-        self.key = key
-        self.remedy = remedy
 
 
 def _words(value: object) -> object:
@@ -77,6 +74,11 @@ def _mapping(value: object) -> object:
         raise ValueError('must be a JSON object, as {"TABLE": "s3a://lake/t"}') from None
 
 
+def _patterns(value: object) -> object:
+    """Take blanks and lines for separators: a pattern of values may hold a comma."""
+    return value.split() if isinstance(value, str) else value
+
+
 def _place(value: object) -> object:
     return BucketPrefix.parse(value) if isinstance(value, str) else value
 
@@ -86,6 +88,7 @@ def _image(value: object) -> object:
 
 
 _Words = BeforeValidator(_words)
+_Patterns = BeforeValidator(_patterns)
 _Place = Annotated[BucketPrefix, BeforeValidator(_place)]
 
 
@@ -94,7 +97,7 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    stack_name: Annotated[str, Field(pattern=_NAMES)] = "Soal"
+    stack_name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,127}$")] = "Soal"
 
     # The function.
     image_uri: Annotated[ImageUri, BeforeValidator(_image)] | None = None
@@ -111,11 +114,22 @@ class Config(BaseModel):
     continue_max: Annotated[int, Field(ge=0, le=1000)] = 0
     errors: Literal["raise", "return"] = "raise"
     """`return`: a failed run is an answer like any other, and no alarm, retry or destination learns of it."""
+    jit: Literal["auto", "c1", "full"] = "auto"
     warn_before_ms: Annotated[int, Field(ge=1000, le=225_000)] | None = None
+    audit_log: bool = True
+    iceberg_set_wap: bool = True
     entry_point: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.py$")] | None = None
     """The script for events that name none: its key, below `scripts`."""
     environment: Annotated[dict[str, str], BeforeValidator(_mapping)] = Field(default_factory=dict)
     """Variables for the job."""
+    conf: Annotated[dict[str, str], BeforeValidator(_mapping)] = Field(default_factory=dict)
+    """Spark settings of the function's own, such as its catalogs."""
+    conf_allow: Annotated[tuple[Annotated[str, Field(pattern=r"^spark\.[^\s=]+(=\S*)?$")], ...], _Patterns] = ()
+    """Spark settings that an event may bring beyond those that every event may: KEY or KEY=VALUE, with * in both."""
+    secrets: Annotated[dict[str, str], BeforeValidator(_mapping)] = Field(default_factory=dict)
+    """Variables of the job, or Spark settings, whose values lie in Secrets Manager: name to ARN or ARN#json-key."""
+    secret_kms_key_arns: Annotated[tuple[KeyArn, ...], _Words] = ()
+    """Keys with which `secrets` are encrypted, where that is not the key of Secrets Manager itself."""
     tracing: bool = False
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_retention_days: int = 30
@@ -133,21 +147,21 @@ class Config(BaseModel):
     checkpoint_days: Annotated[int, Field(ge=_CHECKPOINT_DAYS_MIN, le=3650)] = 30
     kms: bool = False
     """A key of the stack's own for its buckets, queues, topic and logs, instead of those of the services."""
-    data_kms_key_arns: Annotated[tuple[str, ...], _Words] = ()
+    data_kms_key_arns: Annotated[tuple[KeyArn, ...], _Words] = ()
     """Keys with which `data` is encrypted."""
 
     # Catalogs.
-    glue_databases: Annotated[tuple[str, ...], _Words] = ()
+    glue_databases: Annotated[tuple[Database, ...], _Words] = ()
 
     # Network.
     network: Literal["none", "own", "existing"] = "none"
-    vpc_id: str | None = None
-    subnet_ids: Annotated[tuple[str, ...], _Words] = ()
-    availability_zones: Annotated[tuple[str, ...], _Words] = ()
-    security_group_ids: Annotated[tuple[str, ...], _Words] = ()
+    vpc_id: VpcId | None = None
+    subnet_ids: Annotated[tuple[SubnetId, ...], Field(max_length=16), _Words] = ()
+    availability_zones: Annotated[tuple[Zone, ...], _Words] = ()
+    security_group_ids: Annotated[tuple[SecurityGroupId, ...], Field(max_length=5), _Words] = ()
 
     # Triggers.
-    schedule: str | None = None
+    schedule: Annotated[str, AfterValidator(check_schedule)] | None = None
     s3_trigger: _Place | None = None
     queue: bool = False
     queue_receives: Annotated[int, Field(ge=1, le=100)] = 3
@@ -176,24 +190,39 @@ class Config(BaseModel):
     @field_validator("environment")
     @classmethod
     def _free_names(cls, environment: dict[str, str]) -> dict[str, str]:
-        for name in environment:
-            if not _VARIABLE.fullmatch(name):
-                raise ValueError(f"{name!r} is no name of a variable")
-            if _RESERVED.fullmatch(name):
-                raise ValueError(f"{name} belongs to Lambda, Spark or SoAL; give the job a name of its own")
+        for name, value in environment.items():
+            check_name(name)
+            if "\0" in value:
+                raise ValueError(f"the value of {name} holds a NUL, which ends it")
+        check_open(environment)
         return environment
+
+    @field_validator("conf")
+    @classmethod
+    def _spark_settings(cls, conf: dict[str, str]) -> dict[str, str]:
+        for name, value in conf.items():
+            if not re.fullmatch(SPARK_SETTING, name):
+                raise ValueError(f"{name!r} is not the name of a Spark setting; it must begin with 'spark.'")
+            if not value.isprintable():
+                raise ValueError(f"the value of {name} holds a control character")
+        check_open(conf)
+        return conf
+
+    @field_validator("secrets")
+    @classmethod
+    def _references(cls, secrets: dict[str, str]) -> dict[str, str]:
+        check_references(secrets)
+        return secrets
 
     @property
     def catalog_environment(self) -> dict[str, str]:
         """Variables of the job by which pyiceberg reaches catalogs: whoever settles needs them, too."""
-        return {name: value for name, value in self.environment.items() if name.startswith(_OF_CATALOGS)}
+        return {name: value for name, value in self.environment.items() if is_of_catalogs(name)}
 
-    @field_validator("schedule")
-    @classmethod
-    def _expression(cls, schedule: str | None) -> str | None:
-        if schedule is not None and not _SCHEDULE.fullmatch(schedule):
-            raise ValueError("must be rate(…) or cron(…), as rate(1 day) or cron(0 3 * * ? *)")
-        return schedule
+    @property
+    def catalog_secrets(self) -> dict[str, str]:
+        """The same of `secrets`."""
+        return {name: reference for name, reference in self.secrets.items() if is_of_catalogs(name)}
 
     @model_validator(mode="after")
     def _together(self) -> Self:
@@ -210,13 +239,14 @@ class Config(BaseModel):
         yield from (ConfigError(*found) for found in overlaps(self))
         if self.conditional_commits and not self.lake_bucket:
             yield ConfigError("conditional_commits", "true", "is about the lake bucket; set lake_bucket=true")
-        if self.redrive_attempts and self.errors == "return":
-            yield ConfigError("redrive_attempts", self.redrive_attempts, "with errors=return nothing counts as failed")
-        if self.gradual_deployment is not None and self.errors == "return":
-            yield ConfigError(
-                "gradual_deployment", self.gradual_deployment, "with errors=return no failed run would take it back"
-            )
+        yield from losses(self)
+        for key in ("environment", "conf"):
+            for name in self.secrets.keys() & getattr(self, key).keys():
+                yield ConfigError("secrets", name, f"is in {key}, too; take it out of one of the two")
+        if self.secret_kms_key_arns and not self.secrets:
+            yield ConfigError("secret_kms_key_arns", ",".join(self.secret_kms_key_arns), "set secrets, which they keep")
         yield from self._network_contradictions()
+        yield from too_large(self)
 
     def _network_contradictions(self) -> Iterator[ConfigError]:
         keys = ("vpc_id", "subnet_ids", "availability_zones", "security_group_ids")
@@ -225,6 +255,9 @@ class Config(BaseModel):
             yield ConfigError("network", self.network, f"needs {', '.join(missing)} too")
         if self.network != "existing" and given:
             yield ConfigError(given[0], getattr(self, given[0]), "is used with network=existing only")
+        for key in ("subnet_ids", "security_group_ids"):
+            if len(set(getattr(self, key))) != len(getattr(self, key)):
+                yield ConfigError(key, ",".join(getattr(self, key)), "names one of them twice")
         if len(self.availability_zones) != len(self.subnet_ids):
             yield ConfigError(
                 "availability_zones", ",".join(self.availability_zones), "name one for each of subnet_ids"
@@ -250,7 +283,14 @@ class Config(BaseModel):
             if isinstance(cause := first.get("ctx", {}).get("error"), ConfigError):
                 raise cause from None
             key = str(first["loc"][0])
-            raise ConfigError(key, own.get(key), _remedy(first)) from None
+            raise ConfigError(key, _shown(key, own.get(key)), _remedy(first)) from None
+
+
+def _shown(key: str, found: object) -> object:
+    """Leave out values of variables and settings: one may be the secret that is complained of."""
+    if key not in ("environment", "conf", "secrets"):
+        return found
+    return f"{{{', '.join(map(str, found))}}}" if isinstance(found, dict) else "…"
 
 
 def _remedy(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import Acknowledgment, Aws, Duration, RemovalPolicy, Size, Validations
+from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Size, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_destinations as destinations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from infra.image import Image
     from infra.network import Network
 
-__all__ = ["JobFunction", "shared_environment"]
+__all__ = ["JobFunction"]
 
 _ALIAS: Final = "live"
 # Lambda ends a chain of invocations of a function by itself after about 16 (recursive loop detection). Runs that may
@@ -61,7 +61,8 @@ class JobFunction(Construct):
             # The version before this one is where a rollback goes. All go with the function.
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
             description="SoAL: runs PySpark scripts, guarded",
-            environment={**config.environment, **environment, **_own_environment(config)},
+            environment=environment,
+            environment_encryption=key,
             ephemeral_storage_size=Size.mebibytes(config.ephemeral_storage_mb),
             log_group=self.log_group,
             logging_format=lambda_.LoggingFormat.JSON,
@@ -112,25 +113,3 @@ class JobFunction(Construct):
                 )
             ],
         )
-
-
-def _own_environment(config: Config) -> dict[str, str]:
-    found = {"SOAL_CONTINUE_MAX": str(config.continue_max), "SOAL_ERRORS": config.errors}
-    if config.entry_point is not None:
-        found["SPARK_SCRIPT"] = config.entry_point
-    if config.warn_before_ms is not None:
-        found["SW_WARN_BEFORE_MS"] = str(config.warn_before_ms)
-    return found
-
-
-def shared_environment(config: Config, *, checkpoint_bucket: str) -> dict[str, str]:
-    """Return the variables of every function of the stack.
-
-    Metrics carry the service's name, so that two stacks in one account do not raise each other's alarms. Levels are
-    Powertools' business: Lambda's own filter would drop metrics, which are lines without a level.
-    """
-    return {
-        "POWERTOOLS_LOG_LEVEL": config.log_level,
-        "POWERTOOLS_SERVICE_NAME": Aws.STACK_NAME,
-        "SW_CHECKPOINT_BUCKET": checkpoint_bucket,
-    }

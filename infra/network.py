@@ -1,7 +1,7 @@
 """The network that the functions run in, if they are to run in one, and the endpoints that they need there.
 
-A job talks to S3, and perhaps to Glue and to its own function; logs, metrics and destinations are Lambda's own business
-and take no way through the network.
+A job talks to S3, and perhaps to Glue, to Secrets Manager and to its own function; logs, metrics and destinations are
+Lambda's own business and take no way through the network.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class Network(Construct):
         for service, wanted in (
             (ec2.InterfaceVpcEndpointAwsService.LAMBDA_, config.continue_max > 0),
             (ec2.InterfaceVpcEndpointAwsService.GLUE, bool(config.glue_databases)),
+            (ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER, bool(config.secrets)),
         ):
             if wanted:
                 self._endpoint(vpc, service, group)

@@ -9,7 +9,11 @@ from typing import Final, Self
 __all__ = ["BucketPrefix", "ImageUri"]
 
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
-_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+# Addresses, two dots in a row, and names whose ends S3 keeps for other kinds of places are none of a bucket's.
+_BUCKET: Final = re.compile(
+    r"(?!xn--|sthree-|amzn-s3-demo-)(?![0-9]+(?:\.[0-9]+){3}$)(?!.*\.\.)(?!.*(?:-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)$)"
+    r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
+)
 # What would be a wildcard in a policy, or does not belong into a key that people write by hand.
 _PREFIX: Final = re.compile(r"[A-Za-z0-9!_.'()=@/ -]*")
 _IMAGE: Final = re.compile(

@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from infra.environment import redrive_environment
 from infra.role import FunctionRole, retried_by_schedule, traced
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from aws_cdk import aws_sqs as sqs
 
     from infra.config import Config
+    from infra.environment import Made
     from infra.image import Image
 
 __all__ = ["Redrive"]
@@ -42,7 +44,7 @@ class Redrive(Construct):
         alias: lambda_.IAlias,
         failures: sqs.IQueue,
         key_statements: list[iam.PolicyStatement],
-        environment: dict[str, str],
+        made: Made,
         undelivered: sqs.IQueue,
         key: kms.IKey | None,
     ) -> None:
@@ -63,12 +65,8 @@ class Redrive(Construct):
             architecture=image.architecture,
             code=image.code("handler.redrive.lambda_handler"),
             description="SoAL: invokes again what has failed",
-            environment={
-                **{name: value for name, value in environment.items() if name.startswith("POWERTOOLS_")},
-                "SOAL_REDRIVE_ATTEMPTS": str(config.redrive_attempts),
-                "SOAL_REDRIVE_FUNCTION": alias.function_arn,
-                "SOAL_REDRIVE_QUEUE": failures.queue_url,
-            },
+            environment=redrive_environment(config, made, function=alias.function_arn, queue=failures.queue_url),
+            environment_encryption=key,
             log_group=owned.log_group,
             logging_format=lambda_.LoggingFormat.JSON,
             memory_size=_MEMORY_MB,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Annotations, CfnOutput, Stack
+from aws_cdk import Annotations, Aws, CfnOutput, Stack
 
-from infra import catalog
+from infra import catalog, secrets
 from infra.alarm_rules import deployment_rule, job_rules, queue_rules, redrive_rules, sweeper_rules
 from infra.alarms import Alarms
 from infra.checkpoints import CheckpointBucket
 from infra.dashboard import dashboard
 from infra.deployment import GradualDeployment
 from infra.encryption import key_statements, own_key
+from infra.environment import Made, job_environment, sweeper_environment
 from infra.failures import FailureQueue, UndeliveredQueue
-from infra.function import JobFunction, shared_environment
+from infra.function import JobFunction
 from infra.image import Image
 from infra.lake import Lake
 from infra.network import Network
@@ -50,7 +51,7 @@ class SoalStack(Stack):
             config=config,
             buckets=[checkpoints.bucket.bucket_arn, *scripts.bucket_arns, *lake.bucket_arns],
         )
-        environment = shared_environment(config, checkpoint_bucket=checkpoints.bucket.bucket_name)
+        made = Made(Aws.STACK_NAME, checkpoints.bucket.bucket_name, scripts.uri)
         job = JobFunction(
             self,
             "Runtime",
@@ -62,9 +63,10 @@ class SoalStack(Stack):
                 *scripts.job_statements(),
                 *lake.job_statements(),
                 *catalog.job_statements(config),
-                *key_statements(key, "s3", "sqs"),
+                *secrets.job_statements(config),
+                *key_statements(key, "s3", "sqs", "lambda"),
             ],
-            environment={**environment, "SCRIPT_BUCKET": scripts.uri},
+            environment=job_environment(config, made),
             failures=failed.for_functions,
             key=key,
         )
@@ -78,9 +80,10 @@ class SoalStack(Stack):
                 *checkpoints.sweeper_statements(),
                 *lake.sweeper_statements(),
                 *catalog.sweeper_statements(config),
-                *key_statements(key, "s3"),
+                *secrets.sweeper_statements(config),
+                *key_statements(key, "s3", "lambda"),
             ],
-            environment={**config.catalog_environment, **environment},
+            environment=sweeper_environment(config, made),
             undelivered=undelivered,
             key=key,
         )
@@ -92,8 +95,8 @@ class SoalStack(Stack):
                 image=image,
                 alias=job.alias,
                 failures=failures,
-                key_statements=key_statements(key, "sqs"),
-                environment=environment,
+                key_statements=key_statements(key, "sqs", "lambda"),
+                made=made,
                 undelivered=undelivered,
                 key=key,
             )

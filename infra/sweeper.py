@@ -57,6 +57,7 @@ class Sweeper(Construct):
             code=image.code("handler.sweeper.lambda_handler"),
             description="SoAL: settles what dead runs have left",
             environment=environment,
+            environment_encryption=key,
             log_group=self.log_group,
             logging_format=lambda_.LoggingFormat.JSON,
             memory_size=_MEMORY_MB,

@@ -12,7 +12,7 @@ from safewriter.objects.location import Location
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "boolean"]
 
 _WARN_BEFORE_MS: Final = 30_000
 _BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -20,11 +20,14 @@ _BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": F
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where the checkpoint documents live, how early the watchdog acts, and whether rollbacks are audited."""
+    """Where the checkpoint documents live, how early the watchdog acts, whether rollbacks are audited, and whether an
+    Iceberg table's properties may be changed so that it can be guarded.
+    """
 
     checkpoint_bucket: Location
     warn_before_ms: int = _WARN_BEFORE_MS
     audit_log: bool = True
+    iceberg_set_wap: bool = True
 
     @classmethod
     def from_environment(
@@ -34,7 +37,7 @@ class Settings:
         checkpoint_bucket: str | None = None,
         warn_before_ms: int | None = None,
     ) -> Settings:
-        """Read `SW_CHECKPOINT_BUCKET`, `SW_WARN_BEFORE_MS`, `SW_AUDIT_LOG`; arguments win.
+        """Read `SW_CHECKPOINT_BUCKET`, `SW_WARN_BEFORE_MS`, `SW_AUDIT_LOG`, `SW_ICEBERG_SET_WAP`; arguments win.
 
         Raises `SettingError`, which names the variable, for a value that cannot be used.
         """
@@ -46,7 +49,8 @@ class Settings:
         return cls(
             checkpoint_bucket=_bucket(bucket),
             warn_before_ms=_WARN_BEFORE_MS if warn_before_ms is None else warn_before_ms,
-            audit_log=_boolean("SW_AUDIT_LOG", environment.get("SW_AUDIT_LOG", "true")),
+            audit_log=boolean(environment, "SW_AUDIT_LOG", default=True),
+            iceberg_set_wap=boolean(environment, "SW_ICEBERG_SET_WAP", default=True),
         )
 
 
@@ -63,7 +67,11 @@ def _bucket(text: str) -> Location:
     return Location(found.bucket, found.key.strip("/"))
 
 
-def _boolean(name: str, text: str) -> bool:
+def boolean(environment: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Read true, false, 1, 0, yes or no, in any case. Raises `SettingError`, which names the variable, otherwise."""
+    text = environment.get(name)
+    if text is None:
+        return default
     try:
         return _BOOLEANS[text.strip().lower()]
     except KeyError:

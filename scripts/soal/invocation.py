@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from handler.response import Result, exit_status
+from handler.variables import VARIABLES
 from safewriter.parsing import parsed
 from scripts.emulator.container import ContainerEmulator
 from scripts.emulator.rie import EmulatorError, Invocation, LambdaEmulator
 from scripts.soal.docker import require, with_docker
+from scripts.soal.doctor.variables import unknown_variables
 from scripts.soal.problem import EXIT_DEADLINE, EXIT_FAILED, Problem
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ __all__ = ["Function", "Report", "assignments", "function_variables", "read_even
 _INLINE: Final = ("{", "[", '"')
 _S3: Final = ("s3://", "s3a://")
 # The caller's own settings of the guard; everything else is given by --env.
-_PASSED: Final = ("SW_CHECKPOINT_BUCKET", "SW_WARN_BEFORE_MS", "SW_AUDIT_LOG")
+_PASSED: Final = tuple(variable.name for variable in VARIABLES if variable.name.startswith("SW_"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,10 @@ def assignments(given: Sequence[str]) -> dict[str, str]:
     for text, name, equals, _ in pairs:
         if not equals or not name:
             raise Problem(f"--env {text}: not an assignment", todo="give it as NAME=VALUE")
-    return {name: value for _, name, _, value in pairs}
+    found = {name: value for _, name, _, value in pairs}
+    for name, hint in unknown_variables(found).items():
+        raise Problem(f"--env {name}: is no variable of SoAL, so nothing would read it", todo=hint)
+    return found
 
 
 def function_variables(

@@ -125,8 +125,8 @@ def _faults_of(action: Action, statement: Statement, *, own: bool) -> Iterator[s
 def _meet(pattern: str, resource: str) -> bool:
     """Tell whether an ARN with `*` can be one of a pattern with `${Placeholders}`."""
     tokens = re.findall(r"\$\{[^}]*\}|.", pattern)
-    rest = len(tokens) - 1 if pattern.endswith("}") and "/${" in pattern else None
-    """A name after a slash is a key, or a path, in which there may be more of them."""
+    rest = len(tokens) - 1 if pattern.endswith("}") and ("/${" in pattern or ":secret:" in pattern) else None
+    """A name after a slash is a key, or a path, in which there may be more of them; a secret's name may hold some."""
 
     @cache
     def meet(at: int, seen: int) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table.update import update_table_metadata
+from pyiceberg.utils.config import Config
 
 from safewriter.errors import SafeWriterError
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
+from safewriter.parsing import parsed
 from safewriter.tables.iceberg.fileio import ObjectFileIO, written_files
 from safewriter.tables.iceberg.metadata_files import is_known, is_over, read_metadata
 from safewriter.tables.iceberg.settings import to_pyiceberg
@@ -35,8 +38,16 @@ _T = TypeVar("_T")
 
 
 @functools.lru_cache(maxsize=8)
-def _catalog(name: str, properties: tuple[tuple[str, str], ...]) -> Catalog:
-    return load_catalog(name, **to_pyiceberg(name, dict(properties)))
+def _catalog(name: str, properties: tuple[tuple[str, str], ...], environment: str) -> Catalog:
+    return load_catalog(name, **{**parsed(environment), **to_pyiceberg(name, dict(properties))})
+
+
+def _of_environment(name: str) -> str:
+    """Return what pyiceberg's own variables say of a catalog now, as JSON.
+
+    pyiceberg reads them once, when it is imported: a password that has been rotated since would never be used.
+    """
+    return json.dumps(Config().get_catalog_config(name) or {}, sort_keys=True)
 
 
 class OneTable:
@@ -116,7 +127,7 @@ class OneTable:
         return True
 
     def _opened(self) -> Catalog:
-        return _catalog(self.name.catalog, self._properties)
+        return _catalog(self.name.catalog, self._properties, _of_environment(self.name.catalog))
 
     def _asked(self, what: str, request: Callable[[], _T]) -> _T:
         try:

@@ -19,6 +19,7 @@ from safewriter.deadline import epoch_ms
 from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
 from safewriter.objects.s3 import table_store
 from safewriter.objects.store import StoreError
+from safewriter.settings import boolean
 from safewriter.tables.iceberg.catalog import OneTable
 from safewriter.tables.iceberg.left import Left
 from safewriter.tables.iceberg.leftovers import remove_left
@@ -107,7 +108,7 @@ class IcebergSession(SparkScope):
                 f"{self._name} is of format version {metadata.format_version}, which pyiceberg reads and cannot write,"
                 f" so nobody could settle it without a JVM; guarded are tables up to version {_FORMAT_MAX}"
             )
-        if not self._is_enabled(metadata.properties) and os.environ.get("SW_ICEBERG_SET_WAP", "true") == "false":
+        if not self._is_enabled(metadata.properties) and not boolean(os.environ, "SW_ICEBERG_SET_WAP", default=True):
             raise UnsupportedError(
                 f"{self._name} does not allow staging, and SW_ICEBERG_SET_WAP=false forbids to change that; set it by"
                 f" hand: ALTER TABLE {self._name.table} SET TBLPROPERTIES ('{_ENABLED}' = 'true')"

@@ -14,6 +14,7 @@ from handler.usage import UsageError
 from scripts.soal.doctor.buckets import examine_checkpoints, examine_entry_point
 from scripts.soal.doctor.finding import Finding, finding
 from scripts.soal.doctor.store import examine_store
+from scripts.soal.doctor.variables import examine_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -160,8 +161,9 @@ def _environment(function: _Function) -> Generator[Finding, None, HandlerSetting
     given = {name: value for name, value in variables.items() if name not in _ITS_OWN}
     bare = sorted(name for name, value in given.items() if Redactor.of_environment({name: value}).known)
     if bare:
-        remedy = "give the role what it needs, or have the script read it from Secrets Manager"
+        remedy = "put it into Secrets Manager and name it in the stack's context key secrets (SOAL_SECRETS)"
         yield Finding("secrets", "warn", f"{', '.join(bare)} can be read by whoever sees the function", remedy)
+    yield from examine_variables(variables)
     if any(name.startswith("AWS_ENDPOINT_URL") for name in given):
         yield Finding("endpoint", "warn", "AWS_ENDPOINT_URL… is set: everything goes there", "unset it for Amazon's S3")
     try:

@@ -149,7 +149,7 @@ def test_setting_the_property_is_announced(spark: SparkSession, ice: Ice, caplog
 
 def test_setting_the_property_can_be_refused(spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the block says what to do, and nothing is claimed."""
-    monkeypatch.setenv("SW_ICEBERG_SET_WAP", "false")
+    monkeypatch.setenv("SW_ICEBERG_SET_WAP", "False")
     with pytest.raises(UnsupportedError, match="ALTER TABLE"), SafeWriter(spark, ice.name, format="iceberg"):
         pass
     assert ice.documents() == []

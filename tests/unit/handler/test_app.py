@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from handler.app import Services, handle, lambda_handler
 from handler.child import Ended, Stop
 from handler.report import Facts
 from handler.response import JobFailed, Result, deliver, exit_status, schema_text
+from handler.secrets import Secrets, SecretUnavailableError
+from handler.usage import UsageError
 from safewriter import journal
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects import MemoryObjectStore, StoreError
@@ -32,6 +35,8 @@ EVENT = {
     "name": "nightly",
     "entryPointArguments": ["--password", "hunter22"],
 }
+NAMES = ("PGPASSWORD", "API_PASS", "spark.sql.catalog.lake.credential")
+REFERENCES = dict.fromkeys(NAMES, "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf")
 COMMITTED = WriteReport("s3://lake/a", "delta", None, "committed", 7, 10, 100, None, None, "s3://c/1")
 UNKNOWN = WriteReport("s3://lake/a", "delta", None, "unknown", None, None, None, "S3 is gone", None, "s3://c/1")
 
@@ -52,11 +57,15 @@ class World:
         self.request_id = "request"
         self.command: Command | None = None
         self.began_without_record = self.may_run = False
+        self.secrets: Secrets | Exception = Secrets()
+        self.properties = ""
 
     @contextmanager
     def start_child(self, command: Command, output: Output, **_: object) -> Iterator[World]:
         self.command = command
         self.began_without_record = not self.stored("runs/")
+        options = list(command.argv)
+        self.properties = Path(options[options.index("--properties-file") + 1]).read_text()
         output.pump(io.BufferedReader(io.BytesIO(self.prints)))
         journal.append(command.environment["SOAL_JOURNAL"], "python_started")
         try:
@@ -91,6 +100,12 @@ class World:
         self.invoked.append((function, json.loads(payload)))
         return "request-2"
 
+    def read_secrets(self, references: Any) -> Secrets:
+        assert list(references) == list(REFERENCES)
+        if isinstance(self.secrets, Exception):
+            raise self.secrets
+        return self.secrets
+
     def handle(self, event: object = EVENT, **environment: str) -> Result:
         now = epoch_ms()
         services = Services(
@@ -99,6 +114,7 @@ class World:
             start_child=self.start_child,
             supervision=lambda *_: self,  # type: ignore[arg-type]
             invoke=self.invoke,
+            **({"read_secrets": self.read_secrets} if "SOAL_SECRETS" in environment else {}),  # type: ignore[arg-type]
         )
         facts = Facts(
             Deadline(now + 60_000, now), self.request_id, "run-1", memory_mb=3008, cold_start=False, function="arn:f"
@@ -275,3 +291,43 @@ def test_the_function_raises_what_is_not_a_success(monkeypatch: pytest.MonkeyPat
     with pytest.raises(JobFailed) as caught:
         lambda_handler({}, Context())
     assert json.loads(str(caught.value))["error"]["field"] == "SW_CHECKPOINT_BUCKET"
+
+
+def test_secrets_reach_the_job_and_nothing_else(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As variables and in its properties file; the result, the log tail and the kept document do not have them."""
+    monkeypatch.setenv("PGPASSWORD", "of before")  # put back at the end
+    values = {"PGPASSWORD": "pw#1", "API_PASS": "caf\u00e9 1/2", "spark.sql.catalog.lake.credential": "id:open sesame"}
+    world.secrets = Secrets(values)
+    world.prints = b"url postgres://x/caf%C3%A9%201%2F2 and id:open sesame\npw#1\n"
+    world.reports = (replace(COMMITTED, status="unknown", reason="no answer with pw#1"),)
+
+    result = world.handle({**EVENT, "conf": {"spark.sql.shuffle.partitions": "2"}}, SOAL_SECRETS=json.dumps(REFERENCES))
+
+    assert world.command is not None
+    assert world.command.environment["PGPASSWORD"] == "pw#1"
+    assert world.command.environment["API_PASS"] == values["API_PASS"]
+    assert "SOAL_SECRETS" not in world.command.environment
+    assert "spark.sql.catalog.lake.credential=id\\:open\\ sesame\n" in world.properties
+    assert os.environ["PGPASSWORD"] == "pw#1"  # whoever settles the job's writes is this process
+    assert "API_PASS" not in os.environ
+    shown = json.dumps([result.document(), world.stored("results/"), world.stored("runs/")], ensure_ascii=False)
+    assert result.state == "UNKNOWN"
+    assert len(result.log_tail) == 2
+    for secret in (*values.values(), "%C3%A9"):
+        assert secret not in shown
+
+
+@pytest.mark.parametrize(
+    ("error", "retryable"),
+    [(SecretUnavailableError("the secret X: no answer"), True), (UsageError("SOAL_SECRETS", "the secret X"), False)],
+)
+def test_a_secret_that_cannot_be_read_starts_nothing(world: World, error: Exception, *, retryable: bool) -> None:
+    """The answer says whether the same invocation can work later; there is no child and no record."""
+    world.secrets = error
+
+    result = world.handle(SOAL_SECRETS=json.dumps(REFERENCES))
+
+    assert (result.state, world.command, world.stored("runs/")) == ("FAILED", None, [])
+    assert result.error is not None
+    assert (result.error.retryable, result.error.usage) == (retryable, not retryable)
+    assert "the secret X" in result.state_details

@@ -70,7 +70,8 @@ def test_verdicts_are_kept_beside_a_doubt() -> None:
     fake = Fake(lambda: ("a verdict",))
     fake.missing = "the journal was truncated"
     settled = guard(fake).settle(10_000)
-    assert (settled.writes, settled.problem) == (("a verdict",), "the journal was truncated")
+    found: tuple[object, str] = (settled.writes, settled.problem)
+    assert found == (("a verdict",), "the journal was truncated")
 
 
 def test_what_cannot_be_settled_is_said_not_raised() -> None:

@@ -100,3 +100,33 @@ def test_a_private_key_is_masked_line_by_line() -> None:
 def test_hostile_lines_are_masked_in_bounded_time(text: str) -> None:
     """No pattern goes back and forth over a long line (the test's own time limit judges)."""
     redact(text)
+
+
+def test_secrets_that_were_read_are_masked_in_the_forms_in_which_they_are_written() -> None:
+    """As they are, in a URL, in JSON, line by line; however short, from four characters on."""
+    masked = Redactor().knowing_secrets(["p4$s", 'a "b"\u00e9/', "first line here\nsecond line here\n{"])
+
+    for text in (
+        "x p4$s y",
+        "x p4%24s y",
+        'x a "b"\u00e9/',
+        "x a+%22b%22%C3%A9%2F",
+        r"x a \"b\"\u00e9/",
+        "x second line here",
+    ):
+        shown = masked(text)
+        assert shown.startswith("x ")
+        assert "[redacted]" in shown, text
+    assert masked("abc {") == "abc {"
+
+
+def test_references_to_secrets_are_shown() -> None:
+    """Where a secret lies is none; what stands beside it is masked as ever."""
+    arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake/db-AbCdEf"
+
+    assert redact(f"SOAL_SECRETS: the secret {arn} could not be read") == (
+        f"SOAL_SECRETS: the secret {arn} could not be read"
+    )
+    assert redact("secret: hunter22") == "secret: [redacted]"
+    assert redact("12:secret:hunter22") == "12:secret:[redacted]"
+    assert Redactor.of_environment({"SOAL_SECRETS": f'{{"PGPASSWORD":"{arn}"}}'}).known == ()

@@ -5,6 +5,7 @@ The first is made by `python -m infra.app` in a process of its own, the second i
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,20 +15,30 @@ from tests.support.cloud import IMAGE, Synthesised, run_app, synthesise
 if TYPE_CHECKING:
     from pathlib import Path
 
+KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:lake/db-AbCdEf"
+OTHER_SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:api-GhIjKl"
 PLAIN = {"image_uri": IMAGE, "data": "my-lake/tables"}
 FULL = {
     **PLAIN,
     "data": "my-lake/tables, warehouse",
+    "secret_kms_key_arns": KEY,
+    "secrets": json.dumps({"PGPASSWORD": f"{SECRET}#password", "API_PASS": OTHER_SECRET}),
     "stack_name": "Nightly",
     "architecture": "arm64",
     "alarm_email": "ops@example.org",
+    "audit_log": "false",
+    "conf": '{"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}',
+    "conf_allow": "spark.sql.ansi.enabled spark.sql.session.timeZone=E*",
     "conditional_commits": "true",
     "continue_max": "20",
-    "data_kms_key_arns": "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555",
+    "data_kms_key_arns": KEY,
     "entry_point": "jobs/nightly.py",
     "environment": '{"TABLE": "s3a://my-lake/tables/t", "PYICEBERG_CATALOG__LAKE__URI": "https://catalog.example.org"}',
     "gradual_deployment": "canary_10_percent_10_minutes",
     "glue_databases": "sales",
+    "iceberg_set_wap": "no",
+    "jit": "full",
     "kms": "true",
     "lake_bucket": "true",
     "network": "own",
@@ -43,6 +54,11 @@ FULL = {
     "tracing": "true",
     "warn_before_ms": "20000",
 }
+
+
+@pytest.fixture(scope="session")
+def full_context() -> dict[str, str]:
+    return FULL
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -10,6 +11,15 @@ from infra.places import BucketPrefix
 from tests.support.cloud import IMAGE
 
 ROOT = Path(__file__).parents[3]
+KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:lake/db-AbCdEf"
+NETWORK = {
+    "network": "existing",
+    "vpc_id": "vpc-01234567",
+    "subnet_ids": "subnet-01234567",
+    "availability_zones": "eu-west-1a",
+    "security_group_ids": "sg-01234567",
+}
 
 
 def test_nothing_has_to_be_set() -> None:
@@ -44,7 +54,7 @@ def test_values_of_the_command_line_are_texts() -> None:
 
 def test_values_of_cdk_json_have_types() -> None:
     """The same keys in cdk.json may be JSON numbers, truth values and lists."""
-    config = Config.from_context({"timeout_s": 300, "queue": True, "data": ["lake/tables"], "environment": {"A": "b"}})
+    config = Config.from_context({"timeout_s": 300, "queue": True, "data": ["lake/tables"], "environment": {"AB": "c"}})
 
     assert (config.timeout_s, config.queue, config.data) == (300, True, (BucketPrefix("lake", "tables"),))
 
@@ -99,19 +109,58 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
         ),
         ({"gradual_deployment": "canary"}, "gradual_deployment", "canary_10_percent_5_minutes"),
         ({"network": "existing"}, "network", "needs vpc_id, subnet_ids, availability_zones, security_group_ids too"),
-        ({"vpc_id": "vpc-1"}, "vpc_id", "network=existing only"),
+        ({"vpc_id": "vpc-01234567"}, "vpc_id", "network=existing only"),
         (
             {
                 "network": "existing",
-                "vpc_id": "vpc-1",
-                "subnet_ids": "subnet-1,subnet-2",
+                "vpc_id": "vpc-01234567",
+                "subnet_ids": "subnet-01234567,subnet-89abcdef",
                 "availability_zones": "eu-west-1a",
-                "security_group_ids": "sg-1",
+                "security_group_ids": "sg-01234567",
             },
             "availability_zones",
             "one for each of subnet_ids",
         ),
         ({"alarm_email": "ops"}, "alarm_email", "must match"),
+        ({"stack_name": "my stack"}, "stack_name", "must match"),
+        ({"data": "a..b"}, "data", "no name of a bucket"),
+        ({"data": "192.168.1.1"}, "data", "no name of a bucket"),
+        ({"data": "tables--x-s3"}, "data", "no name of a bucket"),
+        ({"environment": {"A": "x"}}, "environment", "two at least"),
+        ({"environment": {"1A": "x"}}, "environment", "no name of a variable"),
+        ({"environment": {"TMP": "x"}}, "environment", "belongs to"),
+        ({"environment": {"TABLE": "a\0b"}}, "environment", "NUL"),
+        ({"environment": {"TABLE": "x" * 4000}}, "environment", "the largest is TABLE"),
+        ({"conf": {"spark.x": "\u00e9" * 2000}}, "environment", "the largest is SOAL_CONF"),
+        ({"conf": {"x": "y"}}, "conf", "begin with 'spark.'"),
+        ({"conf": {"spark.x": "a\nb"}}, "conf", "control character"),
+        ({"conf_allow": "hadoop.x"}, "conf_allow", "must match"),
+        ({"audit_log": "maybe"}, "audit_log", "boolean"),
+        ({"jit": "C1"}, "jit", "'auto', 'c1' or 'full'"),
+        ({"glue_databases": "*"}, "glue_databases", "no name of a Glue database"),
+        ({"glue_databases": "Sales"}, "glue_databases", "small letters"),
+        ({"glue_databases": "a/b"}, "glue_databases", "no name of a Glue database"),
+        ({"data_kms_key_arns": "*"}, "data_kms_key_arns", "not the ARN of a key"),
+        ({"data_kms_key_arns": f"{KEY}*"}, "data_kms_key_arns", "not the ARN of a key"),
+        ({"data_kms_key_arns": "alias/lake"}, "data_kms_key_arns", "aws kms describe-key --key-id alias/lake"),
+        ({"data_kms_key_arns": KEY.replace("key/", "alias/")}, "data_kms_key_arns", "describe-key"),
+        ({"secret_kms_key_arns": KEY}, "secret_kms_key_arns", "set secrets"),
+        ({"queue": "true", "errors": "return"}, "queue", "errors=return"),
+        ({"retry_attempts": "1", "errors": "return"}, "retry_attempts", "errors=return"),
+        ({"redrive_attempts": "1", "errors": "return"}, "redrive_attempts", "errors=return"),
+        ({"continue_max": "1", "errors": "return"}, "continue_max", "errors=return"),
+        (
+            {"schedule": "rate(1 day)", "entry_point": "job.py", "errors": "return"},
+            "schedule",
+            "would vanish",
+        ),
+        ({"s3_trigger": "raw", "entry_point": "job.py", "errors": "return"}, "s3_trigger", "would vanish"),
+        ({"queue": "true", "reserved_concurrency": "1"}, "reserved_concurrency", "queue_concurrency=2"),
+        ({**NETWORK, "vpc_id": "vpc-1"}, "vpc_id", "8 or 17 hexadecimal digits"),
+        ({**NETWORK, "subnet_ids": "subnet-x"}, "subnet_ids", "8 or 17 hexadecimal digits"),
+        ({**NETWORK, "availability_zones": "eu-west-1"}, "availability_zones", "no availability zone"),
+        ({**NETWORK, "security_group_ids": ["sg-01234567"] * 2}, "security_group_ids", "twice"),
+        ({**NETWORK, "security_group_ids": [f"sg-0123456{n}" for n in range(6)]}, "security_group_ids", "at most 5"),
         ({"kms": "maybe"}, "kms", "boolean"),
     ],
 )
@@ -123,6 +172,75 @@ def test_a_bad_value_is_refused_with_its_remedy(context: dict[str, object], key:
     assert caught.value.key == key
     assert str(caught.value).startswith(f"context {key}=")
     assert remedy in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "value"),
+    [
+        ("environment", "PGPASSWORD", "open sesame"),
+        ("environment", "PYICEBERG_CATALOG__LAKE__CREDENTIAL", "id:open sesame"),
+        ("environment", "pyiceberg_catalog__lake__token", "open sesame"),
+        ("environment", "PYICEBERG_CATALOG__LAKE__S3__SECRET_ACCESS_KEY", "open sesame"),
+        (
+            "environment",
+            "PYICEBERG_CATALOG__LAKE__URI",
+            "postgresql+psycopg2://soal:sesame@db/lake",
+        ),
+        ("environment", "PYICEBERG_CATALOG__LAKE__URI", "jdbc:postgresql://db/lake?user=soal&password=sesame"),
+        ("conf", "spark.sql.catalog.lake.credential", "id:sesame"),
+        ("conf", "spark.sql.catalog.lake.jdbc.password", "sesame"),
+        ("conf", "spark.sql.catalog.lake.uri", "jdbc:postgresql://db/lake?password=sesame"),
+        ("conf", "spark.hadoop.fs.s3a.bucket.other.secret.key", "sesame"),
+    ],
+)
+def test_a_secret_of_a_catalog_in_clear_is_refused_and_not_repeated(key: str, name: str, value: str) -> None:
+    """Context, template and function can be read by more people than the catalog; the remedy names the reference."""
+    with pytest.raises(ConfigError) as caught:
+        Config.from_context({key: json.dumps({name: value})})
+
+    assert caught.value.key == key
+    assert f'secrets={{"{name}": "ARN of the secret"}}' in caught.value.remedy
+    assert "sesame" not in str(caught.value)
+
+
+def test_what_is_no_secret_of_a_catalog_is_a_variable() -> None:
+    """Addresses, users and ways to a token are no secrets."""
+    variables = {
+        "PGUSER": "soal",
+        "PYICEBERG_CATALOG__LAKE__URI": "postgresql+psycopg2://soal@db:5432/lake",
+        "PYICEBERG_CATALOG__LAKE__OAUTH2_SERVER_URI": "https://login.example.org/token",
+        "PYICEBERG_CATALOG__LAKE__TOKEN_REFRESH_ENABLED": "true",
+    }
+
+    assert Config.from_context({"environment": json.dumps(variables)}).environment == variables
+
+
+@pytest.mark.parametrize(
+    ("secrets", "remedy"),
+    [
+        ({"PGPASSWORD": "hunter22"}, "not the whole ARN"),
+        ({"PGPASSWORD": SECRET.removesuffix("-AbCdEf")}, "six characters"),
+        ({"PGPASSWORD": f"{SECRET[:-1]}*"}, "not the whole ARN"),
+        ({"PGPASSWORD": f"{SECRET}#"}, "not the whole ARN"),
+        ({"AWS_SECRET_ACCESS_KEY": SECRET}, "belongs to"),
+        ({"X": SECRET}, "no name of a variable"),
+        ({"spark sql": SECRET}, "no name of a variable"),
+    ],
+)
+def test_a_reference_is_exact_or_refused(secrets: dict[str, str], remedy: str) -> None:
+    """The role's policy names it, so it must be whole; what stands there instead may be a secret, and is not shown."""
+    with pytest.raises(ConfigError) as caught:
+        Config.from_context({"secrets": json.dumps(secrets)})
+
+    assert remedy in caught.value.remedy
+    assert "hunter22" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("key", "name"), [("environment", "PGUSER"), ("conf", "spark.sql.catalog.lake.jdbc.user")])
+def test_a_name_has_one_value(key: str, name: str) -> None:
+    """What is a secret is not also a plain variable or setting."""
+    with pytest.raises(ConfigError, match=f"is in {key}, too"):
+        Config.from_context({key: {name: "soal"}, "secrets": {name: SECRET}})
 
 
 def test_a_trigger_beside_the_data_is_allowed() -> None:

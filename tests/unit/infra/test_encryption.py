@@ -28,9 +28,26 @@ def test_the_key_turns_and_encrypts_everything_that_is_stored(full: Synthesised)
     assert all(group["KmsKeyId"] == arn for group in full.of_type("Logs::LogGroup").values())
 
 
+def test_variables_of_every_function_are_encrypted_with_it(full: Synthesised, plain: Synthesised) -> None:
+    """And each role may decrypt them, without which Lambda could not start the function."""
+    (name,) = full.of_type("KMS::Key")
+    functions = full.of_type("Lambda::Function").values()
+
+    assert len(functions) == 3
+    assert all(each["KmsKeyArn"] == {"Fn::GetAtt": [name, "Arn"]} for each in functions)
+    for role in ("RuntimeJobRole", "SweeperSweepRole", "RedriveAgainRole"):
+        arn = f"arn:aws:kms:us-east-1:123456789012:key/{name.lower()}"
+        assert full.access(role).may("kms:Decrypt", arn, kms_ViaService="lambda.us-east-1.amazonaws.com")
+    assert not any("KmsKeyArn" in each for each in plain.of_type("Lambda::Function").values())
+
+
 @pytest.mark.parametrize(
     ("role", "services"),
-    [("RuntimeJobRole", {"s3", "sqs"}), ("SweeperSweepRole", {"s3"}), ("RedriveAgainRole", {"sqs"})],
+    [
+        ("RuntimeJobRole", {"s3", "sqs", "lambda"}),
+        ("SweeperSweepRole", {"s3", "lambda"}),
+        ("RedriveAgainRole", {"sqs", "lambda"}),
+    ],
 )
 def test_a_function_uses_the_key_by_way_of_services_only(full: Synthesised, role: str, services: set[str]) -> None:
     """It reads and writes what is encrypted there; it cannot use the key by itself, nor delete it or hand it on."""
@@ -40,7 +57,7 @@ def test_a_function_uses_the_key_by_way_of_services_only(full: Synthesised, role
 
     for action in ("kms:Decrypt", "kms:GenerateDataKey"):
         assert not access.may(action, arn)
-        for service in ("s3", "sqs", "logs", "sns"):
+        for service in ("s3", "sqs", "lambda", "logs", "sns"):
             via = f"{service}.us-east-1.amazonaws.com"
             assert access.may(action, arn, kms_ViaService=via) is (service in services)
     for action in ("kms:Encrypt", "kms:ScheduleKeyDeletion", "kms:PutKeyPolicy", "kms:CreateGrant"):

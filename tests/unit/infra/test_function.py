@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handler.settings import HandlerSettings, read_settings
+from handler.settings import read_settings
+from handler.variables import VARIABLES, Reader
+from infra.config import Config
+from infra.environment import Made, job_environment, size_bytes, sweeper_environment
 from tests.support.cloud import IMAGE
 
 if TYPE_CHECKING:
@@ -12,8 +16,7 @@ if TYPE_CHECKING:
 
     from tests.support.cloud import Synthesised
 
-# What handler/observability.py has Powertools read, and safewriter/settings.py itself.
-OTHERS = {"POWERTOOLS_LOG_LEVEL", "POWERTOOLS_SERVICE_NAME", "SW_CHECKPOINT_BUCKET", "SW_WARN_BEFORE_MS"}
+JOBS_OWN = {"TABLE", "PYICEBERG_CATALOG__LAKE__URI"}
 
 
 def function(stack: Synthesised) -> dict[str, Any]:
@@ -44,12 +47,14 @@ def test_the_function_is_as_its_settings_say(plain: Synthesised, full: Synthesis
     assert asked_for["TracingConfig"] == {"Mode": "Active"}
 
 
-def test_the_environment_is_what_the_handler_reads(plain: Synthesised, full: Synthesised, tmp_path: Path) -> None:
+def test_the_environment_is_what_the_handler_reads(
+    plain: Synthesised, full: Synthesised, full_context: dict[str, str], tmp_path: Path
+) -> None:
     """The handler accepts the variables, and there is none that nothing reads."""
     (tmp_path / "jars").mkdir()
-    known = {field.alias for field in HandlerSettings.model_fields.values()} | OTHERS
+    known = {variable.name for variable in VARIABLES if Reader.JOB in variable.readers}
     for stack in (plain, full):
-        assert variables(stack).keys() - {"TABLE", "PYICEBERG_CATALOG__LAKE__URI"} <= known
+        assert variables(stack).keys() - JOBS_OWN <= known
 
     least = read_settings({**variables(plain), "SOAL_HOME": str(tmp_path)})
     settings = read_settings({**variables(full), "SOAL_HOME": str(tmp_path)})
@@ -58,8 +63,22 @@ def test_the_environment_is_what_the_handler_reads(plain: Synthesised, full: Syn
     assert (least.continue_max, least.script) == (0, None)
     assert settings.continue_max == 20
     assert settings.guard.warn_before_ms == 20_000
+    assert (settings.jit, settings.guard.audit_log, settings.guard.iceberg_set_wap) == ("full", False, False)
+    assert {name: str(reference) for name, reference in settings.secrets.items()} == json.loads(full_context["secrets"])
+    assert variables(full)["SOAL_CONF_ALLOW"] == full_context["conf_allow"]
+    assert json.loads(variables(full)["SOAL_CONF"]) == json.loads(full_context["conf"])
     assert str(settings.script) == "s3://my-scripts/spark/jobs/nightly.py"
     assert variables(full)["TABLE"] == "s3a://my-lake/tables/t"
+
+
+def test_the_size_that_is_checked_is_that_of_the_template(full: Synthesised, full_context: dict[str, str]) -> None:
+    """No variable is added after the check: with all that can be asked for, the measure is at least the template's."""
+    config = Config.from_context(full_context)
+    made = Made.longest(config)
+    for name, checked in (("Runtime", job_environment(config, made)), ("Sweeper", sweeper_environment(config, made))):
+        found = full.resolved(full.the("Lambda::Function", name)["Environment"]["Variables"])
+        assert found.keys() == checked.keys()
+        assert size_bytes(found) <= size_bytes(checked)
 
 
 def test_a_log_level_does_not_cost_the_metrics(full: Synthesised) -> None:

@@ -26,7 +26,7 @@ def test_the_own_network_has_no_way_to_the_internet(full: Synthesised) -> None:
     for absent in ("InternetGateway", "NatGateway", "EIP", "Route"):
         assert f"AWS::EC2::{absent}" not in kinds
     services = [full.resolved(each["ServiceName"]) for each in full.of_type("EC2::VPCEndpoint").values()]
-    assert sorted(name.rpartition(".")[2] for name in services) == ["glue", "lambda", "s3"]
+    assert sorted(name.rpartition(".")[2] for name in services) == ["glue", "lambda", "s3", "secretsmanager"]
 
 
 def test_both_functions_are_in_it_and_speak_tls_only(full: Synthesised) -> None:
@@ -101,10 +101,10 @@ def test_an_existing_network_is_used_as_it_is(tmp_path: Path) -> None:
 
     context = {
         "network": "existing",
-        "vpc_id": "vpc-1",
-        "subnet_ids": "subnet-1,subnet-2",
+        "vpc_id": "vpc-01234567",
+        "subnet_ids": "subnet-01234567,subnet-89abcdef",
         "availability_zones": "eu-west-1a,eu-west-1b",
-        "security_group_ids": "sg-1,sg-2",
+        "security_group_ids": "sg-01234567,sg-89abcdef",
     }
     app = new_app(outdir=str(tmp_path))
     stack = Stack(app, "Networked")
@@ -123,7 +123,10 @@ def test_an_existing_network_is_used_as_it_is(tmp_path: Path) -> None:
 
     resources = json.loads((tmp_path / "Networked.template.json").read_text())["Resources"].values()
     (function,) = (each["Properties"] for each in resources if each["Type"] == "AWS::Lambda::Function")
-    assert network.subnet_ids == ["subnet-1", "subnet-2"]
-    assert function["VpcConfig"] == {"SecurityGroupIds": ["sg-1", "sg-2"], "SubnetIds": ["subnet-1", "subnet-2"]}
+    assert network.subnet_ids == ["subnet-01234567", "subnet-89abcdef"]
+    assert function["VpcConfig"] == {
+        "SecurityGroupIds": ["sg-01234567", "sg-89abcdef"],
+        "SubnetIds": ["subnet-01234567", "subnet-89abcdef"],
+    }
     assert not [each["Type"] for each in resources if each["Type"].startswith("AWS::EC2::")]
     assert "missing" not in json.loads((tmp_path / "manifest.json").read_text())

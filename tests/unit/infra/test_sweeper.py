@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,7 +58,7 @@ def test_its_environment_is_what_it_reads(plain: Synthesised) -> None:
     """It knows the checkpoint bucket; scripts and the job's own variables are not its business."""
     variables = plain.resolved(sweeper(plain)["Environment"]["Variables"])
 
-    assert variables.keys() == {"SW_CHECKPOINT_BUCKET", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
+    assert variables.keys() == {"SW_CHECKPOINT_BUCKET", "POWERTOOLS_SERVICE_NAME"}
     assert Settings.from_environment(variables).checkpoint_bucket.bucket.startswith("checkpoints")
 
 
@@ -67,6 +68,8 @@ def test_it_reaches_catalogs_as_the_job_does(full: Synthesised) -> None:
 
     assert variables["PYICEBERG_CATALOG__LAKE__URI"] == "https://catalog.example.org"
     assert "TABLE" not in variables
+    assert variables["SW_AUDIT_LOG"] == "false"
+    assert json.loads(variables["SOAL_SECRETS"]).keys() == {"PGPASSWORD"}
 
 
 def test_it_can_invoke_nothing(full: Synthesised) -> None:

@@ -178,6 +178,15 @@ def test_more_that_can_be_wrong(account: Account, name: str, status: str, detail
     assert (found.status, detail in found.detail) == (status, True), found
 
 
+def test_variables_are_held_against_the_list() -> None:
+    """An unknown one is found, and a reference to a secret is no secret."""
+    arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf"
+    found = look(Account(variables={"SOAL_JITT": "c1", "SOAL_SECRETS": json.dumps({"PGPASSWORD": arn})}))
+    assert (found["variables"].status, found["variables"].remedy) == ("warn", "did you mean SOAL_JIT?")
+    assert "secrets" not in found
+    assert found["environment"].status == "ok"
+
+
 def test_a_function_is_looked_at_by_the_alias_that_is_invoked() -> None:
     """Its settings for events are its own; with several aliases, or with one that is named, the name decides."""
     Account().make()

@@ -1,0 +1,93 @@
+"""The variables of the stack's functions, made from the product's list of them and the context."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from handler.variables import VARIABLES, Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from infra.config import Config
+
+__all__ = ["BYTES_MAX", "Made", "job_environment", "redrive_environment", "size_bytes", "sweeper_environment"]
+
+BYTES_MAX: Final = 4096
+"""https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+_BUCKET_NAME_MAX: Final = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What the stack has made and functions must know; names are CloudFormation's references."""
+
+    service: str
+    checkpoint_bucket: str
+    script_bucket: str
+
+    @classmethod
+    def longest(cls, config: Config) -> Self:
+        """Return what takes as much room as the names can that CloudFormation will make."""
+        name = "x" * _BUCKET_NAME_MAX
+        return cls(config.stack_name, name, name if config.scripts is None else str(config.scripts))
+
+
+def job_environment(config: Config, made: Made) -> dict[str, str]:
+    """Return the variables of the job's function: the owner's, the context's, the stack's."""
+    return {
+        **config.environment,
+        **_of_context(config, Reader.JOB),
+        **_shared(made),
+        "SCRIPT_BUCKET": made.script_bucket,
+    }
+
+
+def sweeper_environment(config: Config, made: Made) -> dict[str, str]:
+    """Return the variables of the sweeper; of the owner's those by which catalogs are reached."""
+    narrowed = config.model_copy(update={"secrets": config.catalog_secrets})
+    return {**config.catalog_environment, **_of_context(narrowed, Reader.SWEEPER), **_shared(made)}
+
+
+def redrive_environment(config: Config, made: Made, *, function: str, queue: str) -> dict[str, str]:
+    """Return the variables of the redrive's function; documents are not its business."""
+    return {
+        **_of_context(config, Reader.REDRIVE),
+        "POWERTOOLS_SERVICE_NAME": made.service,
+        "SOAL_REDRIVE_FUNCTION": function,
+        "SOAL_REDRIVE_QUEUE": queue,
+    }
+
+
+def size_bytes(environment: Mapping[str, str]) -> int:
+    """Measure variables as Lambda does: as JSON. Its own message says so ("4KB limit. String measured: {…}")."""
+    return len(json.dumps(environment, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def _shared(made: Made) -> dict[str, str]:
+    # Metrics carry the service's name, so that two stacks in one account do not raise each other's alarms. Levels are
+    # Powertools' business: Lambda's own filter would drop metrics, which are lines without a level.
+    return {"POWERTOOLS_SERVICE_NAME": made.service, "SW_CHECKPOINT_BUCKET": made.checkpoint_bucket}
+
+
+def _of_context(config: Config, reader: Reader) -> dict[str, str]:
+    """Return the variables that are context keys, without those that say what is so by default: room is scarce."""
+    texts = {
+        variable: _text(getattr(config, variable.key))
+        for variable in VARIABLES
+        if variable.key is not None and reader in variable.readers
+    }
+    return {variable.name: text for variable, text in texts.items() if text not in ("", variable.default)}
+
+
+def _text(value: object) -> str:
+    """Write a value of the context as a variable's text; empty if there is nothing to say."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return json.dumps(value, separators=(",", ":")) if value else ""
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return "" if value is None else str(value)

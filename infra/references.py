@@ -1,0 +1,64 @@
+"""Names and references of secrets: what may be one, and what must not stand in clear. Their values never come here."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETTING, VARIABLE_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["check_name", "check_open", "check_references", "is_of_catalogs"]
+
+_REFERENCE: Final = re.compile(REFERENCE)
+_VARIABLE: Final = re.compile(VARIABLE_NAME)
+_RESERVED: Final = re.compile(RESERVED)
+_SETTING: Final = re.compile(SPARK_SETTING)
+# Of variables that reach catalogs, and of Spark's settings of a catalog: what they end with is a secret.
+_SECRET: Final = re.compile(
+    r"PGPASSWORD|(?:PYICEBERG_CATALOG__|SPARK_SQL_CATALOG_|SPARK_HADOOP_).*?"
+    r"(?:SECRET.*|CREDENTIALS?|TOKEN|PASSWORD|PASSWD|AUTHORIZATION|API_KEY|PRIVATE_KEY|ACCOUNT_KEY)"
+)
+_PASSWORD_IN_URI: Final = re.compile(r"//[^/@\s]*:[^/@\s]*@|[?&;](?:password|pwd)=", re.IGNORECASE)
+
+
+def check_name(name: str) -> None:
+    """Raise `ValueError` for what cannot be the name of a variable of the job."""
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError(
+            f"{name!r} is no name of a variable: Lambda takes a letter and then letters, digits and _, two at least"
+        )
+    if _RESERVED.fullmatch(name):
+        raise ValueError(f"{name} belongs to Lambda, Spark or SoAL; give the job a name of its own")
+
+
+def check_open(settings: Mapping[str, str]) -> None:
+    """Raise `ValueError` if a catalog's secret stands in clear among variables or Spark settings."""
+    for name, value in settings.items():
+        if _SECRET.fullmatch(re.sub(r"[.-]", "_", name).upper()) or (
+            is_of_catalogs(name, spark=True) and _PASSWORD_IN_URI.search(value)
+        ):
+            raise ValueError(
+                f"{name} carries a secret, and whoever sees the template or the function would read it; put it into"
+                f' Secrets Manager and write secrets={{"{name}": "ARN of the secret"}} (or ARN#key for one of its keys)'
+            )
+
+
+def check_references(secrets: Mapping[str, str]) -> None:
+    """Raise `ValueError` for a name that nothing can have, or a reference that a policy could not name exactly."""
+    for name, reference in secrets.items():
+        if not _SETTING.fullmatch(name):
+            check_name(name)
+        if not _REFERENCE.fullmatch(reference):
+            raise ValueError(
+                f"what is given for {name} is not the whole ARN of a secret with the six characters at its end, without"
+                " which a policy would allow other secrets too; aws secretsmanager describe-secret --secret-id NAME"
+                " --query ARN says it (and #key behind it takes one key of a secret that is a JSON object)"
+            )
+
+
+def is_of_catalogs(name: str, *, spark: bool = False) -> bool:
+    """Tell whether a variable is one by which catalogs are reached; with `spark` also whether a setting is one."""
+    return name.upper().startswith(CATALOG_VARIABLES) or (spark and name.startswith("spark.sql.catalog."))

@@ -1,0 +1,55 @@
+"""Secrets of the job: which role may read which. Their values never come here; the functions get references."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import aws_iam as iam
+
+from handler.variables import REFERENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from infra.config import Config
+
+__all__ = ["job_statements", "sweeper_statements"]
+
+_REFERENCE: Final = re.compile(REFERENCE)
+
+
+def job_statements(config: Config) -> list[iam.PolicyStatement]:
+    """Return what the job's role needs: to read exactly these secrets."""
+    return _read(config, config.secrets)
+
+
+def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:
+    """Return what the sweeper's role needs: to read those of catalogs."""
+    return _read(config, config.catalog_secrets)
+
+
+def _read(config: Config, secrets: Mapping[str, str]) -> list[iam.PolicyStatement]:
+    found = [match for reference in secrets.values() if (match := _REFERENCE.fullmatch(reference)) is not None]
+    if not found:
+        return []
+    arns = dict.fromkeys(match["arn"] for match in found)
+    statements = [
+        iam.PolicyStatement(sid="ReadSecrets", actions=["secretsmanager:GetSecretValue"], resources=list(arns))
+    ]
+    if config.secret_kms_key_arns:
+        services = dict.fromkeys(f"secretsmanager.{match['region']}.amazonaws.com" for match in found)
+        statements.append(
+            iam.PolicyStatement(
+                sid="DecryptSecrets",
+                actions=["kms:Decrypt"],
+                resources=list(config.secret_kms_key_arns),
+                conditions={
+                    "StringEquals": {
+                        "kms:ViaService": list(services),
+                        "kms:EncryptionContext:SecretARN": list(arns),
+                    }
+                },
+            )
+        )
+    return statements

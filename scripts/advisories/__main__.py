@@ -76,21 +76,22 @@ def _together(asked: Sequence[Advisory], listed: Sequence[Advisory]) -> tuple[Ad
 
 
 def told(verdicts: Verdicts, known: Known, today: date) -> Iterator[str]:
-    """Say what was found, what has to be done first."""
+    """Say what was found; what has to be done comes last, where it is seen."""
+    for assessment, findings in verdicts.assessed:
+        yield f"{assessment.verdict}: {assessment.why}"
+        for jar in sorted({one.artifact.jar for one in findings}):
+            names = sorted({str(one.advisory) for one in findings if one.artifact.jar == jar})
+            yield f"  {jar}: {', '.join(names)}"
+    for advisory in verdicts.idle:
+        yield f"no jar is affected by {advisory} in {advisory.package} any more: remove its row from {_LIST}"
+    if known.is_old(today):
+        yield f"{_LIST} was last compared {known.age_days(today)} days ago, on {known.checked}: compare it again"
     for finding in verdicts.unassessed:
         advisory, artifact = finding.advisory, finding.artifact
         remedy = f"fixed in {advisory.fixed}" if advisory.fixed else "no fixed version is known"
         yield f"NOT ASSESSED: {artifact.jar}: {artifact.coordinates}: {advisory}: {remedy}. {advisory.summary}".rstrip()
     if verdicts.unassessed:
         yield f"  To do: take the fixed version, or write into {_LIST} what the advisory means for the image, and why"
-    for assessment, findings in verdicts.assessed:
-        yield f"{assessment.verdict}: {assessment.why}"
-        for name in sorted({f"{one.artifact.jar}: {one.advisory}" for one in findings}):
-            yield f"  {name}"
-    for advisory in verdicts.idle:
-        yield f"no jar is affected by {advisory} in {advisory.package} any more: remove its row from {_LIST}"
-    if known.is_old(today):
-        yield f"{_LIST} was last compared {known.age_days(today)} days ago, on {known.checked}: compare it again"
 
 
 def unreachable(error: OsvError, service: str, where: str, known: Known, today: date) -> Iterator[str]:

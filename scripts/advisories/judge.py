@@ -98,10 +98,18 @@ class Assessment(_Model):
 
 
 class Known(_Model):
-    """The whole list; `checked` is the day on which it was last compared with what is published."""
+    """The whole list; `checked` is the day on which it was last compared with what is published.
+
+    `unread` are advisories of which nobody has found out yet what they mean.
+    """
 
     checked: date
+    unread: Annotated[tuple[Listed, ...], Field(strict=False)] = ()
     assessments: Annotated[tuple[Assessment, ...], Field(strict=False)]
+
+    @property
+    def listed(self) -> tuple[Listed, ...]:
+        return (*self.unread, *(one for assessment in self.assessments for one in assessment.advisories))
 
     def age_days(self, today: date) -> int:
         return (today - self.checked).days
@@ -111,7 +119,7 @@ class Known(_Model):
 
     def advisories(self, artifacts: Iterable[Coordinates]) -> dict[Coordinates, tuple[Advisory, ...]]:
         """Return those of the list that name one of the artifacts."""
-        listed = [one for assessment in self.assessments for one in assessment.advisories]
+        listed = self.listed
         found = {artifact: tuple(one.advisory for one in listed if one.is_about(artifact)) for artifact in artifacts}
         return {artifact: advisories for artifact, advisories in found.items() if advisories}
 
@@ -152,11 +160,6 @@ def judge(artifacts: Sequence[Artifact], found: Mapping[Coordinates, Sequence[Ad
             else:
                 assessed.setdefault(row, []).append(finding)
     coordinates = {artifact.coordinates for artifact in artifacts}
-    idle = [
-        one.advisory
-        for assessment in known.assessments
-        for one in assessment.advisories
-        if not any(one.is_about(each) for each in coordinates)
-    ]
+    idle = [one.advisory for one in known.listed if not any(one.is_about(each) for each in coordinates)]
     told = tuple((known.assessments[row], tuple(findings)) for row, findings in sorted(assessed.items()))
     return Verdicts(tuple(unassessed), told, tuple(idle))

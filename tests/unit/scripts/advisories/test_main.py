@@ -8,7 +8,6 @@ import pytest
 
 from scripts.advisories.__main__ import main
 from scripts.advisories.artifacts import Artifact, inventory
-from scripts.advisories.judge import read_known
 from scripts.advisories.osv import Osv
 from tests.support.osv import FakeOsv, serve, vulnerability
 
@@ -71,7 +70,9 @@ def test_an_assessed_advisory_is_told_with_its_reason(only: Path, capsys: pytest
     assert "was asked" in said
 
 
-def test_a_database_that_cannot_be_reached_is_a_failure_that_helps(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_database_that_cannot_be_reached_is_a_failure_that_helps(
+    only: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """It names the service and the error, and says what was checked without it, of which day, and what to do."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -79,8 +80,7 @@ def test_a_database_that_cannot_be_reached_is_a_failure_that_helps(capsys: pytes
     said = capsys.readouterr().err
     assert f"failed: the vulnerability database at http://127.0.0.1:{port} cannot be reached: POST " in said
     assert "Connection refused" in said
-    checked = read_known(ROOT / "image" / "jars" / "advisories.toml").checked
-    assert f"against image/jars/advisories.toml of {checked}" in said
+    assert f"against {only} of 2020-01-01" in said
     assert "To do: run scripts/audit where" in said
 
 
@@ -91,3 +91,17 @@ def test_without_the_jars_nothing_is_asked(
     monkeypatch.setattr("scripts.advisories.__main__.inventory", lambda root, _home: inventory(root, tmp_path))
     assert main([]) == 1
     assert "run scripts/setup" in capsys.readouterr().err
+
+
+def test_what_the_list_knows_counts_where_the_database_cannot_be_reached(
+    only: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An advisory that is listed and that nobody has read fails by itself."""
+    row = f'{{ id = "GHSA-zzzz-zzzz-zzzz", package = "{JACKSON}", affected = "vers:maven/<99.1", fixed = "99.1" }}'
+    only.write_text(f"unread = [{row}]\n{OLD}", encoding="utf-8")
+    with serve(FakeOsv(faults=[503] * 9)) as url:
+        assert main(["--service", url]) == 1
+    found = jackson()
+    said = capsys.readouterr().err
+    assert f"NOT ASSESSED: {found.jar}: {found.coordinates}: GHSA-zzzz-zzzz-zzzz: fixed in 99.1" in said
+    assert "status 503" in said

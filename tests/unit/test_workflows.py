@@ -44,6 +44,14 @@ def test_an_action_is_pinned_by_its_commit(path: Path) -> None:
     assert all(job["permissions"] == {"contents": "read"} and job["timeout-minutes"] for job in jobs(path))
 
 
+def test_the_audit_holds_nothing_else_up() -> None:
+    """It runs for each change and every night, in a job without another check: no change is at fault for it."""
+    audits = [job for path in WORKFLOWS for job in jobs(path) if {"run": "scripts/audit"} in job["steps"]]
+    commands_of = [[step["run"].split()[0] for step in job["steps"] if "run" in step] for job in audits]
+    assert commands_of == [["scripts/setup", "scripts/audit"]]
+    assert "scripts/audit" in commands(ROOT / ".github" / "workflows" / "nightly.yml")
+
+
 def test_zizmor_finds_nothing() -> None:
     """No injection, no credential that stays, no permission too many."""
     zizmor = Path(sys.executable).with_name("zizmor")

@@ -1,0 +1,112 @@
+"""`python -m scripts.advisories`, by scripts/audit: known vulnerabilities of the jars.
+
+Exit code 1: an advisory that nobody has assessed, or a jar that cannot be asked about; 75: the database cannot be
+reached, and only the list of this repository was looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from scripts.advisories.artifacts import UnknownJarError, inventory
+from scripts.advisories.judge import judge, read_known
+from scripts.advisories.osv import SERVICE, Osv, OsvError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import date
+
+    from scripts.advisories.artifacts import Coordinates
+    from scripts.advisories.judge import Advisory, Known, Verdicts
+
+__all__ = ["main"]
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_LIST: Final = "image/jars/advisories.toml"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Ask, hold the answers against the list, and say what was found."""
+    parser = argparse.ArgumentParser(prog="scripts/audit")
+    parser.add_argument("--service", default=SERVICE, help="another server that speaks OSV's interface")
+    service = parser.parse_args(arguments).service
+    known, today = read_known(_ROOT / _LIST), datetime.now(UTC).date()
+    try:
+        held = inventory(_ROOT, _ROOT / ".soal")
+    except UnknownJarError as error:
+        _say(f"failed: {error}")
+        return 1
+    coordinates = sorted({one.coordinates for one in held.artifacts})
+    where = f"{len(coordinates)} artifacts in {held.jars} jars"
+    asked, failure = _ask(service, coordinates)
+    listed = known.advisories(coordinates)
+    found = {one: _together(asked.get(one, ()), listed.get(one, ())) for one in coordinates}
+    verdicts = judge(held.artifacts, found, known)
+    for line in told(verdicts, known, today):
+        _say(line)
+    if failure is not None:
+        for line in unreachable(failure, service, where, known, today):
+            _say(line)
+    else:
+        _say(f"{where}: {service} was asked")
+    if verdicts.unassessed:
+        return 1
+    return os.EX_TEMPFAIL if failure else 0
+
+
+def _ask(
+    service: str, coordinates: Sequence[Coordinates]
+) -> tuple[dict[Coordinates, tuple[Advisory, ...]], OsvError | None]:
+    try:
+        with Osv(service) as osv:
+            return osv.advisories(coordinates), None
+    except OsvError as error:
+        return {}, error
+
+
+def _together(asked: Sequence[Advisory], listed: Sequence[Advisory]) -> tuple[Advisory, ...]:
+    """What the database does not name, and the list does, counts too."""
+    names = frozenset[str]().union(*(one.names for one in asked))
+    return (*asked, *(one for one in listed if not one.names & names))
+
+
+def told(verdicts: Verdicts, known: Known, today: date) -> Iterator[str]:
+    """Say what was found; what has to be done comes last, where it is seen."""
+    for assessment, findings in verdicts.assessed:
+        yield f"{assessment.verdict}: {assessment.why}"
+        for jar in sorted({one.artifact.jar for one in findings}):
+            names = sorted({str(one.advisory) for one in findings if one.artifact.jar == jar})
+            yield f"  {jar}: {', '.join(names)}"
+    for advisory in verdicts.idle:
+        yield f"no jar is affected by {advisory} in {advisory.package} any more: remove its row from {_LIST}"
+    if known.is_old(today):
+        yield f"{_LIST} was last compared {known.age_days(today)} days ago, on {known.checked}: compare it again"
+    for finding in verdicts.unassessed:
+        advisory, artifact = finding.advisory, finding.artifact
+        remedy = f"fixed in {advisory.fixed}" if advisory.fixed else "no fixed version is known"
+        yield f"NOT ASSESSED: {artifact.jar}: {artifact.coordinates}: {advisory}: {remedy}. {advisory.summary}".rstrip()
+    if verdicts.unassessed:
+        yield f"  To do: take the fixed version, or write into {_LIST} what the advisory means for the image, and why"
+
+
+def unreachable(error: OsvError, service: str, where: str, known: Known, today: date) -> Iterator[str]:
+    """Say which service did not answer, what was checked without it, and what to do."""
+    yield f"failed: the vulnerability database at {service} cannot be reached: {error}"
+    yield (
+        f"  Checked without it: {where} against {_LIST} of {known.checked}"
+        f" ({known.age_days(today)} days old). Nothing published later is in that list"
+    )
+    yield "  To do: run scripts/audit where that address can be reached; HTTPS_PROXY and REQUESTS_CA_BUNDLE are heeded"
+
+
+def _say(line: str) -> None:
+    print(f"audit: {line}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

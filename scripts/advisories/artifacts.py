@@ -1,0 +1,157 @@
+"""Jars -> the Maven artifacts in them, those included that a jar carries under another name (shaded)."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from handler.missing import read_missing
+from scripts.image.trim import MISSING, is_of, kept
+from scripts.provision.checksums import read_sums
+from scripts.provision.jars import LISTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["Artifact", "Coordinates", "Inventory", "Names", "UnknownJarError", "artifacts", "described", "inventory"]
+
+_PROPERTIES: Final = re.compile(r"META-INF/maven/[^/]+/[^/]+/pom\.properties")
+_CLASSIFIER: Final = re.compile(r"(-tests|-shaded-protobuf)?\.jar")
+_NAMES: Final = "image/jars/artifacts.toml"
+_DERIVED: Final = "image/derived"
+# These lists are fetched only when somebody needs them: their jars are known by name, and hold nothing else.
+_BY_NAME: Final = (LISTS["aws-jars"], _DERIVED)
+
+
+class UnknownJarError(Exception):
+    """A jar cannot be asked about: it is not here, or does not say which artifact it is."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Coordinates:
+    """What Maven calls a version of an artifact."""
+
+    group: str
+    name: str
+    version: str
+
+    @property
+    def package(self) -> str:
+        """The name in advisories."""
+        return f"{self.group}:{self.name}"
+
+    @property
+    def purl(self) -> str:
+        """The package URL (https://github.com/package-url/purl-spec)."""
+        return f"pkg:maven/{quote(self.group)}/{quote(self.name)}@{quote(self.version)}"
+
+    def __str__(self) -> str:
+        return f"{self.package}:{self.version}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Artifact:
+    """An artifact and the file that holds it."""
+
+    jar: str
+    coordinates: Coordinates
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What jars do not say of themselves: the groups of their artifacts, and artifacts that they hold unnamed."""
+
+    groups: Mapping[str, str]
+    inside: Mapping[str, tuple[Coordinates, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """All artifacts, and in how many jars they are."""
+
+    artifacts: tuple[Artifact, ...]
+    jars: int
+
+
+def described(path: Path) -> tuple[Coordinates, ...]:
+    """Return what a jar says of its contents: the pom.properties that Maven has put there."""
+    found = []
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            if _PROPERTIES.fullmatch(member):
+                lines = archive.read(member).decode("utf-8", "replace").splitlines()
+                pairs = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+                said = [pairs.get(key, "").strip() for key in ("groupId", "artifactId", "version")]
+                if all(said):
+                    found.append(Coordinates(*said))
+    return tuple(found)
+
+
+def artifacts(jar: str, inside: Iterable[Coordinates], names: Names) -> tuple[Artifact, ...]:
+    """Return the artifacts of one jar by its file name and what it says of its contents.
+
+    Raises `UnknownJarError` for a jar that neither says which artifact it is nor has a group in `names`.
+    """
+    found = set(inside)
+    for pattern, more in names.inside.items():
+        if is_of(jar, pattern):
+            found.update(more)
+    if not any(jar.startswith((f"{one.name}-{one.version}.", f"{one.name}-{one.version}-")) for one in found):
+        found.add(_by_name(jar, names))
+    return tuple(Artifact(jar, one) for one in sorted(found))
+
+
+def _by_name(jar: str, names: Names) -> Coordinates:
+    for name, group in names.groups.items():
+        if jar.startswith(f"{name}-") and jar[len(name) + 1].isdigit():
+            return Coordinates(group, name, _CLASSIFIER.sub("", jar.removeprefix(f"{name}-")))
+    raise UnknownJarError(f"{jar} does not say which Maven artifact it is: add its group to {_NAMES}")
+
+
+def read_names(path: Path) -> Names:
+    """Read the list of what jars do not say."""
+    with path.open("rb") as file:
+        found = tomllib.load(file)
+    groups = {name: group for group, artifacts in found["groups"].items() for name in artifacts}
+    inside: dict[str, tuple[Coordinates, ...]] = {}
+    for row in found["inside"]:
+        inside[row["jar"]] = tuple(Coordinates(*one.split(":")) for one in row["holds"])
+    return Names(groups, inside)
+
+
+def inventory(root: Path, home: Path) -> Inventory:
+    """Return what the image's jars, PySpark's that the image keeps, and those of tests and derived images hold.
+
+    `root` is the repository, `home` the folder that holds fetched jars. Raises `UnknownJarError`.
+    """
+    names = read_names(root / _NAMES)
+    folders: list[tuple[Path | None, tuple[str, ...]]] = [_pyspark()]
+    for name, listed in (*LISTS.items(), ("", _DERIVED)):
+        jars = tuple(read_sums(root / listed / "jars.sha256"))
+        folders.append((None if listed in _BY_NAME else home / name, jars))
+    found: list[Artifact] = []
+    for folder, jars in folders:
+        for jar in jars:
+            found += artifacts(jar, () if folder is None else _read(folder / jar), names)
+    return Inventory(tuple(sorted(set(found))), len({one.jar for one in found}))
+
+
+def _pyspark() -> tuple[Path, tuple[str, ...]]:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise UnknownJarError("PySpark is not installed here: run scripts/setup")
+    folder = Path(spec.origin).parent / "jars"
+    return folder, kept(sorted(path.name for path in folder.glob("*.jar")), read_missing(MISSING))
+
+
+def _read(path: Path) -> tuple[Coordinates, ...]:
+    try:
+        return described(path)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise UnknownJarError(f"{path.name} cannot be read ({error}): run scripts/setup") from error

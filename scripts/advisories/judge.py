@@ -1,0 +1,165 @@
+"""Artifacts and advisories -> which of these nobody has assessed yet, and what was found out about the others."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from univers.version_range import VersionRange
+from univers.versions import MavenVersion
+
+from scripts.image.trim import is_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from scripts.advisories.artifacts import Artifact, Coordinates
+
+__all__ = ["Advisory", "Assessment", "Finding", "Known", "Verdicts", "judge", "read_known"]
+
+_OLD_DAYS: Final = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Advisory:
+    """What a database says of a package; `fixed` is the version to take, or nothing."""
+
+    id: str
+    aliases: tuple[str, ...]
+    package: str
+    fixed: str
+    summary: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset((self.id, *self.aliases))
+
+    def __str__(self) -> str:
+        return f"{self.id} ({', '.join(self.aliases)})" if self.aliases else self.id
+
+
+def _maven(text: str) -> str:
+    if not text.startswith("vers:maven/"):
+        raise ValueError(f"{text!r} is not of the form vers:maven/>=1|<2")
+    _range(text)
+    return text
+
+
+def _range(text: str) -> VersionRange:
+    return VersionRange.from_string(text)  # type: ignore[no-untyped-call, no-any-return] # univers types little
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+_Text = Annotated[str, Field(min_length=1)]
+_Texts = Annotated[tuple[_Text, ...], Field(strict=False)]
+
+
+class Listed(_Model):
+    """An advisory as the list keeps it; `affected` is in the notation `vers`."""
+
+    id: _Text
+    aliases: _Texts = ()
+    package: _Text
+    affected: Annotated[_Text, AfterValidator(_maven)]
+    fixed: str
+
+    def is_about(self, artifact: Coordinates) -> bool:
+        """Tell whether a version of a package is an affected one."""
+        return artifact.package == self.package and MavenVersion(artifact.version) in _range(self.affected)
+
+    @property
+    def advisory(self) -> Advisory:
+        return Advisory(self.id, self.aliases, self.package, self.fixed)
+
+
+class Assessment(_Model):
+    """What advisories mean for the product, in the jars that this was found out for.
+
+    `removed_by` is the line of image/jars/unwanted.txt that takes the code out of the image, if that is the reason.
+    """
+
+    verdict: Literal["affected", "not affected"]
+    why: _Text
+    jars: Annotated[_Texts, Field(min_length=1)]
+    removed_by: str | None = None
+    advisories: Annotated[tuple[Listed, ...], Field(min_length=1, strict=False)]
+
+    def covers(self, jar: str, advisory: Advisory) -> bool:
+        return any(is_of(jar, pattern) for pattern in self.jars) and any(
+            one.package == advisory.package and one.advisory.names & advisory.names for one in self.advisories
+        )
+
+
+class Known(_Model):
+    """The whole list; `checked` is the day on which it was last compared with what is published.
+
+    `unread` are advisories of which nobody has found out yet what they mean.
+    """
+
+    checked: date
+    unread: Annotated[tuple[Listed, ...], Field(strict=False)] = ()
+    assessments: Annotated[tuple[Assessment, ...], Field(strict=False)]
+
+    @property
+    def listed(self) -> tuple[Listed, ...]:
+        return (*self.unread, *(one for assessment in self.assessments for one in assessment.advisories))
+
+    def age_days(self, today: date) -> int:
+        return (today - self.checked).days
+
+    def is_old(self, today: date) -> bool:
+        return self.age_days(today) > _OLD_DAYS
+
+    def advisories(self, artifacts: Iterable[Coordinates]) -> dict[Coordinates, tuple[Advisory, ...]]:
+        """Return those of the list that name one of the artifacts."""
+        listed = self.listed
+        found = {artifact: tuple(one.advisory for one in listed if one.is_about(artifact)) for artifact in artifacts}
+        return {artifact: advisories for artifact, advisories in found.items() if advisories}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An advisory about an artifact in a jar."""
+
+    artifact: Artifact
+    advisory: Advisory
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """`unassessed` fail the audit; `assessed` are told with the reason; `idle` are rows that nothing needs any more."""
+
+    unassessed: tuple[Finding, ...]
+    assessed: tuple[tuple[Assessment, tuple[Finding, ...]], ...]
+    idle: tuple[Advisory, ...]
+
+
+def read_known(path: Path) -> Known:
+    """Read the list. Raises `ValueError` for one of another form."""
+    with path.open("rb") as file:
+        return Known.model_validate(tomllib.load(file))
+
+
+def judge(artifacts: Sequence[Artifact], found: Mapping[Coordinates, Sequence[Advisory]], known: Known) -> Verdicts:
+    """Hold what a database has `found` against our assessments."""
+    unassessed: list[Finding] = []
+    assessed: dict[int, list[Finding]] = {}
+    for artifact in artifacts:
+        for advisory in found.get(artifact.coordinates, ()):
+            finding = Finding(artifact, advisory)
+            rows = (row for row, one in enumerate(known.assessments) if one.covers(artifact.jar, advisory))
+            if (row := next(rows, None)) is None:
+                unassessed.append(finding)
+            else:
+                assessed.setdefault(row, []).append(finding)
+    coordinates = {artifact.coordinates for artifact in artifacts}
+    idle = [one.advisory for one in known.listed if not any(one.is_about(each) for each in coordinates)]
+    told = tuple((known.assessments[row], tuple(findings)) for row, findings in sorted(assessed.items()))
+    return Verdicts(tuple(unassessed), told, tuple(idle))

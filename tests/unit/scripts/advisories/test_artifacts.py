@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from scripts.advisories.artifacts import Artifact, Coordinates, Names, UnknownJarError, artifacts, described, inventory
+from scripts.provision.checksums import read_sums
+from scripts.provision.jars import LISTS
+
+ROOT = Path(__file__).parents[4]
+NONE = Names({}, {})
+
+
+def jar(folder: Path, name: str, *inside: Coordinates) -> Path:
+    """A jar as Maven makes it: what it holds stands in pom.properties files."""
+    with zipfile.ZipFile(folder / name, "w") as archive:
+        for one in inside:
+            text = f"#made by Maven\nartifactId={one.name}\ngroupId={one.group}\nversion={one.version}\n"
+            archive.writestr(f"META-INF/maven/{one.group}/{one.name}/pom.properties", text)
+        archive.writestr("META-INF/maven/broken/broken/pom.properties", "version=1\n")
+    return folder / name
+
+
+def test_what_a_jar_says_is_inside_counts(tmp_path: Path) -> None:
+    """Libraries that a jar carries under another name are artifacts of it, beside its own."""
+    own, shaded = Coordinates("org.example", "big-runtime", "2.0"), Coordinates("org.other", "netty-x", "4.1.1.Final")
+    path = jar(tmp_path, "big-runtime-2.0.jar", own, shaded)
+    found = artifacts(path.name, described(path), NONE)
+    assert found == (Artifact(path.name, own), Artifact(path.name, shaded))
+    assert shaded.purl == "pkg:maven/org.other/netty-x@4.1.1.Final"
+
+
+def test_a_jar_that_does_not_say_which_it_is_needs_its_group(tmp_path: Path) -> None:
+    """A jar whose own artifact is unknown is refused by its name, whatever else it holds."""
+    path = jar(tmp_path, "delta-spark_4.1_2.13-4.4.0.jar", Coordinates("org.other", "inner", "1"))
+    with pytest.raises(UnknownJarError, match=r"delta-spark_4\.1_2\.13-4\.4\.0\.jar .*artifacts\.toml"):
+        artifacts(path.name, described(path), NONE)
+    names = Names({"delta-spark_4.1_2.13": "io.delta"}, {"delta-spark_4.1": (Coordinates("a", "b", "3"),)})
+    found = {str(one.coordinates) for one in artifacts(path.name, described(path), names)}
+    assert found == {"io.delta:delta-spark_4.1_2.13:4.4.0", "org.other:inner:1", "a:b:3"}
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("core-1.11.0-tests.jar", "1.11.0"),
+        ("core-2.2.2-shaded-protobuf.jar", "2.2.2"),
+        ("core-33.4.8-jre.jar", "33.4.8-jre"),
+    ],
+)
+def test_a_version_is_read_from_a_file_name(name: str, version: str) -> None:
+    """A classifier behind the version is no part of it."""
+    found = artifacts(name, (), Names({"core": "g"}, {}))
+    assert found == (Artifact(name, Coordinates("g", "core", version)),)
+
+
+def test_a_part_of_the_name_is_not_the_jar_s_own_artifact() -> None:
+    """`hadoop-client` inside hadoop-client-api is another artifact."""
+    with pytest.raises(UnknownJarError):
+        artifacts("hadoop-client-api-3.4.2.jar", [Coordinates("org.apache.hadoop", "hadoop-client", "3.4.2")], NONE)
+
+
+def test_every_jar_has_its_coordinates() -> None:
+    """The jars of all lists, and those of PySpark that the image keeps, can be asked about; what they shade, too."""
+    held = inventory(ROOT, ROOT / ".soal")
+    jars = {one.jar for one in held.artifacts}
+    for listed in (*LISTS.values(), "image/derived"):
+        assert set(read_sums(ROOT / listed / "jars.sha256")) <= jars
+    packages = {(one.jar.rsplit("-", 1)[0], one.coordinates.package) for one in held.artifacts}
+    assert ("iceberg-spark-runtime-4.1_2.13", "com.fasterxml.jackson.core:jackson-databind") in packages
+    assert ("hadoop-client-runtime", "com.nimbusds:nimbus-jose-jwt") in packages
+    assert ("netty-handler", "io.netty:netty-handler") in packages
+    assert not any("hive-exec" in one for one in jars), "the image leaves Hive out"
+
+
+def test_a_jar_that_is_not_here_is_not_passed_over(tmp_path: Path) -> None:
+    """Without the fetched jars nothing can be said of what they hold."""
+    with pytest.raises(UnknownJarError, match="run scripts/setup"):
+        inventory(ROOT, tmp_path)

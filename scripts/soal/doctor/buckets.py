@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from scripts.soal.doctor.deployed import command
 from scripts.soal.doctor.finding import Finding, finding
 
 if TYPE_CHECKING:
@@ -29,12 +30,12 @@ def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Itera
     """
     bucket, prefix = where.bucket, f"{where.key.rstrip('/')}/" if where.key else ""
     rules = _rules(client, bucket)
-    command = f"aws s3api put-bucket-lifecycle-configuration --bucket {bucket}"
     expired = [folder for folder in _KEPT if _days(rules, f"{prefix}{folder}/") is not None]
     detail = "markers and audit log never expire"
     if expired:
         detail = f"{', '.join(expired)}/ expires: an open write without a marker is found by nobody"
-    yield finding("lifecycle", not expired, detail, f"{command}, without a rule that expires {', '.join(expired)}/")
+    remedy = _change(bucket, f"go without a rule that expires {', '.join(expired)}/")
+    yield finding("lifecycle", not expired, detail, remedy)
     living = {folder: _days(rules, f"{prefix}{folder}/") for folder in _DOCUMENTS}
     short = {folder: days for folder, days in living.items() if days is not None and days <= replay_days}
     if short:
@@ -42,20 +43,21 @@ def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Itera
             f"{', '.join(short)}/ live for {min(short.values())} days, and an event can come again for {replay_days}:"
             " its run would not be known any more, and its batch be written twice"
         )
-        yield Finding("retention", "fail", detail, f"{command}, with an expiration of more than {replay_days} days")
+        remedy = _change(bucket, f"give {', '.join(short)}/ an expiration of more than {replay_days} days")
+        yield Finding("retention", "fail", detail, remedy)
     elif None in living.values():
         detail = "documents never expire, so the bucket only grows"
-        yield Finding(
-            "retention", "warn", detail, f"{command}, with an expiration after {replay_days + 1} days or more"
-        )
+        missing = ", ".join(folder for folder, days in living.items() if days is None)
+        remedy = _change(bucket, f"let {missing}/ expire after {replay_days + 1} days or more")
+        yield Finding("retention", "warn", detail, remedy)
     else:
         least = min(days for days in living.values() if days is not None)
         yield Finding(
             "retention", "ok", f"documents live for {least} days, events come again for {replay_days} at most"
         )
     if client.get_bucket_versioning(Bucket=bucket).get("Status") != "Enabled":
-        command = f"aws s3api put-bucket-versioning --bucket {bucket} --versioning-configuration Status=Enabled"
-        yield Finding("versions", "warn", "a document that is overwritten or deleted by mistake is gone", command)
+        remedy = command("s3api", "put-bucket-versioning", bucket=bucket, versioning_configuration="Status=Enabled")
+        yield Finding("versions", "warn", "a document that is overwritten or deleted by mistake is gone", remedy)
     else:
         yield Finding("versions", "ok", "old versions are kept")
     yield _open(client, bucket, f"{prefix}open/")
@@ -74,6 +76,15 @@ def examine_entry_point(client: Any, script: Location | None) -> Iterator[Findin
         yield Finding("script", "fail", f"{script} is not there", f"aws s3 cp YOUR_SCRIPT.py {script}")
         return
     yield Finding("script", "ok", f"{script} is there")
+
+
+def _change(bucket: str, change: str) -> str:
+    """Return the commands that change rules: S3 takes all of them or none."""
+    shown = command("s3api", "get-bucket-lifecycle-configuration", bucket=bucket)
+    put = command(
+        "s3api", "put-bucket-lifecycle-configuration", bucket=bucket, lifecycle_configuration="file://rules.json"
+    )
+    return f"{shown} > rules.json; in that file: {change}; {put}"
 
 
 def _rules(client: Any, bucket: str) -> list[Mapping[str, Any]]:  # noqa: ANN401 - a boto3 client

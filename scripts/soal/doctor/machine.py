@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
-from handler.archive import archive_of
+from handler.sandbox import forbids_execution
 from handler.settings import read_settings
 from handler.usage import UsageError
 from scripts.image.build import TAG
-from scripts.provision.checksums import compare, read_sums, sha256_of
+from scripts.provision.checksums import compare, read_sums
 from scripts.provision.jars import LOG_STORE_JAR
-from scripts.provision.java import java_at
-from scripts.provision.report import SetupError
-from scripts.provision.rie import binary_name
 from scripts.soal.doctor.finding import Finding, finding
+from scripts.soal.doctor.programs import examine_programs
 from scripts.soal.doctor.store import examine_store
 from scripts.soal.place import ROOT
 
@@ -47,10 +45,8 @@ def examine(home: Home, java_home: str | None, target: Target | None, bucket: st
     """Look at everything, the cheap things first. `target` None: there is no S3 endpoint to look at."""
     yield from _python()
     yield _environment()
-    yield _java(home, java_home)
     yield from _jars(home)
-    yield _archive(home)
-    yield _rie(home)
+    yield from examine_programs(home, java_home)
     yield from _room()
     yield _loopback()
     yield _image()
@@ -80,23 +76,6 @@ def _environment() -> Finding:
     return Finding("environment", "ok", ", ".join(sorted(given)) or "nothing is set, so all is as documented")
 
 
-def _java(home: Home, java_home: str | None) -> Finding:
-    """Look where the handler does, in its order."""
-    on_path = shutil.which("java")
-    candidates = (
-        home.path / "java" if (home.path / "java" / "bin" / "java").exists() else None,
-        Path(java_home) if java_home else None,
-        Path(on_path).resolve().parent.parent if on_path else None,
-    )
-    first = next((candidate for candidate in candidates if candidate is not None), None)
-    if first is None:
-        return Finding("Java", "fail", "there is none", _SETUP)
-    java = java_at(first)
-    if java is None:
-        return Finding("Java", "fail", f"{first} is not Java 17", f"set JAVA_HOME to a Java 17, or {_SETUP}")
-    return Finding("Java", "ok", f"{java.version}, {java.home}")
-
-
 def _jars(home: Home) -> Iterator[Finding]:
     difference = compare(home.jars, read_sums(ROOT / "image" / "jars" / "jars.sha256"))
     wrong = [f"{name} is missing" for name in difference.missing]
@@ -108,34 +87,22 @@ def _jars(home: Home) -> Iterator[Finding]:
     yield finding("log store", there, f"{log_store}" if there else f"{log_store} is missing", _SETUP)
 
 
-def _archive(home: Home) -> Finding:
-    archive = archive_of(home.path)
-    if not archive.is_file():
-        return Finding("class-data archive", "warn", f"{archive} is missing, so Spark starts slowly", _SETUP)
-    return Finding("class-data archive", "ok", f"{archive}")
-
-
-def _rie(home: Home) -> Finding:
-    try:
-        wanted = read_sums(ROOT / "requirements" / "rie.sha256")[binary_name(platform.machine())]
-    except SetupError as error:
-        return Finding("Lambda emulator", "fail", str(error), "use an x86_64 or arm64 machine")
-    if not home.rie.is_file():
-        return Finding("Lambda emulator", "fail", f"{home.rie} is missing", _SETUP)
-    is_right = sha256_of(home.rie) == wanted
-    return finding("Lambda emulator", is_right, f"{home.rie}" if is_right else "has another checksum", _SETUP)
-
-
 def _room() -> Iterator[Finding]:
     memory_mb = psutil.virtual_memory().available // _MIB
     enough = memory_mb >= _MEMORY_MIN_MB
     remedy = "" if enough else f"a job needs about {_MEMORY_MIN_MB} MB; end other programs"
     yield Finding("memory", "ok" if enough else "warn", f"{memory_mb} MB available", remedy)
-    folder = tempfile.gettempdir()
+    folder = Path(tempfile.gettempdir())
     disk_mb = shutil.disk_usage(folder).free // _MIB
     is_roomy = disk_mb >= _DISK_MIN_MB
     detail = f"{disk_mb} MB free in {folder}"
     yield finding("disk", is_roomy, detail, f"jobs work in {folder}; free {_DISK_MIN_MB} MB there, or set TMPDIR")
+    is_noexec = forbids_execution(folder)
+    detail = (
+        f"{folder} is mounted noexec: Java cannot load the native libraries (snappy, zstd, lz4) that it unpacks there"
+    )
+    remedy = "set TMPDIR to a folder of another file system, or mount this one with exec"
+    yield finding("temporary files", not is_noexec, detail if is_noexec else f"{folder} lets programs run", remedy)
 
 
 def _image() -> Finding:

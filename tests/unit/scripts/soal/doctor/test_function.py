@@ -12,6 +12,7 @@ import pytest
 from moto import mock_aws
 
 from scripts.soal.doctor.function import _as_invoked, examine_function
+from tests.support.aws_command import commands, complaint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,6 +36,7 @@ class Account:
     visibility_s: int = 5400
     batch_size: int = 1
     has_image: bool = True
+    has_dead_letters: bool = True
     has_script: bool = True
 
     def make(self) -> None:
@@ -42,8 +44,9 @@ class Account:
         sqs = boto3.client("sqs")
         sqs.create_queue(QueueName="failures", Attributes={"MessageRetentionPeriod": "1209600"})
         redrive = json.dumps({"deadLetterTargetArn": QUEUE.format("failures"), "maxReceiveCount": "3"})
-        attributes = {"VisibilityTimeout": str(self.visibility_s), "RedrivePolicy": redrive}
-        sqs.create_queue(QueueName="jobs", Attributes=attributes)
+        attributes = {"VisibilityTimeout": str(self.visibility_s)}
+        more = {"RedrivePolicy": redrive} if self.has_dead_letters else {}
+        sqs.create_queue(QueueName="jobs", Attributes={**attributes, **more})
         self._buckets()
         self._function()
 
@@ -109,6 +112,8 @@ def look(account: Account, name: str = "soal") -> dict[str, Finding]:
 def seen(name: str = "soal") -> dict[str, Finding]:
     found = list(examine_function(name, boto3.client))  # type: ignore[arg-type]
     assert all(finding.remedy for finding in found if finding.status == "fail"), found
+    wrong = [(one, complaint(one)) for finding in found for one in commands(finding.remedy) if complaint(one)]
+    assert not wrong, wrong
     return {finding.name: finding for finding in found}
 
 
@@ -135,6 +140,7 @@ def test_each_thing_that_is_wrong_is_found() -> None:
             destination=False,
             visibility_s=10,
             batch_size=10,
+            has_dead_letters=False,
             has_script=False,
         )
     )
@@ -152,9 +158,10 @@ def test_each_thing_that_is_wrong_is_found() -> None:
         ("environment", "warn", "unset SOAL_ERRORS"),
         ("concurrency", "fail", "aws lambda delete-function-concurrency --function-name soal"),
         ("failures", "warn", "aws lambda put-function-event-invoke-config --function-name soal"),
+        ("dead letters", "warn", "aws sqs set-queue-attributes --queue-url"),
         ("batch size", "fail", "--batch-size 1"),
         ("queue", "fail", "--attributes VisibilityTimeout=18"),
-        ("lifecycle", "fail", "without a rule that expires open/"),
+        ("lifecycle", "fail", "go without a rule that expires open/"),
         ("retention", "fail", "an expiration of more than"),
         ("script", "fail", "aws s3 cp YOUR_SCRIPT.py s3://scripts/job.py"),
     ):

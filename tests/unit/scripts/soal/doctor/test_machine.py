@@ -29,12 +29,6 @@ def test_an_empty_home_fails_with_a_remedy_for_each(tmp_path: Path) -> None:
     assert found["ports"].status == "ok"
 
 
-def test_a_changed_emulator_fails(tmp_path: Path) -> None:
-    """A binary with another checksum is not trusted."""
-    (tmp_path / "rie").write_bytes(b"something else")
-    assert look(tmp_path)["Lambda emulator"].detail == "has another checksum"
-
-
 def test_a_changed_jar_is_named(tmp_path: Path) -> None:
     """A jar whose checksum differs, and one that nobody listed, are named."""
     (tmp_path / "jars").mkdir()
@@ -75,3 +69,14 @@ def test_the_image_is_looked_for_where_docker_is(
     monkeypatch.setenv("PATH", str(tmp_path))
     found = look(tmp_path)["image"]
     assert (found.status, detail in found.detail) == (status, True)
+
+
+def test_a_folder_for_temporary_files_that_forbids_execution_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of TMPDIR, where jobs work: Spark's native libraries are unpacked there."""
+    assert look(tmp_path)["temporary files"].status == "ok"
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("scripts.soal.doctor.machine.forbids_execution", lambda folder: folder == tmp_path)
+    found = look(tmp_path)["temporary files"]
+    assert (found.status, f"{tmp_path} is mounted noexec" in found.detail) == ("fail", True), found

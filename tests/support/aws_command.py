@@ -1,0 +1,92 @@
+"""Commands of the AWS CLI, held against botocore's models of the services, from which the CLI makes its options."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import botocore.session
+from botocore import xform_name
+from botocore.validate import ParamValidator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from botocore.model import Shape, StructureShape
+
+__all__ = ["commands", "complaint"]
+
+# Not of a service: the CLI's own.
+_CUSTOM = {("s3", "cp"), ("configure", "")}
+_GLOBAL = {"query", "output", "region"}
+
+
+def commands(remedy: str) -> Iterator[str]:
+    """Return the commands in a text, whose parts `; ` separates; each begins with `aws `."""
+    for part in remedy.split("; "):
+        begin = re.search(r"\baws [a-z]", part)
+        if begin is not None:
+            yield part[begin.start() :]
+
+
+def complaint(command: str) -> str | None:
+    """Say what is wrong with a command; None if the CLI would send it."""
+    words = shlex.split(command.partition(" > ")[0])
+    service, operation, rest = words[1], "".join(words[2:3]), words[3:]
+    if (service, operation) in _CUSTOM:
+        return None
+    model = botocore.session.get_session().get_service_model(service.removesuffix("api"))
+    named = {xform_name(name, "-"): name for name in model.operation_names}
+    if operation not in named:
+        return f"{service} has no operation {operation}"
+    return _input(rest, model.operation_model(named[operation]).input_shape)
+
+
+def _input(words: list[str], shape: StructureShape | None) -> str | None:
+    members: dict[str, Shape] = {} if shape is None else dict(shape.members)
+    names = {xform_name(name, "-"): name for name in members}
+    given = set()
+    for option, values in _options(words):
+        if not values:
+            return f"{option} has no value"
+        if option in _GLOBAL:
+            continue
+        if option not in names:
+            return f"there is no option {option}"
+        given.add(names[option])
+        if values[0].startswith("file://"):
+            continue
+        member = members[names[option]]
+        report = ParamValidator().validate(_value(values, member), member)
+        if report.has_errors():
+            return f"{option}: {report.generate_report()}"
+    lacking = sorted(set(() if shape is None else shape.required_members) - given)
+    return f"lacks {', '.join(lacking)}" if lacking else None
+
+
+def _options(words: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each option with the values that follow it; a word before any option is one without a value."""
+    found: list[tuple[str, list[str]]] = []
+    for word in words:
+        if word.startswith("--") or not found:
+            found.append((word.removeprefix("--"), []))
+        else:
+            found[-1][1].append(word)
+    yield from found
+
+
+def _value(values: list[str], shape: Any) -> Any:
+    """Read a value as the CLI does: JSON, its shorthand `Key=value`, or a plain one."""
+    if values[0].startswith(("{", "[")) and shape.type_name in ("structure", "map", "list"):
+        return json.loads(values[0])
+    if shape.type_name == "list":
+        return [_value([value], shape.member) for value in values]
+    if shape.type_name in ("structure", "map"):
+        pairs = (pair.partition("=") for pair in values[0].split(","))
+        return {key: _value([value], shape.members[key] if shape.type_name == "structure" else shape.value)
+                for key, _, value in pairs}  # fmt: skip
+    if shape.type_name in ("integer", "long"):
+        return int(values[0])
+    return json.loads(values[0]) if shape.type_name == "boolean" else values[0]

@@ -131,6 +131,7 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
     submit.check(job, settings, machine)
     secrets = services.read_secrets(settings.secrets)
     facts.redactor = facts.redactor.knowing_secrets(secrets.values.values()).knowing(job.arguments)
+    facts.redactor = facts.redactor.knowing_settings(job.conf)
     os.environ.update(secrets.of_catalogs)  # for the settling of what the job leaves open, in this process
     facts.warnings.extend(request.warnings)
     if forbids_execution(settings.tmp):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from handler.redact import LineRedactor, Redactor
 from safewriter.parsing import parsed
@@ -28,7 +29,7 @@ _OUT_OF_MEMORY: Final = b"java.lang.OutOfMemoryError"
 class Output:
     """Takes the bytes of a stream apart into lines.
 
-    `log` receives each line without its secrets, `metric` each line in CloudWatch's embedded metric format as it is,
+    `log` receives each line without its secrets, `metric` each line in CloudWatch's embedded metric format,
     `watch` every other line, but of a flood only the last ones.
     After `logged_max` bytes lines are no longer logged, only counted, so that a flood costs neither money nor time;
     metrics and the tail go on.
@@ -45,7 +46,7 @@ class Output:
     ) -> None:
         self._redact = LineRedactor(redactor)
         self._redact_tail = LineRedactor(redactor)
-        self._mask_known = redactor.mask_known
+        self._mask_metric = redactor.metric
         self._log = log
         self._metric = metric
         self._logged_left = logged_max
@@ -95,8 +96,9 @@ class Output:
 
     def _line(self, raw: bytes) -> None:
         line = raw.rstrip()
-        if b'"_aws"' in line and _is_metric(line):
-            self._metric(self._mask_known(_text(line)))
+        if b'"_aws"' in line and (metric := _metric(line)) is not None:
+            masked = self._mask_metric(metric)
+            self._metric(_text(line) if masked == metric else json.dumps(masked, ensure_ascii=False))
             return
         self.saw_out_of_memory = self.saw_out_of_memory or _OUT_OF_MEMORY in line
         self._watch(line)
@@ -123,12 +125,12 @@ class Output:
         self._tail.append(line[: 2 * _LINE_MAX])
 
 
-def _is_metric(line: bytes) -> bool:
+def _metric(line: bytes) -> dict[str, Any] | None:
     try:
         document = parsed(line)
     except ValueError:
-        return False
-    return isinstance(document, dict) and isinstance(document.get("_aws"), dict)
+        return None
+    return document if isinstance(document, dict) and isinstance(document.get("_aws"), dict) else None
 
 
 def _text(line: bytes) -> str:

@@ -1,0 +1,111 @@
+"""Which names of settings, options and variables say that their value is a secret.
+
+A name is read by its words: `fs.s3a.secret.key`, `dbPassword` and `DB_PASSWORD` are written in three ways and read in
+one. Its last word decides whether it names the secret itself or something about it: `--token-column` and
+`PASSWORD_FILE` name no secret.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+__all__ = ["HINT", "is_secret"]
+
+HINT: Final = re.compile(r"(?i)pass|pwd|secret|token|key|cred|auth|connection|access|sas")
+"""Text without any of these has no name of a secret in it; a quick look before the slow ones."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NAME_MAX: Final = 256
+_REFERENCES: Final = "SOAL_SECRETS"
+"""The variable says where secrets lie, and errors name it."""
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATORS: Final = re.compile(r"[^a-z0-9]+")
+# Each at the end of a word, so that a tokenizer and a secretary are none: `pgpassword`, `authtoken`, `clientsecret1`.
+_CERTAIN: Final = re.compile(
+    r"(?:pass_?(?:word|wd|phrase|code)s?|pwd|secrets?|token|credentials?|authorization|api_?key|access_?key|account_?key"
+    r"|private_?key|secret_?key|connection_?string|access_?signature|(?<![a-z])sas)\d*(?=_|\Z)"
+)
+# These words have harmless meanings, too: the value is looked at.
+_PASS: Final = re.compile(r"(?:\A|_|db|user|my|pg|sql|root|admin|smtp|ftp|mail|redis)pass\d*\Z")
+_AUTH: Final = re.compile(r"(?:\A|_)auth\d*\Z")
+_KEY: Final = re.compile(r"(?:\A|_)([a-z0-9]+)_key\d*\Z")
+# clientToken and its like name a run, a page or a place in a text: they are shown.
+_PUBLIC_TOKEN: Final = re.compile(
+    r"(?:\A|_)(?:client|next|continuation|fencing|fence|page|paging|start|starting|resume|sync|idempotency|delegation|kind"
+    r"|unexpected|mismatched|missing|extraneous|next_?page)_token\Z"
+)
+_HARMLESS_ENDS: Final = _words("""
+    age alg algorithm alias arn attribute bits bucket chars class cls col cols column columns count created days
+    dir directory disabled enabled endpoint expiration expires expiry factory field fields file filename files
+    folder format header host hosts index interval issuer java kind length limit location manager max method min mode
+    ms name names number path paths pattern policy port position prefix provider providers py query regex region
+    required retries role rotation scala scheme seconds service size source state status store suffix table template
+    timeout tokenizer ttl type types uri url usage valid validator version
+""")
+_KEYS_OF_SECRETS: Final = _words("""
+    admin aes application auth cipher client consumer crypto data decryption deploy encrypt encryption fernet
+    hmac jwt master rsa s3a shared sign signing ssh ssl storage subscription tls webhook
+""")
+# Keys of rows, maps and objects, also in capitals: columns and constants are written so.
+_KEYS_OF_DATA: Final = _words("""
+    artificial attribute bucket business cache candidate checkpoint cluster clustering column composite compound
+    conf config configuration customer date dedup dedupe dict dimension dist distribution entity event fact
+    field foreign group hash idempotency index item join kms lookup map merge message metric natural object
+    option order parent part partition primary product property public range record registry routing row run s3
+    schema search section setting shuffle sort source state stream surrogate table target trace unique user
+""")
+_KEY_MIN_LENGTH: Final = 8
+_PASS_MIN_LENGTH: Final = 4
+_SCHEMES: Final = _words("""
+    basic bearer certificate digest iam jwt kerberos ldap md5 negotiate ntlm oauth oauth2 optional peer plain
+    proxy required scram sigv4 simple spnego ssl tls token trust
+""")
+_PLAIN: Final = _words("""
+    any bool bytes empty false int missing nil no none null off on option[string] optional str string true
+    undefined unset yes
+""")
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Tell whether a name says that this value of it is a secret."""
+    bare = value.strip("\\\"'")
+    if not bare or bare.lower() in _PLAIN or bare.startswith("arn:") or not bare.strip("*"):
+        return False
+    match _kind(name[-_NAME_MAX:]):
+        case "certain":
+            return not (bare.startswith("/") and name.lower().endswith("pwd"))  # the shell's own variables
+        case "key":
+            return len(bare) >= _KEY_MIN_LENGTH and not bare.startswith("/")
+        case "auth":
+            return bare.lower() not in _SCHEMES
+        case "pass":
+            return not (bare.isdigit() and len(bare) < _PASS_MIN_LENGTH)
+    return False
+
+
+@lru_cache(maxsize=4096)
+def _kind(name: str) -> str:
+    words = _SEPARATORS.sub("_", _HUMP.sub("_", name).lower()).strip("_")
+    if (
+        name == _REFERENCES
+        or words.rpartition("_")[2].rstrip("0123456789") in _HARMLESS_ENDS
+        or _PUBLIC_TOKEN.search(words)
+    ):
+        return "none"
+    if _CERTAIN.search(words):
+        return "certain"
+    if _AUTH.search(words):
+        return "auth"
+    if _PASS.search(words):
+        return "pass"
+    if found := _KEY.search(words):
+        of = found[1].rstrip("0123456789")
+        is_constant = name == name.upper() and of not in _KEYS_OF_DATA
+        return "key" if is_constant or of in _KEYS_OF_SECRETS else "none"
+    return "none"

@@ -20,6 +20,8 @@ __all__ = ["commands", "complaint"]
 
 # Not of a service: the CLI's own.
 _CUSTOM = {("s3", "cp"), ("configure", "")}
+# Where an option of the CLI would be another one: https://github.com/aws/aws-cli, awscli/customizations/argrename.py
+_RENAMED = {("subscribe", "endpoint"): "notification-endpoint"}
 _GLOBAL = {"query", "output", "region"}
 
 
@@ -41,12 +43,13 @@ def complaint(command: str) -> str | None:
     named = {xform_name(name, "-"): name for name in model.operation_names}
     if operation not in named:
         return f"{service} has no operation {operation}"
-    return _input(rest, model.operation_model(named[operation]).input_shape)
+    return _input(operation, rest, model.operation_model(named[operation]).input_shape)
 
 
-def _input(words: list[str], shape: StructureShape | None) -> str | None:
+def _input(operation: str, words: list[str], shape: StructureShape | None) -> str | None:
     members: dict[str, Shape] = {} if shape is None else dict(shape.members)
-    names = {xform_name(name, "-"): name for name in members}
+    plain = {xform_name(name, "-"): name for name in members}
+    names = {_RENAMED.get((operation, option), option): name for option, name in plain.items()}
     given = set()
     for option, values in _options(words):
         if not values:
@@ -59,6 +62,8 @@ def _input(words: list[str], shape: StructureShape | None) -> str | None:
         if values[0].startswith("file://"):
             continue
         member = members[names[option]]
+        if len(values) > 1 and member.type_name != "list":
+            return f"{option} has {len(values)} values"
         report = ParamValidator().validate(_value(values, member), member)
         if report.has_errors():
             return f"{option}: {report.generate_report()}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from safewriter.objects import Location
 from scripts.soal import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.aws import aws_client
 from scripts.soal.doctor.function import examine_function
@@ -36,6 +37,10 @@ def doctor(
     script: Annotated[
         Path | None, typer.Option(help="A script of yours instead: what to change in it; it is read, not run.")
     ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(help="With --function: a table that jobs write to, s3://bucket/table; may be given again."),
+    ] = None,
     *,
     as_json: local.Json = False,
 ) -> None:
@@ -44,12 +49,20 @@ def doctor(
     if function is not None and script is not None:
         raise Problem("--function and --script are two questions", todo="ask them one after the other")
     if function is not None:
-        findings = tuple(examine_function(function, lambda service: aws_client(service, endpoint_url)))
+        tables = [_location(each) for each in table or ()]
+        findings = tuple(examine_function(function, lambda service: aws_client(service, endpoint_url), tables))
     else:
         findings = tuple(_machine(endpoint_url) if script is None else _script(script))
     out.findings(findings)
     if any(finding.status == "fail" for finding in findings):
         raise typer.Exit(EXIT_FAILED)
+
+
+def _location(table: str) -> Location:
+    try:
+        return Location.parse(table)
+    except ValueError as error:
+        raise Problem(f"--table: {error}", todo="write s3://bucket/table") from error
 
 
 def _machine(endpoint_url: str | None) -> Iterator[Finding]:

@@ -10,17 +10,22 @@ from botocore.exceptions import BotoCoreError, ClientError
 from handler.redact import Redactor
 from handler.settings import read_settings
 from handler.usage import UsageError
+from scripts.soal.doctor.alarms import examine_alarms
 from scripts.soal.doctor.buckets import examine_checkpoints, examine_entry_point
 from scripts.soal.doctor.deployed import DeployedFunction, look, split_qualifier
 from scripts.soal.doctor.events import examine_asynchronous, examine_queues
 from scripts.soal.doctor.finding import Finding, finding
+from scripts.soal.doctor.rights import examine_rights
+from scripts.soal.doctor.stack import stack_of
 from scripts.soal.doctor.store import examine_store
+from scripts.soal.doctor.topic import examine_topic
 from scripts.soal.doctor.variables import examine_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from handler.settings import HandlerSettings
+    from safewriter.objects import Location
 
 __all__ = ["examine_function"]
 
@@ -36,8 +41,11 @@ _ECR: Final = re.compile(r"(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.[^/]+/([^@:]+)(?:@(
 _NO_IMAGE: Final = ("ImageNotFoundException", "RepositoryNotFoundException")
 
 
-def examine_function(name: str, client: Callable[[str], Any]) -> Iterator[Finding]:
-    """Look at a function with the caller's credentials, the cheap things first; `client` makes one for a service."""
+def examine_function(name: str, client: Callable[[str], Any], tables: Sequence[Location] = ()) -> Iterator[Finding]:
+    """Look at a function with the caller's credentials, the cheap things first; `client` makes one for a service.
+
+    `tables` are those that jobs write to: what the roles may do there is looked at.
+    """
     function = DeployedFunction(name, client)
     try:
         yield Finding("credentials", "ok", f"{client('sts').get_caller_identity()['Arn']}")
@@ -60,8 +68,13 @@ def examine_function(name: str, client: Callable[[str], Any]) -> Iterator[Findin
     yield from look("concurrency", lambda: _concurrency(function))
     yield from look("asynchronous events", lambda: examine_asynchronous(function))
     yield from look("queues", lambda: examine_queues(function))
+    stack = yield from stack_of(function)
     if settings is not None:
         yield from _buckets(function, settings)
+        yield from examine_rights(function, settings, stack, tables)
+    if stack is not None:
+        yield from look("alarm topic", lambda: examine_topic(client("sns"), stack))
+        yield from look("alarms", lambda: examine_alarms(client("cloudwatch"), stack))
 
 
 def _as_invoked(lambda_: Any, name: str) -> str:  # noqa: ANN401 - a boto3 client

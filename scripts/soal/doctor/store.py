@@ -47,7 +47,7 @@ def examine_store(client: S3Client, bucket: str | None) -> Iterator[Finding]:
         return
     after = time.time()
     yield Finding("S3 endpoint", "ok", f"{endpoint} answers in {(after - before) * 1000:.0f} ms")
-    yield Finding("checkpoint bucket", "ok", f"{bucket} can be written")
+    yield Finding("checkpoint bucket", "ok", f"{bucket} can be written with your credentials")
     try:
         yield _conditional(client, name, key)
     finally:

@@ -17,7 +17,7 @@ CONFIG = "aws lambda put-function-event-invoke-config --function-name f"
         (f"{CONFIG} --destination-config '{{\"OnFail\": {{}}}}'", "OnFail"),
         (f"{CONFIG} --alias live", "there is no option alias"),
         (f"{CONFIG} --qualifier", "qualifier has no value"),
-        (f"{CONFIG} live", "live has no value"),
+        (f"{CONFIG} live", "function-name has 2 values"),
         ("aws lambda put-function-event-invoke-config --qualifier live", "lacks FunctionName"),
         ("aws lambda put-function-config --function-name f", "no operation"),
         ("aws sqs set-queue-attributes --queue-url u --attributes VisibilityTimeout=60", None),

@@ -11,8 +11,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from safewriter.objects import Location
 from scripts.soal.doctor.function import _as_invoked, examine_function
 from tests.support.aws_command import commands, complaint
+from tests.support.iam import Access, Statement
+from tests.support.simulated_iam import simulating
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -109,8 +112,16 @@ def look(account: Account, name: str = "soal") -> dict[str, Finding]:
     return seen(name)
 
 
-def seen(name: str = "soal") -> dict[str, Finding]:
-    found = list(examine_function(name, boto3.client))  # type: ignore[arg-type]
+ROLE = "arn:aws:iam::123456789012:role/job"
+EVERYTHING = Access((Statement("All", "Allow", ("*",), ("*",)),))
+TABLES = (Location("lake", "t"),)
+
+
+def seen(name: str = "soal", access: Access = EVERYTHING, tables: tuple[Location, ...] = TABLES) -> dict[str, Finding]:
+    def client(service: str) -> Any:
+        return simulating({ROLE: access}) if service == "iam" else boto3.client(service)  # type: ignore[call-overload]
+
+    found = list(examine_function(name, client, tables))
     assert all(finding.remedy for finding in found if finding.status == "fail"), found
     wrong = [(one, complaint(one)) for finding in found for one in commands(finding.remedy) if complaint(one)]
     assert not wrong, wrong
@@ -118,9 +129,9 @@ def seen(name: str = "soal") -> dict[str, Finding]:
 
 
 def test_a_function_that_is_well() -> None:
-    """Is well in every respect, and nothing is left in its bucket; this S3 has no clock."""
+    """Is well in every respect, and nothing is left in its bucket; this S3 has no clock, and there is no stack."""
     found = look(Account())
-    assert [name for name, finding in found.items() if finding.status != "ok"] == ["clock"]
+    assert [name for name, finding in found.items() if finding.status != "ok"] == ["stack", "clock"]
     assert found["retention"].detail == "documents live for 20 days, events come again for 15 at most"
     assert "Contents" not in boto3.client("s3").list_objects_v2(Bucket="checkpoints")
 
@@ -230,3 +241,29 @@ def test_a_function_that_is_not_there() -> None:
     found = seen("nowhere")
     assert list(found) == ["credentials", "function"]
     assert found["function"].status == "fail"
+
+
+def test_a_function_whose_role_may_do_nothing() -> None:
+    """Fails, whatever the caller may do: objects, the destination of failures, and going on by itself."""
+    Account(variables={"SOAL_CONTINUE_MAX": "1"}).make()
+    assert seen()["role"].status == "ok"
+    for action, resource in (
+        ("s3:PutObject", "arn:aws:s3:::checkpoints/runs/*"),
+        ("s3:GetObject", "arn:aws:s3:::scripts/*"),
+        ("s3:GetObject", "arn:aws:s3:::lake/t/_delta_log/*"),
+        ("sqs:SendMessage", QUEUE.format("failures")),
+        ("lambda:InvokeFunction", "arn:aws:lambda:us-east-1:123456789012:function:soal"),
+    ):
+        deny = Statement("", "Deny", (action,), (resource,))
+        found = seen(access=Access((*EVERYTHING.statements, deny)))
+        assert found["role"].status == "fail", (action, found["role"])
+        assert f"{action} on {resource}" in found["role"].detail
+        assert found["checkpoint bucket"].status == "ok"
+
+
+def test_tables_that_are_not_known_are_told() -> None:
+    """What a role may do there cannot be looked at then."""
+    Account().make()
+    found = seen(tables=())
+    assert (found["tables"].status, "--table" in found["tables"].remedy) == ("warn", True)
+    assert "tables" not in seen()

@@ -1,0 +1,90 @@
+"""What handler, guard, Spark and sweeper ask S3 for: each action, with the folders in which they need it.
+
+tests/unit/scripts/soal/doctor/test_needs.py holds it against the requests that they were seen to make.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from safewriter.objects import Location
+
+__all__ = ["JOB", "SWEEPER", "Kind", "Need", "Request", "requests_of"]
+
+Kind = Literal["checkpoints", "scripts", "data"]
+_LISTING: Final = "s3:ListBucket"
+_OF_BUCKETS: Final = (_LISTING, "s3:ListBucketMultipartUploads")
+_PROBE: Final = "soal-doctor"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An action in folders of a kind of place: of the checkpoint bucket, or of tables; "" is any key."""
+
+    action: str
+    kind: Kind
+    folders: tuple[str, ...] = ("",)
+
+
+_TABLE: Final = ("", "_delta_log", "metadata")
+JOB: Final = (
+    Need("s3:GetObject", "checkpoints", ("cancels", "checkpoints", "leases", "runs")),
+    Need("s3:PutObject", "checkpoints", ("audit", "checkpoints", "leases", "notes", "open", "results", "runs")),
+    Need("s3:DeleteObject", "checkpoints", ("leases", "notes", "open")),
+    Need("s3:GetObject", "scripts"),
+    Need("s3:GetObject", "data", _TABLE),
+    Need("s3:PutObject", "data", _TABLE),
+    Need("s3:DeleteObject", "data"),
+    Need("s3:ListBucket", "data", _TABLE),
+    Need("s3:ListBucketMultipartUploads", "data"),
+)
+SWEEPER: Final = (
+    Need("s3:GetObject", "checkpoints", ("checkpoints", "leases", "open")),
+    Need("s3:PutObject", "checkpoints", ("audit", "checkpoints")),
+    Need("s3:DeleteObject", "checkpoints", ("leases", "open")),
+    Need("s3:ListBucket", "checkpoints", ("open",)),
+    Need("s3:GetObject", "data", ("_delta_log", "metadata")),
+    Need("s3:PutObject", "data", ("_delta_log", "metadata")),
+    Need("s3:DeleteObject", "data"),
+    Need("s3:AbortMultipartUpload", "data"),
+    Need("s3:ListBucket", "data", _TABLE),
+    Need("s3:ListBucketMultipartUploads", "data"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """All requests of a kind: `pattern` is the ARN of what they are about, `prefix` that which a listing asks for."""
+
+    action: str
+    pattern: str
+    prefix: str | None = None
+
+    @property
+    def resource(self) -> str:
+        """One of them, to try."""
+        return self.pattern.replace("*", _PROBE)
+
+    @property
+    def asked(self) -> str | None:
+        """The prefix of that one."""
+        return None if self.prefix is None else self.prefix.replace("*", _PROBE)
+
+
+def requests_of(
+    needs: Sequence[Need], places: Sequence[tuple[Kind, Location]], partition: str = "aws"
+) -> Iterator[Request]:
+    """Yield the requests for each need in each place of its kind; `*` in the key of a place is any name."""
+    for kind, place in places:
+        bucket = f"arn:{partition}:s3:::{place.bucket}"
+        base = f"{place.key.strip('/')}/" if place.key.strip("/") else ""
+        for need in (need for need in needs if need.kind == kind):
+            for below in (f"{base}{folder}/" if folder else base for folder in need.folders):
+                if need.action in _OF_BUCKETS:
+                    yield Request(need.action, bucket, below if need.action == _LISTING else None)
+                else:
+                    yield Request(need.action, f"{bucket}/{below}*")

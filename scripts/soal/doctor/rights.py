@@ -1,0 +1,79 @@
+"""Which requests the roles of a deployed function and of its sweeper are tried with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.objects import Location
+from scripts.soal.doctor import needs
+from scripts.soal.doctor.deployed import look
+from scripts.soal.doctor.finding import Finding
+from scripts.soal.doctor.needs import Kind, Request, requests_of
+from scripts.soal.doctor.role import examine_role
+from scripts.soal.doctor.sweeper import examine_sweeper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from handler.settings import HandlerSettings
+    from scripts.soal.doctor.deployed import DeployedFunction
+    from scripts.soal.doctor.stack import Stack
+
+__all__ = ["examine_rights"]
+
+# https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+_TO_DESTINATION: Final = {
+    "sqs": "sqs:SendMessage",
+    "sns": "sns:Publish",
+    "lambda": "lambda:InvokeFunction",
+    "events": "events:PutEvents",
+    "s3": "s3:PutObject",
+}
+
+
+def examine_rights(
+    function: DeployedFunction, settings: HandlerSettings, stack: Stack | None, tables: Sequence[Location]
+) -> Iterator[Finding]:
+    """Simulate the role of the function, and with a stack look at the sweeper and its role."""
+    lake = None if stack is None else stack.outputs.get("LakeBucket")
+    data = [*tables, *(() if lake is None else (Location(lake, "*"),))]
+    if not data:
+        detail = "none is known, so what the roles may do to tables was not looked at"
+        yield Finding("tables", "warn", detail, "name one that jobs write to: --table s3://bucket/table")
+    places: list[tuple[Kind, Location]] = [("checkpoints", settings.guard.checkpoint_bucket)]
+    places += [("data", place) for place in data]
+    partition = function.arn.split(":")[1]
+    requests = [*requests_of(needs.JOB, [*places, *_scripts(settings)], partition), *_others(function, settings)]
+    yield from _role(function, "role", function.configuration, requests)
+    if stack is not None:
+        requests = list(requests_of(needs.SWEEPER, places, partition))
+        yield from look("sweeper", lambda: _sweeper(function, stack, requests))
+
+
+def _sweeper(function: DeployedFunction, stack: Stack, requests: Sequence[Request]) -> Iterator[Finding]:
+    sweeper = yield from examine_sweeper(function.client, stack)
+    if sweeper is not None:
+        yield from _role(function, "sweeper's role", sweeper, requests)
+
+
+def _role(
+    function: DeployedFunction, name: str, configuration: Mapping[str, Any], requests: Sequence[Request]
+) -> Iterator[Finding]:
+    yield from examine_role(function.client("iam"), name, configuration["Role"], tuple(dict.fromkeys(requests)))
+
+
+def _scripts(settings: HandlerSettings) -> list[tuple[Kind, Location]]:
+    folder = settings.script_folder
+    if folder is not None:
+        return [("scripts", folder)]
+    script = settings.script
+    return [] if script is None else [("scripts", Location(script.bucket, script.key.rpartition("/")[0]))]
+
+
+def _others(function: DeployedFunction, settings: HandlerSettings) -> Iterator[Request]:
+    """Yield what Lambda does in the role's name, and what the handler does to go on."""
+    if function.destination is not None:
+        action = _TO_DESTINATION[function.destination.split(":")[2]]
+        yield Request(action, function.destination + ("/*" if action == "s3:PutObject" else ""))
+    if settings.continue_max > 0:
+        yield Request("lambda:InvokeFunction", str(function.configuration["FunctionArn"]))

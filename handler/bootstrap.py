@@ -3,6 +3,9 @@
 `python bootstrap.py SCRIPT ARGUMENT…`, started by Spark's PythonRunner. The script runs in the real `__main__`, so that
 what it defines can be pickled for Python workers. Of PySpark three methods are wrapped: two for what the script sets
 itself and cannot have (`own_settings`), one that would not end (`pyspark_errors`); nothing else of it is patched.
+
+A job may have a `handler` module of its own. So this process imports everything that it needs of our `handler` first,
+and then takes it off the import path and out of `sys.modules`: of ours a script can import `safewriter` and no more.
 """
 
 from __future__ import annotations
@@ -36,7 +39,6 @@ def main(module: ModuleType) -> None:
     die_with_parent()
     script = sys.argv[1]
     sys.argv = sys.argv[1:]
-    sys.path[0] = str(Path(script).parent)
     _prefer_installed()
     journal = os.environ.get("SOAL_JOURNAL")
     _note(journal, "python_started")
@@ -47,6 +49,7 @@ def main(module: ModuleType) -> None:
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             _join_spark(journal)
         _wait_for(os.environ.get("SOAL_GO"))
+        _leave_names_to_the_job(Path(script).parent)
         source = Path(script).read_bytes()
         if b"safewriter" in source:
             threading.Thread(target=_warm_up, name="soal-warm-up", daemon=True).start()
@@ -95,6 +98,16 @@ def _prefer_installed() -> None:
     spark_home = os.environ.get("SPARK_HOME")
     if spark_home:
         sys.path[:] = [entry for entry in sys.path if Path(spark_home) not in Path(entry).parents]
+
+
+def _leave_names_to_the_job(folder: Path) -> None:
+    """Let the script import from its own folder, and nothing of the handler's: no line below may import from there.
+
+    What has been imported goes on working, since functions keep the names of their module.
+    """
+    sys.path[0] = str(folder)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "handler"]:
+        del sys.modules[name]
 
 
 def _warm_up() -> None:
@@ -177,6 +190,8 @@ def _note(journal: str | None, event: str, **fields: object) -> None:
 
 
 if __name__ == "__main__":
+    # Python has put the folder of this file there, but `handler` is found in the folder above.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
     # The copy that is imported keeps its names when the script takes `__main__` over.
     from handler import bootstrap  # noqa: PLW0406
 

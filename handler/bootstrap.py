@@ -34,6 +34,7 @@ _POLL_FAST_MAX: Final = 2000
 
 def main(module: ModuleType) -> None:
     """Run the script that `sys.argv` names in `module`; ends as the script ends."""
+    from handler.java_trace import in_one_line
     from handler.processes import die_with_parent
 
     die_with_parent()
@@ -59,7 +60,7 @@ def main(module: ModuleType) -> None:
         code = _code(end.code)
         raise
     except Exception as error:  # noqa: BLE001 - whatever the script lets go
-        code = _uncaught(error, script, journal)
+        code = _uncaught(error, in_one_line(str(error)), script, journal)
         sys.exit(code)
     finally:
         _note(journal, "python_exited", exitCode=code)
@@ -140,7 +141,7 @@ def _log_in() -> None:
     users.setLoginUser(users.createRemoteUser(_USER))
 
 
-def _uncaught(error: Exception, script: str, journal: str | None) -> int:
+def _uncaught(error: Exception, message: str, script: str, journal: str | None) -> int:
     """Show the script's traceback without our frames, and return the exit code that the exception asks for."""
     code = getattr(error, "exit_code", 1)
     code = code if type(code) is int and 0 < code < 256 else 1  # noqa: PLR2004 - what a process can end with
@@ -148,7 +149,7 @@ def _uncaught(error: Exception, script: str, journal: str | None) -> int:
         journal,
         "uncaught",
         type=type(error).__name__,
-        message=str(error)[:_MESSAGE_MAX_LENGTH],
+        message=message[:_MESSAGE_MAX_LENGTH],
         exitCode=code,
         retryable=getattr(error, "retryable", None) is True,
         carriesExitCode=hasattr(error, "exit_code"),

@@ -72,10 +72,13 @@ COPY image/spark /opt/soal/spark
 COPY pyproject.toml README.md LICENSE ./
 COPY handler handler
 COPY safewriter safewriter
+# The handler lies apart from what a job's Python imports from: a job may have a module `handler` of its own.
 RUN /opt/uv/bin/uv pip install --quiet --python "$(command -v python3)" --target /opt/soal/python --no-deps \
         --build-constraint requirements/build.txt . \
     && rm -rf /opt/soal/python/scripts /opt/soal/python/bin \
-    && python3 -m compileall -q -j 0 /opt/soal/python
+    && mkdir /opt/soal/function \
+    && mv /opt/soal/python/handler /opt/soal/function/ \
+    && python3 -m compileall -q -j 0 /opt/soal/python /opt/soal/function
 # Java compares the time stamps of jars with those that the archive was made with.
 RUN find /opt/soal -name '*.jar' -exec touch --date=2020-01-01T00:00:00Z {} +
 
@@ -90,7 +93,7 @@ COPY scripts/__init__.py /opt/trainer/scripts/
 COPY scripts/emulator /opt/trainer/scripts/emulator
 COPY scripts/image/__init__.py scripts/image/archive.py scripts/image/unsigned.py /opt/trainer/scripts/image/
 WORKDIR /opt/trainer
-ENV PYTHONPATH=/opt/soal/python:/opt/trainer
+ENV PYTHONPATH=/opt/soal/python:/opt/soal/function:/opt/trainer
 RUN python3 -m scripts.image.archive /opt/soal
 
 # hadolint ignore=DL3006
@@ -104,12 +107,13 @@ LABEL org.opencontainers.image.title="SoAL" \
       org.opencontainers.image.revision="${REVISION}"
 COPY --from=trainer /opt/soal/java /opt/soal/java
 COPY --from=trainer /opt/soal/python /opt/soal/python
+COPY --from=trainer /opt/soal/function /opt/soal/function
 COPY --from=trainer /opt/soal/jars /opt/soal/jars
 COPY --from=trainer /opt/soal/unsigned /opt/soal/unsigned
 COPY --from=trainer /opt/soal/spark /opt/soal/spark
 COPY --from=trainer /opt/soal/spark.jsa /opt/soal/spark.jsa
 # On Lambda /tmp is this function's alone: the handler empties it between jobs.
-ENV PYTHONPATH=/opt/soal/python PYTHONDONTWRITEBYTECODE=1 LANG=C.UTF-8 SOAL_OWN_DIRECTORIES=/tmp
+ENV PYTHONPATH=/opt/soal/python:/opt/soal/function PYTHONDONTWRITEBYTECODE=1 LANG=C.UTF-8 SOAL_OWN_DIRECTORIES=/tmp
 WORKDIR /opt/soal
 ENTRYPOINT ["python3", "-m", "awslambdaric"]
 CMD ["handler.app.lambda_handler"]

@@ -3,6 +3,9 @@
 `python bootstrap.py SCRIPT ARGUMENT…`, started by Spark's PythonRunner. The script runs in the real `__main__`, so that
 what it defines can be pickled for Python workers. Of PySpark three methods are wrapped: two for what the script sets
 itself and cannot have (`own_settings`), one that would not end (`pyspark_errors`); nothing else of it is patched.
+
+A job may have a `handler` module of its own. So this process imports everything that it needs of our `handler` first,
+and then takes it off the import path and out of `sys.modules`: of ours a script can import `safewriter` and no more.
 """
 
 from __future__ import annotations
@@ -31,12 +34,12 @@ _POLL_FAST_MAX: Final = 2000
 
 def main(module: ModuleType) -> None:
     """Run the script that `sys.argv` names in `module`; ends as the script ends."""
+    from handler.java_trace import in_one_line
     from handler.processes import die_with_parent
 
     die_with_parent()
     script = sys.argv[1]
     sys.argv = sys.argv[1:]
-    sys.path[0] = str(Path(script).parent)
     _prefer_installed()
     journal = os.environ.get("SOAL_JOURNAL")
     _note(journal, "python_started")
@@ -47,6 +50,7 @@ def main(module: ModuleType) -> None:
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             _join_spark(journal)
         _wait_for(os.environ.get("SOAL_GO"))
+        _leave_names_to_the_job(Path(script).parent)
         source = Path(script).read_bytes()
         if b"safewriter" in source:
             threading.Thread(target=_warm_up, name="soal-warm-up", daemon=True).start()
@@ -56,7 +60,7 @@ def main(module: ModuleType) -> None:
         code = _code(end.code)
         raise
     except Exception as error:  # noqa: BLE001 - whatever the script lets go
-        code = _uncaught(error, script, journal)
+        code = _uncaught(error, in_one_line(str(error)), script, journal)
         sys.exit(code)
     finally:
         _note(journal, "python_exited", exitCode=code)
@@ -97,6 +101,16 @@ def _prefer_installed() -> None:
         sys.path[:] = [entry for entry in sys.path if Path(spark_home) not in Path(entry).parents]
 
 
+def _leave_names_to_the_job(folder: Path) -> None:
+    """Let the script import from its own folder, and nothing of the handler's: no line below may import from there.
+
+    What has been imported goes on working, since functions keep the names of their module.
+    """
+    sys.path[0] = str(folder)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "handler"]:
+        del sys.modules[name]
+
+
 def _warm_up() -> None:
     """Make ready what a guarded script needs while it waits for Java."""
     with suppress(Exception):  # the block meets it again, and says it where the script can see it
@@ -127,7 +141,7 @@ def _log_in() -> None:
     users.setLoginUser(users.createRemoteUser(_USER))
 
 
-def _uncaught(error: Exception, script: str, journal: str | None) -> int:
+def _uncaught(error: Exception, message: str, script: str, journal: str | None) -> int:
     """Show the script's traceback without our frames, and return the exit code that the exception asks for."""
     code = getattr(error, "exit_code", 1)
     code = code if type(code) is int and 0 < code < 256 else 1  # noqa: PLR2004 - what a process can end with
@@ -135,7 +149,7 @@ def _uncaught(error: Exception, script: str, journal: str | None) -> int:
         journal,
         "uncaught",
         type=type(error).__name__,
-        message=str(error)[:_MESSAGE_MAX_LENGTH],
+        message=message[:_MESSAGE_MAX_LENGTH],
         exitCode=code,
         retryable=getattr(error, "retryable", None) is True,
         carriesExitCode=hasattr(error, "exit_code"),
@@ -178,6 +192,8 @@ def _note(journal: str | None, event: str, **fields: object) -> None:
 
 
 if __name__ == "__main__":
+    # Python has put the folder of this file there, but `handler` is found in the folder above.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
     # The copy that is imported keeps its names when the script takes `__main__` over.
     from handler import bootstrap  # noqa: PLW0406
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from handler.job import Job
     from handler.sandbox import Sandbox
@@ -21,7 +21,6 @@ _WITHHELD: Final = re.compile(
     r"SOAL_.*|SPARK_(?!SCRIPT$).*|PYSPARK_.*|HADOOP_.*|YARN_.*|PYTHON.*|VIRTUAL_ENV|CONDA_.*|JAVA_HOME|HOME|TMP|TEMP|TMPDIR"
     r"|PWD|OLDPWD|SHLVL|_|_HANDLER|AWS_LAMBDA_RUNTIME_API|AWS_LAMBDA_LOG_.*|LAMBDA_RUNTIME_DIR|XDG_.*|LC_.*|LANGUAGE"
 )
-_CODE: Final = Path(__file__).resolve().parent.parent
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -44,7 +43,8 @@ def child_environment(
         "SPARK_CONF_DIR": str(sandbox.home),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "PYTHONPATH": str(_CODE),
+        # Where packages are installed. The handler is not among them in the image: its names are left to the job.
+        "PYTHONPATH": str(spark_home.parent),
         "PYTHONUNBUFFERED": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic.alias_generators import to_camel
 
 from handler.confs import check_conf
+from handler.module_names import check_file
 from handler.settings import script_location
 from handler.submit_parameters import parse_submit_parameters
 from handler.trigger import Trigger, recognise
@@ -58,6 +59,7 @@ def _py_file(value: str) -> str:
     if "," in name or not value.isprintable():
         raise ValueError(f"{value!r} has a comma or a control character in its name")
     _check_file_name(location)
+    check_file(name)
     return value
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from handler.module_names import check_archive
 from handler.usage import UsageError
 
 if TYPE_CHECKING:
@@ -49,11 +50,15 @@ def place(job: Job, sandbox: Sandbox) -> Files:
 def download(job: Job, files: Files, client: Any) -> None:  # noqa: ANN401 - boto3's S3 client, or a test's
     """Copy the job's code to where it is to be.
 
-    Raises `UsageError` for what is missing, forbidden or too large, `DownloadError` if S3 cannot be asked.
+    Raises `UsageError` for what is missing, forbidden, too large, or would hide what the job rests on; `DownloadError`
+    if S3 cannot be asked.
     """
     _copy(job.entry_point, files.script, client, field="entryPoint", max_mb=_SCRIPT_MAX_MB)
     for index, (location, path) in enumerate(zip(job.py_files, files.py_files, strict=True)):
-        _copy(location, path, client, field=f"pyFiles[{index}]", max_mb=_PY_FILE_MAX_MB)
+        field = f"pyFiles[{index}]"
+        _copy(location, path, client, field=field, max_mb=_PY_FILE_MAX_MB)
+        if path.suffix != ".py":
+            _look_into(path, location, field)
 
 
 def _copy(location: Location, path: Path, client: Any, *, field: str, max_mb: int) -> None:  # noqa: ANN401
@@ -68,6 +73,13 @@ def _copy(location: Location, path: Path, client: Any, *, field: str, max_mb: in
         raise _refusal(error, location, field) from error
     except BotoCoreError as error:
         raise DownloadError(f"{location} could not be read: {error}") from error
+
+
+def _look_into(path: Path, location: Location, field: str) -> None:
+    try:
+        check_archive(path)
+    except ValueError as error:
+        raise UsageError(field, f"{location} {error}") from None
 
 
 def _refusal(error: ClientError, location: Location, field: str) -> Exception:

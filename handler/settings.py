@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from handler.confs import Permit, check_own_conf
+from handler.module_names import check_file
 from handler.secrets import SecretReference, parse_references
 from handler.usage import UsageError, validated
 from safewriter.errors import SettingError
@@ -78,6 +79,7 @@ def script_location(value: str) -> Location:
         raise ValueError(f"{value!r} does not name a Python script (…/name.py)")
     if not value.isprintable():
         raise ValueError(f"{value!r} holds a control character")
+    check_file(name)  # it runs as __main__, but its folder is the first that is looked into
     return location
 
 

@@ -39,6 +39,15 @@ LOOKS_ROUND = """
     rights = next(line for line in open("/proc/self/status") if line.startswith("CapEff")).split()[1]
     print(os.getuid(), int(rights, 16), room.f_blocks * room.f_frsize >> 20)
     """
+FINDS_OURS = """
+    from importlib.util import find_spec
+    from pyspark.sql import SparkSession
+    from pyspark.sql.functions import udf
+    def found(_):
+        return " ".join(name for name in ("safewriter", "handler", "scripts", "infra") if find_spec(name))
+    print("driver:", found(0))
+    print("worker:", *SparkSession.builder.getOrCreate().range(1).select(udf(found)("id")).first())
+    """
 SLEEPS = f"""
     import time
     from pyspark.sql import SparkSession
@@ -97,6 +106,13 @@ def test_the_main_job_gives_the_same_document_on_the_host_and_in_the_image(
         for key in lake.keys(LAKE, "main/"):
             lake.observer().delete_object(Bucket=LAKE, Key=key)
     assert documents[0] == documents[1]
+
+
+def test_of_ours_a_job_imports_the_guard_alone(cage: Cage) -> None:
+    """In driver and workers: every other name is free for modules of the job's own."""
+    with cage.function() as function:
+        result = cage.run(function, FINDS_OURS)
+    assert result.log_tail == ("driver: safewriter", "worker: safewriter")
 
 
 def test_only_tmp_can_be_written_and_the_user_is_nobody(cage: Cage) -> None:

@@ -37,6 +37,13 @@ stream.format("noop").outputMode("update").trigger(availableNow=True).option(
     "the Kafka connector": SESSION
     + "spark.readStream.format('kafka').option('subscribe', 'a').option('kafka.bootstrap.servers', 'h:1').load()",
     "HDFS": SESSION + "spark.read.text('hdfs://localhost:1/a').count()",
+    "the database driver that an Iceberg catalog of the type jdbc needs": SESSION
+    + f"""
+for key, value in {{"": "org.apache.iceberg.spark.SparkCatalog", ".warehouse": "s3a://{LAKE}/w", ".type": "jdbc",
+        ".uri": "jdbc:postgresql://127.0.0.1:9/lake"}}.items():
+    spark.conf.set(f"spark.sql.catalog.j{{key}}", value)
+spark.sql("SHOW NAMESPACES IN j").collect()
+""",
     "drivers for SQL databases": SESSION
     + "spark.read.format('jdbc').option('url', 'jdbc:postgresql://127.0.0.1:9/x').option('dbtable', 't').load()",
     "pandas and PyArrow": SESSION + "spark.range(1).toPandas()",

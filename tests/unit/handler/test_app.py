@@ -219,7 +219,7 @@ def test_a_store_that_fails_at_the_end_is_a_warning(world: World) -> None:
     ]
 
 
-@pytest.mark.parametrize("py_files", [[], ["s3://library/common.zip"]])
+@pytest.mark.parametrize("py_files", [[], ["s3://library/common.py"]])
 def test_java_starts_beside_the_first_steps_and_the_script_after_them(world: World, py_files: list[str]) -> None:
     """Spark looks for Python files while it starts, so that these are fetched before."""
     assert world.handle({**EVENT, "pyFiles": py_files}).state == "SUCCESS"

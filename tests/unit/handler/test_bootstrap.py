@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 import handler.bootstrap
 from safewriter.journal import Journal
 
-ROOT = Path(handler.bootstrap.__file__).parents[1]
+BOOTSTRAP = Path(handler.bootstrap.__file__)
+PACKAGES = Path(pyspark.__file__).parents[1]
 
 
 class Driver:
@@ -22,11 +25,12 @@ class Driver:
         self.journal = tmp_path / "journal.jsonl"
         self._supervisors = Journal(self.journal)
         self.environment: dict[str, str] = {}
+        self.command = [sys.executable, str(BOOTSTRAP)]
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, str(ROOT / "handler" / "bootstrap.py"), str(self.script), *arguments],
-            env={"PYTHONPATH": str(ROOT), "SOAL_JOURNAL": str(self.journal), **self.environment},
+            [*self.command, str(self.script), *arguments],
+            env={"PYTHONPATH": str(PACKAGES), "SOAL_JOURNAL": str(self.journal), **self.environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -146,9 +150,9 @@ def test_pyspark_comes_from_where_it_is_installed(tmp_path: Path) -> None:
     spark_home = tmp_path / "spark"
     copies = [spark_home / "python" / "lib" / "pyspark.zip", spark_home / "jars" / "spark-core.jar"]
     driver = Driver(tmp_path, "import sys; print(*sys.path)")
-    driver.environment = {"SPARK_HOME": str(spark_home), "PYTHONPATH": ":".join(map(str, [*copies, ROOT]))}
+    driver.environment = {"SPARK_HOME": str(spark_home), "PYTHONPATH": ":".join(map(str, [*copies, PACKAGES]))}
     path = driver.run().stdout.split()
-    assert str(ROOT) in path
+    assert str(PACKAGES) in path
     assert not {str(copy) for copy in copies} & set(path)
 
 
@@ -169,3 +173,59 @@ def test_another_script_is_not_burdened_with_it(tmp_path: Path) -> None:
     """Its core is its own."""
     driver = Driver(tmp_path, "import threading; print(*(thread.name for thread in threading.enumerate()))")
     assert driver.run().stdout.split() == ["MainThread", "soal-session"]
+
+
+def test_the_job_s_modules_win_over_ours(tmp_path: Path) -> None:
+    """Whether it has modules of our names or packages without `__init__`; nothing of ours is imported beforehand, and
+    the end is noted all the same.
+    """
+    driver = Driver(
+        tmp_path,
+        """
+import sys
+print(sorted(name for name in sys.modules if name.partition(".")[0] in ("handler", "scripts", "infra")))
+import handler, infra, scripts.daily
+from safewriter import SettingError
+print(handler.WORD, infra.WORD, scripts.daily.WORD)
+raise SettingError("X", "is bad")
+""",
+    )
+    folder = driver.script.parent
+    for name in ("handler.py", "infra.py", "scripts/daily.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(f"WORD = 'job {name}'", encoding="utf-8")
+    done = driver.run()
+    assert done.stdout.splitlines() == ["[]", "job handler.py job infra.py job scripts/daily.py"], done.stderr
+    entries = dict(driver.entries())
+    assert (entries["uncaught"]["type"], entries["python_exited"]["exitCode"]) == ("SettingError", done.returncode)
+
+
+def test_a_module_of_the_job_s_does_not_keep_the_driver_from_starting(tmp_path: Path) -> None:
+    """Not even where it stands before everything else on the import path, as a Python file of the job does."""
+    driver = Driver(tmp_path, "import handler")
+    (driver.script.parent / "handler.py").write_text("print('the job has', __name__)", encoding="utf-8")
+    driver.environment["PYTHONPATH"] = f"{driver.script.parent}:{PACKAGES}"
+    done = driver.run()
+    assert (done.returncode, done.stdout) == (0, "the job has handler\n"), done.stderr
+
+
+def test_of_ours_a_script_imports_the_guard_alone(tmp_path: Path) -> None:
+    """As in the image, where the handler lies apart from what is installed: nothing else of it can be found."""
+    (tmp_path / "installed").mkdir()
+    (tmp_path / "function").mkdir()
+    shutil.copytree(BOOTSTRAP.parent, tmp_path / "function" / "handler")
+    shutil.copytree(BOOTSTRAP.parents[1] / "safewriter", tmp_path / "installed" / "safewriter")
+    driver = Driver(
+        tmp_path,
+        """
+import importlib.util
+print(*(name for name in ("safewriter", "handler", "scripts", "infra", "bootstrap") if importlib.util.find_spec(name)))
+""",
+    )
+    driver.environment["PYTHONPATH"] = str(tmp_path / "installed")
+    driver.command = [
+        getattr(sys, "_base_executable"),  # noqa: B009 - a Python without what is installed here
+        str(tmp_path / "function" / "handler" / "bootstrap.py"),
+    ]
+    done = driver.run()
+    assert done.stdout == "safewriter\n", done.stderr

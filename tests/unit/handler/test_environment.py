@@ -15,7 +15,9 @@ ATTEMPT = Attempt("run-1", "request-1", 1_900_000_000_000, 60_000)
 
 def environment(event: object, inherited: dict[str, str]) -> dict[str, str]:
     job = Job.of(parse_event(event, SETTINGS), SETTINGS, "request-1")
-    return child_environment(job, Sandbox(Path("/tmp/soal-x")), ATTEMPT, inherited, spark_home=Path("/spark"))
+    return child_environment(
+        job, Sandbox(Path("/tmp/soal-x")), ATTEMPT, inherited, spark_home=Path("/packages/pyspark")
+    )
 
 
 def test_what_the_child_is_told() -> None:
@@ -48,7 +50,7 @@ def test_the_function_s_variables_pass_and_the_handler_s_do_not() -> None:
     assert {name: found.get(name) for name in passed} == passed
     assert set(withheld) & set(found) == set()
     assert found["HOME"] == "/tmp/soal-x/home"
-    assert found["PYTHONPATH"] == str(Path(__file__).parents[3])
+    assert found["PYTHONPATH"] == "/packages"
 
 
 def test_an_event_never_becomes_a_variable() -> None:

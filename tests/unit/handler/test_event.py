@@ -67,6 +67,31 @@ def test_three_ways_to_name_a_script(event: Any) -> None:
     assert parse_event(event, PLAIN).entry_point == Location("scripts", "job.py")
 
 
+@pytest.mark.parametrize(
+    ("event", "field"),
+    [
+        ("s3://scripts/json.py", "entryPoint"),
+        ({"script": "s3://scripts/jobs/safewriter.py"}, "script"),
+        ({"jobDriver": {"sparkSubmit": {"entryPoint": "s3://scripts/py4j.py"}}}, "jobDriver.sparkSubmit.entryPoint"),
+        ({"script": SCRIPT, "pyFiles": ["s3://scripts/lib/ok.py", "s3://scripts/lib/typing.py"]}, "pyFiles[1]"),
+        ({"script": SCRIPT, "sparkSubmitParameters": "--py-files s3://scripts/boto3.py"}, "sparkSubmitParameters"),
+    ],
+)
+def test_a_file_that_would_hide_what_the_job_rests_on_is_refused(event: object, field: str) -> None:
+    """By its name and before anything starts, with the way out."""
+    with pytest.raises(UsageError, match=r"would hide .*; rename the file, for example to my_\w+\.py") as caught:
+        parse_event(event, PLAIN)
+    assert caught.value.field == field
+
+
+def test_names_of_ours_are_the_job_s() -> None:
+    """Its own `handler`, `scripts` and `infra` are files like any other."""
+    request = parse_event(
+        {"script": "s3://scripts/scripts.py", "pyFiles": ["s3://scripts/handler.py", "s3://scripts/infra.py"]}, PLAIN
+    )
+    assert [str(location) for location in request.py_files] == ["s3://scripts/handler.py", "s3://scripts/infra.py"]
+
+
 def test_code_lies_where_the_function_keeps_scripts() -> None:
     """Whoever may invoke cannot run what lies elsewhere, even where the role can read it; without SCRIPT_BUCKET the
     role alone decides.

@@ -17,6 +17,12 @@ LIST = Path(__file__).parents[3] / "image" / "spark" / "missing.toml"
         (b'  File "/opt/soal/python/pyspark/ml/base.py", line 38, in <module>', "MLlib"),
         (b"Error while instantiating 'org.apache.spark.sql.hive.HiveSessionStateBuilder':", "Hive"),
         (b"Failed to find data source: avro. Avro is built-in but external", "the Avro format"),
+        (
+            b"Caused by: java.sql.SQLException: No suitable driver found for jdbc:postgresql://h/lake",
+            "the database driver that an Iceberg catalog of the type jdbc needs",
+        ),
+        (b"py4j.protocol.Py4JJavaError: : java.sql.SQLException: No suitable driver", "drivers for SQL databases"),
+        (b"org.apache.iceberg.jdbc.UncheckedSQLException: Failed to connect: jdbc:postgresql://h/lake", None),
         (b"java.lang.ClassNotFoundException: com.example.Mine", None),
         (b"org.rocksdb.Filter is a class", None),
     ],

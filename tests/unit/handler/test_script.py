@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
@@ -34,13 +35,21 @@ class Client:
         return {"ContentLength": len(found), "Body": StreamingBody(io.BytesIO(found), len(found))}
 
 
+def zipped(*names: str) -> bytes:
+    content = io.BytesIO()
+    with ZipFile(content, "w") as archive:
+        for name in names:
+            archive.writestr(name, "")
+    return content.getvalue()
+
+
 def refused(code: str) -> ClientError:
     return ClientError({"Error": {"Code": code}}, "GetObject")
 
 
 def test_script_and_python_files_are_copied(tmp_path: Path) -> None:
     """Under their last names, side by side."""
-    client = Client({"scripts/a/job.py": b"print(1)", "library/b/x.zip": b"PK"})
+    client = Client({"scripts/a/job.py": b"print(1)", "library/b/x.zip": zipped("handler/__init__.py")})
     with open_sandbox(tmp_path) as sandbox:
         files = place(JOB, sandbox)
         download(JOB, files, client)
@@ -75,3 +84,19 @@ def test_a_script_that_is_too_large_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="10 MB are allowed"):
             download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": bytes(11 * 1024 * 1024)}))
         assert list(sandbox.scripts.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (zipped("a.py", "json.py"), r"s3://library/b/x\.zip holds json\.py, which would hide json of Python's"),
+        (zipped("safewriter/__init__.py"), "holds safewriter/__init__.py, which would hide safewriter, the guard"),
+        (b"PK", "is no zip file"),
+    ],
+)
+def test_a_zip_that_would_hide_what_the_job_rests_on_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
+    """It is looked into once it is there, before the script runs; so is one that Python could not read."""
+    client = Client({"scripts/a/job.py": b"", "library/b/x.zip": content})
+    with open_sandbox(tmp_path) as sandbox, pytest.raises(UsageError, match=words) as caught:
+        download(JOB, place(JOB, sandbox), client)
+    assert caught.value.field == "pyFiles[0]"

@@ -1,0 +1,60 @@
+"""One line from the text of an exception that came from Java: the exception, and the root cause if it says more.
+
+Such a text holds the whole stack trace, in which the cause stands last. The trace is in the job's log.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["in_one_line"]
+
+_PART_MAX_LENGTH: Final = 1500
+_CAUSED_BY: Final = "Caused by: "
+# As java.lang.Throwable prints them: frames, and exceptions that were suppressed, with theirs.
+_INDENTED: Final = re.compile(r"\t+(at |\.\.\. \d+ |Suppressed: |Caused by: )")
+# Py4J's words before a trace; those of PySpark and Spark, after which the same exception comes once more.
+_CALL: Final = re.compile(r"An error occurred while calling \S+\.\n: ")
+_AGAIN: Final = re.compile(r"^(?:JVM|Driver) stacktrace:$", re.MULTILINE)
+_PYTHON_FRAMES: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+")
+
+
+def in_one_line(text: str) -> str:
+    """Return a text that holds a Java stack trace as one line without it; any other text as it is."""
+    lines = text.splitlines()
+    if not any(line.startswith("\tat ") for line in lines):
+        return text
+    first, *others = _blocks(lines)
+    told = _flat(_AGAIN.split(_CALL.sub("", first), maxsplit=1)[0])
+    causes = [_flat(block.removeprefix(_CAUSED_BY)) for block in others if block.startswith(_CAUSED_BY)]
+    root = next((cause for cause in reversed(causes) if _message(cause) not in told), None)
+    return _cut(told) if root is None else f"{_cut(told).rstrip(' :;.')}; root cause: {_cut(root)}"
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[str]:
+    """Yield what stands between frames; the first is the exception itself."""
+    block: list[str] = []
+    for line in lines:
+        if not _INDENTED.match(line):
+            block.append(line)
+        elif block:
+            yield "\n".join([*block, ""])
+            block = []
+    yield "\n".join([*block, ""])
+
+
+def _flat(block: str) -> str:
+    return " ".join(_PYTHON_FRAMES.sub("", block).split())
+
+
+def _message(cause: str) -> str:
+    """Return what a cause says beside its type, which may be nothing."""
+    return cause.partition(": ")[2] or cause
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _PART_MAX_LENGTH else f"{text[:_PART_MAX_LENGTH]}…"

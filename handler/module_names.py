@@ -1,0 +1,69 @@
+"""Names of modules that a job's files must not have, since they would hide what the job itself rests on.
+
+The folder of the script and the Python files stand before everything else on the job's import path: a `json.py` there
+is the `json` of Spark, boto3 and the guard, too. Every other name is the job's own, `handler` and `scripts` among them.
+"""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["check_archive", "check_file"]
+
+# Whose imports a job needs; test_module_names.py holds the list against what the guard imports.
+_RESTED_ON: Final = {
+    "safewriter": "the guard of writes",
+    "pyspark": "Spark",
+    "py4j": "Spark's way to Java",
+    "delta": "Delta Lake's Python package",
+    "boto3": "the guard's way to S3",
+    "botocore": "the guard's way to S3",
+    "pyiceberg": "the guard's way to Iceberg tables",
+}
+_SUFFIXES: Final = (".py", ".pyc")
+_PACKAGE_FILES: Final = ("__init__.py", "__init__.pyc")
+
+
+def check_file(name: str) -> None:
+    """Raise `ValueError` if a file of this name, the last part of a path, would hide a module that the job needs."""
+    if name.endswith(".py") and (hidden := _hidden(name.removesuffix(".py"))) is not None:
+        raise ValueError(f"{name} would hide {hidden}; rename the file, for example to my_{name}")
+
+
+def check_archive(path: Path) -> None:
+    """Raise `ValueError` if a zip or egg holds such a module at its top, or cannot be read.
+
+    The message goes on after the file's name.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
+        raise ValueError(f"is no zip file that Python can read ({error}); make it again") from None
+    for name in names:
+        module = _top_module(name)
+        if module is not None and (hidden := _hidden(module)) is not None:
+            raise ValueError(f"holds {name}, which would hide {hidden}; leave it out, or rename it if it is your own")
+
+
+def _hidden(module: str) -> str | None:
+    """Describe what a module of this name would hide."""
+    if (what := _RESTED_ON.get(module)) is not None:
+        return f"{module}, {what}, which the image has"
+    return f"{module} of Python's standard library" if module in sys.stdlib_module_names else None
+
+
+def _top_module(name: str) -> str | None:
+    """Return the module or package that a file in an archive makes; None if it is none, or lies deeper.
+
+    A folder without an `__init__` hides nothing: Python goes on looking.
+    """
+    first, _, rest = name.partition("/")
+    if rest:
+        return first if rest in _PACKAGE_FILES else None
+    return next((first.removesuffix(suffix) for suffix in _SUFFIXES if first.endswith(suffix)), None)

@@ -1,0 +1,104 @@
+"""Exceptions of Java's in the answer, under the real emulator with real Spark: one line there, all of it in the log."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from handler.response import Result
+from scripts.emulator import EmbeddedS3
+from scripts.emulator.rie import LambdaEmulator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Run = Callable[[str], tuple[Result, str]]
+
+pytestmark = [pytest.mark.emulator, pytest.mark.spark]
+
+SESSION = "from pyspark.sql import SparkSession\nspark = SparkSession.builder.getOrCreate()\n"
+NO_NUMBER = """
+from pyspark.sql import SparkSession
+SparkSession.builder.config("spark.sql.shuffle.partitions", "two").getOrCreate().range(3).count()
+"""
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    """Run a script that fails; return its result and what was logged meanwhile."""
+    lines: list[str] = []
+    with EmbeddedS3(buckets=["checkpoints", "scripts", "lake"], unlistable=["checkpoints"]) as s3:
+        environment = {
+            **s3.environment(),
+            "SW_CHECKPOINT_BUCKET": "checkpoints",
+            "SOAL_CONF": json.dumps(
+                {
+                    "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+                    "spark.sql.catalog.lake.type": "jdbc",
+                    "spark.sql.catalog.lake.uri": "jdbc:postgresql://127.0.0.1:9/lake",
+                    "spark.sql.catalog.lake.warehouse": "s3a://lake/warehouse",
+                }
+            ),
+        }
+        with LambdaEmulator(environment, timeout_s=60, memory_mb=1536, on_line=lines.append) as function:
+
+            def failed(script: str) -> tuple[Result, str]:
+                s3.observer().put_object(Bucket="scripts", Key="job.py", Body=script.encode())
+                lines.clear()
+                answer = function.invoke("s3://scripts/job.py")
+                assert answer.error is not None
+                # The emulator shows the answer, too; the job's output is in lines of the handler's log.
+                logged = [line for line in lines if '"location":"log_job_line' in line]
+                return Result.model_validate(json.loads(answer.error.message)), "\n".join(logged)
+
+            yield failed
+
+
+def test_an_iceberg_catalog_without_its_database_driver(run: Run) -> None:
+    """One line says what is missing, what to do, and which cause showed it; the trace is in the log."""
+    result, log = run(SESSION + "spark.range(3).writeTo('lake.db.numbers').create()")
+    assert result.error is not None
+    assert (result.state, result.error.type, result.error.usage) == ("FAILED", "NotInImage", True)
+    assert result.error.message == result.state_details
+    assert result.state_details == (
+        "the image does not have the database driver that an Iceberg catalog of the type jdbc needs: its jar belongs"
+        " beside Spark's, and with it the Python packages of requirements/sql.txt, by which the guard settles writes. A"
+        " derived image can add it (image/derived)"
+        " (Py4JJavaError: org.apache.iceberg.jdbc.UncheckedSQLException: Failed to connect:"
+        " jdbc:postgresql://127.0.0.1:9/lake; root cause: java.sql.SQLException: No suitable driver found for"
+        " jdbc:postgresql://127.0.0.1:9/lake)"
+    )
+    assert "at org.apache.iceberg.jdbc.JdbcCatalog.initialize(" in log
+    assert "Caused by: java.sql.SQLException: No suitable driver found" in log
+
+
+def test_a_database_that_is_read_without_a_driver(run: Run) -> None:
+    """Another entry than the catalog's: its rows can come by way of S3."""
+    result, _ = run(SESSION + "spark.read.jdbc('jdbc:postgresql://127.0.0.1:9/lake', 'numbers').count()")
+    assert result.state_details == (
+        "the image does not have drivers for SQL databases: export to S3 first. A derived image can add it"
+        " (image/derived) (Py4JJavaError: java.sql.SQLException: No suitable driver)"
+    )
+
+
+def test_an_exception_with_the_trace_that_pyspark_adds(run: Run) -> None:
+    """The setting that Spark cannot read is in the root cause."""
+    result, log = run(NO_NUMBER)
+    assert result.error is not None
+    assert result.error.message == (
+        "IllegalArgumentException: Error while instantiating 'org.apache.spark.sql.internal.SessionStateBuilder'; root"
+        " cause: org.apache.spark.SparkIllegalArgumentException: [INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'two' in"
+        " the config \"spark.sql.shuffle.partitions\" is invalid. It should be a/an 'int' value. SQLSTATE: 22022"
+    )
+    assert "at org.apache.spark.sql.internal.SQLConf.setConfString(" in log
+
+
+def test_an_exception_of_a_python_worker_by_way_of_java(run: Run) -> None:
+    """The worker's own words end the line, without frames of either language."""
+    result, log = run(SESSION + "spark.sparkContext.parallelize([0], 1).map(lambda day: 1 / day).collect()")
+    (line,) = result.state_details.splitlines()
+    assert line.startswith("Py4JJavaError: org.apache.spark.SparkException: Job aborted due to stage failure: ")
+    assert line.endswith("PythonException: ZeroDivisionError: division by zero")
+    assert "at org.apache.spark.scheduler.DAGScheduler" in log

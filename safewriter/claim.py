@@ -159,6 +159,7 @@ class Claimer:
             deadline_ms=self._deadline_ms(),
             started_ms=self.clock(),
             version_before=before.version,
+            modified_ms=before.modified_ms,
             table_id=before.table_id,
             features=before.features,
             properties=before.properties,

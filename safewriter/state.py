@@ -89,7 +89,8 @@ class AttemptRecord:
     """One attempt as the document remembers it. Times are epoch milliseconds.
 
     `version_before` is a lower bound of the table's version at the claim, -1 standing for "absent" (so it is written).
-    `table_id`, `features` and `properties` are what the table was then: enough to settle without Spark.
+    `modified_ms` is when the store received that version. `table_id`, `features` and `properties` are what the table was
+    then: enough to settle without Spark.
     """
 
     epoch: int
@@ -100,6 +101,7 @@ class AttemptRecord:
     deadline_ms: int | None
     started_ms: int
     version_before: int
+    modified_ms: int | None = None
     table_id: str | None = None
     features: tuple[str, ...] = ()
     properties: dict[str, str] = dataclasses.field(default_factory=dict)

@@ -18,8 +18,9 @@ __all__ = ["MicroBatch", "Opening", "Seen", "Session", "TableState"]
 class TableState:
     """A table before a write. `version` is -1 if there is none; `features` are those of its protocol.
 
-    `actions`: what an undo needs besides, in the format's own words. `catalog`: how a catalog that commits to it is
-    reached, without secrets.
+    `modified_ms`: when the store received that version (epoch milliseconds), by which a table that was dropped and
+    recreated is told from this one. `actions`: what an undo needs besides, in the format's own words. `catalog`: how a
+    catalog that commits to it is reached, without secrets.
     """
 
     version: int
@@ -27,6 +28,7 @@ class TableState:
     features: tuple[str, ...]
     properties: dict[str, str]
     actions: str = ""
+    modified_ms: int | None = None
     catalog: dict[str, str] = field(default_factory=dict)
 
 

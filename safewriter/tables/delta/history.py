@@ -15,10 +15,10 @@ from safewriter.tables.delta.commit import Commit, Mark
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from safewriter.deadline import Clock
-    from safewriter.objects.store import ObjectStore
+    from safewriter.objects.store import ListedObject, ObjectStore
     from safewriter.state import AttemptRecord
 
 __all__ = ["DeltaHistory"]
@@ -35,7 +35,6 @@ class DeltaHistory:
         self._clock = clock
         self._may_go_on = may_go_on
         self._known: dict[int, Commit] = {}  # a version never changes, and settling looks at each several times
-        self._same_as: set[str | None] = set()
 
     def since(self, attempt: AttemptRecord) -> tuple[Commit, ...]:
         """Return every version after `attempt.version_before`, oldest first.
@@ -44,34 +43,17 @@ class DeltaHistory:
         """
         before = attempt.version_before
         start = "_delta_log/" if before < 0 else f"_delta_log/{before:020}"
-        versions = [
-            int(match.group(1))
-            for listed in self.store.list("_delta_log/", start_after=start)
-            if (match := _COMMIT.fullmatch(listed.key)) is not None
-        ]
+        listed = {
+            int(match.group(1)): found
+            for found in self.store.list("_delta_log/", start_after=start)
+            if (match := _COMMIT.fullmatch(found.key)) is not None
+        }
         if before >= 0:
-            self._same_table(attempt, versions)
-        after = [version for version in versions if version > before]
+            _check_same_table(attempt, listed)
+        after = [version for version in listed if version > before]
         if after != list(range(before + 1, before + 1 + len(after))):
             raise RetentionGapError(f"the log has lost versions after {before} (log retention): {after[:3]}")
         return tuple(self.read(version) for version in after)
-
-    def _same_table(self, attempt: AttemptRecord, versions: list[int]) -> None:
-        if not versions:
-            raise RetentionGapError(
-                f"version {attempt.version_before} is gone and nothing is after it: the table was dropped"
-            )
-        # A table that was dropped and recreated begins at version 0 with another id. An old log may have lost its
-        # version 0.
-        if attempt.table_id in self._same_as:
-            return
-        first = self.store.get(_key(0)) if attempt.table_id else None
-        metadata = self._parsed(0, first.body).metadata if first is not None else None
-        if metadata is not None and metadata.get("id") != attempt.table_id:
-            raise RetentionGapError(
-                f"the table was dropped and recreated: its id is {metadata.get('id')}, it was {attempt.table_id}"
-            )
-        self._same_as.add(attempt.table_id)
 
     def read(self, version: int) -> Commit:
         """Return one version; `StoreError` if it cannot be read, or if time has run out."""
@@ -132,6 +114,26 @@ class DeltaHistory:
     def _last_timestamp(self, attempt: AttemptRecord, commits: tuple[Commit, ...]) -> int:
         last = commits[-1] if commits else (self.read(attempt.version_before) if attempt.version_before >= 0 else None)
         return 0 if last is None else int(last.info.get("inCommitTimestamp", last.info.get("timestamp", 0)))
+
+
+def _check_same_table(attempt: AttemptRecord, listed: Mapping[int, ListedObject]) -> None:
+    """Raise if the version that the attempt began on is another object now; it may be gone (log retention).
+
+    The table's id tells nothing: CREATE OR REPLACE gives another one to the same table.
+    """
+    if not listed:
+        raise RetentionGapError(
+            f"version {attempt.version_before} is gone and nothing is after it: the table was dropped"
+        )
+    begun_on = listed.get(attempt.version_before)
+    if begun_on is None or attempt.modified_ms is None:
+        return
+    # S3 dates objects by the second.
+    if int(begun_on.last_modified.timestamp()) != attempt.modified_ms // 1000:
+        raise RetentionGapError(
+            f"the table was dropped and recreated: its version {attempt.version_before}, of"
+            f" {begun_on.last_modified:%Y-%m-%d %H:%M:%S} UTC, is not the one that this attempt began on"
+        )
 
 
 def _key(version: int) -> str:

@@ -133,7 +133,14 @@ class DeltaSession(SparkScope):
         properties = {
             key: value for key, value in metadata.get("configuration", {}).items() if key.startswith("delta.")
         }
-        return TableState(version, metadata["id"], features, properties, "".join(f"{line}\n" for line in lines))
+        return TableState(
+            version,
+            metadata["id"],
+            features,
+            properties,
+            "".join(f"{line}\n" for line in lines),
+            modified_ms=int(snapshot.logSegment().lastCommitFileModificationTimestamp()),
+        )
 
     def _log(self) -> Any:  # noqa: ANN401 - a Java object
         from py4j.protocol import Py4JJavaError

@@ -489,6 +489,7 @@ def drop(world: World) -> None:
 
 def recreate(world: World) -> None:
     drop(world)
+    world.sleep(1)
     world.log.create(table_id="another")
     for _ in range(4):
         world.log.append(File("x"))

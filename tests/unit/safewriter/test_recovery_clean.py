@@ -356,6 +356,7 @@ def test_an_unknown_outcome_keeps_the_files_of_a_commit_that_cannot_be_seen() ->
     job = world.job().begin()
     for version in world.log.versions:
         world.hide(key_of(version))
+    world.sleep(1)
     world.log.create(table_id="another")
     for _ in range(3):
         world.log.append(File("x"))

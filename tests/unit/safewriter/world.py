@@ -14,7 +14,7 @@ from safewriter.objects import MemoryObjectStore, PreconditionFailed, Upload
 from safewriter.recovery import Cause, Evidence, Recovery
 from safewriter.state import Checkpoint, CommitPoint, Status
 from safewriter.tables.session import TableState
-from tests.unit.safewriter.delta_log import DeltaLog, File, append_actions, body_of, creation
+from tests.unit.safewriter.delta_log import DeltaLog, File, append_actions, body_of, creation, key_of
 from tests.unit.safewriter.failing import Network
 
 if TYPE_CHECKING:
@@ -185,7 +185,9 @@ class Job:
             return TableState(-1, None, (), {})
         metadata = self.log.actions("metaData")[-1]
         features = self.log.actions("protocol")[-1].get("writerFeatures", ())
-        return TableState(head, metadata["id"], tuple(features), metadata["configuration"])
+        (begun_on,) = self.world.lake.list(key_of(head))
+        modified_ms = int(begun_on.last_modified.timestamp() * 1000)
+        return TableState(head, metadata["id"], tuple(features), metadata["configuration"], modified_ms=modified_ms)
 
     def claim(self) -> Claim:
         """Steps 1 to 4."""

@@ -83,12 +83,27 @@ def test_a_dropped_table_is_said() -> None:
 
 
 def test_a_recreated_table_is_said() -> None:
-    """Another id at version 0 is another table, although its versions look right."""
+    """Another object in the place of the known version is another table, although the versions look right."""
     world = World()
     world.append_foreign()
+    begun = attempt(version_before=1, modified_ms=world.now_ms)
+    world.sleep(1)
+    for version in world.log.versions:
+        world.lake.put(key_of(version), world.lake.contents()[key_of(version)])
 
     with pytest.raises(RetentionGapError, match="recreated"):
-        history(world).since(attempt(version_before=1, table_id="another"))
+        history(world).since(begun)
+
+
+def test_a_table_that_was_replaced_is_the_same_table() -> None:
+    """CREATE OR REPLACE gives it another id, before the attempt or after it, and version 0 keeps the first one."""
+    world = World()
+    world.log.commit(creation(table_id="replaced"))
+    begun = attempt(version_before=2, modified_ms=world.now_ms, table_id="replaced")
+    world.sleep(1)
+    world.log.commit(creation(table_id="replaced again"))
+
+    assert [commit.version for commit in history(world).since(begun)] == [3]
 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]\n", b'{"txn":{"appId":"x"}}\n', b"\xff\n"])

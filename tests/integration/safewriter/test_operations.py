@@ -188,6 +188,28 @@ def test_a_table_that_was_recreated_while_the_block_was_open_is_not_written(spar
     assert lake.rows() == 0
 
 
+@pytest.mark.parametrize("create", ["CREATE OR REPLACE TABLE", "CREATE TABLE IF NOT EXISTS"])
+def test_a_table_that_was_replaced_before_is_settled_as_any_other(
+    spark: SparkSession, lake: Lake, create: str
+) -> None:
+    """CREATE OR REPLACE gives it another id than its version 0 has; a failed block is undone, and its retry lands."""
+    table = f"delta.`{lake.table}`"
+    for _ in range(2):
+        spark.sql(f"{create} {table} USING delta AS SELECT id FROM range(5)")
+        spark.range(5).write.format("delta").mode("append").save(lake.table)
+    before = lake.rows()
+    with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, commit_point="success") as failed:
+        spark.range(3).write.format("delta").mode("append").save(failed.table)
+        _ = 1 / 0
+    assert lake.document().status == "rolled_back"
+    assert lake.rows() == before
+    with SafeWriter(spark, lake.table) as block:
+        spark.range(3).write.format("delta").mode("append").save(block.table)
+        block.success()
+    assert (lake.document().status, lake.rows()) == ("committed", before + 3)
+    lake.check()
+
+
 def test_an_undo_keeps_what_the_table_demands_of_its_columns(spark: SparkSession, lake: Lake) -> None:
     """Identity, generated and clustering columns, a constraint, times without zone: the next write finds them all."""
     table = f"delta.`{lake.table}`"

@@ -89,7 +89,7 @@ class AttemptRecord:
     """One attempt as the document remembers it. Times are epoch milliseconds.
 
     `version_before` is a lower bound of the table's version at the claim, -1 standing for "absent" (so it is written).
-    `modified_ms` is when the store received that version. `table_id`, `features` and `properties` are what the table was
+    `modified_ms` is when the store received that version. `table_id`, `features` and `properties` are the table's of
     then: enough to settle without Spark.
     """
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from safewriter.parsing import parsed
+from safewriter.tables.delta.vectors import relative_key
 
 __all__ = ["FENCE", "REVERT", "Commit", "Mark"]
 
@@ -98,8 +99,26 @@ class Commit:
 
     @property
     def removed_keys(self) -> set[str]:
-        """The keys, relative to the table, of the files that this version took out of it as a whole."""
-        return {unquote(action["path"]) for action in self.removes} - {unquote(action["path"]) for action in self.adds}
+        """The keys, relative to the table, of what this version took out of it: files, and deletion vectors of files.
+
+        `ValueError` if it had a deletion vector that lies elsewhere.
+        """
+        files = {unquote(action["path"]) for action in self.removes} - {unquote(action["path"]) for action in self.adds}
+        vectors = {relative_key(action["deletionVector"]) for action in self.removes if action.get("deletionVector")}
+        return files | {key for key in vectors if key is not None}
+
+    @property
+    def changes_data(self) -> bool:
+        """Whether it changes rows; a compaction only moves them."""
+        return any(action.get("dataChange", True) for action in (*self.adds, *self.removes))
+
+    @property
+    def is_blind_append(self) -> bool:
+        """Whether it adds rows and has looked at none. Engines other than Spark do not say it of an append."""
+        said = self.info.get("isBlindAppend")
+        mode = (self.info.get("operationParameters") or {}).get("mode")
+        appends = self.info.get("operation") == "WRITE" and str(mode).strip('"').lower() == "append"
+        return not self.removes and (said is True or (said is None and appends))
 
     def settles(self, write_key: str, epoch: int) -> bool:
         """Tell whether this is a commit or a fence of the write with this epoch or a later one."""

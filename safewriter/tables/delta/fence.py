@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["empty_commit", "fence"]
 
-_SLOTS_MAX: Final = 100
+_SLOTS_MAX: Final = 10_000
+"""On a busy table the settler loses many slots, each to a commit of somebody else's; its time is the real bound."""
 
 
 def fence(history: DeltaHistory, document: Checkpoint, checkpoints: Checkpoints, clock: Clock) -> tuple[Commit, ...]:
@@ -33,11 +34,12 @@ def fence(history: DeltaHistory, document: Checkpoint, checkpoints: Checkpoints,
 
     Raises `StoreError` if S3 prevents it.
     """
+    before = document.attempt.version_before
+    commits = history.since(document.attempt)
     for _ in range(_SLOTS_MAX):
-        commits = history.since(document.attempt)
         if any(commit.settles(document.write_key, document.epoch) for commit in commits):
             return commits
-        head = commits[-1].version if commits else document.attempt.version_before
+        head = commits[-1].version if commits else before
         creation: list[dict[str, Any]] = []
         if head < 0:
             note = checkpoints.close_creation(document.write_key, document.epoch)
@@ -46,6 +48,7 @@ def fence(history: DeltaHistory, document: Checkpoint, checkpoints: Checkpoints,
             creation = _creation(note)
         if history.append(head + 1, empty_commit(history, document, commits, clock, creation)):
             return commits  # the slot behind the last of them is ours, so there are no others
+        commits = history.further(commits, before)
     raise StoreError(f"{history.store.uri('_delta_log')}: no free slot for a fence in {_SLOTS_MAX} tries")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import PreconditionFailed, StoreError
@@ -16,6 +17,7 @@ from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from collections.abc import Set as AbstractSet
 
     from safewriter.deadline import Clock
     from safewriter.objects.store import ListedObject, ObjectStore
@@ -55,14 +57,33 @@ class DeltaHistory:
             raise RetentionGapError(f"the log has lost versions after {before} (log retention): {after[:3]}")
         return tuple(self.read(version) for version in after)
 
+    def further(self, commits: tuple[Commit, ...], before: int) -> tuple[Commit, ...]:
+        """Return `commits`, or nothing after `before`, with the versions that have come behind them since.
+
+        A slot that was lost holds a version, so it is read by its name: on a busy table nothing is listed again.
+        """
+        found = list(commits)
+        while True:
+            following = found[-1].version + 1 if found else before + 1
+            commit = self._found(following)
+            if commit is None:
+                return tuple(found)
+            found.append(commit)
+
     def read(self, version: int) -> Commit:
         """Return one version; `StoreError` if it cannot be read, or if time has run out."""
+        found = self._found(version)
+        if found is None:
+            raise StoreError(f"{self.store.uri(_key(version))} is listed, but cannot be read")
+        return found
+
+    def _found(self, version: int) -> Commit | None:
         if version not in self._known:
             if not self._may_go_on():
                 raise StoreError(f"{self.store.uri('_delta_log')}: out of time while reading version {version}")
             found = self.store.get(_key(version))
             if found is None:
-                raise StoreError(f"{self.store.uri(_key(version))} is listed, but cannot be read")
+                return None
             self._known[version] = self._parsed(version, found.body)
         return self._known[version]
 
@@ -71,6 +92,20 @@ class DeltaHistory:
             return Commit.parse(version, body)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StoreError(f"{self.store.uri(_key(version))} is no commit: {error!r}") from error
+
+    def has_all(self, keys: AbstractSet[str]) -> bool:
+        """Tell whether all the keys exist; `StoreError` if time runs out. Lists no more than what lies between them."""
+        missing = sorted(keys, reverse=True)
+        for listed in self.store.list(commonprefix(missing)):  # noqa: RUF071 - of keys, which S3 compares so
+            if not self._may_go_on():
+                raise StoreError(f"{self.store.uri('')}: out of time while looking for {missing[-1]}")
+            if listed.key > missing[-1]:
+                return False
+            if listed.key == missing[-1]:
+                missing.pop()
+                if not missing:
+                    return True
+        return not missing
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

@@ -16,13 +16,13 @@ from safewriter.tables.delta.undo import Undo, file_obstacle, needs_metadata, un
 if TYPE_CHECKING:
     from safewriter.checkpoint import Checkpoints
     from safewriter.deadline import Clock
-    from safewriter.objects.store import ObjectStore
     from safewriter.state import Checkpoint
     from safewriter.tables.delta.history import DeltaHistory
 
 __all__ = ["find_live", "revert"]
 
-_SLOTS_MAX: Final = 100
+_SLOTS_MAX: Final = 10_000
+"""As for a fence: the settler's time is the real bound."""
 
 
 def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit | None:
@@ -65,11 +65,10 @@ def revert(
     for _ in range(_SLOTS_MAX):
         if find_live(commits, document.write_key, document.epoch) is None:
             return None
-        later = [commit for commit in commits if commit.version > ours.version]
-        obstacle = undo_obstacle(document, undo, later)
+        obstacle = undo_obstacle(document, undo, commits)
         if obstacle is not None:
             return obstacle
-        unseen = unknown or file_obstacle(ours, lambda keys: _all_there(history.store, keys))
+        unseen = unknown or file_obstacle(ours, history.has_all)
         body = (
             _inverse(history, document, undo, commits, clock)
             if unseen is None
@@ -77,7 +76,7 @@ def revert(
         )
         if history.append(commits[-1].version + 1, body):
             return unseen
-        commits = history.since(document.attempt)
+        commits = history.further(commits, document.attempt.version_before)
     raise StoreError(f"{history.store.uri('_delta_log')}: no free slot for a revert in {_SLOTS_MAX} tries")
 
 
@@ -107,13 +106,3 @@ def _before(
     note = checkpoints.note(document.write_key, ours.transactions[document.write_key])
     found = (parsed(line).get("metaData") for line in (note or b"").splitlines())
     return next((metadata for metadata in found if metadata is not None), None)
-
-
-def _all_there(store: ObjectStore, keys: set[str]) -> bool:
-    """Tell whether all the keys exist; one listing of the table at most."""
-    missing = set(keys)
-    for listed in store.list(""):
-        missing.discard(listed.key)
-        if not missing:
-            return True
-    return not missing

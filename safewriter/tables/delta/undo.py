@@ -44,6 +44,9 @@ UNDOABLE_FEATURES: Final = frozenset(
 _KEPT: Final = ("partitionValues", "size", "tags", "stats", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 _MARKS: Final = frozenset({"delta.identity.highWaterMark"})
 """What may only grow in a column's metadata: a commit that moves nothing else has not changed the schema."""
+_ROW_BY_ROW: Final = frozenset({"DELETE", "UPDATE", "TRUNCATE", "WRITE"})
+"""Operations that decide about each row by itself, or replace rows without a look: with no file in common they would
+have done the same without ours. A MERGE inserts what it has not found."""
 _COLUMN_IDS: Final = "delta.columnMapping.maxColumnId"
 
 
@@ -68,21 +71,29 @@ class Undo:
         return {**before, "configuration": {**before["configuration"], _COLUMN_IDS: ids}}
 
 
-def undo_obstacle(document: Checkpoint, undo: Undo, later: Iterable[Commit]) -> str | None:
-    """Tell from the log alone why our commit must stay, or None; `later` are the commits behind ours."""
+def undo_obstacle(document: Checkpoint, undo: Undo, since: Iterable[Commit]) -> str | None:
+    """Tell from the log alone why our commit must stay, or None; `since` are all commits since the claim.
+
+    An undo is a transaction that comes after all of them. It is right only where each of them would have been the same
+    without our commit, and would be right beside the rows that come back.
+    """
+    commits = tuple(since)
+    between = [commit for commit in commits if commit.version < undo.ours.version]
+    later = [commit for commit in commits if commit.version > undo.ours.version]
     return (
-        _table_obstacle(document, undo.ours)
+        _table_obstacle(document, undo.ours, between)
         or _commit_obstacle(undo)
         or next((found for commit in later if (found := _later_obstacle(undo, commit)) is not None), None)
     )
 
 
-def _table_obstacle(document: Checkpoint, ours: Commit) -> str | None:
+def _table_obstacle(document: Checkpoint, ours: Commit, between: Iterable[Commit]) -> str | None:
     features, properties = set(document.attempt.features), dict(document.attempt.properties)
-    if ours.protocol is not None:
-        features = set(ours.protocol.get("readerFeatures", ())) | set(ours.protocol.get("writerFeatures", ()))
-    if ours.metadata is not None:
-        properties = ours.metadata.get("configuration", {})
+    for commit in (*between, ours):
+        if commit.protocol is not None:
+            features = {*commit.protocol.get("readerFeatures", ()), *commit.protocol.get("writerFeatures", ())}
+        if commit.metadata is not None:
+            properties = commit.metadata.get("configuration", {})
     if unknown := sorted(features - UNDOABLE_FEATURES):
         return f"the table uses {', '.join(unknown)}, under which an undo without Spark is not known to be safe"
     if properties.get("delta.appendOnly") == "true":
@@ -109,7 +120,21 @@ def _later_obstacle(undo: Undo, later: Commit) -> str | None:
         return f"version {later.version} rewrote files of version {ours.version} since"
     if undo.before is not None and later.adds:
         return f"version {later.version} was written with the schema or properties that version {ours.version} brought"
+    return None if _is_indifferent(later) else _dependence(ours, later)
+
+
+def _dependence(ours: Commit, later: Commit) -> str | None:
+    """Tell how a commit that has looked at rows may depend on ours, or how rows that come back may contradict it."""
+    if ours.removes:
+        return f"version {later.version} changed rows without those that version {ours.version} had removed"
+    if later.info.get("operation") not in _ROW_BY_ROW:
+        return f"version {later.version} may depend on rows of version {ours.version}"
     return None
+
+
+def _is_indifferent(later: Commit) -> bool:
+    """Tell whether a commit would have been the same whatever rows the table held."""
+    return later.mark is not None or not later.changes_data or later.is_blind_append
 
 
 def file_obstacle(ours: Commit, exists: Callable[[set[str]], bool]) -> str | None:
@@ -117,7 +142,10 @@ def file_obstacle(ours: Commit, exists: Callable[[set[str]], bool]) -> str | Non
 
     The log does not show it, so two settlers may see it differently: whoever refuses for it takes the slot first.
     """
-    gone = ours.removed_keys
+    try:
+        gone = ours.removed_keys
+    except ValueError as error:
+        return f"version {ours.version} removed {error}"
     if gone and not exists(gone):
         return f"files that version {ours.version} removed are gone from S3 (VACUUM)"
     return None

@@ -5,13 +5,12 @@ Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 
 from __future__ import annotations
 
-import base64
 import re
-import uuid
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from safewriter.objects import Location
+from safewriter.tables.delta.vectors import relative_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,12 +52,6 @@ FEATURES: Final = frozenset(
 """Table features that bring no other way for a log to refer to a file than those that are read here."""
 _READER_MAX: Final = 3
 _WRITER_MAX: Final = 7
-
-# The alphabet of ZeroMQ's base85, in which Delta writes UUIDs, and that of Python's: https://rfc.zeromq.org/spec/32/
-_Z85: Final = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-_B85: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
-_TO_B85: Final = bytes.maketrans(_Z85, _B85)
-_UUID_LENGTH: Final = 20
 
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.*|/.*", re.DOTALL)
 
@@ -102,19 +95,13 @@ def _path_keys(path: str, table: Location) -> set[str]:
 
 def _vector_keys(vector: Mapping[str, Any], table: Location) -> set[str]:
     """Return where a deletion vector lies: nowhere (inline), beside the data files under a UUID, or at a path."""
-    storage, where = vector.get("storageType"), str(vector.get("pathOrInlineDv"))
-    if storage == "i":
-        return set()
-    if storage == "p":
-        return _path_keys(where, table)
-    if storage != "u" or len(where) < _UUID_LENGTH:
-        raise UnreadableLogError(f"it holds a deletion vector that is stored in an unknown way: {dict(vector)}")
-    folder, encoded = where[:-_UUID_LENGTH], where[-_UUID_LENGTH:]
+    if vector.get("storageType") == "p":
+        return _path_keys(str(vector.get("pathOrInlineDv")), table)
     try:
-        name = uuid.UUID(bytes=base64.b85decode(encoded.encode("ascii").translate(_TO_B85)))
+        key = relative_key(vector)
     except ValueError as error:
-        raise UnreadableLogError(f"it holds a deletion vector without a UUID: {where!r}") from error
-    return {f"{folder}/deletion_vector_{name}.bin" if folder else f"deletion_vector_{name}.bin"}
+        raise UnreadableLogError(f"it holds {error}") from error
+    return set() if key is None else {key}
 
 
 def protocol_obstacle(protocol: Mapping[str, Any]) -> str | None:

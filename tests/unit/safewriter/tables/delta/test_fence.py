@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -9,6 +9,7 @@ from safewriter.objects import StoreError
 from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.history import DeltaHistory
 from tests.unit.safewriter.delta_log import File, creation, key_of
+from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
@@ -87,6 +88,28 @@ def test_a_fence_that_finds_no_free_slot_gives_up() -> None:
 
     with pytest.raises(StoreError, match="no free slot for a fence"):
         fence(log, document, world.checkpoints, world.clock)
+
+
+def test_a_fence_on_a_busy_table_goes_on_as_long_as_it_has_time() -> None:
+    """It follows the others slot by slot, reads each of their commits once, and lists the log once."""
+    world = World()
+    document = world.job().begin().document
+    network = Network()
+    log = DeltaHistory(network.store(world.lake), world.clock)
+    append, lost = log.append, iter(range(150))
+
+    def contended(version: int, actions: list[dict[str, Any]]) -> bool:
+        if next(lost, None) is not None:
+            world.append_foreign()
+        return append(version, actions)
+
+    log.append = contended  # type: ignore[method-assign]
+    fence(log, document, world.checkpoints, world.clock)
+
+    assert world.log.actions("commitInfo", 152)[0]["operation"] == "SAFEWRITER FENCE"
+    asked = [sent.verb for sent in network.sent]
+    assert asked.count("list") == 1
+    assert asked.count("get") <= 2 * 151
 
 
 ENABLED = {"delta.enableInCommitTimestamps": "true"}

@@ -130,6 +130,26 @@ def test_a_version_that_is_listed_but_cannot_be_read_is_a_store_error() -> None:
         DeltaHistory(store, lambda: 1).since(attempt(version_before=-1))
 
 
+@pytest.mark.parametrize(
+    ("keys", "there"),
+    [({"b/1"}, True), ({"b/1", "b/3"}, True), ({"b/2"}, False), ({"a", "c"}, True), ({"a", "d"}, False)],
+)
+def test_keys_are_looked_for_where_they_would_be(keys: set[str], there: object) -> None:
+    """All of them must exist, and no more is listed than what lies between them."""
+    store = MemoryObjectStore()
+    for key in ("a", "b/1", "b/3", "c"):
+        store.put(key, b"")
+    assert DeltaHistory(store, lambda: 1).has_all(keys) is there
+
+
+def test_looking_for_keys_asks_for_time() -> None:
+    """The folder of a large table takes long to list, and the settler has a deadline."""
+    store = MemoryObjectStore()
+    store.put("part-1", b"")
+    with pytest.raises(StoreError, match="out of time"):
+        DeltaHistory(store, lambda: 1, may_go_on=lambda: False).has_all({"part-1"})
+
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 

@@ -10,12 +10,19 @@ from safewriter.tables.delta.undo import Undo, file_obstacle, needs_metadata, un
 from tests.unit.safewriter.delta_log import File, body_of, creation
 from tests.unit.safewriter.world import World
 
-VECTOR = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 4, "cardinality": 1}
+VECTOR = {"storageType": "u", "pathOrInlineDv": "^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 4, "cardinality": 1}
+VECTOR_KEY = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 REMOVED = {"path": "old%20one", "deletionTimestamp": 7, "extendedFileMetadata": True, "size": 5, "partitionValues": {}}
 
 
-def commit(*actions: dict[str, Any], version: int = 2) -> Commit:
-    return Commit.parse(version, body_of([{"commitInfo": {"timestamp": 3}}, *actions]))
+def commit(*actions: dict[str, Any], version: int = 2, **info: Any) -> Commit:
+    about = {"timestamp": 3, "operation": "WRITE", **info}
+    return Commit.parse(version, body_of([{"commitInfo": about}, *actions]))
+
+
+def append(*names: str, version: int = 3, **info: Any) -> Commit:
+    parameters = {"mode": "Append"}
+    return commit(*(File(name).add() for name in names), version=version, operationParameters=parameters, **info)
 
 
 def metadata(configuration: dict[str, str] | None = None, *names: str, **more: Any) -> dict[str, Any]:
@@ -24,9 +31,9 @@ def metadata(configuration: dict[str, str] | None = None, *names: str, **more: A
     return {**found, "schemaString": json.dumps({"type": "struct", "fields": fields}), **more}
 
 
-def obstacle(undo: Undo, *later: Commit, there: bool = True) -> str | None:
+def obstacle(undo: Undo, *others: Commit, there: bool = True) -> str | None:
     document = World().job().claim().held.document
-    return undo_obstacle(document, undo, later) or file_obstacle(undo.ours, lambda _: there)
+    return undo_obstacle(document, undo, [*others, undo.ours]) or file_obstacle(undo.ours, lambda _: there)
 
 
 def test_the_inverse_of_an_add_is_a_remove_and_of_a_remove_an_add() -> None:
@@ -107,6 +114,17 @@ def test_only_files_that_left_the_table_are_looked_for() -> None:
     assert obstacle(Undo(ours, None), there=False) is None
 
 
+def test_a_deletion_vector_that_a_file_had_is_looked_for() -> None:
+    """VACUUM takes the vector that our commit has replaced, though the file itself stays."""
+    had = {"remove": {**REMOVED, "path": "f", "deletionVector": VECTOR}}
+    newer = {**VECTOR, "storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"}
+    ours = commit(File("f").add(deletionVector=newer), had)
+    assert ours.removed_keys == {VECTOR_KEY}
+    assert "VACUUM" in str(obstacle(Undo(ours, None), there=False))
+    elsewhere = commit({"remove": {**REMOVED, "deletionVector": {**VECTOR, "storageType": "p"}}})
+    assert "stored in an unknown way" in str(obstacle(Undo(elsewhere, None)))
+
+
 @pytest.mark.parametrize("lost", ["size", "extendedFileMetadata"])
 def test_a_removal_that_does_not_say_what_it_held_cannot_be_undone(lost: str) -> None:
     """Writers of old wrote only the path."""
@@ -117,7 +135,7 @@ def test_a_removal_that_does_not_say_what_it_held_cannot_be_undone(lost: str) ->
 def test_what_others_wrote_with_our_schema_keeps_it() -> None:
     """Their rows would lose a column; without a change of ours they are in nobody's way."""
     ours = commit(File("new").add(), {"metaData": metadata({}, "id", "more")})
-    theirs = commit(File("theirs").add(), version=3)
+    theirs = append("theirs")
     assert "that version 2 brought" in str(obstacle(Undo(ours, metadata({}, "id")), theirs))
     assert obstacle(Undo(ours, None), theirs) is None
 
@@ -127,6 +145,62 @@ def test_a_later_commit_that_touched_our_files_is_in_the_way(action: dict[str, A
     """Those that we added, and those that we had removed."""
     ours = commit(File("new").add(), {"remove": REMOVED})
     assert obstacle(Undo(ours, None), commit(action, version=3)) == "version 3 rewrote files of version 2 since"
+
+
+OVERWRITE = commit({"remove": {**REMOVED, "path": "x"}}, File("y").add(), version=3, operation="WRITE")
+DELETE = commit({"remove": {**REMOVED, "path": "x"}}, version=3, operation="DELETE")
+UPDATE = commit({"remove": {**REMOVED, "path": "x"}}, File("y").add(), version=3, operation="UPDATE")
+MERGE = commit(File("y").add(), version=3, operation="MERGE", isBlindAppend=False)
+LOOKING = append("y", isBlindAppend=False, operation="CREATE TABLE AS SELECT")
+COMPACTION = commit(
+    {"remove": {**REMOVED, "path": "x", "dataChange": False}},
+    File("y").add(dataChange=False),
+    version=3,
+    operation="OPTIMIZE",
+)
+INDIFFERENT = [
+    append("y", isBlindAppend=True),
+    append("y"),
+    COMPACTION,
+    commit(version=3, operation="SAFEWRITER FENCE"),
+]
+
+
+@pytest.mark.parametrize("later", [OVERWRITE, DELETE, UPDATE, MERGE, LOOKING], ids=lambda one: one.info["operation"])
+def test_rows_do_not_come_back_beside_a_commit_that_did_without_them(later: Commit) -> None:
+    """An overwrite has replaced them, a DELETE might have met them, a MERGE has inserted the keys that it missed."""
+    for ours in (
+        commit({"remove": REMOVED}),
+        commit(File("f").add(deletionVector=VECTOR), {"remove": {**REMOVED, "path": "f"}}),
+    ):
+        assert obstacle(Undo(ours, None), later) == "version 3 changed rows without those that version 2 had removed"
+
+
+@pytest.mark.parametrize("later", INDIFFERENT, ids=lambda one: one.info["operation"])
+def test_rows_come_back_beside_what_would_have_been_the_same_with_them(later: Commit) -> None:
+    """Appends that look at no row, compactions, and fences."""
+    assert obstacle(Undo(commit(File("new").add(), {"remove": REMOVED}), None), later) is None
+
+
+@pytest.mark.parametrize("later", [MERGE, LOOKING], ids=lambda one: one.info["operation"])
+def test_our_rows_stay_where_another_commit_may_have_counted_on_them(later: Commit) -> None:
+    """A MERGE does not insert a key that it has found in ours."""
+    assert obstacle(Undo(commit(File("new").add()), None), later) == "version 3 may depend on rows of version 2"
+
+
+@pytest.mark.parametrize("later", [OVERWRITE, DELETE, UPDATE, *INDIFFERENT], ids=lambda one: one.info["operation"])
+def test_our_rows_go_where_another_commit_decided_row_by_row(later: Commit) -> None:
+    """With no file in common it has met none of ours."""
+    assert obstacle(Undo(commit(File("new").add()), None), later) is None
+
+
+def test_what_the_table_has_become_before_our_commit_counts() -> None:
+    """It was made append-only, or was given an unknown feature, between the claim and the commit."""
+    ours = commit(File("new").add(), version=3)
+    only = commit({"metaData": metadata({"delta.appendOnly": "true"}, "id")}, version=2)
+    feature = commit({"protocol": {"readerFeatures": ["future"], "writerFeatures": ["future"]}}, version=2)
+    assert obstacle(Undo(ours, None), only) == "the table is append-only"
+    assert "future" in str(obstacle(Undo(ours, None), feature))
 
 
 def test_a_change_of_the_clustering_stays() -> None:

@@ -222,7 +222,7 @@ class Ending:
             _log.warning("block left without success(): %s is %s (%s)", table, document.status, document.reason)
         elif isinstance(error, Exception) and seen is not None and (named := seen.error_of(error)) is not None:
             raise named from error
-        elif _IS_THERE.search(str(error)) and any(one.version_before < 0 for one in document.attempts[:-1]):
+        elif _IS_THERE.search(str(error)) and any(one.may_have_created for one in document.attempts[:-1]):
             error.add_note("an earlier attempt of this write began to create the table; append to it to retry")
         elif document.undo_refused is not None:
             error.add_note(f"{table}: the block failed, but its commit stays: {document.undo_refused}")

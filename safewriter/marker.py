@@ -78,6 +78,7 @@ class Marker:
             settled_ms=settled_ms,
             settled_by=settled_by,
             cleaned=True,
+            claimed=False,
         )
         return Checkpoint(
             run_key=self.run_key,

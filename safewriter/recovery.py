@@ -208,7 +208,7 @@ class Recovery:
         if not dirty:
             return 0
         last = max(attempt.epoch for attempt in dirty)
-        earlier = (attempt for attempt in document.attempts if attempt.epoch < last and attempt not in dirty)
+        earlier = (one for one in document.attempts if one.epoch < last and one.claimed and one not in dirty)
         return self.tables.open(document).remove_leftovers(document, tuple(dirty), tuple(earlier))
 
 

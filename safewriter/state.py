@@ -113,6 +113,14 @@ class AttemptRecord:
     settled_by: str | None = None
     files_removed: int = 0
     cleaned: bool = False
+    claimed: bool = True
+    """False: the attempt was announced and died before its claim, so it has written nothing, and its `version_before`
+    says nothing of the table."""
+
+    @property
+    def may_have_created(self) -> bool:
+        """Whether the table was absent when the attempt began to write."""
+        return self.claimed and self.version_before < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +176,10 @@ class Checkpoint:
             )
         kept = list(self.attempts)
         while len(kept) >= ATTEMPTS_MAX:
-            # The oldest of which nothing is left; one that is not cleaned up after is forgotten last.
-            kept.remove(next((old for old in kept if old.cleaned), kept[0]))
+            # The oldest of which nothing is left; one that is not cleaned up after is forgotten last. The first that
+            # may have created the table is the reason why an empty table is no success.
+            creator = next((old for old in kept if old.may_have_created), None)
+            kept.remove(next((old for old in kept if old.cleaned and old is not creator), kept[0]))
         return dataclasses.replace(
             self,
             status=Status.IN_PROGRESS,

@@ -65,7 +65,7 @@ class ReadBack:
         """A table that is there only because an earlier attempt began to create it must not pass for one with the
         data.
         """
-        creator = next((attempt for attempt in document.attempts[:-1] if attempt.version_before < 0), None)
+        creator = next((attempt for attempt in document.attempts[:-1] if attempt.may_have_created), None)
         if creator is None:
             return
         commits = self.history.since(creator)

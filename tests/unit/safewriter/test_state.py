@@ -133,6 +133,17 @@ def test_a_claim_takes_only_a_write_that_was_rolled_back(status: Status) -> None
     assert [record.nonce for record in claimed.attempts] == ["a", "b"]
 
 
+def test_the_attempt_that_may_have_created_the_table_is_not_forgotten() -> None:
+    """However many come behind it: an empty table that it has left is no success of theirs."""
+    found = document(Status.ROLLED_BACK, attempts=(attempt(1, "a", version_before=-1),))
+    for epoch in range(2, ATTEMPTS_MAX + 4):
+        claimed = found.claimed(attempt(epoch, f"n{epoch}", version_before=3, cleaned=True), CommitPoint.WRITE)
+        found = claimed.moved(Status.ROLLED_BACK, reason="failed")
+
+    assert [one.nonce for one in found.attempts if one.may_have_created] == ["a"]
+    assert len(found.attempts) == ATTEMPTS_MAX
+
+
 @pytest.mark.parametrize("epoch", [0, 1, 2, 4])
 def test_a_claim_raises_the_epoch_by_exactly_one(epoch: int) -> None:
     """No epoch is used twice, none is left out."""

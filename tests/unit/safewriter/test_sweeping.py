@@ -11,6 +11,7 @@ from safewriter.errors import TryAgainError
 from safewriter.recovery import Cause
 from safewriter.state import CommitPoint, Status
 from safewriter.sweeping import Action, Look, Sweep, Sweeper
+from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.invariants import check
 from tests.unit.safewriter.world import World
@@ -121,6 +122,24 @@ def test_an_attempt_that_died_before_its_claim_is_closed_and_cannot_claim_any_mo
     assert frozen.checkpoints.create(late._first(before)) is None
     assert world.job().run()
     assert world.document.status is Status.COMMITTED
+
+
+def test_a_clean_up_after_a_write_that_was_closed_before_its_claim_reads_what_came_since_its_own() -> None:
+    """The attempt that never claimed has written nothing, so nobody looks back to the table's first version for it."""
+    world = World()
+    world.job().claimer.mark()
+    world.grace_passes()
+    assert look(world).action is Action.SETTLED
+    world.append_foreign()
+    world.job().begin()
+    world.grace_passes()
+    network = Network()
+
+    assert world.settle(network=network).status is Status.ROLLED_BACK
+    assert world.recovery(network).clean(world.key) == 0
+    read = {sent.key for sent in network.sent if sent.verb == "get"}
+    assert read.isdisjoint({key_of(version) for version in range(world.log.head - 1)})
+    assert world.document.attempt.cleaned
 
 
 def test_an_attempt_without_a_deadline_is_waited_for_for_a_day() -> None:

@@ -1,4 +1,4 @@
-"""A verdict set by hand, where the table's log can no longer tell: audited, and only out of *unknown*."""
+"""A verdict set by hand, where settling cannot find the truth out: audited, and only over a dead owner."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _BY = "by hand"
 
 
 def override(checkpoints: Checkpoints, write_key: str, verdict: Status, reason: str, clock: Clock) -> Checkpoint:
-    """Set the verdict of a write that settling has left unknown; return its document.
+    """Set the verdict of a write that settling has left open, whatever open state it is in; return its document.
 
     The line of the audit log is written first, so that no verdict by hand is without one. Raises `UsageError` if the
-    verdict is none, the reason is empty, or the document does not say unknown (any more).
+    verdict is none, the reason is empty, the document is settled already, or its owner lives.
     """
     if verdict in OPEN:
         raise UsageError(f"{verdict} is no verdict; a write ends committed or rolled_back")
@@ -30,10 +30,12 @@ def override(checkpoints: Checkpoints, write_key: str, verdict: Status, reason: 
     stored = checkpoints.read(write_key)
     if stored is None:
         raise UsageError(f"there is no document {checkpoints.uri(write_key)}")
-    if stored.document.status is not Status.UNKNOWN:
+    status = stored.document.status
+    if status not in OPEN:
+        raise UsageError(f"{checkpoints.uri(write_key)} says {status} already; a verdict is not changed by hand")
+    if status is not Status.UNKNOWN and not checkpoints.sighting(stored).is_dead:
         raise UsageError(
-            f"{checkpoints.uri(write_key)} says {stored.document.status}; only an unknown write is decided by hand, and"
-            " only after settling it has failed"
+            f"{checkpoints.uri(write_key)} says {status}, and its owner lives; wait for its end, or cancel it"
         )
     document = stored.document.moved(verdict, reason=f"{_BY}: {reason}", settled_ms=clock(), settled_by=_BY)
     checkpoints.audit(document, f"by_hand_{verdict.value}")

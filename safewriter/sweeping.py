@@ -145,8 +145,9 @@ class Sweeper:
             return self._looked(marks)
         except UnreadableCheckpointError as error:
             return Look(first.write_key, Action.UNREADABLE, None, str(error), first.since)
-        except (SafeWriterError, StoreError) as error:
-            return Look(first.write_key, Action.FAILED, None, str(error), first.since)
+        except Exception as error:  # noqa: BLE001 - each write stands alone: the others must be looked at, whatever it is
+            problem = str(error) if isinstance(error, (SafeWriterError, StoreError)) else repr(error)
+            return Look(first.write_key, Action.FAILED, None, problem, first.since)
 
     def _looked(self, marks: tuple[Marked, ...]) -> Look:
         first = marks[0]

@@ -36,7 +36,21 @@ def test_an_unknown_write_is_decided_by_hand_and_audited(verdict: Status) -> Non
     assert (line["event"], line["reason"]) == (f"by_hand_{verdict.value}", "by hand: counted the rows")
 
 
-def test_only_an_unknown_write_and_only_with_a_reason() -> None:
+@pytest.mark.parametrize("status", [Status.IN_PROGRESS, Status.ROLLING_BACK])
+def test_an_open_write_of_a_dead_owner_is_decided_by_hand(status: Status) -> None:
+    """Settling it may fail for ever, on an object that cannot be read for example, and leaves the document as it is."""
+    world = World()
+    world.job().begin()
+    world.grace_passes()
+    stored = world.checkpoints.read(world.key)
+    assert stored is not None
+    if status is Status.ROLLING_BACK:
+        world.checkpoints.replace(stored, stored.document.moved(status))
+    document = override(world.checkpoints, world.key, Status.ROLLED_BACK, "looked", world.clock)
+    assert (document.status, world.document.attempt.settled_by) == (Status.ROLLED_BACK, "by hand")
+
+
+def test_only_an_open_write_of_a_dead_owner_and_only_with_a_reason() -> None:
     """Whatever can be settled is settled from the table; nothing is changed by a refusal."""
     world = unknown()
     with pytest.raises(UsageError, match="no verdict"):
@@ -47,8 +61,12 @@ def test_only_an_unknown_write_and_only_with_a_reason() -> None:
         override(world.checkpoints, "sw-other", Status.COMMITTED, "why", world.clock)
     other = World()
     other.job().begin()
-    with pytest.raises(UsageError, match="says in_progress"):
+    with pytest.raises(UsageError, match="says in_progress, and its owner lives"):
         override(other.checkpoints, other.key, Status.COMMITTED, "why", other.clock)
+    done = World()
+    assert done.job().run()
+    with pytest.raises(UsageError, match="says committed already"):
+        override(done.checkpoints, done.key, Status.ROLLED_BACK, "why", done.clock)
     assert (world.document.status, other.document.status) == (Status.UNKNOWN, Status.IN_PROGRESS)
     assert not [key for key in world.bucket.contents() if key.startswith("audit/")]
 

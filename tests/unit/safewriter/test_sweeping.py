@@ -8,6 +8,8 @@ import pytest
 
 from safewriter.checkpoint import Checkpoints
 from safewriter.errors import TryAgainError
+from safewriter.identity import Attempt
+from safewriter.marker import Marker
 from safewriter.recovery import Cause
 from safewriter.state import CommitPoint, Status
 from safewriter.sweeping import Action, Look, Sweep, Sweeper
@@ -228,6 +230,25 @@ def test_a_write_whose_log_cannot_be_read_fails_and_stays_open() -> None:
     world.bucket.put(f"open/sw-other/{settled.owner}", b"{}")
     found = sweep(world)
     assert {one.write_key: one.action for one in found.looks} == {world.key: Action.FAILED, "sw-other": Action.NONE}
+    assert world.document.status is Status.IN_PROGRESS
+
+
+@pytest.mark.parametrize("note", [b"no JSON", b"\xff", b"[]\n", b'{"metaData": 1'])
+def test_one_write_that_is_not_understood_does_not_hold_up_the_others(note: bytes) -> None:
+    """Its note is damaged; it is counted as failed, and the other write is settled."""
+    world = World(existing=False)
+    job = world.job().begin()
+    world.bucket.put(job.checkpoints.note_key(world.key, 1), note + b'"metaData"')
+    other = dataclasses.replace(world.write, step="another")
+    marker = Marker.of(other, Attempt.draw(), CommitPoint.WRITE, started_ms=world.now_ms, deadline_ms=world.now_ms)
+    world.checkpoints.mark(marker)
+    world.grace_passes()
+
+    looks = {found.write_key: found for found in sweep(world).looks}
+
+    assert (looks[world.key].action, looks[world.key].status) == (Action.FAILED, None)
+    assert looks[world.key].problem
+    assert looks[other.key].action is Action.SETTLED
     assert world.document.status is Status.IN_PROGRESS
 
 

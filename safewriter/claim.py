@@ -82,7 +82,7 @@ class Claimer:
                 held = self.checkpoints.create(self._first(before))
             else:
                 self._check_fingerprint(stored.document)
-                if stored.document.status is Status.COMMITTED:
+                if stored.document.is_in_table:
                     return Claim(stored, before, already_committed=True)
                 if stored.document.status in OPEN:
                     self._take_over(stored)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTEMPTS_MAX",
     "LEGAL_MOVES",
+    "NO_CHANGE",
     "OPEN",
     "SCHEMA_VERSION",
     "AttemptRecord",
@@ -32,6 +33,8 @@ __all__ = [
 
 SCHEMA_VERSION: Final = 1
 ATTEMPTS_MAX: Final = 50
+NO_CHANGE: Final = "no change: the block made no commit"
+"""The reason of a write that is committed and has left nothing in the table."""
 
 
 class Status(StrEnum):
@@ -73,6 +76,7 @@ LEGAL_MOVES: Final = frozenset(
         (Status.UNKNOWN, Status.ROLLED_BACK),
         (Status.UNKNOWN, Status.ROLLING_BACK),
         (Status.ROLLED_BACK, Status.IN_PROGRESS),  # a new claim, and only that, raises the epoch
+        (Status.COMMITTED, Status.IN_PROGRESS),  # the same, where the attempt before had nothing to change
         # Hygiene only: the attempts' clean-up is noted under the same verdict.
         (Status.COMMITTED, Status.COMMITTED),
         (Status.ROLLED_BACK, Status.ROLLED_BACK),
@@ -148,6 +152,11 @@ class Checkpoint:
         """The attempt that owns the current epoch."""
         return self.attempts[-1]
 
+    @property
+    def is_in_table(self) -> bool:
+        """Whether the write is committed and has left something: a retry must not do it again."""
+        return self.status is Status.COMMITTED and self.reason != NO_CHANGE
+
     def moved(
         self,
         status: Status,
@@ -169,8 +178,8 @@ class Checkpoint:
         )
 
     def claimed(self, attempt: AttemptRecord, commit_point: CommitPoint) -> Checkpoint:
-        """Return the document after a new claim of a rolled back write."""
-        if (self.status, Status.IN_PROGRESS) not in LEGAL_MOVES or attempt.epoch != self.epoch + 1:
+        """Return the document after a new claim of a write that has left nothing in the table."""
+        if (self.status, Status.IN_PROGRESS) not in LEGAL_MOVES or self.is_in_table or attempt.epoch != self.epoch + 1:
             raise IllegalMoveError(
                 f"{self.write_key}: claim of epoch {attempt.epoch} over {self.status} epoch {self.epoch}"
             )

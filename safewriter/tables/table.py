@@ -7,15 +7,13 @@ document is to say then; the document itself is changed by compare-and-swap in `
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from safewriter.state import AttemptRecord, Checkpoint, Status
     from safewriter.tables.session import Seen
 
-__all__ = ["NO_CHANGE", "Intent", "Landed", "Move", "RetentionGapError", "Table"]
-
-NO_CHANGE: Final = "no change: the block made no commit"
+__all__ = ["Intent", "Landed", "Move", "RetentionGapError", "Table"]
 
 
 class RetentionGapError(LookupError):

@@ -65,7 +65,7 @@ def read(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
     doc, attempt = state.doc, attempt_of(who)
     if doc is None:
         yield "reads the document: none", _create(state, who)
-    elif doc.status is Status.COMMITTED:
+    elif doc.status is Status.COMMITTED and not doc.no_change:
         yield "reads the document: committed already", leave(setting, state, who, "success")
     elif doc.status in OPEN:
         if recovery.is_dead(setting, state, doc):

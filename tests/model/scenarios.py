@@ -59,6 +59,9 @@ SCENARIOS: Final = {
     ),
     "two attempts, one retry": Setting(_kinds(Fault.KILL, Fault.STALL), faults=1, second=True, retries=1),
     "two attempts": Setting(_kinds(Fault.LATE, Fault.STALL), faults=1, second=True),
+    "an attempt with nothing to do, and another": Setting(
+        _kinds(Fault.IDLE, Fault.LATE, Fault.KILL), faults=2, second=True
+    ),
     "a retry that stands still": Setting(
         _kinds(Fault.STALL, Fault.KILL), faults=1, second=True, deadline=True, operator=True, failed_before=True
     ),

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from tests.model.setting import Setting
     from tests.model.state import Doc, State
 
-NAMES = ["stands still beyond its grace", "new table", "lost versions", "two attempts", "killed, settled from outside"]
+NAMES = [
+    "stands still beyond its grace",
+    "new table",
+    "lost versions",
+    "two attempts",
+    "killed, settled from outside",
+    "an attempt with nothing to do, and another",
+]
 
 
 class Recorded(Model):
@@ -65,5 +72,7 @@ def test_a_document_begins_claimed_or_as_a_tombstone(seen: set[tuple[Status | No
 def test_the_open_states_are_those_that_settle_can_leave(seen: set[tuple[Status | None, Status]]) -> None:
     """Out of a terminal state leads only a claim, or hygiene that changes nothing."""
     left = {before for before, after in seen if before is not None and before is not after}
+    claimed = {before for before, after in seen if before is not None and after is Status.IN_PROGRESS}
 
-    assert left == (OPEN - {Status.PUBLISHING}) | {Status.ROLLED_BACK}
+    assert left == (OPEN - {Status.PUBLISHING}) | claimed
+    assert claimed == {Status.ROLLED_BACK, Status.COMMITTED}

@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from safewriter.state import OPEN
-from safewriter.tables.table import NO_CHANGE
+from safewriter.state import NO_CHANGE, OPEN
 
 if TYPE_CHECKING:
     from collections import Counter

@@ -10,8 +10,8 @@ from pyiceberg.catalog import load_catalog
 
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
+from safewriter.state import NO_CHANGE
 from safewriter.tables.iceberg.staging import EPOCH, WRITE
-from safewriter.tables.table import NO_CHANGE
 from scripts.emulator.postgres import USER
 from scripts.emulator.s3 import REGION
 from scripts.soal.iceberg_table import main_snapshots, referred

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from safewriter.errors import NotCommittedError, SupersededError, UnknownOutcomeError
-from safewriter.state import Status
-from safewriter.tables.table import NO_CHANGE, Landed, Move
+from safewriter.state import NO_CHANGE, Status
+from safewriter.tables.table import Landed, Move
 
 if TYPE_CHECKING:
     from safewriter.state import Checkpoint

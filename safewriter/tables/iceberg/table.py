@@ -9,7 +9,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 
 from safewriter.errors import NotCommittedError
 from safewriter.objects.store import StoreError
-from safewriter.state import Status
+from safewriter.state import NO_CHANGE, Status
 from safewriter.tables.iceberg.left import Left
 from safewriter.tables.iceberg.leftovers import remove_left
 from safewriter.tables.iceberg.publishing import drop_branch, fast_forward, publish_again, take_back
@@ -25,7 +25,7 @@ from safewriter.tables.iceberg.staging import (
     landed,
     published,
 )
-from safewriter.tables.table import NO_CHANGE, Move, RetentionGapError
+from safewriter.tables.table import Move, RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

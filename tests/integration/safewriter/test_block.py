@@ -138,6 +138,23 @@ def test_a_committed_write_is_skipped_on_a_retry_however_the_script_goes_about_i
     assert lake.markers(lake.document()) == ()
 
 
+def test_a_retry_may_change_what_the_first_attempt_had_no_need_to(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ "No change" leaves nothing in the table, so a later attempt of the same run writes, once."""
+    with SafeWriter(spark, lake.table) as block:
+        block.success()
+    assert str(lake.document().reason).startswith("no change")
+    for skipped in (False, True):
+        monkeypatch.setattr(safewriter.writer, "_registry", safewriter.registry.Registry())  # as in a new process
+        with SafeWriter(spark, lake.table) as block:
+            assert block.already_committed is skipped
+            if not skipped:
+                batch(spark).write.format("delta").mode("append").save(block.table)
+            block.success()
+    assert (lake.document().status, lake.document().epoch, lake.rows()) == ("committed", 2, 10)
+
+
 def test_the_one_line_form_does_the_whole_thing(spark: SparkSession, lake: Lake) -> None:
     """A writer with all its options goes in, the document comes out."""
     document = safewriter.save(batch(spark).write.mode("append").partitionBy("part"), lake.table)

@@ -20,9 +20,9 @@ from safewriter.deadline import epoch_ms
 from safewriter.journal import Journal
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.settings import Settings
+from safewriter.state import NO_CHANGE
 from safewriter.supervision import Supervision
 from safewriter.tables.iceberg.publishing import make_branch
-from safewriter.tables.table import NO_CHANGE
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
 

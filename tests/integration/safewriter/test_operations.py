@@ -189,9 +189,7 @@ def test_a_table_that_was_recreated_while_the_block_was_open_is_not_written(spar
 
 
 @pytest.mark.parametrize("create", ["CREATE OR REPLACE TABLE", "CREATE TABLE IF NOT EXISTS"])
-def test_a_table_that_was_replaced_before_is_settled_as_any_other(
-    spark: SparkSession, lake: Lake, create: str
-) -> None:
+def test_a_table_that_was_replaced_before_is_settled_as_any_other(spark: SparkSession, lake: Lake, create: str) -> None:
     """CREATE OR REPLACE gives it another id than its version 0 has; a failed block is undone, and its retry lands."""
     table = f"delta.`{lake.table}`"
     for _ in range(2):

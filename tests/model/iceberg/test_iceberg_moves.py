@@ -47,9 +47,9 @@ def seen() -> set[tuple[Status, Status]]:
 
 
 def test_the_model_makes_the_moves_of_the_code(seen: set[tuple[Status, Status]]) -> None:
-    """All but those of a table that is lost while what went into main by itself is taken back: a creation's table is
-    not missed.
+    """All but those of a table that is lost while what went into main by itself is taken back (a creation's table is
+    not missed), and the new claim after an attempt that had nothing to change, which is the same for every format.
     """
     rolling = {(Status.ROLLING_BACK, Status.UNKNOWN), (Status.UNKNOWN, Status.ROLLING_BACK)}
 
-    assert seen == LEGAL_MOVES - rolling
+    assert seen == LEGAL_MOVES - rolling - {(Status.COMMITTED, Status.IN_PROGRESS)}

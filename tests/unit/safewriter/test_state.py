@@ -13,6 +13,7 @@ from safewriter.errors import UnreadableCheckpointError
 from safewriter.state import (
     ATTEMPTS_MAX,
     LEGAL_MOVES,
+    NO_CHANGE,
     OPEN,
     AttemptRecord,
     Checkpoint,
@@ -39,6 +40,7 @@ MOVES = {
     ("unknown", "rolled_back"),
     ("unknown", "rolling_back"),
     ("rolled_back", "in_progress"),
+    ("committed", "in_progress"),
     ("committed", "committed"),
     ("rolled_back", "rolled_back"),
 }
@@ -142,6 +144,14 @@ def test_the_attempt_that_may_have_created_the_table_is_not_forgotten() -> None:
 
     assert [one.nonce for one in found.attempts if one.may_have_created] == ["a"]
     assert len(found.attempts) == ATTEMPTS_MAX
+
+
+def test_a_claim_takes_a_write_that_had_nothing_to_change() -> None:
+    """It is committed and in no table; a retry may have something to write."""
+    before = document(Status.COMMITTED, epoch=1, reason=NO_CHANGE)
+    assert not before.is_in_table
+    claimed = before.claimed(attempt(2, "b"), CommitPoint.WRITE)
+    assert (claimed.status, claimed.epoch, claimed.reason) == (Status.IN_PROGRESS, 2, None)
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 2, 4])

@@ -141,7 +141,7 @@ def test_a_committed_write_is_skipped_on_a_retry_however_the_script_goes_about_i
 def test_a_retry_may_change_what_the_first_attempt_had_no_need_to(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ "No change" leaves nothing in the table, so a later attempt of the same run writes, once."""
+    """An attempt without a change leaves nothing in the table, so a later one of the same run writes, once."""
     with SafeWriter(spark, lake.table) as block:
         block.success()
     assert str(lake.document().reason).startswith("no change")

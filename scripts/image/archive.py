@@ -23,6 +23,7 @@ from handler.script import Files
 from handler.settings import read_settings, soal_home
 from handler.submit import Attempt, Machine, compose, find_java, pyspark_home
 from safewriter.deadline import epoch_ms
+from safewriter.journal import Journal
 from scripts.emulator import EmbeddedS3
 from scripts.image.unsigned import copy_unsigned
 
@@ -76,7 +77,7 @@ def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path) ->
         arguments=(f"s3a://{_LAKE}",),
         conf={"spark.jars": ",".join(str(jar) for jar in added_jars(home) if jar.name.startswith(OWN))},
     )
-    with open_sandbox(settings.tmp) as sandbox:
+    with open_sandbox(settings.tmp) as sandbox, Journal(sandbox.journal):
         attempt = Attempt("training", "training", epoch_ms() + _TIMEOUT_S * 1000, _TIMEOUT_S * 1000)
         sandbox.go.touch()
         command = compose(job, Files(TRAINING, ()), sandbox, settings, _MACHINE, attempt, variables)

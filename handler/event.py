@@ -11,14 +11,13 @@ Accepted forms (README, "Events"):
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Final
-from unicodedata import category
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
 from handler.confs import check_conf
-from handler.module_names import check_file
+from handler.job_document import LABEL, FlatDocument, NestedDocument, py_file
 from handler.settings import script_location
 from handler.submit_parameters import parse_submit_parameters
 from handler.trigger import Trigger, recognise
@@ -28,120 +27,18 @@ from safewriter.objects import Location
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from handler.job_document import Common
     from handler.settings import HandlerSettings
 
 __all__ = ["Request", "parse_event"]
 
-# One argument of execve has at most 128 KiB on Linux, all of them 2 MiB with the environment. They are passed twice.
-_ARGUMENT_MAX_BYTES: Final = 65_536
-_ARGUMENTS_MAX: Final = 200
+# With the environment, Linux gives 2 MiB to all arguments. They are passed twice.
 _ARGUMENTS_MAX_BYTES: Final = 262_144
-_FILE_NAME_MAX_BYTES: Final = 255
-_PY_FILES_MAX: Final = 50
-_PY_FILE_SUFFIXES: Final = (".py", ".zip", ".egg")
 # A key of these in an object says that it is a job document. `name`, `tags` and `conf` may well be somebody else's.
 _DISTINCTIVE: Final = frozenset(
     {"entryPoint", "script", "jobDriver", "entryPointArguments", "sparkSubmitParameters", "pyFiles", "clientToken"}
 )
 _CLOUD_ONLY: Final = ("application_id", "execution_role_arn")
-
-
-def _script(value: str) -> str:
-    _check_file_name(script_location(value))
-    return value
-
-
-def _py_file(value: str) -> str:
-    location = Location.parse(value)
-    name = _file_name(location)
-    if not name.endswith(_PY_FILE_SUFFIXES):
-        raise ValueError(f"{value!r} is not a .py, .zip or .egg file on S3")
-    if "," in name or not value.isprintable():
-        raise ValueError(f"{value!r} has a comma or a control character in its name")
-    _check_file_name(location)
-    check_file(name)
-    return value
-
-
-def _file_name(location: Location) -> str:
-    return location.key.rsplit("/", 1)[-1]
-
-
-def _check_file_name(location: Location) -> None:
-    size = len(_file_name(location).encode())
-    if size > _FILE_NAME_MAX_BYTES:
-        raise ValueError(f"the file's name has {size} bytes; {_FILE_NAME_MAX_BYTES} are allowed")
-
-
-def _argument(value: str) -> str:
-    """Tabs and line ends are text, as in a JSON document or a query; other control characters are none."""
-    if bad := next((each for each in value if category(each) in ("Cc", "Cs") and each not in "\t\n\r"), None):
-        raise ValueError(f"holds the control character {bad!r}; tabs and line ends are allowed")
-    if (size := len(value.encode())) > _ARGUMENT_MAX_BYTES:
-        raise ValueError(f"has {size} bytes; {_ARGUMENT_MAX_BYTES} are allowed, put a longer text in an object on S3")
-    return value
-
-
-def _label(value: str) -> str:
-    if not value.isprintable():
-        raise ValueError(f"holds a control character: {found(value)}")
-    if "${" in value:
-        raise ValueError("holds ${, which Spark replaces by variables of the function; write the text itself")
-    return value
-
-
-_S3Script = Annotated[str, StringConstraints(max_length=1100), AfterValidator(_script)]
-_S3PyFile = Annotated[str, StringConstraints(max_length=1100), AfterValidator(_py_file)]
-_Argument = Annotated[str, AfterValidator(_argument)]
-_Arguments = Annotated[tuple[_Argument, ...], Field(max_length=_ARGUMENTS_MAX, strict=False)]
-_Label = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_label)]
-_LABEL: Final = TypeAdapter(_Label)
-_TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_label)]
-_TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_label)]
-_Tags = Annotated[dict[_TagKey, _TagValue], Field(max_length=50)]
-_Parameters = Annotated[str, StringConstraints(max_length=102_400)]
-# As in EMR Serverless, so that a job can move there.
-_Token = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")]
-_STRICT: Final = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
-
-
-class _Common(BaseModel):
-    model_config = _STRICT
-
-    client_token: _Token | None = None
-    name: _Label | None = None
-    tags: _Tags = {}
-    application_id: str | None = None
-    execution_role_arn: str | None = None
-
-
-class _SparkSubmit(BaseModel):
-    model_config = _STRICT
-
-    entry_point: _S3Script
-    entry_point_arguments: _Arguments = ()
-    spark_submit_parameters: _Parameters = ""
-
-
-class _JobDriver(BaseModel):
-    model_config = _STRICT
-
-    spark_submit: _SparkSubmit
-
-
-class _NestedDocument(_Common):
-    job_driver: _JobDriver
-
-
-class _FlatDocument(_Common):
-    entry_point: _S3Script | None = None
-    script: _S3Script | None = None
-    entry_point_arguments: _Arguments = ()
-    spark_submit_parameters: _Parameters = ""
-    conf: dict[str, str] = {}
-    py_files: Annotated[tuple[_S3PyFile, ...], Field(max_length=_PY_FILES_MAX, strict=False)] = ()
-
-
 _FIELDS_BY_LOWER: Final = {name.lower(): name for name in _DISTINCTIVE}
 
 
@@ -164,7 +61,7 @@ class Request:
 def parse_event(event: object, settings: HandlerSettings) -> Request:
     """Turn an event into a request; `UsageError` names the field that is wrong and what to do."""
     if isinstance(event, str):
-        return _flat(validated(_FlatDocument, {"entryPoint": event}), settings, "")
+        return _flat(validated(FlatDocument, {"entryPoint": event}), settings, "")
     if not isinstance(event, dict):
         raise UsageError("event", f"must be a job document or the S3 path of a script, not {found(event)}")
     if _is_document(event):
@@ -193,11 +90,11 @@ def _check_near_miss(event: Mapping[str, Any], settings: HandlerSettings) -> Non
 
 def _document(event: Mapping[str, Any], settings: HandlerSettings, prefix: str) -> Request:
     if "jobDriver" in event:
-        return _nested(validated(_NestedDocument, event, prefix=prefix), settings, prefix)
-    return _flat(validated(_FlatDocument, event, prefix=prefix), settings, prefix)
+        return _nested(validated(NestedDocument, event, prefix=prefix), settings, prefix)
+    return _flat(validated(FlatDocument, event, prefix=prefix), settings, prefix)
 
 
-def _nested(document: _NestedDocument, settings: HandlerSettings, prefix: str) -> Request:
+def _nested(document: NestedDocument, settings: HandlerSettings, prefix: str) -> Request:
     submit = document.job_driver.spark_submit
     path = f"{prefix}.jobDriver.sparkSubmit".lstrip(".")
     return _request(
@@ -210,7 +107,7 @@ def _nested(document: _NestedDocument, settings: HandlerSettings, prefix: str) -
     )
 
 
-def _flat(document: _FlatDocument, settings: HandlerSettings, prefix: str) -> Request:
+def _flat(document: FlatDocument, settings: HandlerSettings, prefix: str) -> Request:
     if document.entry_point is not None and document.script is not None:
         raise UsageError(_below(prefix, "script"), "is only another name for entryPoint, which is there too; keep one")
     named = document.entry_point or document.script
@@ -230,7 +127,7 @@ def _flat(document: _FlatDocument, settings: HandlerSettings, prefix: str) -> Re
 
 
 def _request(
-    common: _Common,
+    common: Common,
     settings: HandlerSettings,
     entry_point: Location,
     *,
@@ -279,14 +176,14 @@ def _conf(
 
 def _in_parameters(uri: str, path: str) -> str:
     try:
-        return _py_file(uri)
+        return py_file(uri)
     except ValueError as error:
         raise UsageError(_below(path, "sparkSubmitParameters"), f"--py-files: {error}") from None
 
 
 def _name(given: str | None, path: str) -> str | None:
     try:
-        return None if given is None else _LABEL.validate_python(given)
+        return None if given is None else LABEL.validate_python(given)
     except ValidationError as error:
         problem = problem_of(error)
         raise UsageError(_below(path, "sparkSubmitParameters"), f"--name {problem}") from None

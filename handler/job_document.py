@@ -1,0 +1,127 @@
+"""A job document as an event holds it: the fields of EMR Serverless' StartJobRun, each with what its value may be."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+from unicodedata import category
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic.alias_generators import to_camel
+
+from handler.module_names import check_file
+from handler.settings import script_location
+from handler.usage import found
+from safewriter.objects import Location
+
+__all__ = ["LABEL", "Common", "FlatDocument", "NestedDocument", "py_file"]
+
+# One argument of execve has at most 128 KiB on Linux, all of them 2 MiB with the environment. They are passed twice.
+_ARGUMENT_MAX_BYTES: Final = 65_536
+_ARGUMENTS_MAX: Final = 200
+_FILE_NAME_MAX_BYTES: Final = 255
+_PY_FILES_MAX: Final = 50
+_PY_FILE_SUFFIXES: Final = (".py", ".zip", ".egg")
+
+
+def _script(value: str) -> str:
+    _check_file_name(script_location(value))
+    return value
+
+
+def py_file(value: str) -> str:
+    """Return the S3 path of a Python file; `ValueError` says what is wrong with any other text."""
+    location = Location.parse(value)
+    name = _file_name(location)
+    if not name.endswith(_PY_FILE_SUFFIXES):
+        raise ValueError(f"{value!r} is not a .py, .zip or .egg file on S3")
+    if "," in name or not value.isprintable():
+        raise ValueError(f"{value!r} has a comma or a control character in its name")
+    _check_file_name(location)
+    check_file(name)
+    return value
+
+
+def _file_name(location: Location) -> str:
+    return location.key.rsplit("/", 1)[-1]
+
+
+def _check_file_name(location: Location) -> None:
+    size = len(_file_name(location).encode())
+    if size > _FILE_NAME_MAX_BYTES:
+        raise ValueError(f"the file's name has {size} bytes; {_FILE_NAME_MAX_BYTES} are allowed")
+
+
+def _argument(value: str) -> str:
+    """Tabs and line ends are text, as in a JSON document or a query; other control characters are none."""
+    if bad := next((each for each in value if category(each) in ("Cc", "Cs") and each not in "\t\n\r"), None):
+        raise ValueError(f"holds the control character {bad!r}; tabs and line ends are allowed")
+    if (size := len(value.encode())) > _ARGUMENT_MAX_BYTES:
+        raise ValueError(f"has {size} bytes; {_ARGUMENT_MAX_BYTES} are allowed, put a longer text in an object on S3")
+    return value
+
+
+def _label(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError(f"holds a control character: {found(value)}")
+    if "${" in value:
+        raise ValueError("holds ${, which Spark replaces by variables of the function; write the text itself")
+    return value
+
+
+_S3Script = Annotated[str, StringConstraints(max_length=1100), AfterValidator(_script)]
+_S3PyFile = Annotated[str, StringConstraints(max_length=1100), AfterValidator(py_file)]
+_Argument = Annotated[str, AfterValidator(_argument)]
+_Arguments = Annotated[tuple[_Argument, ...], Field(max_length=_ARGUMENTS_MAX, strict=False)]
+_Label = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_label)]
+LABEL: Final = TypeAdapter(_Label)
+"""What may be shown as the name of a run."""
+_TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_label)]
+_TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_label)]
+_Tags = Annotated[dict[_TagKey, _TagValue], Field(max_length=50)]
+_Parameters = Annotated[str, StringConstraints(max_length=102_400)]
+# As in EMR Serverless, so that a job can move there.
+_Token = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")]
+_STRICT: Final = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
+
+
+class Common(BaseModel):
+    """Fields of both forms."""
+
+    model_config = _STRICT
+
+    client_token: _Token | None = None
+    name: _Label | None = None
+    tags: _Tags = {}
+    application_id: str | None = None
+    execution_role_arn: str | None = None
+
+
+class _SparkSubmit(BaseModel):
+    model_config = _STRICT
+
+    entry_point: _S3Script
+    entry_point_arguments: _Arguments = ()
+    spark_submit_parameters: _Parameters = ""
+
+
+class _JobDriver(BaseModel):
+    model_config = _STRICT
+
+    spark_submit: _SparkSubmit
+
+
+class NestedDocument(Common):
+    """The form of StartJobRun itself."""
+
+    job_driver: _JobDriver
+
+
+class FlatDocument(Common):
+    """The same in one level, with settings and files as fields of their own."""
+
+    entry_point: _S3Script | None = None
+    script: _S3Script | None = None
+    entry_point_arguments: _Arguments = ()
+    spark_submit_parameters: _Parameters = ""
+    conf: dict[str, str] = {}
+    py_files: Annotated[tuple[_S3PyFile, ...], Field(max_length=_PY_FILES_MAX, strict=False)] = ()

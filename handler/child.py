@@ -17,7 +17,15 @@ from enum import StrEnum
 from signal import Signals
 from typing import TYPE_CHECKING, Final
 
-from handler.processes import become_subreaper, descendants, die_with_parent, end_all, resident_mb, signal_all
+from handler.processes import (
+    become_subreaper,
+    descendants,
+    die_with_parent,
+    end_all,
+    open_to_others,
+    resident_mb,
+    signal_all,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -136,7 +144,9 @@ def _spawn(command: Command) -> subprocess.Popen[bytes]:
         die_with_parent()
         if os.getppid() != parent:
             os._exit(127)  # the parent died before the line above
-        # When memory runs out the kernel shall take the job, and leave the one that settles its writes.
+        # When memory runs out the kernel shall take the job, and leave the one that settles its writes. A copy of a
+        # process that is closed to others may not write even to its own files in /proc.
+        open_to_others()
         with suppress(OSError):
             handle = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
             os.write(handle, _OOM_SCORE)

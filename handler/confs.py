@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from handler.event_settings import form_of
@@ -18,13 +17,14 @@ from handler.usage import UsageError, found
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["Permit", "check_conf", "check_own_conf"]
+__all__ = ["Permit", "check_conf", "check_own_conf", "check_text"]
 
 _VALUE_MAX_LENGTH: Final = 4096
 _CONF_MAX_ENTRIES: Final = 200
 _KEY: Final = re.compile(r"spark\.[A-Za-z0-9_.\-]{1,250}")
 _READ_HERE: Final = frozenset({"spark.driver.memory", "spark.driver.cores"})
 """The handler derives Java's options from these: no owner's permit takes their form away."""
+_S3A: Final = "spark.hadoop.fs.s3a."
 _CATALOG: Final = re.compile(r"spark\.sql\.catalog\.[^.]+")
 
 
@@ -45,20 +45,20 @@ class Permit:
 
     def covers(self, key: str, value: str) -> bool:
         """Tell whether the owner has allowed a setting."""
-        return fnmatchcase(key, self.key) and fnmatchcase(value, self.value)
+        return _fits(self.key, key) and _fits(self.value, value)
 
 
 def check_conf(conf: Mapping[str, str], field: str, *, permits: tuple[Permit, ...], owned: Collection[str]) -> None:
     """Raise `UsageError` for the first setting that an event may not bring; `field` is where the settings were found.
 
-    `owned` are the names of the function's own settings: an event changes none of them, and nothing of a catalog that
-    they define.
+    `owned` are the names of the function's own settings: an event changes none of them, not for one bucket either, and
+    nothing of a catalog that they define.
     """
     _check_number(conf, field)
     taken = {_catalog_or_key(key) for key in owned}
     for key, value in conf.items():
         problem = _problem(key, value)
-        if problem is None and _catalog_or_key(key) in taken:
+        if problem is None and (_catalog_or_key(key) in taken or _is_for_one_bucket(key, owned)):
             problem = "is the function's own setting (SOAL_CONF, SOAL_SECRETS); leave it out"
         if problem := problem or _refusal(key, value, permits):
             raise UsageError(_path(field, key), problem)
@@ -72,10 +72,20 @@ def check_own_conf(conf: Mapping[str, str], field: str) -> None:
             raise UsageError(_path(field, key), problem)
 
 
+def _fits(pattern: str, text: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text) is not None
+
+
 def _catalog_or_key(key: str) -> str:
     """Return what is defined as a whole: of a catalog's property the catalog, else the setting itself."""
     catalog = _CATALOG.match(key)
     return key if catalog is None else catalog[0]
+
+
+def _is_for_one_bucket(key: str, owned: Collection[str]) -> bool:
+    """Tell whether S3A would take a setting before one of `owned`: whoever sets that for all buckets means all."""
+    general = (own.removeprefix(_S3A) for own in owned if own.startswith(_S3A))
+    return key.startswith(f"{_S3A}bucket.") and key.endswith(tuple(f".{name}" for name in general))
 
 
 def _check_number(conf: Mapping[str, str], field: str) -> None:
@@ -94,10 +104,11 @@ def _problem(key: str, value: str) -> str | None:
         return "is not the name of a Spark setting; it must begin with 'spark.'"
     if key in _READ_HERE and (form := form_of(key)) is not None and not form.fits(value):
         return f"must be {form.says}, not {found(value)}"
-    return _problem_of_text(value)
+    return check_text(value)
 
 
-def _problem_of_text(value: str) -> str | None:
+def check_text(value: str) -> str | None:
+    """Say what is wrong with a setting's value, whatever the setting; None if nothing is."""
     if len(value) > _VALUE_MAX_LENGTH:
         return f"has {len(value)} characters; {_VALUE_MAX_LENGTH} are allowed"
     if not value.isprintable():
@@ -105,6 +116,8 @@ def _problem_of_text(value: str) -> str | None:
     if "${" in value:
         # Hadoop replaces ${env.NAME}, and Spark ${env:NAME}, by variables of the function: its credentials are some.
         return "holds ${, which Spark and Hadoop replace by variables of the function; write the value itself"
+    if value.startswith("env:"):
+        return "begins with env:, which Iceberg replaces by a variable of the function; write the value itself"
     if is_outside_tmp(value):
         return f"{found(value)} is outside /tmp, and nothing else can be written here; use an s3a:// path or /tmp"
     return None

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from handler.outcome import State
 from handler.settings import CONTINUE_MAX
+from handler.trigger import KEY_MAX_BYTES
 from handler.usage import UsageError, validated
 
 if TYPE_CHECKING:
@@ -28,9 +29,11 @@ _PAYLOAD_MAX_BYTES: Final = 256 * 1024  # of an asynchronous invocation
 _FIELD: Final = "continuation"
 
 
-def _printable(token: str) -> str:
+def _run_key(token: str) -> str:
     if not token.isprintable():
         raise ValueError("holds a control character, which no run's key does")
+    if (size := len(token.encode())) > KEY_MAX_BYTES:
+        raise ValueError(f"has {size} bytes; no run's key has more than {KEY_MAX_BYTES}")
     return token
 
 
@@ -38,7 +41,7 @@ class _Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     count: Annotated[int, Field(ge=1, le=CONTINUE_MAX)]
-    token: Annotated[str, Field(min_length=1, max_length=1024), AfterValidator(_printable)]
+    token: Annotated[str, Field(min_length=1), AfterValidator(_run_key)]
     event: Any
 
 

@@ -11,8 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Rule", "is_outside_tmp", "rule", "why_fixed"]
+__all__ = ["Rule", "is_outside_tmp", "rule", "why_fixed", "why_not_secret"]
 
+_KEYS_OF_A_BUCKET: Final = re.compile(r"spark\.hadoop\.fs\.s3a\.bucket\..+\.(?:access\.key|secret\.key|session\.token)")
 _LOCAL: Final = re.compile(r"(?:file:/*|/)", re.IGNORECASE)
 
 
@@ -73,6 +74,11 @@ _RULES: Final = (
 def why_fixed(key: str) -> str | None:
     """Say why a setting is not a job's to make, and what to do instead; None if it is."""
     return next((fixed.why for fixed in _RULES if fixed.pattern.fullmatch(key)), None)
+
+
+def why_not_secret(key: str) -> str | None:
+    """Say the same of a setting whose value lies in Secrets Manager: there the keys of one bucket may be."""
+    return None if _KEYS_OF_A_BUCKET.fullmatch(key) else why_fixed(key)
 
 
 def is_outside_tmp(value: str) -> bool:

@@ -24,6 +24,8 @@ _RESTED_ON: Final = {
     "boto3": "the guard's way to S3",
     "botocore": "the guard's way to S3",
     "pyiceberg": "the guard's way to Iceberg tables",
+    "sitecustomize": "the site's own start of Python",
+    "usercustomize": "the user's own start of Python",
 }
 _SUFFIXES: Final = (".py", ".pyc")
 _PACKAGE_FILES: Final = ("__init__.py", "__init__.pyc")

@@ -276,7 +276,8 @@ def _exited(journal: Iterable[Entry]) -> int | None:
 
 
 def _uncaught(journal: Iterable[Entry]) -> dict[str, Any] | None:
-    return next((entry.fields for entry in journal if entry.event == "uncaught"), None)
+    fields = (entry.fields for entry in journal if entry.event == "uncaught")
+    return next((each for each in fields if each.keys() >= {"type", "message", "exitCode"}), None)
 
 
 def _names(writes: Iterable[WriteReport]) -> str:

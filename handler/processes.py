@@ -21,6 +21,7 @@ __all__ = [
     "descendants",
     "die_with_parent",
     "end_all",
+    "open_to_others",
     "resident_mb",
     "signal_all",
 ]
@@ -62,6 +63,11 @@ def close_to_others() -> None:
     """
     if _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
+
+
+def open_to_others() -> None:
+    """Take `close_to_others` back in a forked child, as its exec is about to do anyway."""
+    _LIBC.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
 def die_with_parent() -> None:

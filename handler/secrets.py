@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from handler.confs import check_text
+from handler.fixed_settings import why_not_secret
 from handler.usage import UsageError
 from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETTING, VARIABLE_NAME
 from safewriter.parsing import parsed
@@ -93,6 +95,8 @@ def parse_references(text: object) -> dict[str, SecretReference]:
         raise ValueError("must be a JSON object of names and ARNs of secrets")  # noqa: TRY004 - for pydantic
     found: dict[str, SecretReference] = {}
     for name, reference in given.items():
+        if (why := why_not_secret(name)) is not None:
+            raise ValueError(f"{name} may not be set: {why}")
         if not _SETTING.fullmatch(name) and (not _VARIABLE.fullmatch(name) or _RESERVED.fullmatch(name)):
             raise ValueError(f"{name!r} is neither a Spark setting nor a variable that a job may have")
         try:
@@ -118,8 +122,12 @@ def _value(name: str, reference: SecretReference, text: str) -> str:
     value = text if reference.key is None else _of_key(reference, text)
     if not value or "\0" in value:
         raise UsageError(_FIELD, f"the secret for {name} ({reference}) is empty, or holds a NUL")
-    if _SETTING.fullmatch(name) and not value.isprintable():
-        raise UsageError(_FIELD, f"the secret for {name} ({reference}) holds a control character, perhaps at its end")
+    if _SETTING.fullmatch(name) and check_text(value) is not None:  # which would repeat a part of the value
+        raise UsageError(
+            _FIELD,
+            f"the secret for {name} ({reference}) is no value for a setting: it holds a control character (perhaps at"
+            " its end) or ${, begins with env:, names a place outside /tmp, or is too long",
+        )
     return value
 
 

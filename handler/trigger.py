@@ -12,7 +12,12 @@ from safewriter.parsing import parsed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["Trigger", "recognise"]
+__all__ = ["KEY_MAX_BYTES", "Trigger", "recognise"]
+
+# What S3 allows for the key of an object; no identity of the other services is longer.
+_TEXT_MAX_BYTES: Final = 1024
+KEY_MAX_BYTES: Final = 4 * _TEXT_MAX_BYTES + len("s3:///")
+"""Of an event's identity: four texts at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +103,6 @@ def _text(parent: Mapping[str, Any], name: str, path: str) -> str:
     value = parent.get(name)
     if not isinstance(value, str) or not value or not value.isprintable():
         raise UsageError(path, f"must be a string that is not empty and can be printed, not {found(value)}")
+    if (size := len(value.encode())) > _TEXT_MAX_BYTES:
+        raise UsageError(path, f"has {size} bytes; {_TEXT_MAX_BYTES} are allowed")
     return value

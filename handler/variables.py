@@ -259,7 +259,7 @@ VARIABLES: Final = (
 VARIABLE_NAME: Final = r"[a-zA-Z][a-zA-Z0-9_]+"
 """What Lambda takes for the name of a variable."""
 RESERVED: Final = (
-    r"AWS_.*|LAMBDA_.*|_.*|SOAL_.*|SW_.*|SPARK_.*|PYSPARK_.*|PYTHON.*|JAVA_.*|HADOOP_.*|YARN_.*|POWERTOOLS_.*"
+    r"AWS_.*|LAMBDA_.*|_.*|SOAL_.*|SW_.*|SPARK_.*|PYSPARK_.*|PYTHON.*|JAVA_.*|JDK_JAVA_.*|HADOOP_.*|YARN_.*|POWERTOOLS_.*"
     r"|SCRIPT_BUCKET|PATH|HOME|TMP|TEMP|TMPDIR|TZ|LANG"
 )
 """Names that belong to Lambda, the image or the handler: a job's variable of that name would break one of them, or

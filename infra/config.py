@@ -18,13 +18,13 @@ from pydantic import (
     model_validator,
 )
 
-from handler.variables import SPARK_SETTING
+from handler.module_names import check_file
 from infra.config_error import ConfigError
 from infra.losses import losses, too_large
 from infra.names import Database, KeyArn, SecurityGroupId, SubnetId, VpcId, Zone
 from infra.overlaps import overlaps
 from infra.places import BucketPrefix, ImageUri
-from infra.references import check_name, check_open, check_references, is_of_catalogs
+from infra.references import check_name, check_open, check_references, check_setting, is_of_catalogs
 from infra.schedules import check_schedule
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Config(BaseModel):
     warn_before_ms: Annotated[int, Field(ge=1000, le=225_000)] | None = None
     audit_log: bool = True
     iceberg_set_wap: bool = True
-    entry_point: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.py$")] | None = None
+    entry_point: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.py$", max_length=512)] | None = None
     """The script for events that name none: its key, below `scripts`."""
     environment: Annotated[dict[str, str], BeforeValidator(_mapping)] = Field(default_factory=dict)
     """Variables for the job."""
@@ -187,6 +187,15 @@ class Config(BaseModel):
             raise ValueError(f"CloudWatch keeps logs for one of {', '.join(map(str, _LOG_RETENTION_DAYS))} days")
         return days
 
+    @field_validator("entry_point")
+    @classmethod
+    def _script(cls, key: str | None) -> str | None:
+        if key is not None:
+            if not {".", "..", ""}.isdisjoint(key.split("/")):
+                raise ValueError("holds '.', '..' or nothing between two '/'; name the key itself")
+            check_file(key.rsplit("/", 1)[-1])
+        return key
+
     @field_validator("environment")
     @classmethod
     def _free_names(cls, environment: dict[str, str]) -> dict[str, str]:
@@ -200,12 +209,16 @@ class Config(BaseModel):
     @field_validator("conf")
     @classmethod
     def _spark_settings(cls, conf: dict[str, str]) -> dict[str, str]:
+        check_open(conf)
         for name, value in conf.items():
-            if not re.fullmatch(SPARK_SETTING, name):
-                raise ValueError(f"{name!r} is not the name of a Spark setting; it must begin with 'spark.'")
+            check_setting(name)
             if not value.isprintable():
                 raise ValueError(f"the value of {name} holds a control character")
-        check_open(conf)
+            if "${" in value or value.startswith("env:"):
+                raise ValueError(
+                    f"the value of {name} holds ${{ or begins with env:, for which the job would get variables of the"
+                    " function; write the value itself, or put a secret into secrets"
+                )
         return conf
 
     @field_validator("secrets")

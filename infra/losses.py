@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from infra.config_error import ConfigError
 from infra.environment import BYTES_MAX, Made, job_environment, size_bytes, sweeper_environment
@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-__all__ = ["losses", "too_large"]
+__all__ = ["VISIBILITY_IN_TIMEOUTS", "losses", "too_large"]
+
+# A message must not come back while its run may still be alive, waits for throttled invocations included.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+VISIBILITY_IN_TIMEOUTS: Final = 6
 
 
 def losses(config: Config) -> Iterator[ConfigError]:
@@ -29,6 +33,14 @@ def losses(config: Config) -> Iterator[ConfigError]:
                 "with errors=return nothing counts as failed, so an event of which nobody reads the answer would"
                 " vanish; leave errors out, or this",
             )
+    returns_after_s = VISIBILITY_IN_TIMEOUTS * config.timeout_s
+    if config.queue and config.queue_age_alarm_minutes * 60 <= returns_after_s:
+        yield ConfigError(
+            "queue_age_alarm_minutes",
+            config.queue_age_alarm_minutes,
+            f"would ring for the first message that fails: it comes back after {returns_after_s // 60} minutes; give"
+            " it more than that",
+        )
     at_once = config.reserved_concurrency
     if config.queue and at_once is not None and at_once < config.queue_concurrency:
         yield ConfigError(

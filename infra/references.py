@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from handler.fixed_settings import why_fixed, why_not_secret
 from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETTING, VARIABLE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["check_name", "check_open", "check_references", "is_of_catalogs"]
+__all__ = ["check_name", "check_open", "check_references", "check_setting", "is_of_catalogs"]
 
 _REFERENCE: Final = re.compile(REFERENCE)
 _VARIABLE: Final = re.compile(VARIABLE_NAME)
@@ -34,6 +35,14 @@ def check_name(name: str) -> None:
         raise ValueError(f"{name} belongs to Lambda, Spark or SoAL; give the job a name of its own")
 
 
+def check_setting(name: str, *, secret: bool = False) -> None:
+    """Raise `ValueError` for what is no Spark setting, or one that the handler refuses also to the function's owner."""
+    if not _SETTING.fullmatch(name):
+        raise ValueError(f"{name!r} is not the name of a Spark setting; it must begin with 'spark.'")
+    if (why := (why_not_secret if secret else why_fixed)(name)) is not None:
+        raise ValueError(f"{name} may not be set: {why}")
+
+
 def check_open(settings: Mapping[str, str]) -> None:
     """Raise `ValueError` if a catalog's secret stands in clear among variables or Spark settings."""
     for name, value in settings.items():
@@ -49,7 +58,9 @@ def check_open(settings: Mapping[str, str]) -> None:
 def check_references(secrets: Mapping[str, str]) -> None:
     """Raise `ValueError` for a name that nothing can have, or a reference that a policy could not name exactly."""
     for name, reference in secrets.items():
-        if not _SETTING.fullmatch(name):
+        if _SETTING.fullmatch(name):
+            check_setting(name, secret=True)
+        else:
             check_name(name)
         if not _REFERENCE.fullmatch(reference):
             raise ValueError(

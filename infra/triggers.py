@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from aws_cdk import Acknowledgment, Duration, Validations
 from aws_cdk import aws_events as events
@@ -12,6 +12,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.failures import private_queue, without_key
+from infra.losses import VISIBILITY_IN_TIMEOUTS
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 __all__ = ["Triggers"]
-
-# A message must not come back while its run may still be alive, waits for throttled invocations included.
-# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-_VISIBILITY_IN_TIMEOUTS: Final = 6
 
 
 class Triggers(Construct):
@@ -51,7 +48,7 @@ class Triggers(Construct):
                 "Jobs",
                 dead_letters=sqs.DeadLetterQueue(max_receive_count=config.queue_receives, queue=failures),
                 key=key,
-                visibility=Duration.seconds(config.timeout_s * _VISIBILITY_IN_TIMEOUTS),
+                visibility=Duration.seconds(config.timeout_s * VISIBILITY_IN_TIMEOUTS),
             )
             # Each message is a run of its own, and fails or succeeds alone.
             alias.add_event_source(

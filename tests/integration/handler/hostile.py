@@ -241,6 +241,11 @@ def _message(body: object, **fields: Any) -> dict[str, Any]:
     return {"Records": [{"eventSource": "aws:sqs", "messageId": "m-1", "body": text, **fields}]}
 
 
+def _upload(**fields: Any) -> dict[str, Any]:
+    item = {"key": "in/a.csv", **fields}
+    return {"Records": [{"eventSource": "aws:s3", "s3": {"bucket": {"name": "lake"}, "object": item}}]}
+
+
 def _nested(depth: int) -> str:
     return "[" * depth + "]" * depth
 
@@ -318,6 +323,15 @@ def _texts() -> Iterator[tuple[str, Any]]:
         yield f"message id with {name}", _message("x", messageId=text)
     for number in (16_385, 32_768, 65_536):
         yield f"{number} characters of four bytes", _job(entryPointArguments=["\U0001f600" * number])
+    for size in (1_025, 200_000):
+        yield f"a message id of {size} characters", _message(_job(), messageId="m" * size)
+        yield f"a key of {size} characters", _upload(key="k" * size)
+        yield f"a version of {size} characters", _upload(versionId="v" * size)
+        yield f"an event id of {size} characters", {"detail-type": "x", "source": "y", "id": "i" * size}
+        yield (
+            f"a continued key of {size} characters",
+            {"continuation": {"count": 1, "token": "t" * 4 * size, "event": SCRIPT}},
+        )
     yield "many long arguments", _job(entryPointArguments=["x" * 60_000] * 30)
 
 

@@ -27,6 +27,7 @@ for place in ("/var/task-note", os.path.expanduser("~/note"), "note", "/tmp/note
         open(place, "w").close(); print(place.split("/")[-1], "written")
     except OSError as error:
         print(place, error.strerror)
+print("oom", int(open("/proc/self/oom_score_adj").read()))
 spark = SparkSession.builder.getOrCreate()
 spark.range(10).write.format("delta").save("s3a://lake/t")
 print(os.getuid(), spark.read.format("delta").load("s3a://lake/t").count())
@@ -65,7 +66,9 @@ def opened(path: Path, by_way_of: Path) -> list[str]:
     reason="needs root for a mount namespace; run the tests as root to include it",
 )
 def test_a_job_runs_on_a_read_only_root_as_a_user_without_a_name(tmp_path: Path) -> None:
-    """Only /tmp is written; Hadoop has a user; the answer is a success."""
+    """Only /tmp is written; when memory runs out the kernel takes the job first; Hadoop has a user; the answer is a
+    success.
+    """
     python, root = Path(sys.base_prefix), shlex.quote(str(ROOT))
     # A working tree below /tmp must outlast the empty /tmp that the job gets.
     saved = ("mount -t tmpfs -o mode=755 tmpfs /srv && mkdir /srv/root", f"mount --bind {root} /srv/root")
@@ -101,6 +104,7 @@ def test_a_job_runs_on_a_read_only_root_as_a_user_without_a_name(tmp_path: Path)
         "note written",
         "note written",
         "note written",
+        "oom 900",
         "4711 10",
     )
     assert result.state == "SUCCESS"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,8 @@ class World:
 
     @contextmanager
     def start(self, command: Command, *_: object, **__: object) -> Iterator[Any]:
+        # The kernel, too, must take what the job would be started with: it limits each text, and all of them together.
+        subprocess.run(command.argv, executable="/bin/true", env=dict(command.environment), check=True)
         self.commands.append(command)
         path = Path(command.argv[command.argv.index("--properties-file") + 1])
         self.properties.append(path.read_text(encoding="utf-8"))

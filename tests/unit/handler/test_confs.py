@@ -129,6 +129,13 @@ def test_a_value_of_another_form_is_refused(key: str, value: str, form: str) -> 
     assert form in str(caught.value)
 
 
+@pytest.mark.parametrize("value", ["env:AWS_SECRET_ACCESS_KEY", "env:"])
+def test_iceberg_s_references_are_refused(value: str) -> None:
+    """Iceberg puts a variable of the function in the place of a catalog's property that begins so."""
+    with pytest.raises(UsageError, match="begins with env:"):
+        check("spark.sql.catalog.lake.warehouse", value, permits=("spark.*",))
+
+
 @pytest.mark.parametrize("value", ["${env.AWS_SECRET_ACCESS_KEY}", "a ${env:HOME}", "${spark.driver.memory}", "$${x}"])
 def test_references_are_refused_in_every_value(value: str) -> None:
     """Hadoop and Spark would put variables of the function in their place, also for a setting that is a free text."""
@@ -153,6 +160,16 @@ def test_the_owner_allows_more() -> None:
             check(key, value, permits)
 
 
+def test_only_the_star_of_a_permit_stands_for_other_text() -> None:
+    """Dots, brackets and question marks stand for themselves."""
+    for key in ("spark.owner.x", "spark.owner.a", "sparkXowner.[abc]?"):
+        with pytest.raises(UsageError):
+            check(key, "1", ("spark.owner.[abc]?",))
+    check("spark.owner.a-b", "1?[", ("spark.owner.*=1?[",))
+    with pytest.raises(UsageError):
+        check("spark.owner.a-b", "1xy", ("spark.owner.*=1?[",))
+
+
 def test_the_owner_allows_another_value_of_a_setting_on_the_list() -> None:
     """But none that the handler itself could not read."""
     check("spark.sql.catalog.lake.io-impl", "com.example.FileIO", ("spark.sql.catalog.lake.io-impl",))
@@ -172,9 +189,14 @@ def test_an_event_does_not_change_what_the_function_sets() -> None:
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.lake.uri": "https://catalog.example.org",
+        "spark.hadoop.fs.s3a.endpoint.region": "eu-west-1",
     }
     check("spark.sql.catalog.lakeside.type", "glue", owned=owned)
-    for key, value in (("spark.sql.shuffle.partitions", "8"), ("spark.sql.catalog.lake.type", "glue")):
+    for key, value in (
+        ("spark.sql.shuffle.partitions", "8"),
+        ("spark.sql.catalog.lake.type", "glue"),
+        ("spark.hadoop.fs.s3a.bucket.lake.of.ours.endpoint.region", "us-east-1"),
+    ):
         with pytest.raises(UsageError, match="the function's own setting"):
             check(key, value, owned=owned)
 

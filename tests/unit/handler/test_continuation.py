@@ -76,6 +76,7 @@ def test_any_other_event_is_a_first_invocation(event: object) -> None:
         ({"count": 1001, "token": "k", "event": {}}, "continuation.count"),
         ({"count": True, "token": "k", "event": {}}, "continuation.count"),
         ({"count": 1, "token": "", "event": {}}, "continuation.token"),
+        ({"count": 1, "token": "\u20ac" * 1400, "event": {}}, "continuation.token"),
         ({"count": 1, "token": "k"}, "continuation.event"),
         ({"count": 1, "token": "k", "event": {}, "x": 1}, "continuation.x"),
         ({"count": 1, "token": "k", "event": {"continuation": {}}}, "continuation"),

@@ -41,7 +41,9 @@ def test_whatever_the_guard_imports_cannot_be_hidden() -> None:
             check_file(f"{name}.py")
 
 
-@pytest.mark.parametrize("name", ["pyspark", "py4j", "delta", *sorted(sys.stdlib_module_names)])
+@pytest.mark.parametrize(
+    "name", ["pyspark", "py4j", "delta", "sitecustomize", "usercustomize", *sorted(sys.stdlib_module_names)]
+)
 def test_what_spark_rests_on_cannot_be_hidden(name: str) -> None:
     """Spark's packages, and all of the standard library."""
     with pytest.raises(ValueError, match=f"^{name}.py would hide {name}"):

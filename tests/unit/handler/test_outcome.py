@@ -190,3 +190,10 @@ def test_a_job_that_missed_something_and_went_on_is_judged_by_its_own_end() -> N
     chosen = judge(replace(evidence(3, exited=3), missing="the image does not have Hive"))
     assert chosen.fault is not None
     assert chosen.fault.type == "ScriptExit"
+
+
+def test_a_line_that_lacks_fields_says_nothing() -> None:
+    """A job may write into its journal what it likes."""
+    found = evidence(124, exited=124)
+    found = replace(found, journal=(*found.journal, Entry("uncaught", 1, {})))
+    assert judge(found).state is State.FAILED

@@ -171,6 +171,23 @@ def test_a_setting_of_several_lines_is_refused(manager: Any) -> None:
         read(**{"spark.sql.catalog.lake.credential": arn})
 
 
+@pytest.mark.parametrize("value", ["${env.AWS_SECRET_ACCESS_KEY}", "env:HOME", "/etc/passwd", "x" * 5000])
+def test_a_setting_that_no_job_may_have_is_refused_without_its_value(manager: Any, value: str) -> None:
+    """Whoever may write the secret is not whoever owns the function."""
+    arn = made(manager, value)
+
+    with pytest.raises(UsageError, match="is no value for a setting") as caught:
+        read(**{"spark.sql.catalog.lake.uri": arn})
+    assert value not in str(caught.value)
+
+
+def test_the_keys_of_one_bucket_may_be_secrets(manager: Any) -> None:
+    """They lead to another account; those of all buckets would part Spark from the guard."""
+    arn = made(manager, "sesame")
+
+    assert read(**{"spark.hadoop.fs.s3a.bucket.other.of.theirs.secret.key": arn}).spark_settings
+
+
 def test_a_binary_secret_is_a_usage_error(manager: Any) -> None:
     """It cannot be a variable."""
     arn = manager.create_secret(Name="binary", SecretBinary=b"\x00\x01")["ARN"]
@@ -192,6 +209,10 @@ def test_a_binary_secret_is_a_usage_error(manager: Any) -> None:
         json.dumps({"SOAL_HOME": ARN}),
         json.dumps({"PYTHONPATH": ARN}),
         json.dumps({"P": ARN}),
+        json.dumps({"JDK_JAVA_OPTIONS": ARN}),
+        json.dumps({"spark.jars": ARN}),
+        json.dumps({"spark.delta.logStore.s3a.impl": ARN}),
+        json.dumps({"spark.hadoop.fs.s3a.secret.key": ARN}),
         json.dumps({"a b": ARN}),
         json.dumps({"PGPASSWORD": f"{ARN}#"}),
     ],

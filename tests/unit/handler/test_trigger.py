@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from handler.trigger import recognise
+from handler.trigger import KEY_MAX_BYTES, recognise
 from handler.usage import UsageError
 
 S3: dict[str, Any] = {
@@ -67,3 +67,23 @@ def test_several_records_are_refused_with_the_remedy() -> None:
 def test_anything_else_is_not_an_envelope() -> None:
     """It is left to the caller."""
     assert recognise({"day": 1}) is None
+
+
+@pytest.mark.parametrize("size", [1024, 1025, 200_000])
+def test_an_identity_is_no_longer_than_a_key_on_s3(size: int) -> None:
+    """In bytes. It becomes a variable of the job, for which Linux has a limit, too."""
+    text = "\u00e9" * (size // 2) + "x" * (size % 2)
+    s3 = {"bucket": {"name": "in"}, "object": {"key": text, "versionId": text, "sequencer": text}}
+    for event in (
+        {"Records": [{"eventSource": "aws:s3", "s3": s3}]},
+        {"Records": [{"eventSource": "aws:sqs", "messageId": text, "body": "x"}]},
+        {**EVENTBRIDGE, "id": text},
+    ):
+        if size > 1024:
+            with pytest.raises(UsageError, match="1024 are allowed"):
+                recognise(event)
+        else:
+            trigger = recognise(event)
+            assert trigger is not None
+            assert trigger.key is not None
+            assert len(trigger.key.encode()) <= KEY_MAX_BYTES

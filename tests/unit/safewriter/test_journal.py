@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -203,3 +204,22 @@ def test_a_line_that_is_being_written_is_read_when_it_is_whole(path: Path) -> No
             file.write(b'Ms":1}\n')
         assert [entry.event for entry in found.entries(since=2)] == ["two"]
         assert found.entries(since=3) == ()
+
+
+def test_somebody_else_s_lines_are_doubtful_and_soon_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty lines cost nothing; of other text a hundred lines are looked at, and what was an entry before stays."""
+    looked_at: list[bytes] = []
+
+    def parsed(line: bytes) -> object:
+        looked_at.append(line)
+        return json.loads(line)
+
+    monkeypatch.setattr(journal, "parsed", parsed)
+    with Journal(path) as found:
+        journal.append(path, "one")
+        with path.open("ab") as file:
+            file.write(b"\n" * 1_000_000 + b"x\n" * 1_000_000)
+
+        assert events(found) == ["one"]
+        assert "somebody else" in (found.doubt() or "")
+        assert len(looked_at) < 110

@@ -29,24 +29,48 @@ _ISSUED: Final = (
     r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|gl[a-z]{2,5}-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}"
     r"|sk-[A-Za-z0-9_-]{20,}|[rs]k_(?:live|test)_[A-Za-z0-9]{10,}|AIza[A-Za-z0-9_-]{35}"
     r"|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|dapi[0-9a-f]{32}(?:-\d)?|npm_[A-Za-z0-9]{36}"
-    r"|pypi-[A-Za-z0-9_-]{16,}|hv[sb]\.[A-Za-z0-9_-]{20,}|sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{20,}"
+    r"|pypi-[A-Za-z0-9_-]{16,}|hv[sbr]\.[A-Za-z0-9_-]{20,}|sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{20,}"
+    r"|hf_[A-Za-z0-9]{20,}|do[opr]_v1_[0-9a-f]{32,}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}|ATATT3[A-Za-z0-9_=-]{20,}"
+    r"|whsec_[A-Za-z0-9+/=]{16,}|PMAK-[A-Za-z0-9-]{20,}|ya29\.[A-Za-z0-9_-]{20,}"
+    # of an older Vault; a call of a method is none
+    r"|(?<![\w.])s\.[A-Za-z0-9]{24}(?![\w(]|\.\w)"
 )
 """Tokens that their issuers have given a prefix."""
+_PORT: Final = r"(?:\d{1,4}|[1-5]\d{4}|6[0-5]\d{3})(?:[/\s'\"]|$)"
+_PROSE: Final = r"(?:authenticat\w{2,4}|authori[sz]ation|statistics|information|operations?|functions?|credentials?)"
 # The group `secret` is masked, the rest of the match stays.
 _SHAPES: Final = tuple(
     re.compile(pattern)
     for pattern in (
         rf"(?s)(?P<secret>-----BEGIN {_PRIVATE_KEY}-----.*?(?:-----END {_PRIVATE_KEY}-----|\Z))",
         # user:password@ in any URL, of which the password may hold @ and /; a port is no password
-        rf"(?i){_SCHEME}://(?P<secret>[^\s/:@'\"<>]{{0,256}}:(?!\d{{1,5}}(?:[/\s'\"]|$))[^\s'\"<>]{{0,256}})@",
+        rf"(?i){_SCHEME}://(?P<secret>[^\s/:@'\"<>]{{0,256}}:(?!{_PORT})[^\s'\"<>]{{0,256}})@",
         r"(?i)(?<![a-z0-9+.-])(?:https?|ftp)://(?P<secret>[^\s/:@'\"<>]{1,256})@",
         # Oracle's own: user/password@
         r"(?i)\bjdbc:oracle:\w{2,10}:(?P<secret>[^\s/@'\"]{1,128}/[^\s@]{1,128})@",
         # pre-signed URLs of AWS and of Azure; the header of a signed request
         r"(?i)\b(?:X-Amz-(?:Signature|Credential|Security-Token)|X-Goog-(?:Signature|Credential))=(?P<secret>[^&\s'\"]+)",
         r"(?i)(?<![\w-])(?:sig|signature)=(?P<secret>[A-Za-z0-9%+/_-]{16,}={0,2})",
-        r"(?i)\b(?:bearer|basic)\s{1,8}(?P<secret>[A-Za-z0-9._~+/=-]{8,})",
-        r"(?i)\b(?:password|identified\s{1,8}by)\s{1,8}(?P<secret>'[^'\n]{1,256}')",
+        rf"(?i)\b(?:bearer|basic)\s{{1,8}}(?!{_PROSE}\b)(?P<secret>[A-Za-z0-9._~+/=-]{{8,}})",
+        r"(?i)\bpassword\s{1,8}(?P<secret>'[^'\n]{1,256}')",
+        # SQL's; without quotes only where it is no English: rows, too, are identified by something
+        (
+            r"(?i)\bidentified(?:\s{1,8}with\s{1,8}\S{1,64})?\s{1,8}by\s{1,8}(?:(?:password|values)\s{1,8})?"
+            r"(?P<secret>'[^'\n]{1,256}'?|\\?\"[^\"\n]{1,256}\"?)"
+        ),
+        (
+            r"(?:\bIDENTIFIED|(?i:\b(?:create|alter)\s{1,8}user\s{1,8}\S{1,128}\s{1,8}identified))\s{1,8}(?i:by)\s{1,8}"
+            r"(?P<secret>[^\s'\",;]{2,256})"
+        ),
+        # curl's user:password, which is neither a URL nor the ids of a user and its group
+        (
+            r"(?<![\w-])(?:-u\s{1,8}|--(?:proxy-)?user[\s=]{1,8})([\"'])?(?!\d{1,10}:\d{1,10}(?!\S))[^\s:'\"/]{1,128}:(?!//)"
+            r"(?P<secret>(?(1)[^'\"\n]{1,256}|[^\s'\"]{1,256}))"
+        ),
+        (
+            r"(?i)(?<![\w-])(?:set-)?cookie\\?[\"']?\s{0,4}:\s{0,4}(?P<secret>(?=[^\s=;]{1,128}=)"
+            r"(?:\\?\"[^\"\n]+\"?|'[^'\n]+'?|[^\n]+))"
+        ),
         r"(?<![A-Z0-9])(?P<secret>(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|ANPA|AROA)[A-Z0-9]{16})(?![A-Z0-9])",
         # session tokens of STS
         r"(?<![A-Za-z0-9])(?P<secret>(?:IQoJ|FwoG|FQoG)[A-Za-z0-9/+=]{40,})",
@@ -54,7 +78,7 @@ _SHAPES: Final = tuple(
         rf"(?P<secret>{_BARE_KEY})",
         # a key of an Azure account: 64 bytes
         r"(?<![A-Za-z0-9/+=])(?P<secret>[A-Za-z0-9/+]{86}==)",
-        r"(?<![\w-])(?P<secret>eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)",
+        r"(?<![\w-])(?P<secret>eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)",
         rf"(?<![A-Za-z0-9])(?P<secret>{_ISSUED})",
         r"(?i)https://hooks\.slack\.com/services/(?P<secret>[A-Z0-9_/-]{20,})",
     )
@@ -62,20 +86,39 @@ _SHAPES: Final = tuple(
 
 _NAME: Final = r"(?P<name>[\w.-]++)"
 _QUOTED: Final = r"""\\?"(?:[^"\\]|\\.){0,8192}?\\?"|'(?:[^'\\]|\\.){0,8192}?'"""
+_UNCLOSED: Final = r"""\\?["'][^\n]*"""
+"""The value of a line that was cut, or the first line of several."""
+_GAP: Final = r"[^\S\n]{0,40}+\s{0,4}"
+"""Settings are aligned by many blanks; few line ends belong to one."""
 _WORDED: Final = r"(?:(?:Basic|Bearer|Digest|Token|Negotiate)\s{1,4})?[^\s,;&'\"}\])]+"
-_VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|\[[^\[\]\n]{{0,512}}\]|{_WORDED})")
+_VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|\[[^\[\]\n]{{0,512}}\]|{_UNCLOSED}|{_WORDED})")
 # Where a value begins: `name = value`, `"name": "value"`, `name -> value`, also in a URL that is quoted in another
-# one; not in the ARN of a secret.
+# one; not in the ARN of a secret, and not where a parser tells at which word it stopped.
 _ASSIGNED: Final = re.compile(
-    rf"""(?<![\w.-])(?<!\d{{12}}:){_NAME}(?:\\?["'])?\s{{0,4}}(?:=>|->|[:=]|%3[Dd])\s{{0,4}}"""
+    rf"""(?<![\w.-])(?<!\d{{12}}:)(?<!near ['"])(?!(?<=nexpected )[Tt]oken\b){_NAME}(?:\\?["'])?{_GAP}"""
+    rf"""(?::=|={{1,3}}>?|->|:|%3[Dd]){_GAP}"""
 )
 _OPTION: Final = re.compile(rf"(?<![\w-]){_NAME}\s{{1,8}}(?!-)(?=\S)")
-_OPTION_VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|\S+)")
-_PAIR: Final = re.compile(rf"""[(\[]\s{{0,4}}(?:\\?["'])?{_NAME}(?:\\?["'])?\s{{0,4}},\s{{0,4}}""")
-_PAIR_VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|[^\s'\")\]]+)(?=\s{{0,4}}[)\]])")
+_OPTION_VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|{_UNCLOSED}|\S+)")
+# Of two bare words the second is another column, or what a filter compares with.
+_PAIR: Final = re.compile(
+    rf"""[(\[]\s{{0,4}}(?=\\?["']|[\w-]{{1,256}}(?:\.|\s{{0,4}},\s{{0,4}}\\?["']))"""
+    rf"""(?:\\?["'])?{_NAME}(?:\\?["'])?\s{{0,4}},\s{{0,4}}"""
+)
+_PAIR_VALUE: Final = re.compile(rf"{_UNMASKED}(?:(?:{_QUOTED}|[^\s'\")\]]+)(?=\s{{0,4}}[)\]])|[^\s'\")\]]{{1024,}})")
 _XML: Final = re.compile(rf"<(?:name>\s{{0,8}})?{_NAME}(?:\s{{0,8}}</name>\s{{0,64}}<value)?>")
-_XML_VALUE: Final = re.compile(rf"{_UNMASKED}[^<\n]+(?=</)")
-_FORMS: Final = ((_ASSIGNED, _VALUE), (_PAIR, _PAIR_VALUE), (_XML, _XML_VALUE))
+# As in a pair, what is so long has lost its end in a cut.
+_XML_VALUE: Final = re.compile(rf"{_UNMASKED}(?:[^<\n]+(?=</)|[^<\n]{{1024,}})")
+_ATTRIBUTE: Final = re.compile(rf"""(?i)(?<![\w-])(?:key|name)=\\?["']{_NAME}\\?["']\s{{1,8}}value=(?=\\?["'])""")
+_CELL: Final = re.compile(rf"(?<=\|)[^\S\n]{{0,256}}+{_NAME}[^\S\n]{{0,256}}+\|")
+_CELL_VALUE: Final = re.compile(rf"[^\S\n]{{0,256}}+{_UNMASKED}[^|\n]+")
+_FORMS: Final = (
+    (_ASSIGNED, _VALUE),
+    (_PAIR, _PAIR_VALUE),
+    (_XML, _XML_VALUE),
+    (_ATTRIBUTE, _VALUE),
+    (_CELL, _CELL_VALUE),
+)
 
 
 def mask_forms(text: str) -> str:
@@ -94,7 +137,7 @@ def secrets_in(text: str) -> Iterator[str]:
     found = [shape_match["secret"] for shape in _SHAPES for shape_match in shape.finditer(text)]
     found += [text[start:end] for name, value in _FORMS for start, end in _beside(name, value, text)]
     for one in found:
-        bare = one.strip("\\\"'")
+        bare = one.strip().strip("\\\"'")
         yield bare
         yield bare.partition(":" if ":" in bare else "/")[2]
 
@@ -116,7 +159,7 @@ def _beside(
         if found.start() < end or not is_meant(found["name"]) or HINT.search(found["name"]) is None:
             continue
         value = values.match(text, found.end())
-        if value is not None and is_secret(found["name"], value[0]):
+        if value is not None and is_secret(found["name"], value[0].strip()):
             end = value.end()
             yield value.span()
 

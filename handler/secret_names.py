@@ -70,12 +70,23 @@ _PLAIN: Final = _words("""
     any bool bytes empty false int missing nil no none null off on option[string] optional str string true
     undefined unset yes
 """)
+_TYPE: Final = re.compile(
+    r"(?:array<)*(?:string|binary|boolean|byte|tinyint|smallint|short|int|integer|bigint|long|float|double|date"
+    r"|timestamp(?:_ntz|_ltz)?|(?:decimal|char|varchar)(?:\(\d+\)?)?)>*\Z"
+)
+"""A type of SQL: beside a name, in a schema, it is that of a column."""
 
 
 def is_secret(name: str, value: str) -> bool:
     """Tell whether a name says that this value of it is a secret."""
     bare = value.strip("\\\"'")
-    if not bare or bare.lower() in _PLAIN or bare.startswith("arn:") or not bare.strip("*"):
+    if (
+        not bare
+        or bare.lower() in _PLAIN
+        or bare.startswith("arn:")
+        or not bare.strip("*")
+        or _TYPE.match(bare.lower())
+    ):
         return False
     match _kind(name[-_NAME_MAX:]):
         case "certain":

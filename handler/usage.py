@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from handler.redact import redact
+from handler.secret_forms import MASK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["UsageError", "found", "problem_of", "validated"]
 
 _M = TypeVar("_M", bound=BaseModel)
 _FOUND_MAX: Final = 80
+_READ_MAX: Final = 4096
+"""An event can have megabytes, and redaction reads each character many times."""
+_HALVES_MAX: Final = 1024
+"""A secret that is cut may have lost its form; a longer one is masked without its end, too."""
 _MESSAGE_MAX: Final = 1000
 
 # pydantic's error types, as what to do. `{…}` are pydantic's own context values.
@@ -88,8 +96,39 @@ def _problem(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
 
 def found(value: object) -> str:
     """Describe a value that was found, short, on one line and without secrets."""
+    text = ""
     try:
-        text = redact(repr(value))
+        for part in _written(value):
+            text += part
+            if len(text) > _READ_MAX:
+                return _beginning(text[:_READ_MAX])
     except RecursionError:
         return f"a {type(value).__name__} that is nested too deeply"
+    text = redact(text)
     return text if len(text) <= _FOUND_MAX else f"{text[:_FOUND_MAX]}…"
+
+
+def _beginning(text: str) -> str:
+    """Mask a text that was cut, and leave its end out: it may be half a secret."""
+    head, mask, tail = redact(text).rpartition(MASK)
+    return f"{head}{mask}{tail[:-_HALVES_MAX]}"[:_FOUND_MAX] + "…"
+
+
+def _written(value: object) -> Iterator[str]:
+    """Write a value as `repr` does, but part by part: whoever reads may stop."""
+    if type(value) is dict:
+        yield "{"
+        for index, (key, one) in enumerate(value.items()):
+            yield ", " if index else ""
+            yield from _written(key)
+            yield ": "
+            yield from _written(one)
+        yield "}"
+    elif type(value) is list:
+        yield "["
+        for index, one in enumerate(value):
+            yield ", " if index else ""
+            yield from _written(one)
+        yield "]"
+    else:
+        yield repr(value[:_READ_MAX] if type(value) is str else value)

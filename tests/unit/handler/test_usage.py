@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel, ConfigDict
 
+from handler import usage
 from handler.usage import UsageError, found, validated
 
 
@@ -44,6 +45,57 @@ def test_what_was_found_is_shown_short_and_masked() -> None:
     assert found("a\nb") == "'a\\nb'"
     assert len(found("x" * 1000)) < 100
     assert "hunter22" not in found({"password": "hunter22"})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "s3://" + "a:" * 2_500_000,
+        {"entryPoint": "s3://scripts/" + "a" * 6_000_000},
+        [["a:"] * 1000 for _ in range(1000)],
+        {f"key{index}": "a:" for index in range(1_000_000)},
+    ],
+)
+def test_of_much_that_was_found_only_the_beginning_is_read(value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Redaction takes seconds for the megabytes that an event can have."""
+    lengths: list[int] = []
+
+    def redact(text: str) -> str:
+        lengths.append(len(text))
+        return text
+
+    monkeypatch.setattr(usage, "redact", redact)
+    shown = found(value)
+    assert max(lengths) <= 4096
+    assert shown == f"{repr(value)[:80]}…"
+
+
+@pytest.mark.parametrize("shown", range(20))
+@pytest.mark.parametrize(
+    ("before", "secret"),
+    [
+        ("", "ghp_" + "hunter22" * 4),
+        ("https://me:", "hunter22" * 30 + "@h"),
+        ("(db.password,", "hunter22" * 30 + ")"),
+        ("<password>", "hunter22" * 30 + "</password>"),
+        ("<password>", "hunter22" * 1000 + "</password>"),
+        ("password: '", "hunter22 " * 1000),
+    ],
+)
+def test_half_a_secret_is_not_shown(before: str, secret: str, shown: int) -> None:
+    """Where the cut goes through it, it may have lost its form; what stands before is short once it is masked."""
+    filler = f"password='{'x' * (4096 - 20 - len(before) - shown)}' "
+    assert "hunt" not in found([filler + before + secret])
+
+
+def test_what_was_found_is_written_as_python_writes_it() -> None:
+    """Objects and lists in each other, empty ones, too."""
+    value = {"a": [1, "b'", None, {}], "c": {"d": [], "e": True}}
+    assert found(value) == repr(value)
+    nested: list[object] = []
+    for _ in range(3000):
+        nested = [nested]
+    assert found(nested) == "a list that is nested too deeply"
 
 
 def test_a_name_from_outside_cannot_break_the_line() -> None:

@@ -97,7 +97,7 @@ def put_success(setting: Setting, state: State, who: int) -> Iterator[tuple[str,
         setting,
         state,
         who,
-        won=lambda won: answers(won, who, "success", "tidy"),
+        won=lambda won: answers(won, who, _told(won), "tidy"),
         lost=lambda lost: lost.proc(who, at="look"),
         failed=lambda doubt: doubt.proc(who, at="failed"),
     )
@@ -108,9 +108,15 @@ def look(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
     attempt, doc = attempt_of(who), state.doc
     assert doc is not None
     if doc.status is Status.COMMITTED and doc.owner == attempt:
-        yield "success(): reads the document: committed", answers(state, who, "success", "tidy")
+        yield "success(): reads the document: committed", answers(state, who, _told(state), "tidy")
     else:
         yield f"success(): reads the document: {doc.status.value}", state.proc(who, at="failed")
+
+
+def _told(state: State) -> str:
+    """What a block answers whose write is committed: that of nothing another attempt may claim anew."""
+    assert state.doc is not None
+    return "no change" if state.doc.no_change else "success"
 
 
 def answers(state: State, who: int, answer: str, at: str) -> State:
@@ -187,7 +193,7 @@ def after_deadline(state: State, who: int, step: str) -> Iterator[tuple[str, Sta
         return
     doc = state.doc
     committed = doc is not None and doc.status is Status.COMMITTED and doc.owner == attempt_of(who)
-    answer = "success" if committed and step == "success" else "failure"
+    answer = _told(state) if committed and step == "success" else "failure"
     yield f"answers after its watchdog: {answer}", answers(state, who, answer, "done").proc(who, held=None, before=-1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from safewriter.state import OPEN, Status
-from tests.model.setting import GUARDS, RETRY, STATEMENTS
+from tests.model.setting import GUARDS, RETRY, STATEMENTS, attempt_of
 from tests.model.state import Proc
 
 if TYPE_CHECKING:
@@ -42,10 +42,12 @@ def _untrue(state: State) -> str | None:
 
 
 def answered(state: State) -> str | None:
-    """Who says SUCCESS has it from the document."""
-    told = any(proc.answer == "success" for proc in state.procs)
-    if told and state.doc is not None and state.doc.status is not Status.COMMITTED:
-        return "SUCCESS was answered, and the document says something else"
+    """Who says SUCCESS has it from the document; it stands, unless there was nothing to change and another claims."""
+    if state.doc is None or state.doc.status is Status.COMMITTED:
+        return None
+    for who, proc in enumerate(state.procs):
+        if proc.answer == "success" or (proc.answer == "no change" and state.doc.owner == attempt_of(who)):
+            return "SUCCESS was answered, and the document says something else"
     return None
 
 
@@ -72,7 +74,7 @@ def _nobody_looks(setting: Setting, state: State) -> str | None:
 
 
 def _needless(setting: Setting, state: State, *, final: bool) -> str | None:
-    if final and setting.must_succeed and state.procs[GUARDS[0]].answer != "success":
+    if final and setting.must_succeed and state.procs[GUARDS[0]].answer not in ("success", "no change"):
         return "the block fails without need"
     return None
 
@@ -106,7 +108,7 @@ def _retried(model: Model, state: State) -> str | None:
             if runs is None:
                 break
             alone = next(iter(model.steps(alone, runs)))[1]
-        if alone.procs[RETRY].answer == "success":
+        if alone.procs[RETRY].answer in ("success", "no change"):
             break
         alone = alone._replace(expired=(True,) * 3)
     wrong = alone.broken or model.untrue(alone) or answered(alone)
@@ -114,6 +116,6 @@ def _retried(model: Model, state: State) -> str | None:
         return f"with a retry: {wrong}"
     return (
         None
-        if alone.procs[RETRY].answer == "success"
+        if alone.procs[RETRY].answer in ("success", "no change")
         else f"{model.setting.retries} healthy retries do not bring the batch in"
     )

@@ -39,7 +39,11 @@ class Bench:
             text = body.replace(TABLE.encode(), f"s3://{BUCKET}/{self.name}/table".encode())
             if key.startswith("checkpoints/"):
                 document = json.loads(text)
-                document["attempts"][0]["deadline_ms"] = 1_000 if dead else 2**42
+                attempt = document["attempts"][0]
+                attempt["deadline_ms"] = 1_000 if dead else 2**42
+                commit = f"{self.name}/table/{key_of(attempt['version_before'])}"  # this S3 has received it just now
+                modified = self.client.head_object(Bucket=BUCKET, Key=commit)["LastModified"]
+                attempt["modified_ms"] = int(modified.timestamp() * 1000)
                 text = json.dumps(document).encode()
             self.client.put_object(Bucket=BUCKET, Key=f"{self.name}/{key}", Body=text)
 

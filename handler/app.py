@@ -16,7 +16,7 @@ from handler.bounded import OverdueError, within
 from handler.child import Ladder, start
 from handler.continuation import has_progressed, next_invocation, unwrapped
 from handler.event import parse_event
-from handler.ground import claim_all, clean_all
+from handler.ground import clean_all
 from handler.guard import Guard
 from handler.job import Job
 from handler.missing import MissingWatch, read_missing
@@ -150,11 +150,11 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
 @contextmanager
 def _ground(settings: HandlerSettings, facts: Facts) -> Iterator[None]:
     """Give the job the directories of this function as the first one had them, and leave them so."""
-    grounds = claim_all(settings.own_directories)
     lead_ms = facts.deadline.lead_ms(settings.guard.warn_before_ms)
 
     def clean(leave_ms: int) -> None:
-        facts.warnings.extend(clean_all(grounds, lambda: facts.deadline.remaining_ms() > leave_ms))
+        said = clean_all(settings.own_directories, lambda: facts.deadline.remaining_ms() > leave_ms)
+        facts.warnings.extend(one for one in said if one not in facts.warnings)
 
     clean(leave_ms=facts.deadline.remaining_ms() // 2)
     try:

@@ -14,55 +14,61 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from handler import shared_memory
 from handler.removal import DIRECTORY, empty, tree_of
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
     from handler.removal import Tree
 
-__all__ = ["Ground", "claim_all", "clean_all"]
+__all__ = ["Ground", "clean_all"]
 
 _RECORD: Final = ".soal-ground"
 _ENTRIES_MAX: Final = 10_000
+_DEPTH_MAX: Final = 50
 _RECORD_MAX_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A directory that is ours: open, locked for the life of this process. `kept` was there before any job."""
+    """A directory that is ours: open, locked for the life of this process. `kept` was there before any job, `shared`
+    before any job of this process.
+    """
 
     path: Path
     handle: int
     mode: int
     kept: Tree
+    shared: frozenset[shared_memory.Shared]
 
     @classmethod
-    def claim(cls, path: Path) -> Ground | None:
-        """Take a directory; None if it is not there, in use by another process, or too full to have been ours alone.
+    def claim(cls, path: Path) -> Ground:
+        """Take a directory; `OSError` says why not: not there, in use by another process, too full to be ours alone, or
+        the place of this code.
 
         A process that follows one that was killed in the middle of a job takes over what that one had found.
         """
-        try:
-            handle = os.open(path, DIRECTORY)
-        except OSError:
-            return None
+        if Path(__file__).resolve().is_relative_to(path.resolve()):
+            raise PermissionError(f"{path} holds the handler itself")  # a mistake: / or a home is nobody's scratch
+        handle = os.open(path, DIRECTORY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             kept = _recorded(handle)
             if kept is None:
-                kept = tree_of(handle, entries_max=_ENTRIES_MAX)
-        except OSError:
-            kept = None
-        if kept is None:
-            os.close(handle)
-            return None
-        ground = cls(path, handle, stat.S_IMODE(os.fstat(handle).st_mode), {**kept, _RECORD: None})
-        ground._record()
+                kept = tree_of(handle, entries_max=_ENTRIES_MAX, depth_max=_DEPTH_MAX)
+            if kept is None:
+                raise OSError(f"{path} holds more than {_ENTRIES_MAX} entries")  # noqa: TRY301 - closes the handle
+            mode = stat.S_IMODE(os.fstat(handle).st_mode)
+            ground = cls(path, handle, mode, {**kept, _RECORD: None}, shared_memory.present())
+            ground._record()
+        except BaseException:
+            os.close(handle)  # or its lock would keep every later claim of this process out
+            raise
         return ground
 
     def clean(self, may_go_on: Callable[[], bool]) -> int:
@@ -70,6 +76,7 @@ class Ground:
         if stat.S_IMODE(os.fstat(self.handle).st_mode) != self.mode:
             with suppress(PermissionError):
                 os.fchmod(self.handle, self.mode)
+        shared_memory.remove_all_but(self.shared)
         stuck = empty(self.handle, keep=self.kept, may_go_on=may_go_on)
         self._record()
         return stuck
@@ -90,17 +97,21 @@ class Ground:
                 os.close(record)
 
 
-@cache
-def claim_all(paths: tuple[Path, ...]) -> tuple[Ground, ...]:
-    """Take those of the directories that can be taken, once in the life of this process: before its first job."""
-    return tuple(ground for path in paths if (ground := Ground.claim(path)) is not None)
+_claimed = cache(Ground.claim)  # once in the life of this process; a claim that failed is tried again
 
 
-def clean_all(grounds: Iterable[Ground], may_go_on: Callable[[], bool]) -> Iterator[str]:
-    """Clean the directories; say of each what could not be removed from it."""
-    for ground in grounds:
-        if stuck := ground.clean(may_go_on):
-            yield f"{stuck} entries that a job has left in {ground.path} could not be removed"
+def clean_all(paths: Iterable[Path], may_go_on: Callable[[], bool]) -> Iterator[str]:
+    """Clean the directories; say which could not be, and why. One that is not there has nothing to clean."""
+    for path in paths:
+        try:
+            stuck = _claimed(path).clean(may_go_on)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            yield f"{path} is not cleaned between jobs: {error}"
+        else:
+            if stuck:
+                yield f"{stuck} entries that a job has left in {path} could not be removed"
 
 
 def _recorded(handle: int) -> dict[str, Tree | None] | None:
@@ -129,10 +140,10 @@ def _read(handle: int) -> bytes | None:
 
 
 def _is_tree(found: object) -> bool:
-    todo = [found]
+    todo = [(found, 0)]
     while todo:
-        one = todo.pop()
-        if not isinstance(one, dict):
+        one, depth = todo.pop()
+        if not isinstance(one, dict) or depth > _DEPTH_MAX:
             return False
-        todo.extend(below for below in one.values() if below is not None)
+        todo.extend((below, depth + 1) for below in one.values() if below is not None)
     return True

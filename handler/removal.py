@@ -28,14 +28,16 @@ DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _BATCH: Final = 1000
 
 
-def tree_of(handle: int, *, entries_max: int) -> dict[str, Tree | None] | None:
-    """Return what is in an open directory; None if that is more than `entries_max` entries. No mount is entered."""
+def tree_of(handle: int, *, entries_max: int, depth_max: int) -> dict[str, Tree | None] | None:
+    """Return what is in an open directory, down to `depth_max` directories below it; None if that is more than
+    `entries_max` entries. No mount is entered.
+    """
     root: dict[str, Tree | None] = {}
-    todo: list[tuple[dict[str, Tree | None], int]] = [(root, os.dup(handle))]
+    todo: list[tuple[dict[str, Tree | None], int, int]] = [(root, os.dup(handle), 0)]
     left = entries_max
     try:
         while todo:
-            found, directory = todo.pop()
+            found, directory, depth = todo.pop()
             try:
                 with os.scandir(directory) as entries:
                     for entry in entries:
@@ -43,14 +45,14 @@ def tree_of(handle: int, *, entries_max: int) -> dict[str, Tree | None] | None:
                         if left < 0:
                             return None
                         found[entry.name] = None
-                        if entry.is_dir(follow_symlinks=False):
+                        if entry.is_dir(follow_symlinks=False) and depth < depth_max:
                             found[entry.name] = below = dict[str, "Tree | None"]()
                             with suppress(OSError):  # another user's: nothing in it can be ours to remove
-                                todo.append((below, _enter(directory, entry.name)))
+                                todo.append((below, _enter(directory, entry.name), depth + 1))
             finally:
                 os.close(directory)
     finally:
-        for _, directory in todo:
+        for _, directory, _ in todo:
             os.close(directory)
     return root
 

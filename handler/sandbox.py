@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["NoSpaceError", "Sandbox", "forbids_execution", "oom_kills", "open_sandbox"]
 
 _PREFIX: Final = "soal-"
-_LOCK: Final = ".lock"
+_LOCK: Final = ".soal-sandbox"
+_UNLABELLED: Final = ".soal-sandbox-new"
+_LABEL: Final = b"A sandbox of SoAL: removed by the next run once nobody holds its lock.\n"
+_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_OLD: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a job may have put a pipe there
 _FREE_MIN_MB: Final = 128
 _MIB: Final = 1024 * 1024
 _BLOCK: Final = 512
@@ -93,28 +97,33 @@ def open_sandbox(base: Path, *, free_min_mb: int = _FREE_MIN_MB) -> Iterator[San
         _remove_leftovers(place)
         _check_space(base, free_min_mb)
         root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
-        with _opened(place, root.name) as handle:
+        with _opened(place, root.name) as handle, _opened(handle, _UNLABELLED, _NEW) as lock:
             try:
-                lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=handle)
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                _label(handle, lock)
                 sandbox = Sandbox(root)
                 for directory in (sandbox.scripts, sandbox.home, sandbox.tmp, sandbox.work):
                     directory.mkdir(mode=0o700)
                 yield sandbox
             finally:
                 _remove(place, root.name, handle)
-                os.close(lock)
     finally:
         os.close(place)
 
 
 @contextmanager
-def _opened(parent: int, name: str) -> Iterator[int]:
-    handle = os.open(name, DIRECTORY, dir_fd=parent)
+def _opened(parent: int, name: str, flags: int = DIRECTORY) -> Iterator[int]:
+    handle = os.open(name, flags, 0o600, dir_fd=parent)
     try:
         yield handle
     finally:
         os.close(handle)
+
+
+def _label(handle: int, lock: int) -> None:
+    """Say that a directory is a sandbox. What bears the label is locked and complete: others never see it otherwise."""
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.write(lock, _LABEL)
+    os.rename(_UNLABELLED, _LOCK, src_dir_fd=handle, dst_dir_fd=handle)
 
 
 def _remove_leftovers(place: int) -> None:
@@ -125,14 +134,12 @@ def _remove_leftovers(place: int) -> None:
         with suppress(OSError), _opened(place, name) as handle:  # a link is not opened
             if os.fstat(handle).st_uid != os.getuid():
                 continue
-            # Without a lock file it is not ours, or is just being made.
-            lock = os.open(_LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=handle)
-            try:
+            # Without the label it is somebody's own directory, or a sandbox that is just being made.
+            with _opened(handle, _LOCK, _OLD) as lock:
                 # BlockingIOError: another emulator on this machine is at work there.
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove(place, name, handle)
-            finally:
-                os.close(lock)
+                if os.read(lock, len(_LABEL) + 1) == _LABEL:
+                    _remove(place, name, handle)
 
 
 def _remove(parent: int, name: str, handle: int) -> None:

@@ -38,7 +38,7 @@ open(sys.argv[1] + "/locked/inner/file", "w").close()
 os.chmod(sys.argv[1] + "/locked/inner", 0)
 os.chmod(sys.argv[1] + "/locked", 0)
 os.mkfifo(sys.argv[1] + "/pipe")
-open(os.path.dirname(os.environ["TMPDIR"]) + "/.lock", "w").write("mine")
+open(os.path.dirname(os.environ["TMPDIR"]) + "/.soal-sandbox", "w").write("mine")
 """
 LINKS = """
 import os, sys

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import socket
@@ -9,19 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from handler.ground import Ground, claim_all, clean_all
+from handler.ground import Ground, clean_all
 
 ROOT = Path(__file__).parents[3]
 
 
 def always() -> bool:
     return True
-
-
-def claimed(path: Path) -> Ground:
-    ground = Ground.claim(path)
-    assert ground is not None
-    return ground
 
 
 def names(path: Path) -> set[str]:
@@ -61,7 +56,7 @@ def test_a_directory_is_as_it_was_before_the_first_job(tmp_path: Path) -> None:
     (own / "extension" / "cache" / "file").touch()
     outside.mkdir()
     (outside / "keep").touch()
-    ground = claimed(own)
+    ground = Ground.claim(own)
     for _ in range(2):
         leave_everything(own, outside)
         (own / "extension" / "cache" / "new").touch()
@@ -78,7 +73,7 @@ def test_a_kept_directory_that_was_replaced_by_a_link_is_not_followed(tmp_path: 
     (own / "kept").mkdir(parents=True)
     outside.mkdir()
     (outside / "keep").touch()
-    ground = claimed(own)
+    ground = Ground.claim(own)
     (own / "kept").rmdir()
     (own / "kept").symlink_to(outside)
     ground.clean(always)
@@ -98,7 +93,7 @@ os.kill(os.getpid(), 9)
 """
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
     assert names(tmp_path) == {"old", "left"}
-    claimed(tmp_path).clean(always)
+    Ground.claim(tmp_path).clean(always)
     assert names(tmp_path) == {"old"}
 
 
@@ -106,7 +101,7 @@ os.kill(os.getpid(), 9)
 def test_what_a_job_makes_of_the_record_does_not_count(tmp_path: Path, record: bytes) -> None:
     """It is written again after each job from what this process has found itself."""
     (tmp_path / "old").touch()
-    ground = claimed(tmp_path)
+    ground = Ground.claim(tmp_path)
     (tmp_path / ".soal-ground").write_bytes(record)
     (tmp_path / "left").touch()
     ground.clean(always)
@@ -117,16 +112,45 @@ def test_what_a_job_makes_of_the_record_does_not_count(tmp_path: Path, record: b
 def test_a_directory_that_is_in_use_or_not_there_is_left_alone(tmp_path: Path) -> None:
     """Another process may be at work in it; and nothing is cleaned that was not declared."""
     (tmp_path / "own").mkdir()
-    ground = claimed(tmp_path / "own")
-    assert Ground.claim(tmp_path / "own") is None
-    assert claim_all((tmp_path / "own", tmp_path / "nowhere")) == ()
-    assert list(clean_all((), always)) == []
+    ground = Ground.claim(tmp_path / "own")
+    with pytest.raises(BlockingIOError):
+        Ground.claim(tmp_path / "own")
+    (said,) = clean_all((tmp_path / "own", tmp_path / "nowhere"), always)
+    assert said.startswith(f"{tmp_path / 'own'} is not cleaned between jobs: ")
     assert ground.clean(always) == 0
+
+
+def test_a_directory_that_holds_the_handler_is_nobody_s_to_clean() -> None:
+    """Whoever declares / or a home has made a mistake."""
+    for path in (Path("/"), ROOT, ROOT / "handler"):
+        with pytest.raises(PermissionError, match="holds the handler itself"):
+            Ground.claim(path)
+
+
+def test_a_claim_that_fails_gives_the_lock_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or this process could never take the directory again."""
+    with monkeypatch.context() as broken:
+        broken.setattr("handler.shared_memory.present", lambda: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            Ground.claim(tmp_path)
+    Ground.claim(tmp_path)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_what_a_killed_job_has_left_deep_down_harms_nobody(tmp_path: Path, *, lost: bool) -> None:
+    """A record that it has removed, or forged, and a tree that no JSON can hold."""
+    leave_everything(tmp_path, tmp_path)
+    if not lost:
+        (tmp_path / ".soal-ground").write_text('{"a":' * 400 + "null" + "}" * 400, encoding="ascii")
+    ground = Ground.claim(tmp_path)
+    (tmp_path / "left").touch()
+    ground.clean(always)
+    assert "left" not in names(tmp_path)
 
 
 def test_cleaning_ends_when_its_time_is_over(tmp_path: Path) -> None:
     """What stays is the next request's to remove; nothing is said to be removed that is not."""
-    ground = claimed(tmp_path)
+    ground = Ground.claim(tmp_path)
     (tmp_path / "left").touch()
     ground.clean(lambda: False)
     assert names(tmp_path) == {"left"}
@@ -134,11 +158,37 @@ def test_cleaning_ends_when_its_time_is_over(tmp_path: Path) -> None:
 
 def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a warning of the run, with its number."""
-    ground = claimed(tmp_path)
+    assert list(clean_all((tmp_path,), always)) == []
     (tmp_path / "stuck").touch()
 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError
 
     monkeypatch.setattr(os, "unlink", refuse)
-    assert list(clean_all((ground,), always)) == [f"1 entries that a job has left in {tmp_path} could not be removed"]
+    assert list(clean_all((tmp_path,), always)) == [f"1 entries that a job has left in {tmp_path} could not be removed"]
+
+
+def test_shared_memory_that_a_job_has_left_goes_and_what_was_there_before_stays(tmp_path: Path) -> None:
+    """A segment lives without a process, and would carry one job's data to the next; so do semaphores and queues."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    ask = {
+        "shm": lambda number: libc.shmctl(number, 2, ctypes.create_string_buffer(512)),
+        "sem": lambda number: libc.semctl(number, 0, 12, 0),  # GETVAL
+        "msg": lambda number: libc.msgctl(number, 2, ctypes.create_string_buffer(512)),
+    }
+    private, mode = 0, 0o1600
+    old = libc.shmget(private, 4096, mode)
+    assert old >= 0
+    try:
+        ground = Ground.claim(tmp_path)
+        new = {
+            "shm": libc.shmget(private, 4096, mode),
+            "sem": libc.semget(private, 1, mode),
+            "msg": libc.msgget(private, mode),
+        }
+        assert all(ask[kind](number) >= 0 for kind, number in new.items())
+        ground.clean(always)
+        assert [kind for kind, number in new.items() if ask[kind](number) >= 0] == []
+        assert ask["shm"](old) == 0
+    finally:
+        libc.shmctl(old, 0, None)

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from handler.sandbox import NoSpaceError, forbids_execution, oom_kills, open_sandbox
+from handler.sandbox import _LABEL, NoSpaceError, forbids_execution, oom_kills, open_sandbox
 
 
 def test_a_fresh_private_directory(tmp_path: Path) -> None:
@@ -77,12 +79,53 @@ def test_a_link_among_the_leftovers_is_not_followed(tmp_path: Path) -> None:
     outside, base = tmp_path / "outside", tmp_path / "base"
     outside.mkdir()
     base.mkdir()
-    (outside / ".lock").touch()
+    (outside / ".soal-sandbox").write_bytes(_LABEL)
     (outside / "keep").touch()
     (base / "soal-link").symlink_to(outside)
     with open_sandbox(base):
         pass
     assert (outside / "keep").exists()
+
+
+def test_a_directory_that_only_looks_like_ours_is_left_alone(tmp_path: Path) -> None:
+    """Somebody's own, by chance of such a name, with a lock file of its own, or with something else for a label."""
+    for name, lock in (("soal-thesis", ".lock"), ("soal-notes", ".soal-sandbox")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / lock).touch()
+        (tmp_path / name / "chapter").touch()
+    (tmp_path / "soal-pipe").mkdir()
+    os.mkfifo(tmp_path / "soal-pipe" / ".soal-sandbox")
+    with open_sandbox(tmp_path):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"soal-thesis", "soal-notes", "soal-pipe"}
+    assert len(list(tmp_path.glob("*/chapter"))) == 2
+
+
+def test_a_fresh_sandbox_bears_its_label_only_when_it_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another emulator that starts at any step in between removes nothing."""
+    flock, write, rename = fcntl.flock, os.write, os.rename
+    seen: list[Any] = []
+
+    def looked_at(step: Any) -> Any:
+        def stepped(*arguments: Any, **options: Any) -> Any:
+            if seen.count(step) == 0:
+                seen.append(step)
+                with open_sandbox(tmp_path):
+                    pass
+            return step(*arguments, **options)
+
+        return stepped
+
+    monkeypatch.setattr(fcntl, "flock", looked_at(flock))
+    monkeypatch.setattr(os, "write", looked_at(write))
+    monkeypatch.setattr(os, "rename", looked_at(rename))
+    with open_sandbox(tmp_path) as sandbox:
+        assert sandbox.work.is_dir()
+        assert seen == [flock, write, rename]
+        with open_sandbox(tmp_path):
+            assert sandbox.work.is_dir()
 
 
 def test_leftovers_of_the_dead_are_removed_and_places_of_the_living_kept(tmp_path: Path) -> None:

@@ -1,0 +1,48 @@
+"""System V shared memory, semaphores and queues: they outlive the process that made them, and carry what it wrote.
+
+Sources: sysvipc(7), shmctl(2), semctl(2), msgctl(2), proc(5).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Shared: TypeAlias = tuple[str, int]
+    """A kind (`shm`, `sem`, `msg`) and an id."""
+
+__all__ = ["present", "remove_all_but"]
+
+_RMID: Final = 0
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def present(proc: Path = Path("/proc")) -> frozenset[Shared]:
+    """Return what this user has made and no process is attached to; nothing where the kernel has no such thing."""
+    found = set()
+    for kind in ("shm", "sem", "msg"):
+        try:
+            names, *rows = (proc / "sysvipc" / kind).read_text(encoding="ascii").splitlines()
+        except (OSError, ValueError):
+            continue
+        for values in rows:
+            row = dict(zip(names.split(), values.split(), strict=False))
+            if row["cuid"] == str(os.geteuid()) and row.get("nattch", "0") == "0":
+                found.add((kind, int(values.split()[1])))
+    return frozenset(found)
+
+
+def remove_all_but(kept: frozenset[Shared]) -> None:
+    """Remove what has come since."""
+    for kind, number in present() - kept:
+        if kind == "shm":
+            _LIBC.shmctl(number, _RMID, None)
+        elif kind == "sem":
+            _LIBC.semctl(number, 0, _RMID)
+        else:
+            _LIBC.msgctl(number, _RMID, None)

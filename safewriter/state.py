@@ -188,7 +188,8 @@ class Checkpoint:
             # The oldest of which nothing is left; one that is not cleaned up after is forgotten last. The first that
             # may have created the table is the reason why an empty table is no success.
             creator = next((old for old in kept if old.may_have_created), None)
-            kept.remove(next((old for old in kept if old.cleaned and old is not creator), kept[0]))
+            others = [old for old in kept if old is not creator]
+            kept.remove(next((old for old in others if old.cleaned), others[0]))
         return dataclasses.replace(
             self,
             status=Status.IN_PROGRESS,

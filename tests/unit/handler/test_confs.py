@@ -220,3 +220,34 @@ def test_a_key_with_a_line_end_cannot_smuggle_another_one_in() -> None:
     """It is no name of a setting."""
     with pytest.raises(UsageError):
         check("spark.a\nspark.master", permits=("spark.*",))
+
+
+def test_the_owner_cannot_allow_cores_that_the_handler_cannot_read() -> None:
+    """A permit does not take the form away from what the handler reads itself."""
+    with pytest.raises(UsageError, match="whole number from 1 to 99"):
+        check("spark.driver.cores", "all", ("spark.driver.cores",))
+
+
+def test_a_value_is_bounded() -> None:
+    """A free text has an end, too."""
+    with pytest.raises(UsageError, match="4097 characters; 4096 are allowed"):
+        check("spark.app.name", "x" * 4097)
+
+
+def test_too_many_settings_of_an_event() -> None:
+    """The bound on their number holds for events as for owners."""
+    with pytest.raises(UsageError, match="201 settings"):
+        check_conf({f"spark.a.{n}": "1" for n in range(201)}, "conf", permits=(Permit("spark.*"),), owned={})
+
+
+@pytest.mark.parametrize(("key", "value"), [("spark.driver.memory", "1\u212a"), ("spark.locality.wait", "5\u017f")])
+def test_letters_that_only_look_like_units_are_none(key: str, value: str) -> None:
+    """The Kelvin sign and the long s equal k and s in other letters, but not for Spark."""
+    with pytest.raises(UsageError, match="must be"):
+        check(key, value)
+
+
+def test_an_account_has_twelve_digits() -> None:
+    """A shorter number is no account."""
+    with pytest.raises(UsageError, match="twelve digits"):
+        check("spark.sql.catalog.ice.glue.id", "12")

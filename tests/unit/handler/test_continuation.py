@@ -87,3 +87,9 @@ def test_a_continuation_that_is_not_ours_is_refused(document: dict[str, Any], fi
     with pytest.raises(UsageError) as caught:
         unwrapped({"continuation": document})
     assert caught.value.field == field
+
+
+def test_a_key_with_a_control_character_is_no_run_s() -> None:
+    """It is refused before anything is read."""
+    with pytest.raises(UsageError, match="control character"):
+        unwrapped({"continuation": {"count": 1, "token": "a\nb", "event": {}}})

@@ -193,3 +193,25 @@ def _check(event: object, settings: HandlerSettings) -> None:
         parse_event(event, settings)
     assert caught.value.field
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"entryPointArguments": ["\u00fc" * 40_000]}, "entryPointArguments[0]"),
+        ({"pyFiles": ["s3://lib/a\nb.zip"]}, "pyFiles[0]"),
+        ({"pyFiles": [f"s3://lib/{n}.zip" for n in range(51)]}, "pyFiles"),
+        ({"pyFiles": ["s3://lib/job.py"]}, "pyFiles"),
+    ],
+)
+def test_arguments_and_python_files_have_bounds(more: dict[str, Any], field: str) -> None:
+    """Arguments count in bytes; files by number, printable name, and a name that is not the script's."""
+    with pytest.raises(UsageError) as caught:
+        parse_event({"script": SCRIPT, **more}, PLAIN)
+    assert caught.value.field == field
+
+
+def test_a_tag_s_key_is_checked_as_its_value_is() -> None:
+    """A reference in it is refused."""
+    with pytest.raises(UsageError, match="holds"):
+        parse_event({"script": SCRIPT, "tags": {"${env.HOME}": "x"}}, PLAIN)

@@ -192,3 +192,21 @@ def test_shared_memory_that_a_job_has_left_goes_and_what_was_there_before_stays(
         assert ask["shm"](old) == 0
     finally:
         libc.shmctl(old, 0, None)
+
+
+def test_a_record_that_is_no_tree_is_not_believed(tmp_path: Path) -> None:
+    """The directory is looked at instead."""
+    (tmp_path / "old").touch()
+    (tmp_path / ".soal-ground").write_bytes(b'{"left": 1}')
+    assert set(Ground.claim(tmp_path).kept) == {"old", ".soal-ground"}
+
+
+def test_a_record_of_another_user_is_not_believed(tmp_path: Path) -> None:
+    """Only root can try it."""
+    if os.getuid() != 0:
+        pytest.skip("only root can give a file away")
+    (tmp_path / "left").touch()
+    record = tmp_path / ".soal-ground"
+    record.write_bytes(b"{}")
+    os.chown(record, 65534, 65534)
+    assert set(Ground.claim(tmp_path).kept) == {"left", ".soal-ground"}

@@ -85,3 +85,12 @@ def test_what_cannot_be_settled_is_said_not_raised() -> None:
     release = threading.Event()
     assert guard(Fake(lambda: release.wait(60))).settle(10).writes is None
     release.set()
+
+
+def test_a_journal_that_cannot_be_read_is_said() -> None:
+    """An error of the system is a problem like one of the store."""
+
+    def fail() -> None:
+        raise OSError("journal")
+
+    assert guard(Fake(fail)).settle(10_000).problem == "OSError: journal"

@@ -82,3 +82,28 @@ def test_a_watch_sees_the_lines() -> None:
     assert seen[0] == b"first line"
     assert seen[-1] == b"4999"
     assert len(seen) < 150_000
+
+
+def test_a_list_that_speaks_of_metrics_is_a_line() -> None:
+    """It is JSON, but no object."""
+    assert pumped(b'["_aws"]\n')[1:] == (['["_aws"]'], [])
+
+
+def test_a_metric_in_a_flood_is_kept() -> None:
+    """Also after logging has stopped."""
+    flood = b"x" * 100 + b"\n" + b"y\n" * 60_000 + b'{"_aws": {}}\n'
+    assert pumped(flood, logged_max=50)[2] == ['{"_aws": {}}']
+
+
+def test_a_nul_is_replaced() -> None:
+    """Logs cut a line there."""
+    assert pumped(b"a\0b\n")[1] == ["a\N{REPLACEMENT CHARACTER}b"]
+
+
+def test_a_line_without_an_end_is_not_kept_whole() -> None:
+    """It is taken in its beginning, and the next one is a line again."""
+    seen: list[bytes] = []
+    output = Output(redact, log=lambda _: None, metric=lambda _: None, watch=seen.append)
+    output.pump(io.BufferedReader(io.BytesIO(b"x" * 1_000_000 + b"\nend\n")))
+    assert max(map(len, seen)) < 400_000
+    assert seen[-1] == b"end"

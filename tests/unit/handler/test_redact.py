@@ -311,3 +311,44 @@ def test_references_to_secrets_are_shown() -> None:
     assert redact("secret: hunter22") == "secret: [redacted]"
     assert redact("12:secret:hunter22") == "12:secret:[redacted]"
     assert Redactor.of_environment({"SOAL_SECRETS": f'{{"PGPASSWORD":"{arn}"}}'}).known == ()
+
+
+def test_stars_and_paths_are_no_secrets() -> None:
+    """A value that is masked already tells nothing, and a path only where a key lies."""
+    assert not is_secret("password", "******")
+    assert not is_secret("signing.key", "/etc/keys/signing")
+
+
+def test_a_secret_inside_a_secret_is_masked_once() -> None:
+    """Nothing is put in twice."""
+    assert redact("password=token=abc12345x") == "password=[redacted]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["AROAIOSFODNN7EXAMPLE", "AIDAIOSFODNN7EXAMPLE", "u?X-Goog-Signature=0123abcd", "pypi-AgEIcHlwaS5vcmcCJDEy"],
+)
+def test_shapes_of_issuers_are_known(text: str) -> None:
+    """Each by its prefix alone."""
+    assert redact(f"see {text} here").count("[redacted]") == 1
+
+
+def test_a_known_secret_is_found_in_a_url() -> None:
+    """Its slashes are encoded there, too."""
+    assert Redactor().knowing_secrets(["ab/cd ef"])("u=ab%2Fcd%20ef") == "u=[redacted]"
+
+
+def test_the_longest_known_secret_goes_first() -> None:
+    """One that begins another leaves no rest of it."""
+    assert Redactor().knowing_secrets(["horse", "horse battery"])("a horse battery b") == "a [redacted] b"
+
+
+def test_a_secret_of_blanks_does_not_mask_its_letter() -> None:
+    """What is left without the blanks is too short."""
+    assert Redactor().knowing_secrets(["   a   "])("banana") == "banana"
+
+
+def test_the_path_of_a_secret_is_shown() -> None:
+    """It tells where to look."""
+    line = "no such file /run/secrets/pw"
+    assert Redactor.of_environment({"DB_PASSWORD": "/run/secrets/pw"})(line) == line

@@ -187,3 +187,25 @@ def test_a_place_that_forbids_execution_is_known(tmp_path: Path) -> None:
     options = next(line.split()[3] for line in Path("/proc/mounts").read_text().splitlines() if " /proc " in line)
     assert forbids_execution(Path("/proc")) is ("noexec" in options.split(","))
     assert not forbids_execution(tmp_path)
+
+
+def test_a_label_that_is_a_link_makes_no_leftover(tmp_path: Path) -> None:
+    """It is not followed, and the directory stays."""
+    (tmp_path / "target").write_bytes(_LABEL)
+    left = tmp_path / "base" / "soal-x"
+    left.mkdir(parents=True)
+    (left / ".soal-sandbox").symlink_to(tmp_path / "target")
+    with open_sandbox(tmp_path / "base"):
+        assert left.exists()
+
+
+def test_another_user_s_sandbox_is_left_alone(tmp_path: Path) -> None:
+    """Its owner may come back for it."""
+    if os.getuid() != 0:
+        pytest.skip("only root can give a directory away")
+    left = tmp_path / "soal-x"
+    left.mkdir()
+    (left / ".soal-sandbox").write_bytes(_LABEL)
+    os.chown(left, 65534, 65534)
+    with open_sandbox(tmp_path):
+        assert left.exists()

@@ -223,3 +223,13 @@ def test_somebody_else_s_lines_are_doubtful_and_soon_given_up(path: Path, monkey
         assert events(found) == ["one"]
         assert "somebody else" in (found.doubt() or "")
         assert len(looked_at) < 110
+
+
+def test_a_journal_that_is_cut_behind_its_first_line_is_noticed(path: Path) -> None:
+    """Also when the supervisor's own line stays where it was."""
+    with Journal(path) as found:
+        head = path.stat().st_size
+        journal.append(path, "gone")
+        assert events(found) == ["gone"]
+        os.truncate(path, head)
+        assert found.doubt() is not None

@@ -774,3 +774,12 @@ def test_settling_takes_few_requests_and_no_more_on_a_table_with_a_long_history(
     short = requests(10)
     assert len(short) <= bound, short
     assert requests(1_000) == short
+
+
+def test_what_sent_nothing_is_rolled_back_though_the_table_is_gone() -> None:
+    """Whatever has become of the table, none of it is ours."""
+    world = World()
+    world.job().begin()
+    for key in [key for key in world.lake.contents() if key.startswith("_delta_log/")]:
+        world.lake.delete(key)
+    assert world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True)).status is Status.ROLLED_BACK

@@ -135,17 +135,6 @@ def test_a_claim_takes_only_a_write_that_was_rolled_back(status: Status) -> None
     assert [record.nonce for record in claimed.attempts] == ["a", "b"]
 
 
-def test_the_attempt_that_may_have_created_the_table_is_not_forgotten() -> None:
-    """However many come behind it: an empty table that it has left is no success of theirs."""
-    found = document(Status.ROLLED_BACK, attempts=(attempt(1, "a", version_before=-1),))
-    for epoch in range(2, ATTEMPTS_MAX + 4):
-        claimed = found.claimed(attempt(epoch, f"n{epoch}", version_before=3, cleaned=True), CommitPoint.WRITE)
-        found = claimed.moved(Status.ROLLED_BACK, reason="failed")
-
-    assert [one.nonce for one in found.attempts if one.may_have_created] == ["a"]
-    assert len(found.attempts) == ATTEMPTS_MAX
-
-
 def test_a_claim_takes_a_write_that_had_nothing_to_change() -> None:
     """It is committed and in no table; a retry may have something to write."""
     before = document(Status.COMMITTED, epoch=1, reason=NO_CHANGE)
@@ -293,3 +282,18 @@ def test_a_document_without_attempts_is_refused() -> None:
 
     with pytest.raises(UnreadableCheckpointError, match="no attempt"):
         Checkpoint.from_bytes(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(("creator", "others"), [(True, True), (True, False), (False, True), (False, False)])
+def test_the_creator_is_kept_whoever_is_clean(*, creator: bool, others: bool) -> None:
+    """Clean or not, the empty table is its."""
+    found = document(Status.ROLLED_BACK, attempts=(attempt(1, "a", version_before=-1, cleaned=creator),))
+    for epoch in range(2, ATTEMPTS_MAX + 4):
+        claimed = found.claimed(attempt(epoch, f"n{epoch}", version_before=3, cleaned=others), CommitPoint.WRITE)
+        found = claimed.moved(Status.ROLLED_BACK, reason="failed")
+    assert [one.nonce for one in found.attempts if one.may_have_created] == ["a"]
+
+
+def test_an_attempt_that_never_claimed_has_created_nothing() -> None:
+    """Its version says nothing of the table."""
+    assert not attempt(version_before=-1, claimed=False).may_have_created

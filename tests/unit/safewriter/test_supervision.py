@@ -450,3 +450,24 @@ def test_a_table_is_named_while_its_block_is_open(tmp_path: Path) -> None:
     assert writes.tables() == ("s3://a/x",)
     journal.append(path, "write_closed", nonce="3")
     assert writes.tables() == ()
+
+
+def test_a_torn_line_may_have_been_a_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write without a document is unknown then, never rolled back."""
+    world = World()
+    one = Child(path, monkeypatch, world)
+    one.opened(world.job())
+    with path.open("ab") as file:
+        file.write(b"torn\n")
+    assert one.settle().status == "unknown"
+
+
+@pytest.mark.parametrize("more", [{"table": 5}, {"step": 5}])
+def test_a_line_of_other_types_names_no_write(
+    path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
+) -> None:
+    """The guard has not written it."""
+    world = World()
+    one = Child(path, monkeypatch, world)
+    one.opened(world.job(), **more)
+    assert one.supervision().settle(budget_ms=BUDGET_MS) == ()

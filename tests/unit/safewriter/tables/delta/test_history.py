@@ -170,3 +170,24 @@ def test_the_log_of_an_independent_writer_is_understood() -> None:
     (commit,) = DeltaHistory(store, lambda: 1).since(attempt(version_before=-1))
 
     assert (commit.paths, commit.info["operation"]) == ({"a"}, "CREATE TABLE")
+
+
+def test_what_comes_behind_nothing_comes_behind_the_known_version() -> None:
+    """Not behind the table's beginning."""
+    world = World()
+    world.append_foreign()
+    assert [one.version for one in history(world).further((), 1)] == [2]
+
+
+def test_a_name_that_only_begins_like_a_version_is_none() -> None:
+    """Writers leave temporary files beside it."""
+    world = World()
+    world.lake.put(f"_delta_log/{2:020}.json.tmp", b"x")
+    assert [one.version for one in history(world).since(attempt(version_before=0))] == [1]
+
+
+def test_reading_ends_with_the_time() -> None:
+    """Nobody waits longer for a table than the function lives."""
+    world = World()
+    with pytest.raises(StoreError, match="out of time"):
+        DeltaHistory(world.lake, world.clock, may_go_on=lambda: False).since(attempt(version_before=0))

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from safewriter.tables.delta.commit import Commit
+from safewriter.tables.delta.commit import Commit, Mark
 from safewriter.tables.delta.undo import Undo, file_obstacle, needs_metadata, undo_obstacle
+from safewriter.tables.delta.vectors import relative_key
 from tests.unit.safewriter.delta_log import File, body_of, creation
 from tests.unit.safewriter.world import World
 
@@ -208,3 +209,38 @@ def test_a_change_of_the_clustering_stays() -> None:
     domain = {"domainMetadata": {"domain": "delta.clustering", "configuration": "", "removed": False}}
     assert obstacle(Undo(commit(domain), None)) == "version 2 changed delta.clustering"
     assert obstacle(Undo(commit(domain, version=0), None)) is None
+
+
+def test_column_ids_that_were_not_there_before_do_not_stay() -> None:
+    """The commit that turned on column mapping is taken back whole."""
+    before = metadata({"a": "b"}, "id")
+    ours = commit({"metaData": metadata({"delta.columnMapping.maxColumnId": "3"}, "id")})
+    assert Undo(ours, before).actions(1) == [{"metaData": before}]
+
+
+def test_rows_come_back_beside_another_write_s_revert() -> None:
+    """The guard's own commits look at no row."""
+    revert = commit(
+        {"remove": {**REMOVED, "path": "x"}},
+        version=3,
+        operation="SAFEWRITER REVERT",
+        userMetadata=Mark("k", 1, 1).to_text(),
+    )
+    assert obstacle(Undo(commit(File("new").add(), {"remove": REMOVED}), None), revert) is None
+
+
+def test_another_partitioning_is_another_schema() -> None:
+    """It is put back, too."""
+    ours = commit({"metaData": metadata({}, "id", partitionColumns=["id"])})
+    assert needs_metadata(ours, metadata({}, "id"))
+
+
+def test_the_highest_column_id_alone_is_no_reason() -> None:
+    """It never goes back, since readers know columns by it."""
+    ids = "delta.columnMapping.maxColumnId"
+    assert not needs_metadata(commit({"metaData": metadata({ids: "3"}, "id")}), metadata({ids: "2"}, "id"))
+
+
+def test_an_inline_vector_has_no_file() -> None:
+    """There is nothing to look for."""
+    assert relative_key({"storageType": "i", "pathOrInlineDv": "wi5b"}) is None

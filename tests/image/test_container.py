@@ -139,7 +139,7 @@ def test_five_invocations_leave_nothing_behind(cage: Cage) -> None:
             result = cage.run(function, APPENDS)
             assert (result.state, result.cold_start) == ("SUCCESS", number == 0), result.log_tail
             left.append((function.inside("find", "/tmp", "-mindepth", "1"), below_first(function)))
-    assert left == [("/tmp/.soal-ground", [])] * 5
+    assert left == [("/tmp/.soal-ground\n", [])] * 5
 
 
 def test_a_deadline_is_met_in_the_container(cage: Cage, lake: EmbeddedS3) -> None:

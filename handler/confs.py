@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from handler.event_settings import form_of
-from handler.fixed_settings import is_outside_tmp, why_fixed
+from handler.fixed_settings import is_outside_tmp, why_fixed, why_replaced
 from handler.usage import UsageError, found
+from handler.variables import SPARK_SETTING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -21,7 +22,6 @@ __all__ = ["Permit", "check_conf", "check_own_conf", "check_text"]
 
 _VALUE_MAX_LENGTH: Final = 4096
 _CONF_MAX_ENTRIES: Final = 200
-_KEY: Final = re.compile(r"spark\.[A-Za-z0-9_.\-]{1,250}")
 _READ_HERE: Final = frozenset({"spark.driver.memory", "spark.driver.cores"})
 """The handler derives Java's options from these: no owner's permit takes their form away."""
 _S3A: Final = "spark.hadoop.fs.s3a."
@@ -100,7 +100,7 @@ def _path(field: str, key: str) -> str:
 def _problem(key: str, value: str) -> str | None:
     if (why := why_fixed(key)) is not None:
         return f"may not be set by a job: {why}"
-    if not _KEY.fullmatch(key):
+    if not SPARK_SETTING.fullmatch(key):
         return "is not the name of a Spark setting; it must begin with 'spark.'"
     if key in _READ_HERE and (form := form_of(key)) is not None and not form.fits(value):
         return f"must be {form.says}, not {found(value)}"
@@ -113,11 +113,8 @@ def check_text(value: str) -> str | None:
         return f"has {len(value)} characters; {_VALUE_MAX_LENGTH} are allowed"
     if not value.isprintable():
         return f"holds a control character: {found(value)}"
-    if "${" in value:
-        # Hadoop replaces ${env.NAME}, and Spark ${env:NAME}, by variables of the function: its credentials are some.
-        return "holds ${, which Spark and Hadoop replace by variables of the function; write the value itself"
-    if value.startswith("env:"):
-        return "begins with env:, which Iceberg replaces by a variable of the function; write the value itself"
+    if (why := why_replaced(value)) is not None:
+        return why
     if is_outside_tmp(value):
         return f"{found(value)} is outside /tmp, and nothing else can be written here; use an s3a:// path or /tmp"
     return None

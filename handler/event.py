@@ -205,7 +205,7 @@ def _check_places(files: tuple[Location, ...], entry_point: Location, settings: 
 
 def _check_py_files(files: tuple[Location, ...], entry_point: Location, path: str) -> None:
     """They land in one directory by their last names, so those must differ."""
-    names = [location.key.rsplit("/", 1)[-1] for location in (entry_point, *files)]
+    names = [location.name for location in (entry_point, *files)]
     for index, name in enumerate(names):
         if name in names[:index]:
             raise UsageError(_below(path, "pyFiles"), f"two files are called {name}; rename one, Python sees one name")

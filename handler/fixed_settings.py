@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Rule", "is_outside_tmp", "rule", "why_fixed", "why_not_secret"]
+__all__ = ["Rule", "is_outside_tmp", "rule", "why_fixed", "why_not_secret", "why_replaced"]
 
 _KEYS_OF_A_BUCKET: Final = re.compile(r"spark\.hadoop\.fs\.s3a\.bucket\..+\.(?:access\.key|secret\.key|session\.token)")
 _LOCAL: Final = re.compile(r"(?:file:/*|/)", re.IGNORECASE)
@@ -79,6 +79,16 @@ def why_fixed(key: str) -> str | None:
 def why_not_secret(key: str) -> str | None:
     """Say the same of a setting whose value lies in Secrets Manager: there the keys of one bucket may be."""
     return None if _KEYS_OF_A_BUCKET.fullmatch(key) else why_fixed(key)
+
+
+def why_replaced(value: str) -> str | None:
+    """Say how a setting's value would become another one, and what to do instead; None if it stays as it is."""
+    if "${" in value:
+        # Hadoop replaces ${env.NAME}, and Spark ${env:NAME}, by variables of the function: its credentials are some.
+        return "holds ${, which Spark and Hadoop replace by variables of the function; write the value itself"
+    if value.startswith("env:"):
+        return "begins with env:, which Iceberg replaces by variables of the function; write the value itself"
+    return None
 
 
 def is_outside_tmp(value: str) -> bool:

@@ -31,7 +31,7 @@ def _script(value: str) -> str:
 def py_file(value: str) -> str:
     """Return the S3 path of a Python file; `ValueError` says what is wrong with any other text."""
     location = Location.parse(value)
-    name = _file_name(location)
+    name = location.name
     if not name.endswith(_PY_FILE_SUFFIXES):
         raise ValueError(f"{value!r} is not a .py, .zip or .egg file on S3")
     if "," in name or not value.isprintable():
@@ -41,12 +41,8 @@ def py_file(value: str) -> str:
     return value
 
 
-def _file_name(location: Location) -> str:
-    return location.key.rsplit("/", 1)[-1]
-
-
 def _check_file_name(location: Location) -> None:
-    size = len(_file_name(location).encode())
+    size = len(location.name.encode())
     if size > _FILE_NAME_MAX_BYTES:
         raise ValueError(f"the file's name has {size} bytes; {_FILE_NAME_MAX_BYTES} are allowed")
 

@@ -41,9 +41,7 @@ class Files:
 
 def place(job: Job, sandbox: Sandbox) -> Files:
     """Say where `download` will put the job's code, so that Java can be started before it is there."""
-    script, *py_files = (
-        sandbox.scripts / location.key.rsplit("/", 1)[-1] for location in (job.entry_point, *job.py_files)
-    )
+    script, *py_files = (sandbox.scripts / location.name for location in (job.entry_point, *job.py_files))
     return Files(script, tuple(py_files))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -28,10 +27,6 @@ __all__ = ["SecretReference", "SecretUnavailableError", "Secrets", "parse_refere
 _FIELD: Final = "SOAL_SECRETS"
 _AGE_MAX_S: Final = 300
 """A rotated secret reaches a warm function after this time; the old one is valid longer than that."""
-_REFERENCE: Final = re.compile(REFERENCE)
-_SETTING: Final = re.compile(SPARK_SETTING)
-_VARIABLE: Final = re.compile(VARIABLE_NAME)
-_RESERVED: Final = re.compile(RESERVED)
 # https://docs.aws.amazon.com/secretsmanager/latest/apireference/CommonErrors.html
 _TRANSIENT: Final = frozenset(
     {"InternalServiceError", "InternalFailure", "ServiceUnavailable", "ThrottlingException", "Throttling"}
@@ -54,7 +49,7 @@ class SecretReference:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read `ARN` or `ARN#key`; `ValueError` if it is neither."""
-        match = _REFERENCE.fullmatch(text)
+        match = REFERENCE.fullmatch(text)
         if match is None:
             raise ValueError("is not the whole ARN of a secret, with the six characters at its end, or ARN#json-key")
         return cls(match["arn"], match["region"], match["key"])
@@ -72,12 +67,12 @@ class Secrets:
     @property
     def variables(self) -> dict[str, str]:
         """Those that become variables of the job."""
-        return {name: value for name, value in self.values.items() if not _SETTING.fullmatch(name)}
+        return {name: value for name, value in self.values.items() if not SPARK_SETTING.fullmatch(name)}
 
     @property
     def spark_settings(self) -> dict[str, str]:
         """Those that become Spark settings of the job."""
-        return {name: value for name, value in self.values.items() if _SETTING.fullmatch(name)}
+        return {name: value for name, value in self.values.items() if SPARK_SETTING.fullmatch(name)}
 
     @property
     def of_catalogs(self) -> dict[str, str]:
@@ -97,7 +92,7 @@ def parse_references(text: object) -> dict[str, SecretReference]:
     for name, reference in given.items():
         if (why := why_not_secret(name)) is not None:
             raise ValueError(f"{name} may not be set: {why}")
-        if not _SETTING.fullmatch(name) and (not _VARIABLE.fullmatch(name) or _RESERVED.fullmatch(name)):
+        if not SPARK_SETTING.fullmatch(name) and (not VARIABLE_NAME.fullmatch(name) or RESERVED.fullmatch(name)):
             raise ValueError(f"{name!r} is neither a Spark setting nor a variable that a job may have")
         try:
             found[name] = SecretReference.parse(str(reference))
@@ -122,7 +117,7 @@ def _value(name: str, reference: SecretReference, text: str) -> str:
     value = text if reference.key is None else _of_key(reference, text)
     if not value or "\0" in value:
         raise UsageError(_FIELD, f"the secret for {name} ({reference}) is empty, or holds a NUL")
-    if _SETTING.fullmatch(name) and check_text(value) is not None:  # which would repeat a part of the value
+    if SPARK_SETTING.fullmatch(name) and check_text(value) is not None:  # which would repeat a part of the value
         raise UsageError(
             _FIELD,
             f"the secret for {name} ({reference}) is no value for a setting: it holds a control character (perhaps at"

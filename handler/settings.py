@@ -74,7 +74,7 @@ def _permits(value: object) -> object:
 def script_location(value: str) -> Location:
     """Parse the S3 path of a Python script; `ValueError` says what is wrong with it."""
     location = Location.parse(value)
-    name = location.key.rsplit("/", 1)[-1]
+    name = location.name
     if not name.endswith(".py") or name == ".py":
         raise ValueError(f"{value!r} does not name a Python script (…/name.py)")
     if not value.isprintable():

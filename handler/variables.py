@@ -1,11 +1,11 @@
 """The product's variables: one list, from which stack, `soal doctor`, command line and docs/SETTINGS.md are made.
 
-Pure data, and the one module of this package that `infra` may import: it imports nothing of ours. A test compares the
-list with what the code reads.
+Pure data, which `infra` may import, too: it imports nothing of ours. A test compares the list with what the code reads.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -256,21 +256,21 @@ VARIABLES: Final = (
 """All of them, in the order in which they are told."""
 
 # https://docs.aws.amazon.com/lambda/latest/api/API_Environment.html
-VARIABLE_NAME: Final = r"[a-zA-Z][a-zA-Z0-9_]+"
+VARIABLE_NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]+")
 """What Lambda takes for the name of a variable."""
-RESERVED: Final = (
+RESERVED: Final = re.compile(
     r"AWS_.*|LAMBDA_.*|_.*|SOAL_.*|SW_.*|SPARK_.*|PYSPARK_.*|PYTHON.*|JAVA_.*|JDK_JAVA_.*|HADOOP_.*|YARN_.*|POWERTOOLS_.*"
     r"|SCRIPT_BUCKET|PATH|HOME|TMP|TEMP|TMPDIR|TZ|LANG"
 )
 """Names that belong to Lambda, the image or the handler: a job's variable of that name would break one of them, or
 never reach the job.
 """
-SPARK_SETTING: Final = r"spark\.[A-Za-z0-9_.\-]{1,250}"
+SPARK_SETTING: Final = re.compile(r"spark\.[A-Za-z0-9_.\-]{1,250}")
 CATALOG_VARIABLES: Final = ("PYICEBERG_CATALOG__", "PGPASSWORD")
 """How the names begin by which pyiceberg and PostgreSQL's client reach catalogs: whoever settles a write needs those of
 the job, too.
 """
-REFERENCE: Final = (
+REFERENCE: Final = re.compile(
     r"(?P<arn>arn:aws(?:-[a-z-]+)?:secretsmanager:(?P<region>[a-z]{2}(?:-[a-z]+)+-[0-9]):[0-9]{12}:secret:"
     r"[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6})(?:#(?P<key>.+))?"
 )

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from handler.fixed_settings import why_replaced
 from handler.module_names import check_file
 from infra.config_error import ConfigError
 from infra.losses import losses, too_large
@@ -214,11 +215,8 @@ class Config(BaseModel):
             check_setting(name)
             if not value.isprintable():
                 raise ValueError(f"the value of {name} holds a control character")
-            if "${" in value or value.startswith("env:"):
-                raise ValueError(
-                    f"the value of {name} holds ${{ or begins with env:, for which the job would get variables of the"
-                    " function; write the value itself, or put a secret into secrets"
-                )
+            if (why := why_replaced(value)) is not None:
+                raise ValueError(f"the value of {name} {why}, or put a secret into secrets")
         return conf
 
     @field_validator("secrets")

@@ -13,10 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_name", "check_open", "check_references", "check_setting", "is_of_catalogs"]
 
-_REFERENCE: Final = re.compile(REFERENCE)
-_VARIABLE: Final = re.compile(VARIABLE_NAME)
-_RESERVED: Final = re.compile(RESERVED)
-_SETTING: Final = re.compile(SPARK_SETTING)
 # Of variables that reach catalogs, and of Spark's settings of a catalog: what they end with is a secret.
 _SECRET: Final = re.compile(
     r"PGPASSWORD|(?:PYICEBERG_CATALOG__|SPARK_SQL_CATALOG_|SPARK_HADOOP_).*?"
@@ -27,17 +23,17 @@ _PASSWORD_IN_URI: Final = re.compile(r"//[^/@\s]*:[^/@\s]*@|[?&;](?:password|pwd
 
 def check_name(name: str) -> None:
     """Raise `ValueError` for what cannot be the name of a variable of the job."""
-    if not _VARIABLE.fullmatch(name):
+    if not VARIABLE_NAME.fullmatch(name):
         raise ValueError(
             f"{name!r} is no name of a variable: Lambda takes a letter and then letters, digits and _, two at least"
         )
-    if _RESERVED.fullmatch(name):
+    if RESERVED.fullmatch(name):
         raise ValueError(f"{name} belongs to Lambda, Spark or SoAL; give the job a name of its own")
 
 
 def check_setting(name: str, *, secret: bool = False) -> None:
     """Raise `ValueError` for what is no Spark setting, or one that the handler refuses also to the function's owner."""
-    if not _SETTING.fullmatch(name):
+    if not SPARK_SETTING.fullmatch(name):
         raise ValueError(f"{name!r} is not the name of a Spark setting; it must begin with 'spark.'")
     if (why := (why_not_secret if secret else why_fixed)(name)) is not None:
         raise ValueError(f"{name} may not be set: {why}")
@@ -58,11 +54,11 @@ def check_open(settings: Mapping[str, str]) -> None:
 def check_references(secrets: Mapping[str, str]) -> None:
     """Raise `ValueError` for a name that nothing can have, or a reference that a policy could not name exactly."""
     for name, reference in secrets.items():
-        if _SETTING.fullmatch(name):
+        if SPARK_SETTING.fullmatch(name):
             check_setting(name, secret=True)
         else:
             check_name(name)
-        if not _REFERENCE.fullmatch(reference):
+        if not REFERENCE.fullmatch(reference):
             raise ValueError(
                 f"what is given for {name} is not the whole ARN of a secret with the six characters at its end, without"
                 " which a policy would allow other secrets too; aws secretsmanager describe-secret --secret-id NAME"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from aws_cdk import aws_iam as iam
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 __all__ = ["job_statements", "sweeper_statements"]
-
-_REFERENCE: Final = re.compile(REFERENCE)
 
 
 def job_statements(config: Config) -> list[iam.PolicyStatement]:
@@ -30,7 +27,7 @@ def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:
 
 
 def _read(config: Config, secrets: Mapping[str, str]) -> list[iam.PolicyStatement]:
-    found = [match for reference in secrets.values() if (match := _REFERENCE.fullmatch(reference)) is not None]
+    found = [match for reference in secrets.values() if (match := REFERENCE.fullmatch(reference)) is not None]
     if not found:
         return []
     arns = dict.fromkeys(match["arn"] for match in found)

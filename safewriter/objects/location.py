@@ -30,6 +30,11 @@ class Location:
             raise ValueError(f"{uri!r} has no valid bucket name (3 to 63 of a-z, 0-9, '.', '-')")
         return cls(bucket, key)
 
+    @property
+    def name(self) -> str:
+        """The last part of the key."""
+        return self.key.rpartition("/")[2]
+
     def __truediv__(self, name: str) -> Location:
         """Return the location of `name` below this one."""
         return Location(self.bucket, f"{self.key.rstrip('/')}/{name}" if self.key else name)

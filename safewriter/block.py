@@ -107,7 +107,9 @@ def _write(batch: MicroBatch | None, table: Location | TableName, format: str, s
     if batch is None:
         return Write(run, table, format, step)
     named = f"batch {batch.batch_id}"
-    return Write(run.of_stream(batch.query_id), table, format, named if step is None else f"{step}, {named}")
+    return Write(
+        run.of_stream(batch.query_id, batch.run_id), table, format, named if step is None else f"{step}, {named}"
+    )
 
 
 def _commit_point(text: str) -> CommitPoint:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from safewriter.deadline import epoch_ms
-from safewriter.errors import AnotherAttemptError, FingerprintError, TooLateError, TryAgainError
+from safewriter.errors import AnotherAttemptError, FingerprintError, StepError, TooLateError, TryAgainError
 from safewriter.liveness import Owner, Sighting, watch
 from safewriter.marker import Marker
 from safewriter.recovery import Cause, Evidence
@@ -71,7 +71,7 @@ class Claimer:
         )
 
     def claim(self, before: TableState) -> Claim:
-        """Steps 2 to 4: raises `TryAgainError` or `FingerprintError` with nothing claimed."""
+        """Steps 2 to 4: raises `TryAgainError`, `FingerprintError` or `StepError` with nothing claimed."""
         self._check_time()
         held = self.checkpoints.create(self._first(before))
         if held is not None:
@@ -83,13 +83,20 @@ class Claimer:
             else:
                 self._check_fingerprint(stored.document)
                 if stored.document.is_in_table:
-                    return Claim(stored, before, already_committed=True)
+                    self._check_name(stored.document)
+                    # Noted, so that a second block of this run that comes to skip it, too, is known for one.
+                    skipped = self.checkpoints.replace(stored, stored.document.skipped(self.write.run.delivery))
+                    if skipped is not None:
+                        return Claim(skipped, before, already_committed=True)
+                    continue
                 if stored.document.status in OPEN:
                     self._take_over(stored)
                     continue
                 self._check_time()
+                self._check_name(stored.document)
                 record = self._record(stored.document.epoch + 1, before)
-                held = self.checkpoints.replace(stored, stored.document.claimed(record, self.commit_point))
+                claimed = stored.document.claimed(record, self.commit_point, self.write.run.delivery)
+                held = self.checkpoints.replace(stored, claimed)
             if held is not None:
                 return Claim(held, before, already_committed=False)
         raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again")
@@ -124,6 +131,13 @@ class Claimer:
                 f" for {document.table} (step {document.step!r}). Use a new clientToken for another job"
             )
 
+    def _check_name(self, document: Checkpoint) -> None:
+        """Raise if this run has had a block on the write that ended well: then this is no retry, but a second block of
+        one name. The first may have been in another process of the run, so the document tells.
+        """
+        if document.status is Status.COMMITTED and document.delivered_to == self.write.run.delivery:
+            raise StepError.of(self.write)
+
     def _check_time(self) -> None:
         if self.deadline is not None and self.deadline.remaining_ms() <= self.lead_ms:
             raise TooLateError(
@@ -147,6 +161,7 @@ class Claimer:
             epoch=1,
             owner=self.attempt.nonce,
             attempts=(self._record(1, before),),
+            delivered_to=self.write.run.delivery,
         )
 
     def _record(self, epoch: int, before: TableState) -> AttemptRecord:

@@ -23,7 +23,10 @@ may succeed later without a change. The message says what happened, where, and w
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
+
+if TYPE_CHECKING:
+    from safewriter.identity import Write
 
 __all__ = [
     "AnotherAttemptError",
@@ -75,7 +78,16 @@ class UnsupportedError(UsageError):
 
 
 class StepError(UsageError):
-    """A second block on the same table in one run has no name of its own."""
+    """A second block on the same table in one run, or in one batch of a stream, has no name of its own."""
+
+    @classmethod
+    def of(cls, write: Write) -> Self:
+        """Name the write that there are two of."""
+        return cls(
+            f"this {'run' if write.run.stream_run_id is None else 'stream'} has a block on {write.table}"
+            f" (step {write.step!r}) already. Give each block on one table a step of its own that is the same on a"
+            " retry, such as step='2026-11'"
+        )
 
 
 class BlockOpenError(UsageError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import uuid
 from dataclasses import dataclass, replace
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from safewriter.tables.iceberg.name import TableName
 
 __all__ = ["Attempt", "Run", "Write", "canonical_table"]
-
-_PROCESS_RUN_ID: Final = uuid.uuid4().hex
-"""Off Lambda, without a key from outside, a process is a run of its own."""
 
 _SLASHES: Final = re.compile(r"/{2,}")
 
@@ -43,33 +41,54 @@ def canonical_table(table: str) -> Location:
     return Location(found.bucket, key)
 
 
+class _Process:
+    """Off Lambda, without a key from outside, a process is a run of its own; so is each process that is forked off."""
+
+    def __init__(self) -> None:
+        self.draw()
+        os.register_at_fork(after_in_child=self.draw)
+
+    def draw(self) -> None:
+        """Make this process another run."""
+        self.run_id = uuid.uuid4().hex
+
+
+_PROCESS: Final = _Process()
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One logical execution of a job. `key` is the same for all its attempts, `id` is this attempt's own.
 
-    `is_stream`: it is a stream, which may come back to a batch of its own whenever it is started again.
+    `stream_run_id`: if it is a stream, that of Spark, another one whenever the stream is started again. In one start
+    a stream delivers each batch once, so two writes of one name are then two blocks, as they are in one run of a job.
     """
 
     key: str
     id: str
     request_id: str | None = None
     fingerprint: str = ""
-    is_stream: bool = False
+    stream_run_id: str | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Run:
         """Take the run that the handler passed, or make this process one."""
-        run_id = environment.get("SOAL_RUN_ID", _PROCESS_RUN_ID)
+        run_id = environment.get("SOAL_RUN_ID") or _PROCESS.run_id
         return cls(
-            key=environment.get("SOAL_RUN_KEY", run_id),
+            key=environment.get("SOAL_RUN_KEY") or run_id,
             id=run_id,
             request_id=environment.get("SOAL_REQUEST_ID"),
             fingerprint=environment.get("SOAL_JOB_FINGERPRINT", ""),
         )
 
-    def of_stream(self, query_id: str) -> Run:
+    @property
+    def delivery(self) -> str:
+        """The same in all processes of one attempt; another one on each retry, and on each start of a stream."""
+        return self.id if self.stream_run_id is None else f"{self.id}/{self.stream_run_id}"
+
+    def of_stream(self, query_id: str, stream_run_id: str | None) -> Run:
         """Return the stream as a run. It outlives every job that drives it, and the job's script may change."""
-        return replace(self, key=f"stream {query_id}", fingerprint="stream", is_stream=True)
+        return replace(self, key=f"stream {query_id}", fingerprint="stream", stream_run_id=stream_run_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which blocks this process has: one may be open on a Spark session, and a name may be used once in a run."""
+"""Which blocks are open in this process: one on a Spark session, and one of a name."""
 
 from __future__ import annotations
 
@@ -15,29 +15,25 @@ __all__ = ["Registry"]
 
 
 class Registry:
-    """The blocks of one process."""
+    """The open blocks of one process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sessions: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._used: set[str] = set()
+        self._names: set[str] = set()
 
     def open(self, session: object, write: Write) -> None:
-        """Register a block; raises `BlockOpenError` or `StepError`. A stream may write a batch of its own again."""
+        """Register a block; raises `BlockOpenError` or `StepError`."""
         with self._lock:
             if session in self._sessions:
                 raise BlockOpenError("another SafeWriter block is open on this Spark session; end it first")
-            if write.key in self._used and not write.run.is_stream:
-                raise StepError(
-                    f"this run has written {write.table} (step {write.step!r}) before. Give each block on one table a"
-                    " step of its own that is the same on a retry, such as step='2026-11'"
-                )
+            if write.key in self._names:
+                raise StepError.of(write)
             self._sessions.add(session)
-            self._used.add(write.key)
+            self._names.add(write.key)
 
-    def close(self, session: object, write: Write, *, landed: bool) -> None:
-        """End a block; one that left nothing in the table may be tried again under its name."""
+    def close(self, session: object, write: Write) -> None:
+        """End a block."""
         with self._lock:
             self._sessions.discard(session)
-            if not landed:
-                self._used.discard(write.key)
+            self._names.discard(write.key)

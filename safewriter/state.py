@@ -129,7 +129,10 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The document of one write key. `owner` is the nonce of the attempt that owns `epoch`."""
+    """The document of one write key. `owner` is the nonce of the attempt that owns `epoch`.
+
+    `delivered_to` is the delivery (`Run.delivery`) whose block was the last to claim the write or to skip it.
+    """
 
     run_key: str
     write_key: str
@@ -145,6 +148,7 @@ class Checkpoint:
     reason: str | None = None
     undo_refused: str | None = None
     attempts_dropped: int = 0
+    delivered_to: str | None = None
     nonce: str = ""
 
     @property
@@ -177,7 +181,13 @@ class Checkpoint:
             attempts=(*self.attempts[:-1], last),
         )
 
-    def claimed(self, attempt: AttemptRecord, commit_point: CommitPoint) -> Checkpoint:
+    def skipped(self, delivered_to: str) -> Checkpoint:
+        """Return the document after a block has skipped the write, since it is in the table."""
+        if not self.is_in_table:
+            raise IllegalMoveError(f"{self.write_key}: skipped under {self.status}")
+        return dataclasses.replace(self, delivered_to=delivered_to)
+
+    def claimed(self, attempt: AttemptRecord, commit_point: CommitPoint, delivered_to: str) -> Checkpoint:
         """Return the document after a new claim of a write that has left nothing in the table."""
         if (self.status, Status.IN_PROGRESS) not in LEGAL_MOVES or self.is_in_table or attempt.epoch != self.epoch + 1:
             raise IllegalMoveError(
@@ -198,6 +208,7 @@ class Checkpoint:
             owner=attempt.nonce,
             attempts=(*kept, attempt),
             attempts_dropped=self.attempts_dropped + len(self.attempts) - len(kept),
+            delivered_to=delivered_to,
             reason=None,
             undo_refused=None,
         )

@@ -14,7 +14,6 @@ from safewriter.hygiene import tidy
 from safewriter.liveness import LEASE_MS
 from safewriter.opening import claim, open_gate, open_skipping
 from safewriter.registry import Registry
-from safewriter.state import Status
 from safewriter.watchdog import Heartbeat, Watchdog
 
 if TYPE_CHECKING:
@@ -181,8 +180,7 @@ class SafeWriter:
         except Exception as error:  # noqa: BLE001 - the verdict stands; what ended the block must be what is seen
             _log.warning("the session's settings could not be put back: %s", error)
         self._ended = True
-        landed = self._ending is not None and self._ending.document.status is not Status.ROLLED_BACK
-        _registry.close(self._spark, self._block.write, landed=landed)
+        _registry.close(self._spark, self._block.write)
         if self._block.journal:
             with suppress(OSError):  # it ends the lease early, no more
                 journal.append(self._block.journal, "write_closed", nonce=self._block.attempt.nonce)

@@ -34,10 +34,11 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """The batch of a stream that a thread works on."""
+    """The batch of a stream that a thread works on. `run_id` is that of the stream's start; None if it has ended."""
 
     query_id: str
     batch_id: str
+    run_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Session(Protocol):
         ...
 
     def micro_batch(self) -> MicroBatch | None:
-        """Return the stream's batch if this runs in `foreachBatch`."""
+        """Return the stream's batch if this runs in `foreachBatch`; `UsageError` if it may, and no batch is known."""
         ...
 
     def verify(self) -> None:

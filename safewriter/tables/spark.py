@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.errors import UnguardedSessionError
+from py4j.clientserver import ClientServer
+
+from safewriter.errors import UnguardedSessionError, UsageError
 from safewriter.tables.session import MicroBatch
 
 if TYPE_CHECKING:
@@ -29,6 +32,11 @@ class SparkScope:
             raise UnguardedSessionError(
                 "this session is a Spark Connect client; SafeWriter needs the driver's own session"
             )
+        if not isinstance(spark.sparkContext._gateway, ClientServer):  # noqa: SLF001 - as above
+            raise UnguardedSessionError(
+                "PYSPARK_PIN_THREAD=false lets Python's threads share those of Java, so that nobody can tell which"
+                " thread a write comes from; start the session without it"
+            )
         self.spark = spark
         self.table = table
         """What the block's statements call it."""
@@ -48,9 +56,23 @@ class SparkScope:
         return JavaClass(name, self.spark.sparkContext._gateway._gateway_client)  # type: ignore[union-attr]  # noqa: SLF001
 
     def micro_batch(self) -> MicroBatch | None:
-        """Return the stream's batch if this runs in `foreachBatch`."""
+        """Return the stream's batch if this runs in `foreachBatch`; `UsageError` if it may, and no batch is known."""
         query_id, batch_id = (self.spark.sparkContext.getLocalProperty(name) for name in _MICRO_BATCH)
-        return MicroBatch(query_id, batch_id) if query_id and batch_id else None
+        if not query_id and threading.current_thread() is threading.main_thread():
+            return None  # Spark calls foreachBatch on threads of its own
+        streams = self.jspark.sharedState().activeStreamingQueries()
+        if query_id and batch_id:
+            stream = streams.get(self.java_class("java.util.UUID").fromString(query_id))
+            return MicroBatch(query_id, batch_id, None if stream is None else str(stream.runId()))
+        if not streams.isEmpty():
+            # Named by the run, the write of the next batch would be taken for this one, and skipped.
+            raise UsageError(
+                f"nothing was written: a stream runs, and this thread does not say which of its batches the block on"
+                f" {self.table} belongs to. Start a thread of foreachBatch with its properties,"
+                " Thread(target=pyspark.inheritable_thread_target(spark)(write)), or open the block in foreachBatch"
+                " itself. What belongs to no stream is written from the main thread"
+            )
+        return None
 
     # -- what is set inside, and put back ----------------------------------------------------------------------------
 
@@ -104,10 +126,19 @@ class SparkScope:
 
     def cancel(self) -> None:
         """Cancel the block's jobs, those that it would still start included."""
-        self.jspark.sparkContext().cancelJobGroupAndFutureJobs(self._group)
+        if not self._is_stopped():
+            self.jspark.sparkContext().cancelJobGroupAndFutureJobs(self._group)
+
+    def _is_stopped(self) -> bool:
+        """Tell whether the script has stopped the block's Spark, which then knows nothing of its tasks."""
+        return bool(self.jspark.sparkContext().isStopped())
 
     def wait_until_quiet(self, patience_s: float) -> bool:
-        """Wait until no job of the block and no task at all runs here; False if patience ended first."""
+        """Wait until no job of the block and no task at all runs here; False if patience ended first, or if nobody can
+        tell.
+        """
+        if self._is_stopped():
+            return False
         tracker = self.spark.sparkContext.statusTracker()
         executors = self.jspark.sparkContext().statusTracker()
         until_s = time.monotonic() + patience_s

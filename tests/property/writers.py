@@ -45,7 +45,7 @@ class Writer:
         if block._heartbeat is not None:  # a write that is there already needs no sign of life
             block._heartbeat.stop()
         block._block.session.restore()
-        writer._registry.close(self.spark, block._block.write, landed=False)  # a retry is another process
+        writer._registry.close(self.spark, block._block.write)  # a retry is another process
 
 
 @dataclass(frozen=True)

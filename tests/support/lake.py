@@ -38,17 +38,20 @@ class Lake(Observed):
     # -- the table ---------------------------------------------------------------------------------------------------
 
     def delta(self) -> DeltaTable | None:
-        options = {
+        try:
+            return DeltaTable(f"s3://{LAKE}/{self.name}", storage_options=self.options())
+        except TableNotFoundError:
+            return None
+
+    def options(self) -> dict[str, str]:
+        """How deltalake reaches the table."""
+        return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ALLOW_HTTP": "true",
             "AWS_REGION": "us-east-1",
             "AWS_ACCESS_KEY_ID": "testing",
             "AWS_SECRET_ACCESS_KEY": "testing",
         }
-        try:
-            return DeltaTable(f"s3://{LAKE}/{self.name}", storage_options=options)
-        except TableNotFoundError:
-            return None
 
     def rows(self) -> int:
         table = self.delta()

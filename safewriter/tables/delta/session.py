@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["DeltaSession", "GateState", "is_append_only"]
 
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
-_GATE_PROTOCOL: Final = 4
+_GATE_PROTOCOL: Final = 5
 _TXN_APP: Final = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
 _TXN_RESET: Final = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
@@ -44,7 +44,7 @@ _CATALOG_MANAGED: Final = frozenset(
 class GateState:
     """What the gate has seen. `status` is none, in flight, landed or unknown; `refusal` is `code: message` or empty.
 
-    `noted`: it has put a note into the checkpoint bucket.
+    `noted`: it has put a note into the checkpoint bucket. `tries`: how often a commit was sent, rebases included.
     """
 
     status: str
@@ -53,6 +53,7 @@ class GateState:
     refusal: str
     stray: str
     noted: bool = False
+    tries: int = 1
 
     @property
     def answered(self) -> bool:
@@ -68,7 +69,7 @@ class GateState:
         code, _, text = self.refusal.partition(": ")
         if code in ("operation", "second", "recreated"):
             return UnsupportedError(text)
-        if code == "session":
+        if code in ("session", "thread"):
             return UnguardedSessionError(text)
         if code == "fenced":
             return SupersededError(text)
@@ -196,7 +197,6 @@ class DeltaSession(SparkScope):
         note: str,
         journal: str | None,
     ) -> None:
-        group = f"safewriter-{write_key}-{epoch}-{nonce}"
         self._gate = self._gates.open(
             self.jspark,
             self.table,
@@ -209,7 +209,6 @@ class DeltaSession(SparkScope):
             journal or "",
             nonce,
             file_prefix,
-            group,
         )
         self.on_restore(self._gate.close)
         mine: dict[str, object] = {"safewriter": {"key": write_key, "epoch": epoch}}
@@ -224,7 +223,7 @@ class DeltaSession(SparkScope):
         ):
             self.set(key, value)
         self.set_static(_FILE_PREFIX, file_prefix)
-        self.begin_group(group)
+        self.begin_group(f"safewriter-{write_key}-{epoch}-{nonce}")
 
     def skip(self, *, write_key: str, nonce: str) -> None:
         """Let Delta's own transaction rule skip a write that landed before, and the gate refuse it should Delta not."""
@@ -233,7 +232,7 @@ class DeltaSession(SparkScope):
             epoch=1,
             nonce=nonce,
             version_before=-1,
-            file_prefix=f"{write_key[:15]}-skipped-",
+            file_prefix=f"{write_key[:15]}-0-{nonce}-",  # the log store knows it when the block is over
             latest_start_ms=None,
             before="",
             note="",
@@ -253,7 +252,13 @@ class DeltaSession(SparkScope):
         """Ask the gate what it has seen."""
         gate = self._gate
         return GateState(
-            gate.status(), bool(gate.passed()), int(gate.version()), gate.refusal(), gate.stray(), bool(gate.noted())
+            gate.status(),
+            bool(gate.passed()),
+            int(gate.version()),
+            gate.refusal(),
+            gate.stray(),
+            bool(gate.noted()),
+            int(gate.tries()),
         )
 
     # -- the end -----------------------------------------------------------------------------------------------------
@@ -263,9 +268,11 @@ class DeltaSession(SparkScope):
         self._gate.shut(reason)
 
     def may_have_left_files(self, seen: Seen) -> bool:
-        """Tell whether files of ours may lie about that no commit refers to: of a task that failed, or all of them."""
-        landed = isinstance(seen, GateState) and seen.status == "landed"
-        return not landed or not self.all_tasks_succeeded()  # an empty append writes an empty file
+        """Tell whether files of ours may lie about that no commit refers to: all of them, or those of a failed task
+        or of a statement that lost its slot.
+        """
+        landed_at_once = isinstance(seen, GateState) and seen.status == "landed" and seen.tries == 1
+        return not landed_at_once or not self.all_tasks_succeeded()  # an empty append writes an empty file
 
 
 def _remedy(what: str, key: str) -> str:

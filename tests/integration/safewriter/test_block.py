@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,19 +15,15 @@ from safewriter.deadline import epoch_ms
 from safewriter.journal import Journal
 from safewriter.objects.s3 import table_store
 from safewriter.recovery import Cause, Recovery
-from scripts.emulator.rules import Late, Match, Rule
+from tests.support.attempts import next_attempt
 from tests.support.hygiene import wait_for_hygiene
-from tests.support.lake import LAKE
-from tests.support.waiting import until
+from tests.support.neighbour import append_beside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from scripts.emulator.exchange import Reply, Request
-    from scripts.emulator.s3 import EmbeddedS3
     from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark
@@ -44,12 +38,6 @@ def append(spark: SparkSession, lake: Lake, rows: int = 10, step: str | None = N
         batch(spark, rows).write.format("delta").mode("append").save(block.table)
         block.success()
     return block
-
-
-def elsewhere(work: Callable[[], None]) -> None:
-    """Do something as another job of this process would: on a thread that knows nothing of the block."""
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(work).result()
 
 
 def test_a_create_and_an_append_land_once_and_are_on_record(spark: SparkSession, lake: Lake) -> None:
@@ -73,7 +61,7 @@ def test_an_exception_undoes_exactly_our_commit(spark: SparkSession, lake: Lake)
     append(spark, lake, 10, "base")
     with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step="fails") as block:
         batch(spark, 7).write.format("delta").mode("append").save(block.table)
-        elsewhere(lambda: batch(spark.newSession(), 4).write.format("delta").mode("append").save(lake.table))
+        append_beside(lake, 4)
         _ = 1 / 0
     assert lake.rows() == 14
     assert lake.operations() == ["WRITE", "WRITE", "WRITE", "SAFEWRITER REVERT"]
@@ -123,12 +111,12 @@ def test_a_committed_write_is_skipped_on_a_retry_however_the_script_goes_about_i
     itself.
     """
     append(spark, lake)
-    monkeypatch.setattr(safewriter.writer, "_registry", safewriter.registry.Registry())  # as in a new process
+    next_attempt(monkeypatch)
     with SafeWriter(spark, lake.table) as block:
         assert block.already_committed
         batch(spark).write.format("delta").mode("append").save(block.table)
         block.success()
-    monkeypatch.setattr(safewriter.writer, "_registry", safewriter.registry.Registry())
+    next_attempt(monkeypatch)
     document = safewriter.save(batch(spark).write.mode("append"), lake.table)
     wait_for_hygiene()
     assert document.status == "committed"
@@ -146,7 +134,7 @@ def test_a_retry_may_change_what_the_first_attempt_had_no_need_to(
         block.success()
     assert str(lake.document().reason).startswith("no change")
     for skipped in (False, True):
-        monkeypatch.setattr(safewriter.writer, "_registry", safewriter.registry.Registry())  # as in a new process
+        next_attempt(monkeypatch)
         with SafeWriter(spark, lake.table) as block:
             assert block.already_committed is skipped
             if not skipped:
@@ -183,24 +171,6 @@ def test_the_users_own_transaction_options_are_kept_beside_ours(spark: SparkSess
     assert lake.document().status == "committed"
 
 
-def test_a_frame_of_another_session_is_refused(spark: SparkSession, lake: Lake) -> None:
-    """As in foreachBatch, where the batch has a session of its own: the guard says which session to give it."""
-    with (
-        pytest.raises(safewriter.UnguardedSessionError, match=r"frame\.sparkSession"),
-        SafeWriter(spark, lake.table) as b,
-    ):
-        batch(spark.newSession()).write.format("delta").mode("append").save(b.table)
-    wait_for_hygiene()
-    assert lake.document().status == "rolled_back"
-    assert lake.operations() == []
-    assert lake.orphans() >= set()
-    other = spark.newSession()
-    with SafeWriter(other, lake.table) as block:
-        batch(other).write.format("delta").mode("append").save(block.table)
-        block.success()
-    assert lake.rows() == 10
-
-
 def test_a_write_after_success_is_refused(spark: SparkSession, lake: Lake) -> None:
     """What was declared a success, here "no change", does not change any more."""
     append(spark, lake, 5, "base")
@@ -218,44 +188,6 @@ def test_a_refusal_that_the_script_has_handled_does_not_hide_its_own_error(spark
         with contextlib.suppress(Exception):
             batch(spark).write.format("delta").mode("overwrite").save(block.table)
         _ = 1 / 0
-
-
-def test_a_statement_that_outlives_its_block_commits_nothing(spark: SparkSession, lake: Lake, s3: EmbeddedS3) -> None:
-    """A thread of the script's has lost its slot and is about to rebase when the block fails and its files are deleted:
-    the gate is gone by then, and what is left of the block commits nothing all the same.
-    """
-    append(spark, lake, 5, "base")
-    late = Late(then="waits")
-    errors: list[Exception] = []
-
-    def lose(request: Request) -> Reply:
-        foreign = {"commitInfo": {"timestamp": epoch_ms(), "operation": "FOREIGN", "operationParameters": {}}}
-        lake.store.create(f"_delta_log/{1:020}.json", json.dumps(foreign).encode())
-        s3.wire.add(Rule(Match(operations={"ListObjectsV2"}, bucket=LAKE), late))
-        return request.apply()
-
-    def write() -> None:
-        try:
-            batch(spark).write.format("delta").mode("append").save(lake.table)
-        except Exception as error:  # noqa: BLE001 - it is looked at below
-            errors.append(error)
-
-    s3.wire.add(Rule(Match(operations={"PutObject"}, key=f"{lake.name}/_delta_log/{1:020}.json"), lose, name="lose"))
-    writer = threading.Thread(target=write)
-    with pytest.raises(RuntimeError), SafeWriter(spark, lake.table, step="late"):
-        writer.start()
-        assert until(lambda: len(late._held) == 1)
-        raise RuntimeError
-    late.release()
-    writer.join(60)
-    s3.wire.clear_rules()
-    wait_for_hygiene()
-    assert "[over]" in str(errors[0])
-    assert lake.operations() == ["WRITE", "FOREIGN", "SAFEWRITER FENCE"]
-    assert lake.orphans() == set()
-    lake.check()
-    append(spark, lake, 10, "late")
-    assert spark.read.format("delta").load(lake.table).count() == 15
 
 
 def test_a_creation_that_was_undone_is_not_taken_for_the_batch(

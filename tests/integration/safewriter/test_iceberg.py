@@ -23,6 +23,7 @@ from safewriter.settings import Settings
 from safewriter.state import NO_CHANGE
 from safewriter.supervision import Supervision
 from safewriter.tables.iceberg.publishing import make_branch
+from tests.support.attempts import next_attempt
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
 
@@ -327,7 +328,7 @@ def test_a_committed_write_is_skipped(spark: SparkSession, ice: Ice, monkeypatch
     with SafeWriter(spark, ice.name, format="iceberg", step="one") as block:
         append(spark, block.table, 5, 8)
         block.success()
-    monkeypatch.setattr(writer, "_registry", type(writer._registry)())  # another process of the same run
+    next_attempt(monkeypatch)
     with SafeWriter(spark, ice.name, format="iceberg", step="one") as again:
         assert again.already_committed
         append(spark, again.table, 5, 8)
@@ -401,7 +402,7 @@ def test_a_supervisor_publishes_what_a_dead_child_has_staged(
     block.__enter__()
     append(spark, block.table, 5, 8)
     block._block.session.restore()  # nothing more of the child
-    writer._registry.close(spark, block._block.write, landed=True)
+    writer._registry.close(spark, block._block.write)
     with journal:
         (report,) = supervision.settle(budget_ms=60_000)
     assert (report.status, report.rows, report.format) == ("committed", 3, "iceberg")
@@ -453,7 +454,7 @@ def test_two_tables_get_both_or_neither_unless_it_ends_between_their_publishings
     with pytest.raises(AbandonedError):
         both(spark, other, ice, two, fail)
     assert (len(ids(spark, ice.name)), len(ids(spark, two.name))) == rows
-    monkeypatch.setattr(writer, "_registry", type(writer._registry)())  # another process of the same run
+    next_attempt(monkeypatch)
     both(spark, other, ice, two)
     assert (ids(spark, ice.name), ids(spark, two.name)) == (list(range(8)), list(range(9)))
     assert ice.refs() == two.refs() == {"main"}

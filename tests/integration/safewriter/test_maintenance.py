@@ -12,6 +12,7 @@ from safewriter import SafeWriter
 from safewriter.deadline import Deadline, epoch_ms
 from scripts.emulator.rules import Late, Match, Rule
 from tests.support.hygiene import wait_for_hygiene
+from tests.support.neighbour import append_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,8 +157,7 @@ def test_a_log_that_was_cleaned_behind_an_open_write_ends_unknown_and_never_comm
     append(spark, lake.table, 4)
     with pytest.raises(ZeroDivisionError) as raised, SafeWriter(spark, lake.table) as block:
         append(spark, block.table, 5)
-        other = spark.newSession()
-        elsewhere(lambda: append(other, lake.table, 6))
+        append_beside(lake, 6)
         lake.store.delete(f"_delta_log/{1:020}.json")
         _ = 1 / 0
     assert lake.document().status == "unknown"

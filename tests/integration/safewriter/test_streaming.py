@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark import inheritable_thread_target
 from pyspark.errors import StreamingQueryException
 
 from safewriter import SafeWriter
@@ -108,3 +110,73 @@ def test_a_batch_that_fails_in_its_block_is_taken_back_and_delivered_again(spark
     assert lake.rows() == 4
     (document,) = lake.documents()
     assert (document.status, document.epoch) == ("committed", 2)
+
+
+def test_a_thread_that_does_not_know_its_batch_writes_nothing(spark: SparkSession, lake: Lake) -> None:
+    """Plain threads inherit nothing from Spark's; named by the run, the next batch's write would be skipped."""
+    stream = Stream(spark, lake)
+    stream.feed(4)
+
+    def pooled(frame: DataFrame, batch_id: int) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(stream.write, frame, batch_id).result()
+
+    with pytest.raises(StreamingQueryException, match="inheritable_thread_target"):
+        stream.run(pooled)
+    assert (lake.rows(), lake.documents()) == (0, [])
+
+
+def test_a_thread_that_was_given_its_batch_writes_it_once_also_when_the_stream_comes_back(
+    spark: SparkSession, lake: Lake
+) -> None:
+    """As PySpark tells to make threads: seven rows in two batches, whatever is delivered again."""
+    stream = Stream(spark, lake)
+    stream.feed(4)
+    stream.feed(3)
+
+    def pooled(frame: DataFrame, batch_id: int) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(inheritable_thread_target(frame.sparkSession)(stream.write), frame, batch_id).result()
+        if not stream.skipped:
+            raise RuntimeError  # after the commit of the batch, before the stream's own
+
+    with pytest.raises(StreamingQueryException):
+        stream.run(pooled)
+    stream.run(pooled)
+    assert (lake.rows(), stream.skipped) == (7, [0])
+    assert sorted(str(document.step) for document in lake.documents()) == ["batch 0", "batch 1"]
+
+
+def test_two_blocks_on_one_table_in_one_batch_need_a_step_each(spark: SparkSession, lake: Lake) -> None:
+    """The second is no batch that comes back: the stream has not been started again since the first."""
+    stream = Stream(spark, lake)
+    stream.feed(4)
+
+    def twice(frame: DataFrame, batch_id: int, steps: tuple[str | None, ...] = (None, None)) -> None:
+        for step in steps:
+            with SafeWriter(frame.sparkSession, lake.table, step=step) as block:
+                frame.write.format("delta").mode("append").save(block.table)
+                block.success()
+
+    with pytest.raises(StreamingQueryException, match="step of its own"):
+        stream.run(twice)
+    assert lake.rows() == 4
+    with pytest.raises(StreamingQueryException, match="step of its own"):
+        stream.run(twice)  # the first one is known and skipped now, the second still is none of the same
+    stream.run(lambda frame, batch_id: twice(frame, batch_id, ("one", "two")))
+    assert lake.rows() == 12
+
+
+def test_a_block_of_the_main_thread_beside_a_stream_is_one_of_the_run(spark: SparkSession, lake: Lake) -> None:
+    """Spark calls foreachBatch on threads of its own, so the main thread's block belongs to no batch."""
+    stream = Stream(spark, lake)
+    stream.feed(1)
+    reader = spark.readStream.format("delta").load(stream.source).writeStream.foreachBatch(lambda *_: None)
+    query = reader.option("checkpointLocation", f"{stream.source}-checkpoint").start()
+    try:
+        with SafeWriter(spark, lake.table) as block:
+            spark.range(0, 3, 1, 1).write.format("delta").mode("append").save(block.table)
+            block.success()
+    finally:
+        query.stop()
+    assert not lake.document().run_key.startswith("stream")

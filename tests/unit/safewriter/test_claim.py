@@ -6,11 +6,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter.deadline import Deadline
-from safewriter.errors import AnotherAttemptError, FingerprintError, TooLateError, TryAgainError, UnknownOutcomeError
+from safewriter.errors import (
+    AnotherAttemptError,
+    FingerprintError,
+    StepError,
+    TooLateError,
+    TryAgainError,
+    UnknownOutcomeError,
+)
 from safewriter.identity import Run
 from safewriter.liveness import GRACE_MS, LEASE_MS
 from safewriter.objects import StoreError
-from safewriter.state import CommitPoint, Status
+from safewriter.state import NO_CHANGE, CommitPoint, Status
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Fault, Network
 from tests.unit.safewriter.invariants import check, documents
@@ -74,20 +81,70 @@ def test_a_claim_writes_down_what_a_settler_must_know() -> None:
     assert (attempt.deadline_ms, attempt.started_ms) == (world.now_ms + WHOLE_MS, world.now_ms)
     assert (attempt.version_before, attempt.features, attempt.properties) == (1, ("appendOnly",), {"delta.x": "y"})
     assert attempt.table_id == job.state().table_id
-    assert (attempt.request_id, attempt.run_id) == ("request", "run-id")
+    assert (attempt.request_id, attempt.run_id) == ("request", f"run-of-{job.attempt.nonce}")
 
 
 def test_a_committed_write_is_not_claimed() -> None:
-    """The retry learns that it has nothing to do, and the document stays."""
+    """The retry learns that it has nothing to do, and leaves in the document that it has skipped the write; no more."""
     world = World()
     assert world.job().run()
-    before = world.bucket.contents()[f"checkpoints/{world.key}.json"]
+    before = world.document
 
-    claim = world.job().claim()
+    retry = world.job()
+    claim = retry.claim()
 
     assert claim.already_committed
-    assert claim.held.document.owner == world.jobs[0].attempt.nonce
-    assert world.bucket.contents()[f"checkpoints/{world.key}.json"] == before
+    after = world.document
+    assert after == dataclasses.replace(before, delivered_to=f"run-of-{retry.attempt.nonce}", nonce=after.nonce)
+
+
+@pytest.mark.parametrize("first", ["has written it", "has skipped it", "had nothing to change"])
+def test_a_second_block_of_one_name_in_one_run_is_refused(first: str) -> None:
+    """Skipped, its write would be lost; the first may be of another process of the run, so the document tells."""
+    world = World()
+    one = world.job()
+    if first == "had nothing to change":
+        held = one.claim().held
+        world.checkpoints.replace(held, held.document.moved(Status.COMMITTED, reason=NO_CHANGE, settled_ms=0))
+    else:
+        assert one.run()
+    if first == "has skipped it":
+        one = world.job()
+        assert one.claim().already_committed
+    before = world.document
+
+    with pytest.raises(StepError, match="step of its own"):
+        claims(world.job(), write=one.claimer.write)
+
+    assert world.document == before
+
+
+def test_a_skip_that_another_attempt_has_come_between_is_tried_again() -> None:
+    """Two retries skip at once, and each is noted: the one that lost the document reads it again."""
+    world = World()
+    assert world.job().run()
+    other = world.job()
+
+    def come_between(number: int) -> None:
+        if number == 3:  # of create, read and replace
+            other.claim()
+
+    job = world.job(Network(before=come_between))
+
+    assert job.claimer.claim(other.state()).already_committed
+
+    assert other.document.delivered_to == f"run-of-{other.attempt.nonce}"
+    assert world.document.delivered_to == f"run-of-{job.attempt.nonce}"
+
+
+def test_a_run_may_try_again_what_it_has_rolled_back() -> None:
+    """The block left nothing in the table, so its name is not used up."""
+    world = World()
+    one = world.job()
+    one.begin()
+    world.settle()
+
+    assert claims(world.job(), write=one.claimer.write).held.document.epoch == 2
 
 
 def test_a_rolled_back_write_is_claimed_with_the_next_epoch() -> None:

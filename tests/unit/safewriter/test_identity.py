@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import multiprocessing
 
 import pytest
 from hypothesis import given
@@ -122,10 +123,40 @@ def test_a_prefix_names_write_epoch_and_attempt() -> None:
 
 def test_a_stream_is_a_run_of_its_own_whatever_job_drives_it() -> None:
     """Its batches are the same writes in another run, and with another script."""
-    one = Run("a", "1", None, "script").of_stream("q")
-    two = Run("b", "2", "r", "other").of_stream("q")
+    one = Run("a", "1", None, "script").of_stream("q", None)
+    two = Run("b", "2", "r", "other").of_stream("q", None)
     table = canonical_table("s3://lake/t")
     assert Write(one, table, "delta", "batch 3").key == Write(two, table, "delta", "batch 3").key
     assert Write(one, table, "delta", "batch 3").fingerprint == Write(two, table, "delta", "batch 3").fingerprint
     assert Write(one, table, "delta", "batch 4").key != Write(one, table, "delta", "batch 3").key
     assert (two.id, two.request_id) == ("2", "r")
+
+
+def test_a_delivery_is_the_same_in_all_processes_of_an_attempt_and_another_for_each_start_of_a_stream() -> None:
+    """A write that comes again in one delivery is a second block; in another one it is a retry."""
+    run = Run.from_environment({"SOAL_RUN_ID": "id", "SOAL_RUN_KEY": "key"})
+    deliveries = {run.delivery, run.of_stream("q", "start 1").delivery, run.of_stream("q", "start 2").delivery}
+
+    assert len(deliveries) == 3
+    assert run.delivery == Run.from_environment({"SOAL_RUN_ID": "id", "SOAL_RUN_KEY": "key"}).delivery
+    assert run.delivery != Run.from_environment({"SOAL_RUN_ID": "retry", "SOAL_RUN_KEY": "key"}).delivery
+
+
+def test_an_empty_key_is_no_key() -> None:
+    """All jobs with an empty variable would be one run, and the second one's write would be skipped."""
+    run = Run.from_environment({"SOAL_RUN_KEY": "", "SOAL_RUN_ID": ""})
+
+    assert run == Run.from_environment({})
+    assert run.key
+
+
+def test_a_process_that_is_forked_off_is_another_run() -> None:
+    """It was forked after the import, so it has all that its parent had in memory."""
+    context = multiprocessing.get_context("fork")
+    queue: multiprocessing.Queue[str] = context.Queue()
+    child = context.Process(target=lambda: queue.put(Run.from_environment({}).key))
+    child.start()
+    forked = queue.get(timeout=60)
+    child.join(60)
+
+    assert forked != Run.from_environment({}).key

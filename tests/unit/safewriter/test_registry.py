@@ -25,7 +25,7 @@ def test_one_block_at_a_time_is_open_on_a_session() -> None:
 
     with pytest.raises(BlockOpenError):
         registry.open(session, write("b"))
-    registry.close(session, write("a"), landed=True)
+    registry.close(session, write("a"))
 
     registry.open(session, write("b"))
 
@@ -38,35 +38,27 @@ def test_another_session_may_have_a_block_of_its_own() -> None:
     registry.open(other, write("b"))
 
 
-def test_a_name_is_used_once_in_a_run() -> None:
-    """A second block on the same table and step would be skipped as committed, so it is an error."""
-    registry, session = Registry(), Session()
-    registry.open(session, write())
-    registry.close(session, write(), landed=True)
+def test_a_name_is_open_once_in_a_process() -> None:
+    """Two blocks at once on the same table and step cannot both be the run's write."""
+    registry = Registry()
+    registry.open(first := Session(), write())
 
     with pytest.raises(StepError, match="s3://lake/t"):
-        registry.open(session, write())
-    registry.open(session, write("second"))
+        registry.open(Session(), write())
+    registry.open(Session(), write("second"))
+    registry.close(first, write())
+
+    registry.open(Session(), write())
 
 
 def test_a_refused_block_leaves_no_trace() -> None:
     """After a refusal the session is still free."""
     registry, session = Registry(), Session()
-    registry.open(session, write())
-    registry.close(session, write(), landed=True)
+    registry.open(Session(), write())
     with pytest.raises(StepError):
         registry.open(session, write())
 
     registry.open(session, write(table="other"))
-
-
-def test_a_block_that_left_nothing_may_be_tried_again() -> None:
-    """What was rolled back does not use up its name."""
-    registry, session = Registry(), Session()
-    registry.open(session, write())
-    registry.close(session, write(), landed=False)
-
-    registry.open(session, write())
 
 
 def test_a_session_that_is_gone_is_forgotten() -> None:
@@ -78,12 +70,3 @@ def test_a_session_that_is_gone_is_forgotten() -> None:
     gc.collect()
 
     assert len(registry._sessions) == 0
-
-
-def test_a_stream_may_come_back_to_a_batch() -> None:
-    """It delivers a batch again when it is started again; the claim tells whether it has landed."""
-    registry = Registry()
-    batch = Write(Run("run", "id").of_stream("query"), Location("lake", "t"), "delta", "batch 0")
-    for _ in range(2):
-        registry.open(session := Session(), batch)
-        registry.close(session, batch, landed=True)

@@ -125,10 +125,10 @@ def test_a_claim_takes_only_a_write_that_was_rolled_back(status: Status) -> None
     before = document(status, epoch=2, reason="why", undo_refused=None)
     if status is not Status.ROLLED_BACK:
         with pytest.raises(IllegalMoveError):
-            before.claimed(attempt(3, "b"), CommitPoint.SUCCESS)
+            before.claimed(attempt(3, "b"), CommitPoint.SUCCESS, "delivery")
         return
 
-    claimed = before.claimed(attempt(3, "b"), CommitPoint.SUCCESS)
+    claimed = before.claimed(attempt(3, "b"), CommitPoint.SUCCESS, "delivery")
 
     assert (claimed.status, claimed.epoch, claimed.owner) == (Status.IN_PROGRESS, 3, "b")
     assert (claimed.commit_point, claimed.reason) == (CommitPoint.SUCCESS, None)
@@ -139,7 +139,7 @@ def test_a_claim_takes_a_write_that_had_nothing_to_change() -> None:
     """It is committed and in no table; a retry may have something to write."""
     before = document(Status.COMMITTED, epoch=1, reason=NO_CHANGE)
     assert not before.is_in_table
-    claimed = before.claimed(attempt(2, "b"), CommitPoint.WRITE)
+    claimed = before.claimed(attempt(2, "b"), CommitPoint.WRITE, "delivery")
     assert (claimed.status, claimed.epoch, claimed.reason) == (Status.IN_PROGRESS, 2, None)
 
 
@@ -147,7 +147,7 @@ def test_a_claim_takes_a_write_that_had_nothing_to_change() -> None:
 def test_a_claim_raises_the_epoch_by_exactly_one(epoch: int) -> None:
     """No epoch is used twice, none is left out."""
     with pytest.raises(IllegalMoveError):
-        document(Status.ROLLED_BACK, epoch=2).claimed(attempt(epoch, "b"), CommitPoint.WRITE)
+        document(Status.ROLLED_BACK, epoch=2).claimed(attempt(epoch, "b"), CommitPoint.WRITE, "delivery")
 
 
 def test_attempts_are_bounded() -> None:
@@ -155,7 +155,7 @@ def test_attempts_are_bounded() -> None:
     found = document(Status.ROLLED_BACK)
     for epoch in range(2, ATTEMPTS_MAX + 4):
         found = dataclasses.replace(
-            found.claimed(attempt(epoch, f"n{epoch}"), CommitPoint.WRITE), status=Status.ROLLED_BACK
+            found.claimed(attempt(epoch, f"n{epoch}"), CommitPoint.WRITE, "delivery"), status=Status.ROLLED_BACK
         )
 
     assert len(found.attempts) == ATTEMPTS_MAX
@@ -289,7 +289,9 @@ def test_the_creator_is_kept_whoever_is_clean(*, creator: bool, others: bool) ->
     """Clean or not, the empty table is its."""
     found = document(Status.ROLLED_BACK, attempts=(attempt(1, "a", version_before=-1, cleaned=creator),))
     for epoch in range(2, ATTEMPTS_MAX + 4):
-        claimed = found.claimed(attempt(epoch, f"n{epoch}", version_before=3, cleaned=others), CommitPoint.WRITE)
+        claimed = found.claimed(
+            attempt(epoch, f"n{epoch}", version_before=3, cleaned=others), CommitPoint.WRITE, "delivery"
+        )
         found = claimed.moved(Status.ROLLED_BACK, reason="failed")
     assert [one.nonce for one in found.attempts if one.may_have_created] == ["a"]
 

@@ -108,7 +108,7 @@ def test_a_commit_that_landed_before_the_kill_is_reported_whole(path: Path, monk
         reason="killed after the commit had landed",
         undo_refused=None,
         checkpoint=found.world.checkpoints.uri(found.world.key),
-        run_id="run-id",
+        run_id="run-of-0000000000000001",
     )
     check(found.world)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -164,7 +165,7 @@ class Job:
         return Claimer(
             self.checkpoints,
             self.recovery,
-            world.write,
+            dataclasses.replace(world.write, run=Run("run", f"run-of-{self.attempt.nonce}", "request", "job")),
             self.attempt,
             world.commit_point,
             self.deadline,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from safewriter.errors import DeadlineError, SupersededError, UnsupportedError
+from safewriter.errors import DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
 from safewriter.tables.delta.session import GateState, is_append_only
 from safewriter.tables.session import TableState
 
@@ -46,3 +46,11 @@ def test_a_table_may_be_append_only(value: str | None, append_only: object) -> N
     properties = {} if value is None else {"delta.appendOnly": value}
 
     assert is_append_only(TableState(3, "id", ("appendOnly",), properties)) is append_only
+
+
+@pytest.mark.parametrize("code", ["session", "thread"])
+def test_a_write_from_elsewhere_is_a_session_that_is_not_guarded(code: str) -> None:
+    """Another thread or another session: the message says which one to take."""
+    found = GateState("none", passed=False, version=-1, refusal=f"{code}: open a block there", stray="").error()
+
+    assert (type(found), str(found)) == (UnguardedSessionError, "open a block there")

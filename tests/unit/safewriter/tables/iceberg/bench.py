@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -153,7 +154,7 @@ class Bench:
         claimer = Claimer(
             self.checkpoints,
             self.recovery(),
-            self.write,
+            dataclasses.replace(self.write, run=Run("run", f"run-of-{attempt.nonce}", "request", "job")),
             attempt,
             commit_point,
             deadline,

@@ -10,18 +10,25 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /** What the gate must know of a commit: its operation, its transaction actions, and which kinds of action it holds. */
 final class CommitBody {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String ADD = "{\"add\"";
 
+  /** Operations that write rows. Whatever else a commit can be (maintenance, properties, a stream's own) is no batch. */
+  static final Set<String> GUARDED = new TreeSet<>(List.of(
+      "WRITE", "MERGE", "UPDATE", "DELETE", "TRUNCATE", "CREATE TABLE", "CREATE TABLE AS SELECT", "REPLACE TABLE",
+      "REPLACE TABLE AS SELECT", "CREATE OR REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT"));
+
   final Map<String, Long> transactions = new HashMap<>();
   private final List<String> adds = new ArrayList<>();
   private final Set<String> removed = new HashSet<>();
   final StringBuilder creation = new StringBuilder();
   String operation = "";
-  String mode = "";
   boolean changesMetadata;
 
   static CommitBody parse(byte[] body) throws IOException {
@@ -39,14 +46,28 @@ final class CommitBody {
     return found;
   }
 
-  /** The paths of files that were not in the table before: added, and not also removed, as under a deletion vector. */
-  Set<String> newFiles() throws IOException {
+  boolean writesRows() {
+    return GUARDED.contains(operation);
+  }
+
+  /**
+   * How the names of files begin that are added and not also removed, as under a deletion vector: as far as a name holds
+   * what {@code known} looks for.
+   */
+  Set<String> newPrefixes(Pattern known) throws IOException {
     Set<String> paths = new HashSet<>();
     for (String line : adds) {
       paths.add(JSON.readTree(line).at("/add/path").asText());
     }
     paths.removeAll(removed);
-    return paths;
+    Set<String> prefixes = new HashSet<>();
+    for (String path : paths) {
+      Matcher prefix = known.matcher(path);
+      if (prefix.find()) {
+        prefixes.add(prefix.group());
+      }
+    }
+    return prefixes;
   }
 
   private void read(String line, JsonNode action) {
@@ -54,9 +75,10 @@ final class CommitBody {
       transactions.put(action.at("/txn/appId").asText(), action.at("/txn/version").asLong());
     } else if (action.has("commitInfo")) {
       operation = action.at("/commitInfo/operation").asText();
-      mode = action.at("/commitInfo/operationParameters/mode").asText();
     } else if (action.has("metaData") || action.has("protocol")) {
       changesMetadata = true;
+      creation.append(line).append('\n');
+    } else if (action.has("domainMetadata")) { // how a table is clustered
       creation.append(line).append('\n');
     } else if (action.has("remove")) {
       removed.add(action.at("/remove/path").asText());

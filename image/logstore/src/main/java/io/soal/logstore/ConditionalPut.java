@@ -18,23 +18,22 @@ import software.amazon.awssdk.core.exception.SdkServiceException;
  *
  * <p>A failed PUT says nothing: the SDK repeats a request whose answer was lost, and the repetition meets its own object.
  * So after any failure the object is read back. Equal bytes are ours, since no two commits are equal (each carries a
- * random id). An exception of {@link #put} means that nobody knows.
+ * random id).
  */
-final class ConditionalPut {
-  /** What S3 has shown to be true. */
-  enum Outcome {
-    LANDED,
-    TAKEN
-  }
-
+final class ConditionalPut implements Objects {
   private static final int TRIES = 5;
   private static final long PAUSE_MS = 100;
   private static final int CONFLICT = 409;
   private static final int SERVER_ERROR = 500;
 
-  private ConditionalPut() {}
+  private final Configuration conf;
 
-  static Outcome put(Path path, byte[] body, Configuration conf) throws IOException {
+  ConditionalPut(Configuration conf) {
+    this.conf = conf;
+  }
+
+  @Override
+  public Outcome put(Path path, byte[] body) throws IOException {
     FileSystem fs = path.getFileSystem(conf);
     IOException doubt = null;
     for (int attempt = 1; attempt <= TRIES; attempt++) {
@@ -47,7 +46,7 @@ final class ConditionalPut {
         }
         doubt = error;
       }
-      byte[] there = read(fs, path);
+      byte[] there = read(path);
       if (there != null) {
         return Arrays.equals(there, body) ? Outcome.LANDED : Outcome.TAKEN;
       }
@@ -59,9 +58,9 @@ final class ConditionalPut {
     throw doubt;
   }
 
-  /** Returns what the object holds, or null if there is none; an exception says that it cannot be told. */
-  static byte[] read(FileSystem fs, Path path) throws IOException {
-    try (FSDataInputStream in = fs.open(path)) {
+  @Override
+  public byte[] read(Path path) throws IOException {
+    try (FSDataInputStream in = path.getFileSystem(conf).open(path)) {
       return in.readAllBytes();
     } catch (FileNotFoundException missing) {
       return null;

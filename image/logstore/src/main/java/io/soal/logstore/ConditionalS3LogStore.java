@@ -45,10 +45,13 @@ public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
       }
       return;
     }
+    Objects objects = new ConditionalPut(hadoopConf);
     Matcher commit = COMMIT.matcher(path.getName());
     if (commit.matches()) {
-      commit(path, Long.parseLong(commit.group(1)), body, hadoopConf);
-    } else if (ConditionalPut.put(path, body, hadoopConf) != ConditionalPut.Outcome.LANDED) {
+      String table = Gate.canonical(path.getParent().getParent().toString());
+      Gate gate = Gate.BLOCKS.find(table, body, Statement::current);
+      Gate.commit(gate, path, Long.parseLong(commit.group(1)), body, objects);
+    } else if (objects.put(path, body) != Objects.Outcome.LANDED) {
       throw new FileAlreadyExistsException(path.toString());
     }
   }
@@ -57,31 +60,6 @@ public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
   @Override
   public Boolean isPartialWriteVisible(Path path, Configuration hadoopConf) {
     return false;
-  }
-
-  private static void commit(Path path, long version, byte[] body, Configuration hadoopConf) throws IOException {
-    String table = Gate.canonical(path.getParent().getParent().toString());
-    Gate gate = Gate.find(table, body);
-    byte[] sent = gate == null ? body : gate.pass(path, version, body, hadoopConf);
-    ConditionalPut.Outcome outcome;
-    try {
-      outcome = ConditionalPut.put(path, sent, hadoopConf);
-    } catch (IOException error) {
-      if (gate != null) {
-        gate.unknown(error);
-      }
-      throw error;
-    }
-    if (outcome == ConditionalPut.Outcome.LANDED) {
-      if (gate != null) {
-        gate.landed(version);
-      }
-      return;
-    }
-    if (gate != null) {
-      gate.lost(path, version, hadoopConf);
-    }
-    throw new FileAlreadyExistsException(path.toString());
   }
 
   private static byte[] bytes(Iterator<String> lines) {

@@ -3,35 +3,24 @@ package io.soal.logstore;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
-import java.util.Collections;
-import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.Set;
-import java.util.TreeSet;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
-import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
-import scala.Option;
 
 /**
  * The place that every commit of a guarded table passes, first try and rebase alike.
  *
- * <p>A gate belongs to one block: one Spark session, one table, one (write key, epoch). It lets exactly one commit through,
- * not after the latest start, and knows afterwards whether that commit landed. The guard drives it from Python:
+ * <p>A gate belongs to one block: one thread and one Spark session, one table, one (write key, epoch). It lets exactly one
+ * commit through, not after the latest start, and knows afterwards whether that commit landed. The guard drives it from
+ * Python, on the block's thread:
  *
  * <pre>
- * Gate gate = Gate.open(session, table, key, epoch, versionBefore, latestStartMs, before, note, journal, nonce,
- *     filePrefix, jobGroup);
+ * Gate gate = Gate.open(session, table, key, epoch, versionBefore, latestStartMs, before, note, journal, nonce, filePrefix);
  * gate.shut("deadline"); gate.status(); gate.passed(); gate.version(); gate.refusal(); gate.close();
  * </pre>
  *
@@ -43,32 +32,15 @@ import scala.Option;
  */
 public final class Gate {
   /** The protocol between this class and the guard; both sides must name the same number. */
-  public static final int PROTOCOL = 4;
+  public static final int PROTOCOL = 5;
 
-  private static final Map<String, List<Gate>> OPEN = new ConcurrentHashMap<>();
-  private static final Pattern PREFIX = Pattern.compile("sw-[0-9a-f]{12}-\\d+-[0-9a-f]{16}-");
-  private static final int ENDED_MAX = 100_000;
+  /** The blocks of this Java machine. */
+  static final Blocks BLOCKS = new Blocks();
 
-  /** Operations that write rows. Whatever else a commit can be (maintenance, properties, a stream's own) is no batch. */
-  private static final Set<String> GUARDED = new TreeSet<>(List.of(
-      "WRITE", "MERGE", "UPDATE", "DELETE", "TRUNCATE", "CREATE TABLE", "CREATE TABLE AS SELECT", "REPLACE TABLE",
-      "REPLACE TABLE AS SELECT", "CREATE OR REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT"));
-
-  /**
-   * File prefixes of blocks that are over. A statement can outlive its block (a thread of the user's, an interrupt); what
-   * it would commit was settled, and perhaps deleted, without it.
-   */
-  private static final Set<String> ENDED =
-      Collections.synchronizedSet(Collections.newSetFromMap(new LinkedHashMap<>() {
-        private static final long serialVersionUID = 1L;
-
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<String, Boolean> eldest) {
-          return size() > ENDED_MAX;
-        }
-      }));
-
-  private final WeakReference<SparkSession> session;
+  private final Blocks blocks;
+  private final Set<Long> ranBefore;
+  private final WeakReference<Object> session;
+  private final WeakReference<Thread> thread;
   private final String table;
   private final String key;
   private final long epoch;
@@ -79,21 +51,23 @@ public final class Gate {
   private final String journal;
   private final String nonce;
   private final String filePrefix;
-  private final String jobGroup;
 
   private String status = "none";
   private String refusal = "";
   private String shutBy = "";
   private String stray = "";
-  private boolean passed;
   private boolean noted;
+  private int tries;
   private long version = -1;
   private long seenUpTo;
 
   private Gate(
-      SparkSession session, String table, String key, long epoch, long versionBefore, long latestStartMs,
-      String before, String note, String journal, String nonce, String filePrefix, String jobGroup) {
+      Blocks blocks, Set<Long> ranBefore, Object session, String table, String key, long epoch, long versionBefore,
+      long latestStartMs, String before, String note, String journal, String nonce, String filePrefix) {
+    this.blocks = blocks;
+    this.ranBefore = ranBefore;
     this.session = new WeakReference<>(session);
+    this.thread = new WeakReference<>(Thread.currentThread());
     this.table = table;
     this.key = key;
     this.epoch = epoch;
@@ -105,7 +79,6 @@ public final class Gate {
     this.journal = journal;
     this.nonce = nonce;
     this.filePrefix = filePrefix;
-    this.jobGroup = jobGroup;
   }
 
   public static int protocol() {
@@ -113,7 +86,7 @@ public final class Gate {
   }
 
   /**
-   * Opens the gate of one block.
+   * Opens the gate of one block, on the thread that is going to write.
    *
    * @param versionBefore a version of the table before the claim; no fence of this epoch can stand in it or before it
    * @param latestStartMs epoch milliseconds after which no commit may start; 0 or less: no limit
@@ -123,30 +96,39 @@ public final class Gate {
    */
   public static Gate open(
       SparkSession session, String table, String key, long epoch, long versionBefore, long latestStartMs,
-      String before, String note, String journal, String nonce, String filePrefix, String jobGroup) {
-    if (busy(session)) {
+      String before, String note, String journal, String nonce, String filePrefix) {
+    return open(
+        BLOCKS, Statement.running(), session, table, key, epoch, versionBefore, latestStartMs, before, note, journal, nonce,
+        filePrefix);
+  }
+
+  /** @param running the executions that run already: none of them is the block's */
+  static Gate open(
+      Blocks blocks, Set<Long> running, Object session, String table, String key, long epoch, long versionBefore,
+      long latestStartMs, String before, String note, String journal, String nonce, String filePrefix) {
+    if (blocks.busy(session)) {
       throw new IllegalStateException("another SafeWriter block is open on this Spark session");
     }
     Gate gate = new Gate(
-        session, canonical(table), key, epoch, versionBefore, latestStartMs, before, note, journal, nonce, filePrefix,
-        jobGroup);
-    OPEN.computeIfAbsent(gate.table, t -> new CopyOnWriteArrayList<>()).add(gate);
+        blocks, running, session, canonical(table), key, epoch, versionBefore, latestStartMs, before, note, journal, nonce,
+        filePrefix);
+    blocks.open(gate);
     return gate;
   }
 
   /** Whether a block is open on a session, whatever object stands for it in Python. */
   public static boolean busy(SparkSession session) {
-    return OPEN.values().stream().flatMap(List::stream).anyMatch(gate -> gate.session.get() == session);
+    return BLOCKS.busy(session);
   }
 
   /** Ends the block: other writes of the table go on, still conditionally; what is left of the block's own does not. */
   public void close() {
+    close(Statement.running());
+  }
+
+  void close(Set<Long> running) {
     shut("the block is over");
-    ENDED.add(filePrefix);
-    OPEN.computeIfPresent(table, (t, gates) -> {
-      gates.remove(this);
-      return gates.isEmpty() ? null : gates;
-    });
+    blocks.close(this, running);
   }
 
   /** Lets nothing through from now on; the first reason stays. */
@@ -163,7 +145,12 @@ public final class Gate {
 
   /** Whether a commit of this block was ever sent. */
   public synchronized boolean passed() {
-    return passed;
+    return tries > 0;
+  }
+
+  /** How often a commit of this block was sent, rebases included. */
+  public synchronized int tries() {
+    return tries;
   }
 
   /** The version of the commit that landed, or of the one last sent; -1: none. */
@@ -181,9 +168,21 @@ public final class Gate {
     return noted;
   }
 
-  /** What was written past this gate: another table by the block's session, or this table by another one; or nothing. */
+  /** Another table that was written where the block's own should have been; or nothing. */
   public synchronized String stray() {
     return stray;
+  }
+
+  String table() {
+    return table;
+  }
+
+  String filePrefix() {
+    return filePrefix;
+  }
+
+  Set<Long> ranBefore() {
+    return ranBefore;
   }
 
   /** One name for one table: scheme and slashes as in SafeWriter's own canonical form. */
@@ -192,76 +191,75 @@ public final class Gate {
     return path.endsWith("/") ? path.substring(0, path.length() - 1) : path;
   }
 
-  /** Returns the gate that a commit has to pass, or null if the table is not guarded from where the commit comes. */
-  static Gate find(String table, byte[] body) throws IOException {
-    refuseLeftovers(body);
-    SparkSession active = OPEN.isEmpty() ? null : active();
-    Gate own = null;
-    for (List<Gate> gates : OPEN.values()) {
-      for (Gate gate : gates) {
-        boolean same = gate.table.equals(table);
-        if (gate.session.get() != active) {
-          if (same && gate.isCaller(active)) {
-            throw gate.refuse("session", "this write comes from the block's own code, but from another Spark session;"
-                + " open the block with the session of the data: SafeWriter(frame.sparkSession, ...)");
-          }
-          if (same) {
-            gate.strayed(table + " from another Spark session");
-          }
-        } else if (same) {
-          own = gate;
-        } else {
-          gate.strayed(table);
-        }
+  boolean isOf(Object other) {
+    return session.get() == other;
+  }
+
+  /** The block's own statements come from the thread that opened it, on the session that it was opened with. */
+  boolean owns(Statement statement) {
+    return statement.isOn(thread.get()) && statement.isOf(session.get());
+  }
+
+  /**
+   * Meets a commit that is not the block's own. One of the same table is refused if it may be the block's after all: it
+   * bears the block's name, or it writes rows and began while the block was open.
+   */
+  void meet(String target, Statement statement, boolean writesRows, Set<String> prefixes) throws Refused {
+    if (!table.equals(target)) {
+      if (statement.isOn(thread.get()) || statement.isOf(session.get())) {
+        strayed(target);
       }
-    }
-    return own;
-  }
-
-  /** A frame of another session, written where the block was opened (in foreachBatch, say), is not somebody else's. */
-  private boolean isCaller(SparkSession active) {
-    return active != null && jobGroup.equals(active.sparkContext().getLocalProperty("spark.jobGroup.id"));
-  }
-
-  private static void refuseLeftovers(byte[] body) throws IOException {
-    if (ENDED.isEmpty()) {
       return;
     }
-    CommitBody commit = CommitBody.parse(body);
-    // A file that is put back, or gets a deletion vector, was in the table before.
-    if (commit.operation.equals("RESTORE") || commit.operation.equals("CLONE")) {
+    if (!prefixes.contains(filePrefix) && (!writesRows || statement.isAmong(ranBefore))) {
       return;
     }
-    for (String path : commit.newFiles()) {
-      Matcher prefix = PREFIX.matcher(path);
-      if (prefix.find() && ENDED.contains(prefix.group())) {
-        throw new Refused("over", "the SafeWriter block of this statement is over, and its write was settled without"
-            + " it; nothing of it may be committed any more");
-      }
+    if (statement.isOn(thread.get())) {
+      throw refuse("session", "this write comes from the block's own code, but from another Spark session; open the block"
+          + " with the session of the data, SafeWriter(frame.sparkSession, ...), and do not restart Spark in it");
     }
-  }
-
-  private static SparkSession active() {
-    Option<SparkSession> active = SparkSession.getActiveSession();
-    return active.isDefined() ? active.get() : null;
+    throw refuse("thread", "a SafeWriter block is open on " + table + ", and this write comes from another thread than the"
+        + " one that opened it; write in that thread, or open a block of its own there, on a session of its own");
   }
 
   private synchronized void strayed(String other) {
     stray = other;
   }
 
+  /** Sends a commit: through the gate, which may be null, and then if its slot is free. */
+  static void commit(Gate gate, Path slot, long target, byte[] body, Objects objects) throws IOException {
+    byte[] sent = gate == null ? body : gate.pass(slot, target, body, objects);
+    Objects.Outcome outcome;
+    try {
+      outcome = objects.put(slot, sent);
+    } catch (IOException error) {
+      if (gate != null) {
+        gate.unknown(error);
+      }
+      throw error;
+    }
+    if (gate != null && outcome == Objects.Outcome.LANDED) {
+      gate.landed(target);
+    } else if (gate != null) {
+      gate.lost(slot, target, objects);
+    }
+    if (outcome != Objects.Outcome.LANDED) {
+      throw new FileAlreadyExistsException(slot.toString());
+    }
+  }
+
   /** Lets one commit through or throws {@link Refused}; returns the commit as it is to be sent. */
-  byte[] pass(Path slot, long target, byte[] body, Configuration conf) throws IOException {
+  private byte[] pass(Path slot, long target, byte[] body, Objects objects) throws IOException {
     CommitBody commit = CommitBody.parse(body);
     check(target, commit);
-    lookForFence(slot, target, conf);
+    lookForFence(slot, target, objects);
     if ((before.isEmpty() || commit.changesMetadata) && !noted) {
-      note(commit, conf);
+      note(commit, objects);
     }
     synchronized (this) {
       check(target, commit); // the watchdog may have shut the gate meanwhile
       announce();
-      passed = true;
+      tries++;
       status = "in flight";
       version = target;
     }
@@ -285,11 +283,10 @@ public final class Gate {
    * Looks at every version between the claim and the slot. All of them exist, since the slot is the next one, and none can
    * change; a fence that comes later takes the slot itself. Without other writers there is nothing to read.
    */
-  private void lookForFence(Path slot, long target, Configuration conf) throws IOException {
-    FileSystem fs = slot.getFileSystem(conf);
+  private void lookForFence(Path slot, long target, Objects objects) throws IOException {
     for (long between = seenUpTo + 1; between < target; between++) {
       Path path = new Path(slot.getParent(), String.format(Locale.ROOT, "%020d.json", between));
-      byte[] body = ConditionalPut.read(fs, path);
+      byte[] body = objects.read(path);
       if (body == null) {
         shut("version " + between + " is gone");
         throw refuse("gap", path + " is gone, so whether this write was settled cannot be told");
@@ -316,9 +313,9 @@ public final class Gate {
   }
 
   private void checkOperation(long target, CommitBody commit) throws Refused {
-    if (!GUARDED.contains(commit.operation)) {
-      throw refuse("operation", commit.operation + " is not guarded: a block holds one write (" + String.join(", ", GUARDED)
-          + "); run it before the block or after it");
+    if (!commit.writesRows()) {
+      throw refuse("operation", commit.operation + " is not guarded: a block holds one write ("
+          + String.join(", ", CommitBody.GUARDED) + "); run it before the block or after it");
     }
     if (target <= claimedAt) {
       throw refuse("recreated", "version " + target + " of " + table + " is to be written, and the block began on version "
@@ -334,10 +331,10 @@ public final class Gate {
    * and the block itself compete for one object. If the settler is first, this commit is never sent; if the note is, the
    * settler can fence with an empty table of the right shape.
    */
-  private void note(CommitBody commit, Configuration conf) throws IOException {
+  private void note(CommitBody commit, Objects objects) throws IOException {
     String actions = before.isEmpty() ? commit.creation.toString() : before;
     byte[] body = (actions + "{\"note\":{\"nonce\":\"" + nonce + "\"}}\n").getBytes(StandardCharsets.UTF_8);
-    if (ConditionalPut.put(new Path(note), body, conf) != ConditionalPut.Outcome.LANDED) {
+    if (objects.put(new Path(note), body) != Objects.Outcome.LANDED) {
       shut("this write was settled by somebody else");
       throw refuse("fenced", "this write was settled by somebody else, nothing may be committed any more");
     }
@@ -355,26 +352,26 @@ public final class Gate {
     }
   }
 
-  synchronized void landed(long slot) {
+  private synchronized void landed(long slot) {
     status = "landed";
     version = slot;
   }
 
   /** The slot holds something else: a fence of ours ends the block, anything else is for Delta to check and rebase. */
-  void lost(Path slot, long target, Configuration conf) throws IOException {
+  private void lost(Path slot, long target, Objects objects) throws IOException {
     synchronized (this) {
       if (status.equals("in flight")) {
         status = "none";
       }
     }
-    byte[] winner = ConditionalPut.read(slot.getFileSystem(conf), slot);
+    byte[] winner = objects.read(slot);
     if (winner != null) {
       checkFence(winner);
       seenUpTo = Math.max(seenUpTo, target);
     }
   }
 
-  synchronized void unknown(IOException error) {
+  private synchronized void unknown(IOException error) {
     status = "unknown";
     shut("whether the commit landed is not known: " + error);
   }

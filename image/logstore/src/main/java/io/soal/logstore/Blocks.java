@@ -1,0 +1,113 @@
+package io.soal.logstore;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Supplier;
+import java.util.regex.Pattern;
+
+/**
+ * The blocks of this Java machine, open and over: finds the gate that a commit has to pass, and refuses what belongs to no
+ * block but looks as if it came out of one.
+ *
+ * <p>While a block is open on a table, this process writes rows to that table through blocks only. A statement on another
+ * thread, or of a Spark that was started anew inside the block, cannot be told from the block's own: if it passed
+ * unguarded, the block would be rolled back, and its retry would write the rows once more.
+ */
+final class Blocks {
+  private static final Pattern PREFIX = Pattern.compile("sw-[0-9a-f]{12}-\\d+-[0-9a-f]{16}-");
+  private static final int ENDED_MAX = 100_000;
+
+  /** Operations that bring in files which were in the table before. */
+  private static final Set<String> BRING_BACK = Set.of(
+      "RESTORE", "CLONE", "CONVERT", "COMPUTE STATS", "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL");
+
+  private final Map<String, List<Gate>> open = new ConcurrentHashMap<>();
+
+  /**
+   * File prefixes of blocks that are over. A statement can outlive its block (a thread of the user's, an interrupt); what
+   * it would commit was settled, and perhaps deleted, without it.
+   */
+  private final Set<String> ended =
+      Collections.synchronizedSet(Collections.newSetFromMap(new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, Boolean> eldest) {
+          return size() > ENDED_MAX;
+        }
+      }));
+
+  /** For each table the executions that began in a block of it and ran on at its end: a DELETE brings in no file. */
+  private final Map<String, Set<Long>> left = new ConcurrentHashMap<>();
+
+  void open(Gate gate) {
+    open.computeIfAbsent(gate.table(), table -> new CopyOnWriteArrayList<>()).add(gate);
+  }
+
+  /** @param running the executions that run now */
+  void close(Gate gate, Set<Long> running) {
+    ended.add(gate.filePrefix());
+    for (Set<Long> outlived : left.values()) {
+      outlived.retainAll(running);
+    }
+    left.values().removeIf(Set::isEmpty);
+    Set<Long> outliving = new HashSet<>(running);
+    outliving.removeAll(gate.ranBefore());
+    if (!outliving.isEmpty()) {
+      left.computeIfAbsent(gate.table(), table -> ConcurrentHashMap.newKeySet()).addAll(outliving);
+    }
+    open.computeIfPresent(gate.table(), (table, gates) -> {
+      gates.remove(gate);
+      return gates.isEmpty() ? null : gates;
+    });
+  }
+
+  /** Whether a block is open on a session, whatever object stands for it in Python. */
+  boolean busy(Object session) {
+    return gates().stream().anyMatch(gate -> gate.isOf(session));
+  }
+
+  /** Returns the gate that a commit has to pass, or null if it belongs to no block; throws {@link Refused}. */
+  Gate find(String table, byte[] body, Supplier<Statement> current) throws IOException {
+    if (open.isEmpty() && ended.isEmpty()) {
+      return null;
+    }
+    Statement statement = current.get();
+    for (Gate gate : open.getOrDefault(table, List.of())) {
+      if (gate.owns(statement)) {
+        return gate;
+      }
+    }
+    CommitBody commit = CommitBody.parse(body);
+    Set<String> prefixes = commit.newPrefixes(PREFIX);
+    for (Gate gate : gates()) {
+      gate.meet(table, statement, commit.writesRows(), prefixes);
+    }
+    refuseLeftovers(table, commit, statement, prefixes);
+    return null;
+  }
+
+  private void refuseLeftovers(String table, CommitBody commit, Statement statement, Set<String> prefixes)
+      throws Refused {
+    boolean outlived = commit.writesRows() && statement.isPartOf(left.getOrDefault(table, Set.of()));
+    boolean marked = !BRING_BACK.contains(commit.operation) && prefixes.stream().anyMatch(ended::contains);
+    if (outlived || marked) {
+      throw new Refused("over", "the SafeWriter block of this statement is over, and its write was settled without it;"
+          + " nothing of it may be committed any more");
+    }
+  }
+
+  private List<Gate> gates() {
+    List<Gate> all = new ArrayList<>();
+    open.values().forEach(all::addAll);
+    return all;
+  }
+}

@@ -1,0 +1,67 @@
+package io.soal.logstore;
+
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.Set;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.execution.SQLExecution$;
+import scala.Option;
+
+/**
+ * Where a commit comes from: the thread, the session, and Spark's own numbers of the executions that it is part of.
+ *
+ * <p>Nothing of it is a script's to set: Spark overwrites the numbers at the start of each execution.
+ */
+final class Statement {
+  private final Thread thread;
+  private final Object session;
+  private final Set<Long> executions;
+
+  /** @param executions the innermost first; empty: Spark numbers none, as for a call into Delta's own classes */
+  Statement(Thread thread, Object session, Set<Long> executions) {
+    this.thread = thread;
+    this.session = session;
+    this.executions = executions;
+  }
+
+  static Statement current() {
+    Option<SparkSession> active = SparkSession.getActiveSession();
+    if (active.isEmpty()) {
+      return new Statement(Thread.currentThread(), null, Set.of());
+    }
+    Set<Long> executions = new LinkedHashSet<>();
+    SQLExecution$ names = SQLExecution$.MODULE$;
+    for (String name : new String[] {names.EXECUTION_ID_KEY(), names.EXECUTION_ROOT_ID_KEY()}) {
+      String number = active.get().sparkContext().getLocalProperty(name);
+      if (number != null) {
+        executions.add(Long.parseLong(number));
+      }
+    }
+    return new Statement(Thread.currentThread(), active.get(), executions);
+  }
+
+  /** The executions that run in this Java machine now. */
+  static Set<Long> running() {
+    Set<Long> found = new HashSet<>();
+    SQLExecution$.MODULE$.executionIdToQueryExecution().keySet().forEach(number -> found.add((Long) number));
+    return found;
+  }
+
+  boolean isOn(Thread other) {
+    return thread == other;
+  }
+
+  boolean isOf(Object other) {
+    return session != null && session == other;
+  }
+
+  /** Whether it ran already when these did. One that has no number is never known to have. */
+  boolean isAmong(Set<Long> numbers) {
+    return !executions.isEmpty() && numbers.contains(executions.iterator().next());
+  }
+
+  /** Whether it is one of these, or part of one. */
+  boolean isPartOf(Set<Long> numbers) {
+    return executions.stream().anyMatch(numbers::contains);
+  }
+}

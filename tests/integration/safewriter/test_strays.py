@@ -1,0 +1,213 @@
+"""Statements that belong to no block and come near one: other threads, other sessions, and what outlives its block."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import safewriter
+from safewriter import SafeWriter, ending
+from scripts.emulator.rules import Late, Match, Rule
+from tests.support.attempts import next_attempt
+from tests.support.hygiene import wait_for_hygiene
+from tests.support.lake import CHECKPOINTS, LAKE
+from tests.support.processes import Child
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from scripts.emulator.s3 import EmbeddedS3
+    from tests.support.lake import Lake
+
+pytestmark = pytest.mark.spark
+
+
+def append(spark: SparkSession, table: str, rows: int) -> None:
+    spark.range(0, rows, 1, 1).write.format("delta").mode("append").save(table)
+
+
+def delete(spark: SparkSession, table: str, _rows: int) -> None:
+    spark.sql(f"DELETE FROM delta.`{table}`").collect()
+
+
+def delete_some(spark: SparkSession, table: str, _rows: int) -> None:
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 1").collect()
+
+
+def elsewhere(work: Callable[[], Any]) -> Any:
+    """Do something on another thread of this process."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
+@pytest.mark.parametrize("write", [append, delete])
+@pytest.mark.parametrize("session", ["the block's", "another"])
+def test_another_thread_writes_nothing_to_a_table_with_an_open_block(
+    spark: SparkSession, lake: Lake, write: Callable[[SparkSession, str, int], None], session: str
+) -> None:
+    """It might be the block's own code, and what it has written would be there twice after the block's retry."""
+    append(spark, lake.table, 5)
+    other = spark if session == "the block's" else spark.newSession()
+    with SafeWriter(spark, lake.table) as block:
+        with pytest.raises(Exception, match="another thread than the one that opened it"):
+            elsewhere(lambda: write(other, lake.table, 7))
+        append(spark, block.table, 3)
+        block.success()
+    wait_for_hygiene()
+    assert lake.rows() == 8
+    write(other, lake.table, 7)
+    assert lake.rows() == (15 if write is append else 0)
+    lake.check()
+
+
+def test_a_block_whose_only_write_came_from_another_thread_fails_and_says_why(spark: SparkSession, lake: Lake) -> None:
+    """Also when the script has caught the refusal: nothing was written, so nothing may be called committed."""
+    append(spark, lake.table, 5)
+    with pytest.raises(safewriter.NotCommittedError, match="another thread"), SafeWriter(spark, lake.table) as block:
+        with pytest.raises(Exception, match="thread"):
+            elsewhere(lambda: append(spark, lake.table, 7))
+        block.success()
+    assert (lake.rows(), lake.document().status) == (5, "rolled_back")
+
+
+def test_two_blocks_in_two_threads_are_in_nobodys_way(spark: SparkSession, lake: Lake) -> None:
+    """Each has a session of its own, and its commits pass its own gate."""
+    append(spark, lake.table, 5)
+    other = spark.newSession()
+
+    def beside() -> None:
+        with SafeWriter(other, lake.table, step="beside") as block:
+            append(other, block.table, 7)
+            block.success()
+
+    with SafeWriter(spark, lake.table) as block:
+        elsewhere(beside)
+        append(spark, block.table, 3)
+        block.success()
+    assert lake.rows() == 15
+    assert {document.status for document in lake.documents()} == {"committed"}
+
+
+@pytest.mark.parametrize("job_group", [None, "the script's own"])
+def test_a_frame_of_another_session_is_refused(spark: SparkSession, lake: Lake, job_group: str | None) -> None:
+    """As in foreachBatch, where the batch has a session of its own: the guard says which session to give it."""
+    with (
+        pytest.raises(safewriter.UnguardedSessionError, match=r"frame\.sparkSession"),
+        SafeWriter(spark, lake.table) as block,
+    ):
+        if job_group is not None:
+            spark.sparkContext.setJobGroup(job_group, "of the script")
+        append(spark.newSession(), block.table, 10)
+    wait_for_hygiene()
+    assert lake.document().status == "rolled_back"
+    assert lake.operations() == []
+    other = spark.newSession()
+    with SafeWriter(other, lake.table) as block:
+        append(other, block.table, 10)
+        block.success()
+    assert lake.rows() == 10
+
+
+@pytest.mark.parametrize("write", [append, delete_some])
+@pytest.mark.parametrize("skipped", [False, True])
+def test_a_statement_that_outlives_its_block_commits_nothing(
+    spark: SparkSession,
+    lake: Lake,
+    s3: EmbeddedS3,
+    monkeypatch: pytest.MonkeyPatch,
+    write: Callable[[SparkSession, str, int], None],
+    skipped: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """It is known by its execution, so also a DELETE that brings in no file; the block's verdict stands without it."""
+    append(spark, lake.table, 5)
+    spark.sql(f"ALTER TABLE delta.`{lake.table}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    monkeypatch.setattr(ending, "_QUIET_S", 0.0)
+    if skipped:
+        with SafeWriter(spark, lake.table) as block:
+            append(spark, block.table, 1)
+            block.success()
+        next_attempt(monkeypatch)
+    before = lake.operations()
+    late = Late(then="waits")  # in its tasks: it has begun
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            write(spark.newSession(), lake.table, 7)
+        except Exception as error:  # noqa: BLE001 - it is looked at below
+            errors.append(error)
+
+    writer = threading.Thread(target=run)
+    try:
+        with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table) as block:
+            assert block.already_committed is skipped
+            s3.wire.add(Rule(Match(bucket=LAKE, key_class="data"), late))
+            writer.start()
+            assert until(lambda: len(late._held) == 1)
+            s3.wire.clear_rules()
+            _ = 1 / 0
+    finally:
+        late.release()
+        writer.join(60)
+        s3.wire.clear_rules()
+    wait_for_hygiene()
+    assert "SafeWriter [over]" in str(errors[0])
+    assert lake.operations() == before
+    append(spark, lake.table, 2)  # who begins after the block is free
+    lake.check()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
+        "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+        "ADD COLUMNS (note STRING)",
+    ],
+)
+def test_a_table_may_be_changed_after_a_block(spark: SparkSession, lake: Lake, change: str) -> None:
+    """Row tracking brings all files in anew, those of the block too; that is nothing left over."""
+    with SafeWriter(spark, lake.table) as block:
+        append(spark, block.table, 5)
+        block.success()
+    spark.sql(f"ALTER TABLE delta.`{lake.table}` {change}")
+    append(spark, lake.table, 2) if "ADD" not in change else None
+    assert spark.read.format("delta").load(lake.table).count() == (7 if "ADD" not in change else 5)
+
+
+def test_a_second_block_of_the_same_name_is_refused_whatever_process_has_the_first(
+    spark: SparkSession, lake: Lake
+) -> None:
+    """A run that has committed a write and comes back to it is no retry: it has two blocks of one name."""
+    with SafeWriter(spark, lake.table) as block:
+        append(spark, block.table, 5)
+        block.success()
+    with pytest.raises(safewriter.StepError, match="step of its own"), SafeWriter(spark, lake.table):
+        pass
+    wait_for_hygiene()
+    assert lake.markers(lake.document()) == ()
+    with SafeWriter(spark, lake.table, step="second") as block:
+        append(spark, block.table, 2)
+        block.success()
+    assert lake.rows() == 7
+
+
+def test_a_spark_that_is_restarted_in_a_block_writes_nothing_there(lake: Lake, s3: EmbeddedS3) -> None:
+    """The block fails, and says why; its retry brings the rows in once."""
+    environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
+    job = Child("tests.integration.safewriter.restarting_job", lake.table, environment=environment)
+    try:
+        assert job.end() == 0, job.said()
+    finally:
+        job.kill()
+    (failed,) = (line for line in job.lines if line.startswith("failed: "))
+    assert failed.startswith("failed: UnguardedSessionError: this write comes from the block's own code")
+    assert "the retry finds it committed: False" in job.lines
+    assert (lake.rows(), lake.document().status, lake.document().epoch) == (13, "committed", 2)
+    lake.check()

@@ -1,0 +1,92 @@
+"""What a block takes from its Spark session to name its write, with a session that is made of plain objects."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from py4j.clientserver import ClientServer
+
+from safewriter.errors import UnguardedSessionError, UsageError
+from safewriter.tables.session import MicroBatch
+from safewriter.tables.spark import SparkScope
+
+BATCH = {"sql.streaming.queryId": "query", "streaming.sql.batchId": "3"}
+
+
+class Streams(dict[str, Any]):
+    """Java's map of the streams that run."""
+
+    def isEmpty(self) -> bool:  # noqa: N802 - Java's name
+        return not self
+
+
+def scope(properties: dict[str, str], streams: dict[str, Any], gateway: Any = None) -> SparkScope:
+    context = SimpleNamespace(getLocalProperty=properties.get, _gateway=gateway or object.__new__(ClientServer))
+    shared = SimpleNamespace(activeStreamingQueries=lambda: Streams(streams))
+    java = SimpleNamespace(sharedState=lambda: shared)
+    session: Any = SimpleNamespace(_jvm=object(), sparkContext=context, _jsparkSession=java)
+    found = SparkScope(session, "s3a://lake/t")
+    found.java_class = lambda _: SimpleNamespace(fromString=str)  # type: ignore[assignment,method-assign]
+    return found
+
+
+def elsewhere(found: SparkScope) -> Any:
+    """Ask on a thread that is not the main one."""
+    answers: list[Any] = []
+
+    def ask() -> None:
+        try:
+            answers.append(found.micro_batch())
+        except UsageError as error:
+            answers.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    return answers[0]
+
+
+def test_a_batch_is_named_by_its_stream_and_the_streams_start() -> None:
+    """A batch that comes again in the same start is no second delivery."""
+    stream = SimpleNamespace(runId=lambda: "start")
+
+    assert elsewhere(scope(BATCH, {"query": stream})) == MicroBatch("query", "3", "start")
+
+
+def test_the_batch_of_a_stream_that_has_ended_is_known_all_the_same() -> None:
+    """Its thread carries the name; which start it was, nobody knows any more."""
+    assert elsewhere(scope(BATCH, {})) == MicroBatch("query", "3", None)
+
+
+def test_a_thread_that_knows_no_batch_is_refused_while_a_stream_runs() -> None:
+    """It may be one that foreachBatch has started, and says what to do about it."""
+    found = elsewhere(scope({}, {"query": object()}))
+
+    assert isinstance(found, UsageError)
+    assert "inheritable_thread_target" in str(found)
+
+
+def test_half_a_name_is_none() -> None:
+    """A query without its batch would name all its batches alike."""
+    found = elsewhere(scope({"sql.streaming.queryId": "query"}, {"query": object()}))
+
+    assert isinstance(found, UsageError)
+
+
+def test_a_thread_without_a_stream_belongs_to_the_run() -> None:
+    """A job may write from as many threads as it likes."""
+    assert elsewhere(scope({}, {})) is None
+
+
+def test_the_main_thread_belongs_to_the_run_whatever_streams_there_are() -> None:
+    """Spark calls foreachBatch on threads of its own."""
+    assert scope({}, {"query": object()}).micro_batch() is None
+
+
+def test_threads_that_are_not_pinned_are_refused() -> None:
+    """Nobody could tell from which thread a write comes."""
+    with pytest.raises(UnguardedSessionError, match="PYSPARK_PIN_THREAD"):
+        scope({}, {}, gateway=object())

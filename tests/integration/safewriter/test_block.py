@@ -15,6 +15,7 @@ from safewriter.deadline import epoch_ms
 from safewriter.journal import Journal
 from safewriter.objects.s3 import table_store
 from safewriter.recovery import Cause, Recovery
+from scripts.emulator.rules import Match, Rule
 from tests.support.attempts import next_attempt
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.neighbour import append_beside
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from scripts.emulator.exchange import Reply, Request
+    from scripts.emulator.s3 import EmbeddedS3
     from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark
@@ -188,6 +191,32 @@ def test_a_refusal_that_the_script_has_handled_does_not_hide_its_own_error(spark
         with contextlib.suppress(Exception):
             batch(spark).write.format("delta").mode("overwrite").save(block.table)
         _ = 1 / 0
+
+
+def test_what_a_try_has_left_that_lost_and_was_made_again_in_the_block_is_removed(
+    spark: SparkSession, lake: Lake, s3: EmbeddedS3
+) -> None:
+    """The script catches the conflict and writes again: the commit names the second try's files only."""
+    append(spark, lake, 5, "base")
+
+    def lose(request: Request) -> Reply:
+        (metadata,) = [action for action in lake.commits()[0] if "metaData" in action]
+        metadata["metaData"]["description"] = "changed meanwhile"
+        info = {"commitInfo": {"timestamp": epoch_ms(), "operation": "FOREIGN", "operationParameters": {}}}
+        body = "\n".join(json.dumps(action) for action in (info, metadata))
+        lake.store.create(f"_delta_log/{1:020}.json", body.encode())
+        return request.apply()
+
+    s3.wire.add(Rule(Match(operations={"PutObject"}, key=f"{lake.name}/_delta_log/{1:020}.json"), lose))
+    with SafeWriter(spark, lake.table) as block:
+        with pytest.raises(Exception, match="DELTA_METADATA_CHANGED"):
+            batch(spark).write.format("delta").mode("append").save(block.table)
+        batch(spark).write.format("delta").mode("append").save(block.table)
+        block.success()
+    wait_for_hygiene()
+    assert lake.orphans() == set()
+    assert lake.rows() == 15
+    lake.check()
 
 
 def test_a_creation_that_was_undone_is_not_taken_for_the_batch(

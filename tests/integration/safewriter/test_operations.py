@@ -13,6 +13,7 @@ import pytest
 
 import safewriter
 from safewriter import SafeWriter
+from scripts.emulator.rules import Match, Refuse, Rule
 from tests.support.lake import Lake
 from tests.support.waiting import until
 
@@ -234,6 +235,18 @@ def test_an_undo_keeps_what_the_table_demands_of_its_columns(spark: SparkSession
     assert {row.twice for row in rows(spark, lake)[1]} == {0, 2, 4, 6, 8}
     with pytest.raises(Exception, match="positive"):
         spark.sql(f"INSERT INTO {table} (n) VALUES (-1)")
+
+
+def test_a_creation_that_is_fenced_keeps_its_clustering(spark: SparkSession, lake: Lake, s3: EmbeddedS3) -> None:
+    """The empty table that a settler makes of the note is the one that the statement was to make."""
+    rule = Rule(Match(operations={"PutObject"}, key=f"{lake.name}/_delta_log/{0:020}.json"), Refuse(403))
+    s3.wire.add(rule)
+    with pytest.raises(Exception, match="403"), SafeWriter(spark, lake.table):
+        spark.sql(f"CREATE TABLE delta.`{lake.table}` USING delta CLUSTER BY (id) AS SELECT id FROM range(5)")
+    assert (rule.hits, lake.operations(), lake.document().status) == (1, ["SAFEWRITER FENCE"], "rolled_back")
+    detail = spark.sql(f"DESCRIBE DETAIL delta.`{lake.table}`").collect()[0]
+    assert (detail.clusteringColumns, detail.numFiles) == (["id"], 0)
+    lake.check()
 
 
 @pytest.mark.parametrize("feature", ["catalogManaged", "coordinatedCommits-preview"])

@@ -18,11 +18,12 @@ from handler.secrets import Secrets, SecretUnavailableError, parse_references, r
 from handler.usage import UsageError
 from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import Deadline, epoch_ms
+from safewriter.looking import Action
 from safewriter.objects.s3 import open_store, table_store
 from safewriter.recovery import Recovery
 from safewriter.settings import Settings
 from safewriter.state import Status
-from safewriter.sweeping import Action, Sweeper
+from safewriter.sweeping import Sweeper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from safewriter.liveness import Sighting, is_over
+from safewriter.liveness import LEASE_MS, Sighting, is_over
 from safewriter.marker import Marker
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.state import Checkpoint
@@ -24,6 +25,8 @@ __all__ = ["Announced", "Checkpoints", "HeldCheckpoint", "Marked", "StoredCheckp
 
 _CLOSED: Final = b'{"closed":true}\n'
 _OPEN: Final = "open/"
+_UNCLAIMED: Final = timedelta(days=1)
+"""An attempt without a deadline that has not claimed for so long does not claim any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,13 @@ class Announced:
     marker: Marker
     since: datetime
     now: datetime
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the attempt can claim no more: its deadline and grace have passed, without a deadline a day."""
+        if self.marker.deadline_ms is None:
+            return self.now - self.since > _UNCLAIMED
+        return is_over(self.marker.deadline_ms, self.now)
 
 
 class Checkpoints:
@@ -114,6 +124,11 @@ class Checkpoints:
         self.store.delete(_marker(write_key, nonce))
         self.store.delete(_lease(write_key, nonce))
 
+    def markers_of(self, write_key: str) -> Iterator[Marked]:
+        """List the attempts of one write that have a marker, the oldest first. Needs ListBucket."""
+        listed = map(_marked, self.store.list(f"{_OPEN}{write_key}/"))
+        yield from sorted(listed, key=lambda marked: marked.since)
+
     def marked(self, *, start: str = "") -> Iterator[Marked]:
         """List the attempts that have a marker: those whose write key is not before `start`, then the others.
 
@@ -129,6 +144,11 @@ class Checkpoints:
     def renew_lease(self, write_key: str, nonce: str) -> None:
         """Say that the attempt lives; the store's own clock dates it."""
         self.store.put(_lease(write_key, nonce), b"alive")
+
+    def has_sign_of_life(self, marked: Marked) -> bool:
+        """Tell whether an attempt has a lease that has not expired."""
+        lease = self.store.get(_lease(marked.write_key, marked.nonce))
+        return lease is not None and lease.server_date - lease.last_modified <= timedelta(milliseconds=LEASE_MS)
 
     def sighting(self, stored: StoredCheckpoint) -> Sighting:
         """Return what can be seen of the owner of a document."""

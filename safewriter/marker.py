@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import UnreadableCheckpointError
+from safewriter.identity import Attempt
 from safewriter.parsing import parsed
 from safewriter.state import AttemptRecord, Checkpoint, CommitPoint, Status
 
 if TYPE_CHECKING:
-    from safewriter.identity import Attempt, Write
+    from collections.abc import Mapping
+
+    from safewriter.identity import Write
+    from safewriter.tables.table import Trace
 
 __all__ = ["Marker"]
 
@@ -24,7 +28,10 @@ _SCHEMA_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """One attempt, as announced. Times are epoch milliseconds; `deadline_ms` is None if it has none."""
+    """One attempt, as announced. Times are epoch milliseconds; `deadline_ms` is None if it has none.
+
+    `catalog`: how a catalog that commits to the table is reached, without secrets.
+    """
 
     run_key: str
     write_key: str
@@ -39,10 +46,18 @@ class Marker:
     prefix: str
     started_ms: int
     deadline_ms: int | None
+    catalog: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, write: Write, attempt: Attempt, commit_point: CommitPoint, *, started_ms: int, deadline_ms: int | None
+        cls,
+        write: Write,
+        attempt: Attempt,
+        commit_point: CommitPoint,
+        *,
+        started_ms: int,
+        deadline_ms: int | None,
+        catalog: Mapping[str, str] | None = None,
     ) -> Marker:
         """Describe an attempt that is about to claim."""
         return cls(
@@ -59,27 +74,47 @@ class Marker:
             prefix=attempt.file_prefix(write.key, 1),
             started_ms=started_ms,
             deadline_ms=deadline_ms,
+            catalog=dict(catalog or {}),
         )
 
-    def tombstone(self, settled_ms: int, settled_by: str) -> Checkpoint:
-        """Return the document of a write that was announced and never claimed: a claim of this attempt now loses.
+    def tombstone(self, settled_ms: int, settled_by: str, reason: str | None = None) -> Checkpoint:
+        """Return the document of a write that was announced and has left nothing: a claim of this attempt now loses.
 
         A retry goes past it, as past any write that was rolled back.
         """
-        record = AttemptRecord(
-            epoch=1,
+        reason = reason or "the attempt ended before it had claimed the write"
+        record = self._record(1, -1, settled_ms, settled_by)
+        return self._document(Status.ROLLED_BACK, dataclasses.replace(record, claimed=False), f"{settled_by}: {reason}")
+
+    def found(self, trace: Trace, settled_ms: int, settled_by: str) -> Checkpoint:
+        """Return the document of a write that has none and that the table holds."""
+        record = self._record(trace.epoch, trace.before, settled_ms, settled_by)
+        record = dataclasses.replace(record, **dataclasses.asdict(trace.landed))
+        return self._document(Status.COMMITTED, record, f"{settled_by}: the table holds it, and its document was gone")
+
+    def committed(self, settled_ms: int, settled_by: str, reason: str) -> Checkpoint:
+        """Return the document of a write that has none and of which somebody knows that the table holds it."""
+        record = self._record(1, -1, settled_ms, settled_by)
+        return self._document(Status.COMMITTED, record, f"{settled_by}: {reason}")
+
+    def _record(self, epoch: int, version_before: int, settled_ms: int, settled_by: str) -> AttemptRecord:
+        # Counted as clean: what the attempt may have left cannot be told from what the table needs.
+        return AttemptRecord(
+            epoch=epoch,
             nonce=self.nonce,
             run_id=self.run_id,
             request_id=self.request_id,
-            prefix=self.prefix,
+            prefix=Attempt(self.nonce).file_prefix(self.write_key, epoch),
             deadline_ms=self.deadline_ms,
             started_ms=self.started_ms,
-            version_before=-1,
+            version_before=version_before,
+            catalog=self.catalog,
             settled_ms=settled_ms,
             settled_by=settled_by,
             cleaned=True,
-            claimed=False,
         )
+
+    def _document(self, status: Status, record: AttemptRecord, reason: str) -> Checkpoint:
         return Checkpoint(
             run_key=self.run_key,
             write_key=self.write_key,
@@ -88,11 +123,11 @@ class Marker:
             format=self.format,
             step=self.step,
             commit_point=self.commit_point,
-            status=Status.ROLLED_BACK,
-            epoch=1,
+            status=status,
+            epoch=record.epoch,
             owner=self.nonce,
             attempts=(record,),
-            reason=f"{settled_by}: the attempt ended before it had claimed the write",
+            reason=reason,
         )
 
     def to_bytes(self) -> bytes:
@@ -108,7 +143,8 @@ class Marker:
                 raise UnreadableCheckpointError(
                     f"marker of schema version {found['schema_version']}; this code knows {_SCHEMA_VERSION}"
                 )
-            known = {field.name: found[field.name] for field in dataclasses.fields(cls)}
+            found = {"catalog": {}, **found}  # a marker of an earlier version has none
+            known = {one.name: found[one.name] for one in dataclasses.fields(cls)}
             return cls(**{**known, "commit_point": CommitPoint(known["commit_point"])})
         except (ValueError, TypeError, KeyError) as error:
             raise UnreadableCheckpointError(f"not a marker: {error!r}") from error

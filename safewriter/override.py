@@ -20,7 +20,8 @@ _BY = "by hand"
 def override(checkpoints: Checkpoints, write_key: str, verdict: Status, reason: str, clock: Clock) -> Checkpoint:
     """Set the verdict of a write that settling has left open, whatever open state it is in; return its document.
 
-    The line of the audit log is written first, so that no verdict by hand is without one. Raises `UsageError` if the
+    One that was announced and has no document gets one. The line of the audit log is written first, so that no verdict
+    by hand is without one. Raises `UsageError` if the
     verdict is none, the reason is empty, the document is settled already, or its owner lives.
     """
     if verdict in OPEN:
@@ -29,7 +30,7 @@ def override(checkpoints: Checkpoints, write_key: str, verdict: Status, reason: 
         raise UsageError("a verdict by hand needs a reason; it is kept in the document and in the audit log")
     stored = checkpoints.read(write_key)
     if stored is None:
-        raise UsageError(f"there is no document {checkpoints.uri(write_key)}")
+        return _without_document(checkpoints, write_key, verdict, reason, clock)
     status = stored.document.status
     if status not in OPEN:
         raise UsageError(f"{checkpoints.uri(write_key)} says {status} already; a verdict is not changed by hand")
@@ -43,3 +44,23 @@ def override(checkpoints: Checkpoints, write_key: str, verdict: Status, reason: 
     if won is None:
         raise UsageError(f"{checkpoints.uri(write_key)} has changed meanwhile; look again")
     return won.document
+
+
+def _without_document(
+    checkpoints: Checkpoints, write_key: str, verdict: Status, reason: str, clock: Clock
+) -> Checkpoint:
+    """Make the document of a write that has a marker and nothing else."""
+    for mark in checkpoints.markers_of(write_key):
+        announced = checkpoints.announced(mark)
+        if announced is None:
+            continue
+        if not announced.is_over or checkpoints.has_sign_of_life(mark):
+            raise UsageError(f"attempt {mark.nonce} of {write_key} may still claim it; wait until its time is over")
+        make = announced.marker.tombstone if verdict is Status.ROLLED_BACK else announced.marker.committed
+        document = make(clock(), _BY, reason)
+        checkpoints.audit(document, f"by_hand_{verdict.value}")
+        if checkpoints.create(document) is None:
+            raise UsageError(f"{checkpoints.uri(write_key)} has changed meanwhile; look again")
+        checkpoints.unmark(write_key, mark.nonce)
+        return document
+    raise UsageError(f"there is no document {checkpoints.uri(write_key)}, and no marker of that write")

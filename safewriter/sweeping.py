@@ -10,53 +10,31 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final
 
 from safewriter.checkpoint import past_grace
 from safewriter.errors import SafeWriterError, UnreadableCheckpointError
-from safewriter.liveness import is_over
+from safewriter.looking import Action, close_unclaimed, look_after
 from safewriter.objects.store import StoreError
-from safewriter.recovery import Cause, Evidence
-from safewriter.state import OPEN, Status
-from safewriter.tables.table import RetentionGapError
+from safewriter.recovery import Cause
+from safewriter.state import OPEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime
 
-    from safewriter.checkpoint import Announced, Checkpoints, Marked, StoredCheckpoint
+    from safewriter.checkpoint import Checkpoints, Marked, StoredCheckpoint
     from safewriter.deadline import Clock
     from safewriter.recovery import Recovery
-    from safewriter.state import Checkpoint
+    from safewriter.state import Status
 
-__all__ = ["Action", "Look", "Sweep", "Sweeper", "look_after"]
+__all__ = ["Look", "Sweep", "Sweeper"]
 
 _LISTED_MAX: Final = 20_000
 _THREADS: Final = 8
-_UNCLAIMED: Final = timedelta(days=1)
-"""An attempt without a deadline that has not claimed for so long does not claim any more."""
 _GIVEN_UP: Final = timedelta(days=7)
 """An attempt that cannot be cleaned up after for so long (its table was dropped) is left to `soal orphans`."""
-
-
-class Action(StrEnum):
-    """What came of a look at one write."""
-
-    SETTLED = "settled"
-    CLEANED = "cleaned"
-    NONE = "none"
-    """There was nothing left to do."""
-    ALIVE = "alive"
-    UNCLEAN = "unclean"
-    """The verdict stands; what was left behind is for a later look."""
-    FAILED = "failed"
-    """No verdict could be had; the write stays open."""
-    UNREADABLE = "unreadable"
-    """A document of a version that is not known here: left alone."""
-    LEFT = "left"
-    """Time had run out before it was looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,33 +64,6 @@ class Sweep:
         """When the oldest write that is still open, as far as is known, was announced."""
         undecided = (Action.ALIVE, Action.FAILED, Action.UNREADABLE, Action.LEFT)
         return min((look.since for look in self.looks if look.action in undecided and look.since), default=None)
-
-
-def look_after(
-    checkpoints: Checkpoints, recovery: Recovery, stored: StoredCheckpoint, cause: Cause
-) -> tuple[Action, str | None]:
-    """Settle a write if it is open and its owner dead, clean up after it if it is settled; say what was in the way."""
-    document = stored.document
-    if document.status not in OPEN:
-        return _clean(recovery, document)
-    try:
-        if not checkpoints.sighting(stored).is_dead:
-            return Action.ALIVE, "its owner lives; it settles the write itself, or dies and can be recovered"
-        # Only what was found dead: a retry may have claimed the next epoch since.
-        recovery.settle(document.write_key, cause, Evidence(document.epoch))
-    except (SafeWriterError, StoreError) as error:
-        return Action.FAILED, str(error)
-    return Action.SETTLED, None
-
-
-def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None]:
-    if all(attempt.cleaned for attempt in document.attempts):
-        return Action.NONE, None
-    try:
-        recovery.clean(document.write_key)
-    except (StoreError, RetentionGapError) as error:
-        return Action.UNCLEAN, str(error)
-    return Action.CLEANED, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +104,10 @@ class Sweeper:
         first = marks[0]
         stored = self.checkpoints.read(first.write_key)
         if stored is None:
-            return self._close_unclaimed(first)
+            closed = close_unclaimed(self.checkpoints, self.recovery, first, Cause.SWEEPER, self.clock)
+            made = closed.document
+            status, reason = (None, closed.problem) if made is None else (made.status, made.reason)
+            return Look(first.write_key, closed.action, status, reason, first.since)
         action, problem = look_after(self.checkpoints, self.recovery, stored, Cause.SWEEPER)
         if action is not Action.NONE:
             stored = self.checkpoints.read(first.write_key) or stored
@@ -177,29 +131,9 @@ class Sweeper:
         self.checkpoints.unmark(mark.write_key, mark.nonce)
         return True
 
-    def _close_unclaimed(self, mark: Marked) -> Look:
-        """Close a write that was announced and has no document, if its attempt can claim it no more."""
-        announced = self.checkpoints.announced(mark)
-        if announced is None:
-            return Look(mark.write_key, Action.NONE)
-        if not _is_over(announced):
-            return Look(mark.write_key, Action.ALIVE, since=mark.since)
-        held = self.checkpoints.create(announced.marker.tombstone(self.clock(), Cause.SWEEPER.value))
-        if held is None:  # somebody has claimed it after all
-            return Look(mark.write_key, Action.ALIVE, since=mark.since)
-        self.checkpoints.unmark(mark.write_key, mark.nonce)
-        return Look(mark.write_key, Action.SETTLED, held.document.status, held.document.reason, mark.since)
-
     def _can_claim_no_more(self, mark: Marked) -> bool:
         announced = self.checkpoints.announced(mark)
-        return announced is None or _is_over(announced)
-
-
-def _is_over(announced: Announced) -> bool:
-    deadline_ms = announced.marker.deadline_ms
-    if deadline_ms is None:
-        return announced.now - announced.since > _UNCLAIMED
-    return is_over(deadline_ms, announced.now)
+        return announced is None or announced.is_over
 
 
 def _by_write(marks: Iterable[Marked]) -> list[tuple[Marked, ...]]:

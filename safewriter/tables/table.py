@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from safewriter.state import AttemptRecord, Checkpoint, Status
     from safewriter.tables.session import Seen
 
-__all__ = ["Intent", "Landed", "Move", "RetentionGapError", "Table"]
+__all__ = ["Intent", "Landed", "Move", "RetentionGapError", "Table", "Trace"]
 
 
 class RetentionGapError(LookupError):
@@ -58,6 +58,15 @@ class Move:
         return {} if self.landed is None else asdict(self.landed)
 
 
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A write that a table holds, as the table alone tells it. `before`: the version or snapshot before its commit."""
+
+    epoch: int
+    landed: Landed
+    before: int
+
+
 class Table(Protocol):
     """One guarded table, without Spark. Every method may raise `StoreError` or `RetentionGapError`."""
 
@@ -81,5 +90,13 @@ class Table(Protocol):
         """Delete what ended attempts of a write have left and nobody refers to; return how many files went.
 
         `earlier`: those that were cleaned up after before, of which something may have come late.
+        """
+        ...
+
+    def trace(self, write_key: str, since_ms: int) -> Trace | None:
+        """Look for a write of which no document tells, of any epoch, in what the table has gained since shortly before
+        a time (epoch milliseconds); None if it holds nothing of it.
+
+        Raises `RetentionGapError` if the table does not show all of that, or does not decide.
         """
         ...

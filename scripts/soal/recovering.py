@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from safewriter.checkpoint import Checkpoints
+from safewriter.looking import close_unclaimed, look_after
 from safewriter.recovery import Cause, Recovery
-from safewriter.sweeping import look_after
 from safewriter.tables.rehearsal import Rehearsal
 from scripts.soal.overlay import Overlay
 
@@ -16,9 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from safewriter.deadline import Clock
+    from safewriter.looking import Closed
+    from safewriter.marker import Marker
     from safewriter.objects import ObjectStore
+    from safewriter.state import Checkpoint
 
 __all__ = ["Recovered", "Recoverer", "marked"]
+
+_ANNOUNCED: Final = "announced"
+"""Of a write that has a marker and no document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ class Recoverer:
     until_ms: int
 
     def settle(self, write_key: str, *, dry_run: bool) -> Recovered | None:
-        """Settle one write if it is open and its owner is dead, and clean up after it; None if it has no document.
+        """Settle one write if it is open and its owner is dead, and clean up after it; None if nothing tells of it.
 
         `dry_run`: do the same on top of what is there, and change nothing.
         """
@@ -90,21 +96,26 @@ class Recoverer:
             rehearsal=rehearsal,
         )
         before = checkpoints.read(write_key)
+        write: Checkpoint | Marker
         if before is None:
-            return None
-        action, problem = look_after(checkpoints, recovery, before, Cause.OPERATOR)
-        after = checkpoints.read(write_key) or before
-        document = after.document
+            closed = self._close(checkpoints, recovery, write_key)
+            if closed is None or closed.marker is None:
+                return None
+            action, problem, document = closed.action, closed.problem, closed.document
+            write = closed.marker
+        else:
+            action, problem = look_after(checkpoints, recovery, before, Cause.OPERATOR)
+            write = document = (checkpoints.read(write_key) or before).document
         return Recovered(
             write_key=write_key,
-            run_key=document.run_key,
-            table=document.table,
-            step=document.step,
-            before=before.document.status.value,
-            status=document.status.value,
+            run_key=write.run_key,
+            table=write.table,
+            step=write.step,
+            before=_ANNOUNCED if before is None else before.document.status.value,
+            status=_ANNOUNCED if document is None else document.status.value,
             action=action.value,
-            reason=problem or document.reason,
-            undo_refused=document.undo_refused,
+            reason=problem or (None if document is None else document.reason),
+            undo_refused=None if document is None else document.undo_refused,
             checkpoint=checkpoints.uri(write_key),
             changes=(
                 *(change for overlay in overlays for change in overlay.changes),
@@ -112,3 +123,7 @@ class Recoverer:
             ),
             changes_more=sum(overlay.changes_more for overlay in overlays),
         )
+
+    def _close(self, checkpoints: Checkpoints, recovery: Recovery, write_key: str) -> Closed | None:
+        first = next(checkpoints.markers_of(write_key), None)
+        return None if first is None else close_unclaimed(checkpoints, recovery, first, Cause.OPERATOR, self.clock)

@@ -15,9 +15,9 @@ import pytest
 
 from handler.runs import RunRecord, UnreadableRecordError
 from safewriter.errors import UnreadableCheckpointError
+from safewriter.looking import Action
 from safewriter.marker import Marker
 from safewriter.state import Checkpoint, Status
-from safewriter.sweeping import Action
 from tests.unit.handler.test_runs import Bench
 from tests.unit.safewriter.test_sweeping import sweep
 from tests.unit.safewriter.world import World

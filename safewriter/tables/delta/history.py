@@ -16,7 +16,7 @@ from safewriter.tables.delta.commit import Commit, Mark
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
     from safewriter.deadline import Clock
@@ -27,6 +27,8 @@ __all__ = ["DeltaHistory"]
 
 _COMMIT: Final = re.compile(r"_delta_log/(\d{20})\.json")
 _ENGINE: Final = "SoAL SafeWriter"
+# How far the clock of an attempt and that of S3 may be apart.
+_CLOCKS_MS: Final = 300_000
 
 
 class DeltaHistory:
@@ -45,13 +47,26 @@ class DeltaHistory:
         """
         before = attempt.version_before
         start = "_delta_log/" if before < 0 else f"_delta_log/{before:020}"
-        listed = {
-            int(match.group(1)): found
-            for found in self.store.list("_delta_log/", start_after=start)
-            if (match := _COMMIT.fullmatch(found.key)) is not None
-        }
+        listed = _versions(self.store.list("_delta_log/", start_after=start))
         if before >= 0:
             _check_same_table(attempt, listed)
+        return self._after(before, listed)
+
+    def since_ms(self, time_ms: int) -> tuple[Commit, ...]:
+        """Return every version that the store has received since shortly before a time (epoch milliseconds).
+
+        Raises `RetentionGapError` if the log does not reach back so far. One that begins with version 0 is whole.
+        """
+        found = list(self.store.list("_delta_log/"))
+        listed = _versions(found)
+        if found and not listed:
+            raise RetentionGapError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
+        earlier = (
+            version for version, one in listed.items() if one.last_modified.timestamp() * 1000 < time_ms - _CLOCKS_MS
+        )
+        return self._after(max(earlier, default=-1), listed)
+
+    def _after(self, before: int, listed: Mapping[int, ListedObject]) -> tuple[Commit, ...]:
         after = [version for version in listed if version > before]
         if after != list(range(before + 1, before + 1 + len(after))):
             raise RetentionGapError(f"the log has lost versions after {before} (log retention): {after[:3]}")
@@ -149,6 +164,11 @@ class DeltaHistory:
     def _last_timestamp(self, attempt: AttemptRecord, commits: tuple[Commit, ...]) -> int:
         last = commits[-1] if commits else (self.read(attempt.version_before) if attempt.version_before >= 0 else None)
         return 0 if last is None else int(last.info.get("inCommitTimestamp", last.info.get("timestamp", 0)))
+
+
+def _versions(listed: Iterable[ListedObject]) -> dict[int, ListedObject]:
+    """Return the commits among what lies in the log, in the order of their versions."""
+    return {int(match.group(1)): found for found in listed if (match := _COMMIT.fullmatch(found.key)) is not None}
 
 
 def _check_same_table(attempt: AttemptRecord, listed: Mapping[int, ListedObject]) -> None:

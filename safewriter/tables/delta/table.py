@@ -12,7 +12,7 @@ from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.readback import ReadBack
 from safewriter.tables.delta.revert import find_live, revert
 from safewriter.tables.delta.session import GateState
-from safewriter.tables.table import Landed, Move, RetentionGapError
+from safewriter.tables.table import Landed, Move, RetentionGapError, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,6 +99,13 @@ class DeltaTable:
             return self.remove_leftovers(document, attempts)  # the log has forgotten when the earlier ones began
         prefixes = tuple(attempt.prefix for attempt in everyone)
         return remove_files(self._history.store, prefixes, commits, self._may_go_on)
+
+    def trace(self, write_key: str, since_ms: int) -> Trace | None:
+        """Look for a commit of the write that was not taken back, whatever its epoch."""
+        commits = self._history.since_ms(since_ms)
+        epochs = [commit.transactions[write_key] for commit in commits if write_key in commit.transactions]
+        ours = find_live(commits, write_key, max(epochs)) if epochs else None
+        return None if ours is None else Trace(ours.transactions[write_key], _landed(ours), ours.version - 1)
 
 
 def _landed(ours: Commit) -> Landed:

@@ -25,6 +25,7 @@ from safewriter.tables.iceberg.staging import (
     landed,
     published,
 )
+from safewriter.tables.iceberg.tracing import trace
 from safewriter.tables.table import Move, RetentionGapError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from safewriter.state import AttemptRecord, Checkpoint
     from safewriter.tables.iceberg.catalog import OneTable
     from safewriter.tables.session import Seen
-    from safewriter.tables.table import Intent
+    from safewriter.tables.table import Intent, Trace
 
 __all__ = ["IcebergTable"]
 
@@ -113,6 +114,14 @@ class IcebergTable:
             if attempt.version_before >= 0:
                 raise
             return 0  # the table was never created: what its tasks have written lies where no catalog tells
+
+    def trace(self, write_key: str, since_ms: int) -> Trace | None:
+        """Look for a snapshot of the write in the target; what is only staged may have been picked, or not."""
+        try:
+            metadata = self._one.load().metadata
+        except RetentionGapError:
+            return None  # there is no such table
+        return trace(metadata, write_key, self._target, since_ms)
 
     def _find(self, document: Checkpoint) -> Table | None:
         """Return the table; None if the attempt was to create it and there is none."""

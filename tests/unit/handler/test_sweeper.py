@@ -13,8 +13,9 @@ from handler import sweeper
 from handler.redact import Redactor
 from handler.secrets import Secrets, SecretUnavailableError
 from handler.sweeper import _problem, lambda_handler
+from safewriter.looking import Action
 from safewriter.objects import MemoryObjectStore
-from safewriter.sweeping import Action, Look
+from safewriter.sweeping import Look
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

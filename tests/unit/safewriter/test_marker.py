@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -21,6 +22,14 @@ def test_a_marker_is_read_as_it_was_written(deadline_ms: int | None) -> None:
     """All that it says comes back, also that there is no deadline."""
     written = marker(deadline_ms)
     assert Marker.from_bytes(written.to_bytes()) == written
+
+
+def test_a_marker_of_before_catalogs_were_named_is_read() -> None:
+    """It names none."""
+    written = dataclasses.replace(marker(), catalog={"type": "rest"})
+    assert Marker.from_bytes(written.to_bytes()) == written
+    old = {name: value for name, value in json.loads(written.to_bytes()).items() if name != "catalog"}
+    assert Marker.from_bytes(json.dumps(old).encode()) == marker()
 
 
 @pytest.mark.parametrize(

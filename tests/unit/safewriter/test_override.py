@@ -96,3 +96,38 @@ def test_a_document_that_changes_meanwhile_wins() -> None:
     with pytest.raises(UsageError, match="changed meanwhile"):
         override(world.checkpoints, world.key, Status.COMMITTED, "why", world.clock)
     assert world.document.status is Status.ROLLED_BACK
+
+
+@pytest.mark.parametrize("verdict", [Status.COMMITTED, Status.ROLLED_BACK])
+def test_a_write_that_has_a_marker_and_no_document_is_decided_by_hand(verdict: Status) -> None:
+    """Its document has expired while it was open; the verdict makes a new one, and the alarm ends."""
+    world = World()
+    world.job().begin()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    with pytest.raises(UsageError, match="may still claim it"):
+        override(world.checkpoints, world.key, verdict, "counted the rows", world.clock)
+
+    world.grace_passes()
+    document = override(world.checkpoints, world.key, verdict, "counted the rows", world.clock)
+    assert (document.status, document.reason) == (verdict, "by hand: counted the rows")
+    assert world.document.attempt.settled_by == "by hand"
+    assert f"audit/{world.key}-1-by_hand_{verdict.value}.jsonl" in world.bucket.contents()
+    assert world.marked() == ()
+    assert world.job().claim().already_committed == (verdict is Status.COMMITTED)
+
+
+def test_a_document_that_is_made_meanwhile_wins() -> None:
+    """A retry has claimed the write after all."""
+    world = World()
+    world.job().claimer.mark()
+    world.grace_passes()
+    put = world.bucket.put
+
+    def overtaken(key: str, body: bytes) -> str:
+        world.checkpoints.create(world.job().claimer._first(world.job().state()))
+        return put(key, body)
+
+    world.bucket.put = overtaken  # type: ignore[method-assign]
+    with pytest.raises(UsageError, match="changed meanwhile"):
+        override(world.checkpoints, world.key, Status.ROLLED_BACK, "why", world.clock)
+    assert world.document.status is Status.IN_PROGRESS

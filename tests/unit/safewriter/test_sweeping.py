@@ -9,10 +9,12 @@ import pytest
 from safewriter.checkpoint import Checkpoints
 from safewriter.errors import TryAgainError
 from safewriter.identity import Attempt
+from safewriter.looking import Action
 from safewriter.marker import Marker
+from safewriter.override import override
 from safewriter.recovery import Cause
 from safewriter.state import CommitPoint, Status
-from safewriter.sweeping import Action, Look, Sweep, Sweeper
+from safewriter.sweeping import Look, Sweep, Sweeper
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.invariants import check
@@ -162,13 +164,28 @@ def test_a_claim_that_comes_between_is_left_alone() -> None:
     world.grace_passes()
     late = world.job()
 
-    def overtake(number: int) -> None:
-        if number == 4:
+    def overtake(_: int) -> None:
+        if network.sent[-1].verb == "create":
             late.claim()
 
-    sweep(world, network=Network(before=overtake))
+    network = Network(before=overtake)
+    sweep(world, network=network)
     assert world.document.owner == late.attempt.nonce
     assert set(world.marked()) == {first.attempt.nonce, late.attempt.nonce}
+
+
+def test_a_write_that_landed_stays_counted_as_failed_until_somebody_decides() -> None:
+    """Its document has expired, and the table alone does not decide: the alarm must not clear itself."""
+    world = World(CommitPoint.SUCCESS)
+    world.job().begin().land()
+    world.grace_passes()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    for _ in range(2):
+        found = sweep(world)
+        assert found.count(Action.FAILED) == 1
+        assert found.open_since is not None
+    override(world.checkpoints, world.key, Status.COMMITTED, "looked", world.clock)
+    assert sweep(world).looks == ()
 
 
 def test_a_marker_that_a_settled_write_does_not_know_goes_when_its_time_is_over() -> None:
@@ -288,7 +305,7 @@ def test_finished_writes_cost_nothing() -> None:
 
 def test_a_backlog_is_worked_off_over_several_sweeps_from_both_ends() -> None:
     """Each sweep has time for a third of ten thousand; the oldest and the newest are in the first."""
-    world = World()
+    world = World(existing=False)
     job = world.job()
     job.claimer.mark()
     marker = json.loads(world.bucket.contents()[f"open/{world.key}/{job.attempt.nonce}"])

@@ -114,10 +114,36 @@ def test_time_that_runs_out_leaves_it_open() -> None:
     assert world.document.status is Status.IN_PROGRESS
 
 
-def test_without_a_document_there_is_nothing_to_settle() -> None:
-    """An attempt that died before its claim has left its marker only."""
+def test_a_write_that_was_announced_and_never_claimed_is_closed() -> None:
+    """Its attempt has left a marker only; the table is asked first, and a dry run changes nothing."""
     world = World()
     world.job().claimer.mark()
     assert marked(world.bucket) == (world.key,)
+    found = recover(world)
+    assert (found.run_key, found.before, found.status, found.action) == ("run", "announced", "announced", "alive")
+    world.grace_passes()
+
+    dry = recover(world, dry_run=True)
+    assert (dry.before, dry.status, dry.action) == ("announced", "rolled_back", "settled")
+    assert world.checkpoints.read(world.key) is None
+    assert recover(world).status == "rolled_back"
+    assert marked(world.bucket) == ()
+
+
+def test_a_write_whose_document_has_expired_is_told_to_a_person() -> None:
+    """The table holds it, and whether it was to count is not known: nothing is settled, and how to do it is said."""
+    world = World(CommitPoint.SUCCESS)
+    world.job().begin().land()
+    world.grace_passes()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    found = recover(world)
+    assert (found.status, found.action) == ("announced", "failed")
+    assert found.reason is not None
+    assert f"soal recover --write {world.key} --verdict" in found.reason
+
+
+def test_of_a_key_without_marker_and_document_nothing_is_known() -> None:
+    """There is nothing to settle."""
+    world = World()
     recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60)
     assert recoverer.settle(world.key, dry_run=False) is None

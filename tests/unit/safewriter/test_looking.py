@@ -1,0 +1,172 @@
+"""Writes that have a marker and no document: their attempt died before its claim, or what was open was deleted."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from safewriter.checkpoint import Checkpoints, Marked
+from safewriter.looking import Action, Closed, close_unclaimed
+from safewriter.recovery import Cause
+from safewriter.state import CommitPoint, Status
+from tests.unit.safewriter.delta_log import key_of
+from tests.unit.safewriter.failing import Network
+from tests.unit.safewriter.invariants import check
+from tests.unit.safewriter.world import Job, World
+
+DAYS = 24 * 3600
+
+
+def vanish(world: World) -> None:
+    """Let the document expire, as a lifecycle rule does; the marker stays."""
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+
+
+def close(world: World, network: Network | None = None) -> Closed:
+    """Look at the write as the sweeper does."""
+    (mark,) = world.checkpoints.markers_of(world.key)
+    bucket = Checkpoints((network or Network()).store(world.bucket))
+    return close_unclaimed(bucket, world.recovery(network), mark, Cause.SWEEPER, world.clock)
+
+
+def landed(commit_point: CommitPoint = CommitPoint.WRITE) -> tuple[World, Job]:
+    """A write that has landed, is still open, and whose document has expired."""
+    world = World(commit_point)
+    job = world.job().begin().land()
+    world.append_foreign()
+    world.sleep(31 * DAYS)
+    vanish(world)
+    return world, job
+
+
+def test_a_write_that_landed_is_committed_although_its_document_has_expired() -> None:
+    """The new document says what the log says; a retry skips it."""
+    world, job = landed()
+
+    assert close(world).action is Action.SETTLED
+    document = world.document
+    assert (document.status, document.owner, document.epoch) == (Status.COMMITTED, job.attempt.nonce, 1)
+    assert (document.attempt.commit_version, document.attempt.rows) == (2, 20)
+    assert document.attempt.settled_by == Cause.SWEEPER.value
+    assert world.marked() == ()
+    assert world.job().claim().already_committed
+    check(world)
+
+
+def test_the_epoch_is_that_of_the_commit() -> None:
+    """A second attempt has landed, and the document of both is gone."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+    world.settle()
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    job = world.job().begin().land()
+    world.grace_passes()
+    vanish(world)
+
+    assert close(world).action is Action.SETTLED
+    assert (world.document.status, world.document.epoch) == (Status.COMMITTED, 2)
+    assert world.document.attempt.prefix == job.document.attempt.prefix
+
+
+def test_what_was_to_count_only_with_success_is_left_to_a_person() -> None:
+    """Nobody knows whether success() was called, nor what an undo would need; the alarm stays."""
+    world, _ = landed(CommitPoint.SUCCESS)
+    before = world.bucket.contents()
+
+    found = close(world)
+    assert (found.action, found.document) == (Action.FAILED, None)
+    assert "set the verdict by hand" in str(found.problem)
+    assert world.bucket.contents() == before
+
+
+def test_a_commit_that_was_taken_back_is_no_commit() -> None:
+    """Undone, and then the document was deleted."""
+    world = World(CommitPoint.SUCCESS)
+    world.job().begin().land()
+    world.owner_dies()
+    assert world.settle().status is Status.ROLLED_BACK
+    world.grace_passes()
+    vanish(world)
+
+    assert close(world).action is Action.SETTLED
+    assert world.document.status is Status.ROLLED_BACK
+
+
+def test_a_log_that_does_not_reach_back_decides_nothing() -> None:
+    """Log retention has taken the versions among which the commit may have been."""
+    world, _ = landed()
+    for version in range(3):
+        world.lake.delete(key_of(version))
+
+    found = close(world)
+    assert found.action is Action.FAILED
+    assert "log retention" in str(found.problem)
+    assert len(world.marked()) == 1
+
+
+def test_a_log_without_a_version_is_not_an_empty_one() -> None:
+    """Its checkpoints say that there was something; a table that was never created holds nothing."""
+    world = World(existing=False)
+    world.job().claimer.mark()
+    world.grace_passes()
+    world.lake.put("_delta_log/_last_checkpoint", b"{}")
+    assert close(world).action is Action.FAILED
+
+    world.lake.delete("_delta_log/_last_checkpoint")
+    assert close(world).action is Action.SETTLED
+    assert world.document.status is Status.ROLLED_BACK
+
+
+def test_only_what_the_table_has_gained_since_is_read() -> None:
+    """The cost does not grow with the table's age."""
+    world = World()
+    for _ in range(50):
+        world.append_foreign()
+    world.sleep(DAYS)
+    world.job().claimer.mark()
+    world.append_foreign()
+    world.grace_passes()
+    network = Network()
+
+    assert close(world, network).action is Action.SETTLED
+    read = [sent.key for sent in network.sent if sent.verb == "get" and sent.key.startswith("_delta_log/")]
+    assert read == [key_of(world.log.head)]
+
+
+def test_an_attempt_whose_lease_is_renewed_is_alive_although_its_document_is_gone() -> None:
+    """One without a deadline may write for more than a day."""
+    world = World()
+    job = world.job(deadline_ms=None).begin()
+    vanish(world)
+    world.sleep(2 * DAYS)
+    world.checkpoints.renew_lease(world.key, job.attempt.nonce)
+    assert close(world).action is Action.ALIVE
+
+    world.owner_dies()
+    assert close(world).action is Action.SETTLED
+
+
+def test_a_marker_that_has_gone_since_it_was_listed_tells_nothing() -> None:
+    """Its attempt has ended."""
+    world = World()
+    gone = Marked(world.key, "0" * 16, world.now())
+    assert close_unclaimed(world.checkpoints, world.recovery(), gone, Cause.SWEEPER, world.clock).action is Action.NONE
+
+
+@pytest.mark.parametrize("named", ["orc", "iceberg"])
+def test_a_table_that_cannot_be_asked_decides_nothing(named: str) -> None:
+    """Of a format that is not known here, or in a catalog that the marker does not name."""
+    world = World()
+    job = world.job()
+    job.claimer.mark()
+    (mark,) = world.checkpoints.markers_of(world.key)
+    announced = world.checkpoints.announced(mark)
+    assert announced is not None
+    world.checkpoints.mark(dataclasses.replace(announced.marker, format=named, table="nowhere.db.t"))
+    world.grace_passes()
+
+    assert close(world).action is Action.FAILED
+    assert world.marked() == (job.attempt.nonce,)

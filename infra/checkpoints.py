@@ -22,6 +22,9 @@ __all__ = ["CheckpointBucket"]
 _OLD_VERSIONS_DAYS: Final = 7
 # A run renews its leases every few seconds: each renewal leaves an old version.
 _OLD_LEASES_DAYS: Final = 1
+# As safewriter/checkpoint.py writes it, FINISHED.
+_FINISHED: Final = ("soal", "finished")
+_OF_WRITES: Final = ("checkpoints", "notes")
 _UNLOGGED: Final = (
     "Every run renews its leases here every few seconds: logs would be larger than the bucket. Old versions and the"
     " audit log say what became of a document, CloudTrail data events who has read one"
@@ -29,20 +32,29 @@ _UNLOGGED: Final = (
 
 
 class CheckpointBucket(Construct):
-    """Finished documents live for `days`. Markers (`open/`) and the audit log never expire: an open write without a
-    marker is found by nobody.
+    """Finished documents, which the guard has tagged, live for `days`. What is open never expires, nor do markers
+    (`open/`) and the audit log: an open write without a marker is found by nobody.
     """
 
     def __init__(self, scope: Construct, name: str, *, days: int, key: kms.IKey | None) -> None:
         super().__init__(scope, name)
-        documents = [
+        finished = [
             s3.LifecycleRule(
                 id=f"finished-{folder}",
                 prefix=f"{folder}/",
+                tag_filters={_FINISHED[0]: _FINISHED[1]},
                 expiration=Duration.days(days),
+            )
+            for folder in _OF_WRITES
+        ]
+        records = [
+            s3.LifecycleRule(
+                id=f"old-{folder}",
+                prefix=f"{folder}/",
+                expiration=None if folder in (*_OF_WRITES, "open") else Duration.days(days),
                 noncurrent_version_expiration=Duration.days(_OLD_VERSIONS_DAYS),
             )
-            for folder in ("checkpoints", "notes", "runs", "cancels", "results")
+            for folder in (*_OF_WRITES, "runs", "cancels", "results", "open")
         ]
         leases = s3.LifecycleRule(
             id="leases",
@@ -50,12 +62,9 @@ class CheckpointBucket(Construct):
             expiration=Duration.days(days),
             noncurrent_version_expiration=Duration.days(_OLD_LEASES_DAYS),
         )
-        markers = s3.LifecycleRule(
-            id="old-markers", prefix="open/", noncurrent_version_expiration=Duration.days(_OLD_VERSIONS_DAYS)
-        )
         tidy = s3.LifecycleRule(id="delete-markers", expired_object_delete_marker=True)
         self.bucket = private_bucket(
-            self, "Bucket", key=key, unlogged=_UNLOGGED, lifecycle=[*documents, leases, markers, tidy]
+            self, "Bucket", key=key, unlogged=_UNLOGGED, lifecycle=[*finished, *records, leases, tidy]
         )
         self._place = Place(self.bucket.bucket_arn)
 
@@ -69,6 +78,7 @@ class CheckpointBucket(Construct):
                 ["PutObject"],
                 *(f"{folder}/*" for folder in ("checkpoints", "open", "leases", "notes", "runs", "results", "audit")),
             ),
+            place.allow("LetFinishedExpire", ["PutObjectTagging"], *(f"{folder}/*" for folder in _OF_WRITES)),
             place.allow("RemoveMarkers", ["DeleteObject"], "open/*", "leases/*", "notes/*"),
         ]
 
@@ -79,5 +89,6 @@ class CheckpointBucket(Construct):
             place.allow_listing("FindMarkers", "open"),
             place.allow("ReadDocuments", ["GetObject"], "checkpoints/*", "open/*", "leases/*", "notes/*"),
             place.allow("WriteDocuments", ["PutObject"], "checkpoints/*", "notes/*", "audit/*"),
+            place.allow("LetFinishedExpire", ["PutObjectTagging"], *(f"{folder}/*" for folder in _OF_WRITES)),
             place.allow("RemoveMarkers", ["DeleteObject"], "open/*", "leases/*"),
         ]

@@ -90,7 +90,7 @@ class Network(Construct):
                 ("ListOurs", ("ListBucket", "ListBucketMultipartUploads"), list(self._buckets)),
                 (
                     "UseOurs",
-                    ("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
+                    ("GetObject", "PutObject", "PutObjectTagging", "DeleteObject", "AbortMultipartUpload"),
                     [f"{arn}/*" for arn in self._buckets],
                 ),
             )

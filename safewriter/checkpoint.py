@@ -15,14 +15,16 @@ from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.state import Checkpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from safewriter.objects.store import ListedObject, ObjectStore
     from safewriter.state import AttemptRecord
 
-__all__ = ["Announced", "Checkpoints", "HeldCheckpoint", "Marked", "StoredCheckpoint"]
+__all__ = ["FINISHED", "Announced", "Checkpoints", "HeldCheckpoint", "Marked", "StoredCheckpoint"]
 
+FINISHED: Final = "soal=finished"
+"""The tag of what may expire, as S3 takes it: documents that are settled and cleaned up after, and tombstones."""
 _CLOSED: Final = b'{"closed":true}\n'
 _OPEN: Final = "open/"
 _UNCLAIMED: Final = timedelta(days=1)
@@ -89,18 +91,21 @@ class Checkpoints:
 
     def create(self, document: Checkpoint) -> HeldCheckpoint | None:
         """Write the first document of a write key; None if there is one."""
-        try:
-            return HeldCheckpoint(document, self.store.create(_document(document.write_key), document.to_bytes()))
-        except PreconditionFailed:
-            return None
+        key, body = _document(document.write_key), document.to_bytes()
+        return self._written(document, lambda tag: self.store.create(key, body, tag=tag))
 
     def replace(self, held: HeldCheckpoint, document: Checkpoint) -> HeldCheckpoint | None:
         """Write the document if it is still the one that is held; None if it is not."""
+        key, body = _document(document.write_key), document.to_bytes()
+        return self._written(document, lambda tag: self.store.replace(key, body, etag=held.etag, tag=tag))
+
+    @staticmethod
+    def _written(document: Checkpoint, write: Callable[[str], str]) -> HeldCheckpoint | None:
+        """Write a document, a finished one with the tag by which it may expire."""
         try:
-            etag = self.store.replace(_document(document.write_key), document.to_bytes(), etag=held.etag)
+            return HeldCheckpoint(document, _tagged(write) if document.is_finished else write(""))
         except PreconditionFailed:
             return None
-        return HeldCheckpoint(document, etag)
 
     def touch(self, stored: StoredCheckpoint) -> bool:
         """Change a settled document without changing what it says, so that whoever has read it before cannot claim."""
@@ -178,7 +183,7 @@ class Checkpoints:
         """
         key = self.note_key(write_key, epoch)
         try:
-            self.store.create(key, _CLOSED)
+            _tagged(lambda tag: self.store.create(key, _CLOSED, tag=tag))
         except PreconditionFailed:
             found = self.store.get(key)
             if found is None:
@@ -205,6 +210,16 @@ class Checkpoints:
             "attempt": dataclasses.asdict(document.attempt),
         }
         self.store.put(f"audit/{document.write_key}-{document.epoch}-{event}.jsonl", json.dumps(line).encode() + b"\n")
+
+
+def _tagged(write: Callable[[str], str]) -> str:
+    """Write with the tag; without it where the caller may set none, or the store knows none: then it never expires."""
+    try:
+        return write(FINISHED)
+    except StoreError as error:
+        if not error.denied:
+            raise
+        return write("")
 
 
 def past_grace(attempt: AttemptRecord, now: datetime) -> bool:

@@ -72,7 +72,7 @@ def look_after(
 
 
 def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None]:
-    if all(attempt.cleaned for attempt in document.attempts):
+    if document.is_finished:
         return Action.NONE, None
     try:
         recovery.clean(document.write_key)

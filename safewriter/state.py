@@ -161,6 +161,11 @@ class Checkpoint:
         """Whether the write is committed and has left something: a retry must not do it again."""
         return self.status is Status.COMMITTED and self.reason != NO_CHANGE
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether the verdict is out, and nothing is left to be cleaned up."""
+        return self.status not in OPEN and all(attempt.cleaned for attempt in self.attempts)
+
     def moved(
         self,
         status: Status,

@@ -25,26 +25,31 @@ class MemoryObjectStore:
         self._lock = threading.Lock()
         self._objects: dict[str, tuple[bytes, str, datetime]] = {}
         self._uploads: set[Upload] = set()
+        self.tags: dict[str, str] = {}
+        """The tag with which each object was written last."""
 
     def get(self, key: str) -> StoredObject | None:
         with self._lock:
             found = self._objects.get(key)
         return None if found is None else StoredObject(key, *found, self._now())
 
-    def create(self, key: str, body: bytes) -> str:
+    def create(self, key: str, body: bytes, *, tag: str = "") -> str:
         with self._lock:
             if key in self._objects:
                 raise PreconditionFailed(key)
+            self.tags[key] = tag
             return self._write(key, body)
 
-    def replace(self, key: str, body: bytes, *, etag: str) -> str:
+    def replace(self, key: str, body: bytes, *, etag: str, tag: str = "") -> str:
         with self._lock:
             if key not in self._objects or self._objects[key][1] != etag:
                 raise PreconditionFailed(key)
+            self.tags[key] = tag
             return self._write(key, body)
 
     def put(self, key: str, body: bytes) -> str:
         with self._lock:
+            self.tags[key] = ""
             return self._write(key, body)
 
     def delete(self, key: str) -> None:

@@ -32,7 +32,16 @@ _PRECONDITION: Final = ("PreconditionFailed", "412")
 # and then finds out at its first `create`, which fails with 412 while nothing can be read.
 _MISSING: Final = ("NoSuchKey", "404", "AccessDenied", "403")
 
-_DENIED: Final = ("AccessDenied", "403", "NoSuchBucket", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken")
+# 501 is for good, of a store that knows no tags for example.
+_DENIED: Final = (
+    "AccessDenied",
+    "403",
+    "NoSuchBucket",
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "ExpiredToken",
+    "NotImplemented",
+)
 
 
 def s3_client(*, connect_timeout_s: float = 2.0, read_timeout_s: float = 5.0, tries: int = 1) -> S3Client:
@@ -99,11 +108,11 @@ class S3ObjectStore:
 
         return self._tried("GET", key, request)
 
-    def create(self, key: str, body: bytes) -> str:
-        return self._conditional(key, body, {"IfNoneMatch": "*"})
+    def create(self, key: str, body: bytes, *, tag: str = "") -> str:
+        return self._conditional(key, body, {"IfNoneMatch": "*"}, tag)
 
-    def replace(self, key: str, body: bytes, *, etag: str) -> str:
-        return self._conditional(key, body, {"IfMatch": etag})
+    def replace(self, key: str, body: bytes, *, etag: str, tag: str = "") -> str:
+        return self._conditional(key, body, {"IfMatch": etag}, tag)
 
     def put(self, key: str, body: bytes) -> str:
         return self._tried(
@@ -154,11 +163,12 @@ class S3ObjectStore:
     def _page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - a boto3 TypedDict that only the caller reads
         return self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]
 
-    def _conditional(self, key: str, body: bytes, condition: dict[str, str]) -> str:
+    def _conditional(self, key: str, body: bytes, condition: dict[str, str], tag: str) -> str:
         """Write under a condition; after any refusal or doubt read back, since equal bytes can only be our own."""
+        more: dict[str, Any] = {**condition, "Tagging": tag} if tag else {**condition}
         for pause_s in (*PAUSES_S, None):
             try:
-                answer = self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body, **condition)  # type: ignore[arg-type]
+                answer = self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body, **more)
             except (ClientError, BotoCoreError) as error:
                 found = self.get(key)
                 if found is not None and found.body == body:
@@ -201,6 +211,8 @@ def _again(error: Exception) -> bool:
     """Tell whether the same request may work a moment later."""
     if not isinstance(error, ClientError):
         return True
+    if _code(error) in _DENIED:
+        return False
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return status >= 500 or status == 429 or _code(error) in (_CONFLICT, "SlowDown", "RequestTimeout")  # noqa: PLR2004
 

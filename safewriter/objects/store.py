@@ -69,14 +69,16 @@ class ObjectStore(Protocol):
         """Return the object, or None if there is none (without ListBucket S3 says 403 for that)."""
         ...
 
-    def create(self, key: str, body: bytes) -> str:
+    def create(self, key: str, body: bytes, *, tag: str = "") -> str:
         """Write the object if there is none; return its ETag; raise `PreconditionFailed` if somebody else's is
-        there.
+        there. `tag`: `name=value`, the object's only tag.
         """
         ...
 
-    def replace(self, key: str, body: bytes, *, etag: str) -> str:
-        """Write the object if it still has `etag`; return the new ETag; raise `PreconditionFailed` otherwise."""
+    def replace(self, key: str, body: bytes, *, etag: str, tag: str = "") -> str:
+        """Write the object if it still has `etag`; return the new ETag; raise `PreconditionFailed` otherwise. A tag
+        that it had goes.
+        """
         ...
 
     def put(self, key: str, body: bytes) -> str:

@@ -24,6 +24,7 @@ _CODES: Final = {
     409: "ConditionalRequestConflict",
     412: "PreconditionFailed",
     500: "InternalError",
+    501: "NotImplemented",
     503: "SlowDown",
 }
 

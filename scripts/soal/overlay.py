@@ -32,12 +32,12 @@ class Overlay:
     def get(self, key: str) -> StoredObject | None:
         return self._own[key] if key in self._own else self._below.get(key)
 
-    def create(self, key: str, body: bytes) -> str:
+    def create(self, key: str, body: bytes, *, tag: str = "") -> str:  # noqa: ARG002 - it changes no answer
         if self.get(key) is not None:
             raise PreconditionFailed(self.uri(key))
         return self.put(key, body)
 
-    def replace(self, key: str, body: bytes, *, etag: str) -> str:
+    def replace(self, key: str, body: bytes, *, etag: str, tag: str = "") -> str:  # noqa: ARG002 - as above
         found = self.get(key)
         if found is None or found.etag != etag:
             raise PreconditionFailed(self.uri(key))

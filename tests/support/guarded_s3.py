@@ -104,6 +104,9 @@ def _needs(role: str, request: Request) -> Iterator[Need]:
         yield Need(role, "s3:GetObject", f"arn:aws:s3:::{source}")
         yield Need(role, "s3:PutObject", f"{bucket}/{request.key}")
         return
+    if "HTTP_X_AMZ_TAGGING" in request.environ:
+        # Of a PUT that brings tags: https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html
+        yield Need(role, "s3:PutObjectTagging", f"{bucket}/{request.key}")
     # An operation that is not known here is allowed to nobody, and so it shows.
     query = dict(parse_qsl(request.environ.get("QUERY_STRING", ""), keep_blank_values=True))
     resource = f"{bucket}/{request.key}" if request.key else bucket

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from safewriter.checkpoint import FINISHED
 from scripts.soal.doctor.deployed import command
 from scripts.soal.doctor.finding import Finding, finding
 
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["examine_checkpoints", "examine_entry_point"]
 
-_DOCUMENTS: Final = ("checkpoints", "notes", "runs", "results")
+_OF_WRITES: Final = ("checkpoints", "notes")
+_RECORDS: Final = ("runs", "results")
 _KEPT: Final = ("open", "audit")
+_TAG: Final = dict([FINISHED.split("=")])
 _OLD: Final = timedelta(hours=1)
 """No run lives so long, and the sweeper has come by since."""
 
@@ -30,13 +33,24 @@ def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Itera
     """
     bucket, prefix = where.bucket, f"{where.key.rstrip('/')}/" if where.key else ""
     rules = _rules(client, bucket)
-    expired = [folder for folder in _KEPT if _days(rules, f"{prefix}{folder}/") is not None]
-    detail = "markers and audit log never expire"
+    expired = [
+        folder
+        for folder in (*_OF_WRITES, *_KEPT)
+        if any(_may_expire_open(rule, f"{prefix}{folder}/") for rule in rules)
+    ]
+    detail = "what is open, markers and audit log never expire"
     if expired:
-        detail = f"{', '.join(expired)}/ expires: an open write without a marker is found by nobody"
-    remedy = _change(bucket, f"go without a rule that expires {', '.join(expired)}/")
+        detail = (
+            f"{', '.join(expired)}/ expires, also of writes that are open: without a marker nobody finds them, without"
+            " a document nobody can tell whether they are to stay"
+        )
+    named = f"{', '.join(expired)}/, but for objects with the tag {FINISHED}"
+    remedy = _change(bucket, f"go without a rule that expires {named}")
     yield finding("lifecycle", not expired, detail, remedy)
-    living = {folder: _days(rules, f"{prefix}{folder}/") for folder in _DOCUMENTS}
+    living = {
+        folder: _days(rules, f"{prefix}{folder}/", _TAG if folder in _OF_WRITES else {})
+        for folder in (*_OF_WRITES, *_RECORDS)
+    }
     short = {folder: days for folder, days in living.items() if days is not None and days <= replay_days}
     if short:
         detail = (
@@ -48,7 +62,11 @@ def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Itera
     elif None in living.values():
         detail = "documents never expire, so the bucket only grows"
         missing = ", ".join(folder for folder, days in living.items() if days is None)
-        remedy = _change(bucket, f"let {missing}/ expire after {replay_days + 1} days or more")
+        remedy = _change(
+            bucket,
+            f"let {missing}/ expire after {replay_days + 1} days or more; of {', '.join(_OF_WRITES)}/ only objects with"
+            f" the tag {FINISHED}",
+        )
         yield Finding("retention", "warn", detail, remedy)
     else:
         least = min(days for days in living.values() if days is not None)
@@ -97,27 +115,45 @@ def _rules(client: Any, bucket: str) -> list[Mapping[str, Any]]:  # noqa: ANN401
     return [rule for rule in found if rule["Status"] == "Enabled"]
 
 
-def _days(rules: list[Mapping[str, Any]], folder: str) -> int | None:
-    """Return after how many days an object in a folder expires; None if it never does."""
+def _days(rules: list[Mapping[str, Any]], folder: str, tags: Mapping[str, str]) -> int | None:
+    """Return after how many days every object with these tags in a folder expires; None if that is never."""
     return min(
         (
             int(rule["Expiration"]["Days"])
             for rule in rules
-            if "Days" in rule.get("Expiration", {}) and not _is_for_some(rule) and folder.startswith(_prefix(rule))
+            if "Days" in rule.get("Expiration", {})
+            and _tags(rule).items() <= tags.items()
+            and not _has_size(rule)
+            and folder.startswith(_prefix(rule))
         ),
         default=None,
     )
 
 
-def _is_for_some(rule: Mapping[str, Any]) -> bool:
-    """Whether it is about objects with a tag or a size, which ours do not have."""
+def _may_expire_open(rule: Mapping[str, Any], folder: str) -> bool:
+    """Tell whether a rule may take an object without a tag in a folder, of whatever size."""
+    expires = not rule.get("Expiration", {}).keys().isdisjoint({"Days", "Date"})
+    prefix = _prefix(rule)
+    return expires and not _tags(rule) and (folder.startswith(prefix) or prefix.startswith(folder))
+
+
+def _filters(rule: Mapping[str, Any]) -> Mapping[str, Any]:
     found = rule.get("Filter", {})
-    return bool({*found, *found.get("And", {})} - {"Prefix", "And"})
+    return {**found, **found.get("And", {})}
+
+
+def _tags(rule: Mapping[str, Any]) -> dict[str, str]:
+    found = _filters(rule)
+    tags = [*found.get("Tags", ()), *([found["Tag"]] if "Tag" in found else [])]
+    return {tag["Key"]: tag["Value"] for tag in tags}
+
+
+def _has_size(rule: Mapping[str, Any]) -> bool:
+    return any(name.startswith("ObjectSize") for name in _filters(rule))
 
 
 def _prefix(rule: Mapping[str, Any]) -> str:
-    found = rule.get("Filter", {})
-    return str(found.get("Prefix") or found.get("And", {}).get("Prefix") or rule.get("Prefix") or "")
+    return str(_filters(rule).get("Prefix") or rule.get("Prefix") or "")
 
 
 def _open(client: Any, bucket: str, prefix: str) -> Finding:  # noqa: ANN401 - a boto3 client

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.config import FAILURE_QUEUE_DAYS
+from safewriter.checkpoint import FINISHED
 
 if TYPE_CHECKING:
     from tests.support.cloud import Synthesised
@@ -14,11 +15,13 @@ FOLDERS = {"checkpoints", "open", "leases", "notes", "audit", "runs", "results",
 JOB = {
     "s3:GetObject": {"checkpoints", "leases", "notes", "runs", "cancels"},
     "s3:PutObject": {"checkpoints", "open", "leases", "notes", "audit", "runs", "results"},
+    "s3:PutObjectTagging": {"checkpoints", "notes"},
     "s3:DeleteObject": {"open", "leases", "notes"},
 }
 SWEEPER = {
     "s3:GetObject": {"checkpoints", "open", "leases", "notes"},
     "s3:PutObject": {"checkpoints", "notes", "audit"},
+    "s3:PutObjectTagging": {"checkpoints", "notes"},
     "s3:DeleteObject": {"open", "leases"},
 }
 
@@ -34,7 +37,9 @@ def rules(stack: Synthesised) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("role", "expected"), [("RuntimeJobRole", JOB), ("SweeperSweepRole", SWEEPER)])
-@pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"])
+@pytest.mark.parametrize(
+    "action", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging", "s3:DeleteObject", "s3:DeleteObjectVersion"]
+)
 def test_a_role_may_do_in_each_folder_what_it_needs_and_no_more(
     plain: Synthesised, role: str, expected: dict[str, set[str]], action: str
 ) -> None:
@@ -94,11 +99,16 @@ def test_documents_outlive_every_queue_that_could_replay_their_event(plain: Synt
     assert plain.the("SQS::Queue", "Failures")["MessageRetentionPeriod"] == FAILURE_QUEUE_DAYS * 86_400
 
 
-def test_markers_and_the_audit_log_never_expire(plain: Synthesised) -> None:
-    """No rule takes the current version of a marker, or of a line of the audit log, whatever its prefix."""
-    expiring = [rule.get("Prefix", "") for rule in rules(plain) if "ExpirationInDays" in rule]
+@pytest.mark.parametrize("folder", ["checkpoints", "notes", "open", "audit"])
+def test_what_is_open_its_marker_and_the_audit_log_never_expire(plain: Synthesised, folder: str) -> None:
+    """No rule takes the current version of an object there that the guard has not tagged as finished."""
+    tag = dict(zip(("Key", "Value"), FINISHED.split("="), strict=True))
+    taking = [
+        rule for rule in rules(plain) if "ExpirationInDays" in rule and f"{folder}/x".startswith(rule.get("Prefix", ""))
+    ]
 
-    assert not any(f"{folder}/x".startswith(prefix) for prefix in expiring for folder in ("open", "audit"))
+    assert all(rule["TagFilters"] == [tag] for rule in taking)
+    assert len(taking) == (folder in ("checkpoints", "notes"))
 
 
 def test_old_versions_and_unfinished_uploads_go(plain: Synthesised) -> None:

@@ -22,6 +22,8 @@ NEEDED_ELSEWHERE = {
     (JOB, "s3:GetObject", "/notes/*"): "a note whose PUT was not answered is read back",
     (JOB, "s3:AbortMultipartUpload", "/tables/*"): "S3A gives up the upload of a task that was cancelled",
     (SWEEPER, "s3:PutObject", "/notes/*"): "the tombstone of a write that was to make its table",
+    (SWEEPER, "s3:PutObjectTagging", "/notes/*"): "as above",
+    (JOB, "s3:PutObjectTagging", "/notes/*"): "as above, where the supervisor or a retry settles it",
     (SWEEPER, "s3:GetObject", "/notes/*"): "the note of a write that had begun to make its table",
     (SWEEPER, "s3:GetObject", "/tables/_delta_log/*"): "the log of a table that is the named place itself",
     (SWEEPER, "s3:PutObject", "/tables/_delta_log/*"): "as above",

@@ -152,11 +152,12 @@ class _Store:
             Sent("uploads", prefix, mutates=False), lambda: tuple(self._inner.uploads(prefix))
         )
 
-    def create(self, key: str, body: bytes) -> str:
-        return self._network.call(Sent("create", key, mutates=True), lambda: self._inner.create(key, body))
+    def create(self, key: str, body: bytes, *, tag: str = "") -> str:
+        return self._network.call(Sent("create", key, mutates=True), lambda: self._inner.create(key, body, tag=tag))
 
-    def replace(self, key: str, body: bytes, *, etag: str) -> str:
-        return self._network.call(Sent("replace", key, mutates=True), lambda: self._inner.replace(key, body, etag=etag))
+    def replace(self, key: str, body: bytes, *, etag: str, tag: str = "") -> str:
+        sent = Sent("replace", key, mutates=True)
+        return self._network.call(sent, lambda: self._inner.replace(key, body, etag=etag, tag=tag))
 
     def put(self, key: str, body: bytes) -> str:
         return self._network.call(Sent("put", key, mutates=True), lambda: self._inner.put(key, body))

@@ -33,6 +33,8 @@ class Account:
     """Makes what is to be looked at. `of` is what to change; what is not changed is well."""
 
     lifecycle: Mapping[str, int] = field(default_factory=lambda: DAYS_20)
+    tagged: tuple[str, ...] = ("checkpoints", "notes")
+    """Where only finished objects expire."""
     variables: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     destination: bool = True
@@ -69,13 +71,18 @@ class Account:
             s3.create_bucket(Bucket=bucket)
         s3.put_bucket_versioning(Bucket="checkpoints", VersioningConfiguration={"Status": "Enabled"})
         rules: list[Any] = [
-            {"ID": folder, "Status": "Enabled", "Filter": {"Prefix": f"{folder}/"}, "Expiration": {"Days": days}}
+            {"ID": folder, "Status": "Enabled", "Filter": self._filter(folder), "Expiration": {"Days": days}}
             for folder, days in self.lifecycle.items()
         ]
         if rules:
             s3.put_bucket_lifecycle_configuration(Bucket="checkpoints", LifecycleConfiguration={"Rules": rules})
         if self.has_script:
             s3.put_object(Bucket="scripts", Key="job.py", Body=b"")
+
+    def _filter(self, folder: str) -> dict[str, Any]:
+        of_prefix = {"Prefix": f"{folder}/" if folder else ""}
+        tags = [{"Key": "soal", "Value": "finished"}]
+        return {"And": {**of_prefix, "Tags": tags}} if folder in self.tagged else of_prefix
 
     def _function(self) -> None:
         iam, lambda_ = boto3.client("iam"), boto3.client("lambda")
@@ -184,6 +191,9 @@ def test_each_thing_that_is_wrong_is_found() -> None:
     ("account", "name", "status", "detail"),
     [
         (Account(lifecycle={}), "retention", "warn", "never expire"),
+        (Account(tagged=("notes",)), "lifecycle", "fail", "checkpoints/ expires, also of writes that are open"),
+        (Account(lifecycle={**DAYS_20, "": 90}), "lifecycle", "fail", "checkpoints, notes, open, audit/ expires"),
+        (Account(tagged=(*FOLDERS,)), "retention", "warn", "never expire"),
         (Account(variables={"SW_CHECKPOINT_BUCKET": "B!"}), "environment", "fail", "SW_CHECKPOINT_BUCKET"),
         (Account(variables={"SW_CHECKPOINT_BUCKET": "missing"}), "retention", "warn", "NoSuchBucket"),
         (Account(settings={"MemorySize": 1024}), "memory", "warn", "less than one processor"),

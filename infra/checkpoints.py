@@ -86,7 +86,7 @@ class CheckpointBucket(Construct):
         """Return what the sweeper may do here: find markers and settle; runs and results are not its business."""
         place = self._place
         return [
-            place.allow_listing("FindMarkers", "open"),
+            place.allow_listing("FindMarkers", "open", "leases"),
             place.allow("ReadDocuments", ["GetObject"], "checkpoints/*", "open/*", "leases/*", "notes/*"),
             place.allow("WriteDocuments", ["PutObject"], "checkpoints/*", "notes/*", "audit/*"),
             place.allow("LetFinishedExpire", ["PutObjectTagging"], *(f"{folder}/*" for folder in _OF_WRITES)),

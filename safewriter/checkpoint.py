@@ -27,6 +27,7 @@ FINISHED: Final = "soal=finished"
 """The tag of what may expire, as S3 takes it: documents that are settled and cleaned up after, and tombstones."""
 _CLOSED: Final = b'{"closed":true}\n'
 _OPEN: Final = "open/"
+_LEASES: Final = "leases/"
 _UNCLAIMED: Final = timedelta(days=1)
 """An attempt without a deadline that has not claimed for so long does not claim any more."""
 
@@ -164,6 +165,21 @@ class Checkpoints:
             last_sign = last_sign if lease is None else max(last_sign, lease.last_modified)
         return Sighting(stored.etag, last_sign, stored.server_date, _end_ms(document.attempt))
 
+    def forget_leases(self, before: datetime, may_go_on: Callable[[], bool]) -> int:
+        """Remove the leases that were renewed last before a time; return how many went.
+
+        A lease may come behind the clean-up of its attempt, or be left by a process that was killed. One that has
+        expired says no more than none. Needs ListBucket.
+        """
+        removed = 0
+        for listed in self.store.list(_LEASES):
+            if not may_go_on():
+                break
+            if listed.last_modified < before:
+                self.store.delete(listed.key)
+                removed += 1
+        return removed
+
     # -- what a settler could not know otherwise ---------------------------------------------------------------------
 
     def note_key(self, write_key: str, epoch: int) -> str:
@@ -246,4 +262,4 @@ def _marked(listed: ListedObject) -> Marked:
 
 
 def _lease(write_key: str, nonce: str) -> str:
-    return f"leases/{write_key}/{nonce}"
+    return f"{_LEASES}{write_key}/{nonce}"

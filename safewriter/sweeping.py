@@ -5,11 +5,12 @@ The cost grows with what is open, never with what is finished: only markers are 
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +23,6 @@ from safewriter.state import OPEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import datetime
 
     from safewriter.checkpoint import Checkpoints, Marked, StoredCheckpoint
     from safewriter.deadline import Clock
@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Look", "Sweep", "Sweeper"]
 
+_log = logging.getLogger(__name__)
 _LISTED_MAX: Final = 20_000
 _THREADS: Final = 8
+_OLD_LEASE: Final = timedelta(days=1)
+"""A lease expires after seconds, by S3's clock; this is more than two clocks are ever apart."""
 _GIVEN_UP: Final = timedelta(days=7)
 """An attempt that cannot be cleaned up after for so long (its table was dropped) is left to `soal orphans`."""
 
@@ -86,7 +89,16 @@ class Sweeper:
         start = f"sw-{int(self.draw() * 0x10000):04x}"
         writes = _by_write(islice(self.checkpoints.marked(start=start), _LISTED_MAX))
         with ThreadPoolExecutor(self.threads) as pool:
-            return Sweep(tuple(pool.map(self._look, _from_both_ends(writes))))
+            sweep = Sweep(tuple(pool.map(self._look, _from_both_ends(writes))))
+        self._forget_leases()
+        return sweep
+
+    def _forget_leases(self) -> None:
+        now = datetime.fromtimestamp(self.clock() / 1000, UTC)
+        try:
+            self.checkpoints.forget_leases(now - _OLD_LEASE, self.may_go_on)
+        except StoreError as error:  # hygiene only
+            _log.warning("old leases stay for the next sweep: %s", error)
 
     def _look(self, marks: tuple[Marked, ...]) -> Look:
         first = marks[0]

@@ -64,6 +64,8 @@ def recover(
             _by_hand(ledger, keys, verdict, reason, dry_run=dry_run)
         recoverer = _recoverer(ledger, endpoint_url, limit_s)
         recovered = [one for key in keys if (one := recoverer.settle(key, dry_run=dry_run)) is not None]
+        if run is None and write is None and not dry_run:
+            recoverer.forget_leases()
     out.recovered(recovered)
     if dry_run:
         out.remark("nothing was changed")

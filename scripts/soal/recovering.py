@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from safewriter.checkpoint import Checkpoints
@@ -127,3 +127,8 @@ class Recoverer:
     def _close(self, checkpoints: Checkpoints, recovery: Recovery, write_key: str) -> Closed | None:
         first = next(checkpoints.markers_of(write_key), None)
         return None if first is None else close_unclaimed(checkpoints, recovery, first, Cause.OPERATOR, self.clock)
+
+    def forget_leases(self) -> None:
+        """Remove the leases that are older than a day: whoever has renewed them is no more."""
+        now = datetime.fromtimestamp(self.clock() / 1000, UTC)
+        Checkpoints(self.store).forget_leases(now - timedelta(days=1), lambda: self.clock() < self.until_ms)

@@ -48,7 +48,7 @@ SWEEPER: Final = (
     Need("s3:PutObject", "checkpoints", ("audit", "checkpoints")),
     Need("s3:PutObjectTagging", "checkpoints", ("checkpoints",)),
     Need("s3:DeleteObject", "checkpoints", ("leases", "open")),
-    Need("s3:ListBucket", "checkpoints", ("open",)),
+    Need("s3:ListBucket", "checkpoints", ("leases", "open")),
     Need("s3:GetObject", "data", ("_delta_log", "metadata")),
     Need("s3:PutObject", "data", ("_delta_log", "metadata")),
     Need("s3:DeleteObject", "data"),

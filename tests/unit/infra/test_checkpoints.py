@@ -62,9 +62,9 @@ def test_the_job_cannot_list_checkpoints(plain: Synthesised, full: Synthesised) 
 
 
 @pytest.mark.parametrize(
-    ("prefix", "allowed"), [("open/", True), ("", False), ("checkpoints/", False), ("runs/", False)]
+    ("prefix", "allowed"), [("open/", True), ("leases/", True), ("", False), ("checkpoints/", False), ("runs/", False)]
 )
-def test_the_sweeper_lists_markers_only(plain: Synthesised, prefix: str, allowed: bool) -> None:  # noqa: FBT001 - a column of the table above
+def test_the_sweeper_lists_markers_and_leases_only(plain: Synthesised, prefix: str, allowed: bool) -> None:  # noqa: FBT001 - a column of the table above
     """It finds what is open, and cannot leaf through what is finished."""
     assert plain.access("SweeperSweepRole").may("s3:ListBucket", bucket_arn(plain), s3_prefix=prefix) is allowed
 

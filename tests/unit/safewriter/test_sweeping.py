@@ -11,8 +11,9 @@ from safewriter.errors import TryAgainError
 from safewriter.identity import Attempt
 from safewriter.looking import Action
 from safewriter.marker import Marker
+from safewriter.objects import ListedObject, MemoryObjectStore, StoreError
 from safewriter.override import override
-from safewriter.recovery import Cause
+from safewriter.recovery import Cause, Recovery
 from safewriter.state import CommitPoint, Status
 from safewriter.sweeping import Look, Sweep, Sweeper
 from tests.unit.safewriter.delta_log import key_of
@@ -21,7 +22,7 @@ from tests.unit.safewriter.invariants import check
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 def forever() -> bool:
@@ -283,6 +284,47 @@ def test_a_dropped_table_is_given_up_after_a_week() -> None:
     world.sleep(8 * 24 * 3600)
     assert look(world).action is Action.UNCLEAN
     assert world.marked() == ()
+
+
+def test_a_lease_that_was_renewed_after_the_clean_up_goes_a_day_later() -> None:
+    """Its supervisor did not know yet that the block had ended; and one of a handler that was killed goes, too."""
+    world = World()
+    job = world.job()
+    assert job.run()
+    world.grace_passes()
+    sweep(world)
+    world.checkpoints.renew_lease(world.key, job.attempt.nonce)
+    world.bucket.put("leases/run-1/2", b"alive")
+    world.sleep(23 * 3600)
+    world.bucket.put("leases/run-3/4", b"alive")
+    sweep(world)
+    assert len([key for key in world.bucket.contents() if key.startswith("leases/")]) == 3
+    world.sleep(2 * 3600)
+    sweep(world, may_go_on=lambda: False)
+    assert len([key for key in world.bucket.contents() if key.startswith("leases/")]) == 3
+    sweep(world)
+    assert [key for key in world.bucket.contents() if key.startswith("leases/")] == ["leases/run-3/4"]
+
+
+def test_a_sweep_whose_leases_cannot_be_listed_is_a_sweep(caplog: pytest.LogCaptureFixture) -> None:
+    """Its role may be of before it was to list them."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+
+    class Unlistable(MemoryObjectStore):
+        def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+            if prefix == "leases/":
+                raise StoreError("AccessDenied", denied=True)
+            return super().list(prefix, start_after=start_after)
+
+    bucket = Unlistable(world.now)
+    bucket._objects = world.bucket._objects
+    checkpoints = Checkpoints(bucket)
+    recovery = Recovery(checkpoints, lambda _: world.lake, clock=world.clock)
+    found = Sweeper(checkpoints, recovery, world.clock, forever, threads=1).sweep()
+    assert found.count(Action.SETTLED) == 1
+    assert "old leases stay" in caplog.text
 
 
 def test_finished_writes_cost_nothing() -> None:

@@ -147,3 +147,13 @@ def test_of_a_key_without_marker_and_document_nothing_is_known() -> None:
     world = World()
     recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60)
     assert recoverer.settle(world.key, dry_run=False) is None
+
+
+def test_old_leases_go() -> None:
+    """Where no sweeper comes, they go by hand."""
+    world = World()
+    world.checkpoints.renew_lease("sw-old", "1")
+    world.sleep(25 * 3600)
+    world.checkpoints.renew_lease("sw-new", "2")
+    Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60).forget_leases()
+    assert [key for key in world.bucket.contents() if key.startswith("leases/")] == ["leases/sw-new/2"]

@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,11 +25,14 @@ from safewriter.errors import (
 )
 from safewriter.hygiene import tidy
 from safewriter.objects.store import StoreError
+from safewriter.patience import until_answered
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import OPEN, Status
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from safewriter.block import Block
     from safewriter.checkpoint import HeldCheckpoint
     from safewriter.state import Checkpoint
@@ -40,19 +44,23 @@ __all__ = ["Ending"]
 _log = logging.getLogger(__name__)
 _QUIET_S: Final = 30.0
 """How long a failed block waits for its tasks to end before it leaves their files to a later look."""
+_ANSWER_S, _ANSWER_MAX_S = 300.0, 3600.0
+"""How long success() waits for S3 without a deadline, and at most with one."""
 _IS_THERE: Final = re.compile("DELTA_PATH_EXISTS|TABLE_OR_VIEW_ALREADY_EXISTS|AlreadyExistsException")
 
 
 class Ending:
     """The end of one claimed block."""
 
-    def __init__(self, block: Block, held: HeldCheckpoint) -> None:
+    def __init__(self, block: Block, held: HeldCheckpoint, sleep: Callable[[float], None] = time.sleep) -> None:
         self._block = block
         self._held = held
+        self._sleep = sleep
         self._one_at_a_time = threading.Lock()
         self._after_deadline = False
         self._noted = False
         self._spotless = False
+        self._unanswered = False
         self.succeeded = False
         """The program has said so, and the table has confirmed it: nothing undoes the write any more."""
 
@@ -158,13 +166,33 @@ class Ending:
     # -- the parts ---------------------------------------------------------------------------------------------------
 
     def _commit(self) -> None:
-        block, held = self._block, self._held
-        block.session.shut("success() was called")  # what is declared a success now must not change any more
+        self._block.session.shut("success() was called")  # what is declared a success now must not change any more
+        self._unanswered = True
         try:
+            until_answered(self._commit_once, self._left_s, self._sleep)
+        except (StoreError, RetentionGapError, UnknownOutcomeError) as error:
+            raise UnknownOutcomeError(
+                f"whether {self._block.table} holds this block's write could not be told: {error}"
+            ) from error
+        except SafeWriterError:
+            self._unanswered = False  # the table or the document has spoken
+            raise
+
+    def _left_s(self, waited_s: float) -> float:
+        """Return how much longer may be waited for an answer: until the watchdog's time, if there is a deadline."""
+        at_most_s = _ANSWER_S if self._block.deadline is None else _ANSWER_MAX_S
+        return self._block.patience_s(at_most_s - waited_s, leave_ms=self._block.lead_ms)
+
+    def _commit_once(self) -> None:
+        block, held = self._block, self._held
+        if self._after_deadline:  # the watchdog could not wait for the last try
+            self._accept_deadline(None)
+            return
+        if held.document.status is Status.IN_PROGRESS:
             seen = block.session.seen()
             self._noted = seen.noted
             # After an earlier attempt something of it may have come late, after its own clean-up.
-            self._spotless = held.document.epoch == 1 and not self._block.session.may_have_left_files(seen)
+            self._spotless = held.document.epoch == 1 and not block.session.may_have_left_files(seen)
             move = block.recovery.tables.open(held.document).confirm(held.document, seen)
             moved = held.document.moved(move.status, reason=move.reason, **self._closing(move), **move.record)
             won = block.checkpoints.replace(held, moved)
@@ -172,13 +200,9 @@ class Ending:
                 self._lost()
             else:
                 self._held = won
-                if move.status in OPEN:  # something has yet to be done to the table; what was picked binds everybody
-                    self._settle(Cause.SUCCESS, Evidence(held.document.epoch, cleans_later=True))
-                    self._check_settled()
-        except (StoreError, RetentionGapError) as error:
-            raise UnknownOutcomeError(
-                f"whether {block.table} holds this block's write could not be told: {error}"
-            ) from error
+        if self.document.status in OPEN:  # something has yet to be done to the table; what was picked binds everybody
+            self._settle(Cause.SUCCESS, Evidence(self.document.epoch, cleans_later=True))
+            self._check_settled()
 
     def _check_settled(self) -> None:
         document = self.document
@@ -193,24 +217,29 @@ class Ending:
         return {"settled_ms": epoch_ms(), "settled_by": Cause.SUCCESS.value, "cleaned": self._spotless}
 
     def _lost(self) -> None:
-        """Somebody else has changed the document: only what it says now counts."""
+        """Somebody else has changed the document, or an earlier try whose answer was lost: only what it says now
+        counts.
+        """
         self._held = self._block.checkpoints.read(self._block.write.key) or self._held
         document = self.document
-        if document.status is not Status.COMMITTED or document.owner != self._block.attempt.nonce:
+        known = document.status in (Status.COMMITTED, Status.PUBLISHING)
+        if not known or document.owner != self._block.attempt.nonce:
             raise SupersededError(
                 f"{self._block.checkpoint_uri}: settled as {document.status} by somebody else ({document.reason})"
             )
 
     def _roll_back(self, error: BaseException | None) -> None:
         seen, evidence = self._halt("the block has failed", _QUIET_S)
+        # Once the program has said success, that nobody answered is no reason to undo: the table tells.
+        cause = Cause.UNANSWERED if self._unanswered else Cause.EXCEPTION
         try:
-            self._settle(Cause.EXCEPTION, evidence)
+            self._settle(cause, evidence)
         except UnknownOutcomeError as unknown:
             if error is None:
                 raise
             error.add_note(str(unknown))
             return
-        if self.document.attempt.settled_by != Cause.EXCEPTION.value and evidence.quiet:
+        if self.document.attempt.settled_by != cause.value and evidence.quiet:
             # Settled, and perhaps cleaned, by somebody else while this process was not running.
             self._clean()
         self._explain(error, seen)
@@ -224,6 +253,8 @@ class Ending:
             raise named from error
         elif _IS_THERE.search(str(error)) and any(one.may_have_created for one in document.attempts[:-1]):
             error.add_note("an earlier attempt of this write began to create the table; append to it to retry")
+        elif self._unanswered and document.status is Status.COMMITTED:
+            error.add_note(f"{table}: the write is committed after all; a retry skips it")
         elif document.undo_refused is not None:
             error.add_note(f"{table}: the block failed, but its commit stays: {document.undo_refused}")
 

@@ -37,11 +37,12 @@ _log = logging.getLogger(__name__)
 
 
 class Cause(Enum):
-    """Why a write is settled. An exception is the program's own word that it failed; an end from outside says
-    nothing.
+    """Why a write is settled. An exception is the program's own word that it failed; an end from outside says nothing,
+    nor does an exception because S3 did not answer when the program had said success.
     """
 
     SUCCESS = "success"
+    UNANSWERED = "success() without an answer"
     EXCEPTION = "exception"
     DEADLINE = "deadline"
     KILLED = "killed"

@@ -29,11 +29,12 @@ __all__ = [
     "put_success",
     "success",
     "tidy",
+    "unanswered",
     "wait",
     "watch",
 ]
 
-_IN_BLOCK: Final = ("wait", "after", "success", "failed", "put success", "look")
+_IN_BLOCK: Final = ("wait", "after", "success", "failed", "unanswered", "put success", "look")
 
 
 def wait(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
@@ -99,7 +100,7 @@ def put_success(setting: Setting, state: State, who: int) -> Iterator[tuple[str,
         who,
         won=lambda won: answers(won, who, _told(won), "tidy"),
         lost=lambda lost: lost.proc(who, at="look"),
-        failed=lambda doubt: doubt.proc(who, at="failed"),
+        failed=lambda doubt: doubt.proc(who, at="unanswered"),
     )
 
 
@@ -139,6 +140,14 @@ def tidy(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
 
 
 # -- a block that has failed -------------------------------------------------------------------------------------------
+
+
+def unanswered(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """The program has said success and nobody answered it: settle as the table says."""
+    if attempt_of(who) == 0 and state.procs[WATCHDOG].at not in ("idle", "off"):
+        yield from after_deadline(state, who, "failed")
+        return
+    yield from _halted(state, who, Cause.UNANSWERED, then="ended", failed="unsettled")
 
 
 def failed(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:

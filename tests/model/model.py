@@ -46,6 +46,7 @@ STEPS: dict[str, Callable[[Setting, State, int], Iterator[tuple[str, State]]]] =
     "look": block.look,
     "tidy": block.tidy,
     "failed": block.failed,
+    "unanswered": block.unanswered,
     "ended": block.ended,
     "unsettled": _unsettled,
     "exit": _exit,

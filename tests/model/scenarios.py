@@ -94,7 +94,7 @@ COUNTEREXAMPLES: Final = {
     Rule.MARKER_STAYS_IN_DOUBT: ("an exception or a late request", "a write is open, and no marker tells"),
     Rule.CLAIM_CLOCK: ("stands still beyond its grace", "a write is open, and no marker tells"),
     Rule.ONLY_THE_DEAD: ("two attempts", "attempt 1 is healthy, and attempt 2 settles it"),
-    Rule.CAS: ("an exception or a late request", "the document goes from committed to rolling_back"),
+    Rule.CAS: ("killed, settled from outside", "the document goes from committed to rolling_back"),
     Rule.STORE_READ_BACK: ("lost answers", "a write is open, and no marker tells"),
     Rule.GATE_SHUT: ("statements that outlive, repeat, do nothing", "no change, but the table holds one"),
     Rule.GATE_FENCE: ("stands still beyond its grace", "rolled_back, but the table holds the batch"),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STEPS", "steps"]
 
-_GUARDS_OWN: Final = (Cause.EXCEPTION, Cause.DEADLINE)
+_GUARDS_OWN: Final = (Cause.EXCEPTION, Cause.UNANSWERED, Cause.DEADLINE)
 
 
 def steps(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:

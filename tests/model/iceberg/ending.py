@@ -63,7 +63,7 @@ def put_success(setting: IcebergSetting, state: State, who: int) -> Iterator[tup
         assert doc is not None
         if doc.status is Status.COMMITTED:
             return answers(after, who, "success", "tidy")
-        job = Settling(Cause.SUCCESS, doc.epoch, nothing_sent=False, quiet=-1, then="check", failed="failed")
+        job = Settling(Cause.SUCCESS, doc.epoch, nothing_sent=False, quiet=-1, then="check", failed="unanswered")
         return recovery.begin(after, who, job._replace(cleans_later=True))
 
     yield from send(
@@ -72,7 +72,7 @@ def put_success(setting: IcebergSetting, state: State, who: int) -> Iterator[tup
         who,
         won=won,
         lost=lambda lost: lost.proc(who, at="look"),
-        failed=lambda doubt: doubt.proc(who, at="failed"),
+        failed=lambda doubt: doubt.proc(who, at="unanswered"),
     )
 
 

@@ -109,7 +109,10 @@ COUNTEREXAMPLES: Final = {
     ),
     _RULE.AGAIN_WHOLE: ("iceberg, retention, two statements", "main shows what is not picked"),
     _RULE.WHOLE_HISTORY: ("iceberg, retention", "rolled_back, but the table holds the batch"),
-    _RULE.BACK_ANNOUNCED: ("iceberg, anything, a creation", "committed, but the table does not hold it"),
+    _RULE.BACK_ANNOUNCED: (
+        "iceberg, a creation that comes late, one retry",
+        "committed, but the table does not hold it",
+    ),
     _RULE.BACK_NEWEST: ("iceberg, anything, a creation", "with a retry: a commit of somebody else is lost"),
     _RULE.BACK_MAIN: ("iceberg, anything, a creation", "a commit of somebody else is lost"),
     _RULE.EARLIER_COUNTS: (

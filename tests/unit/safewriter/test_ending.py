@@ -4,6 +4,7 @@ integration; here is what only a broken JVM shows.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from dataclasses import dataclass, field
@@ -13,17 +14,20 @@ import pytest
 
 from safewriter.block import Block
 from safewriter.ending import Ending
-from safewriter.errors import DeadlineError
+from safewriter.errors import DeadlineError, NotCommittedError, UnknownOutcomeError
+from safewriter.objects import StoreError
 from safewriter.state import CommitPoint, Status
 from safewriter.tables.delta.session import GateState
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
-from tests.unit.safewriter.world import TABLE, Job, World
+from tests.unit.safewriter.failing import Fault, Network
+from tests.unit.safewriter.world import TABLE, WHOLE_MS, Job, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LEAD_MS = 400
+LANDED = GateState("landed", passed=True, version=2, refusal="", stray="")
 NOTHING_SENT = GateState("none", passed=False, version=-1, refusal="", stray="")
 
 
@@ -52,14 +56,20 @@ class FakeSession:
         return self.sight
 
 
-def ending(job: Job, session: Any) -> Ending:
+def ending(
+    job: Job,
+    session: Any,
+    *,
+    sleep: Callable[[float], None] = lambda _: None,
+    commit_point: CommitPoint = CommitPoint.WRITE,
+) -> Ending:
     world = job.world
     assert job.held is not None
     block = Block(
         table=TABLE,
         write=world.write,
         attempt=job.attempt,
-        commit_point=CommitPoint.WRITE,
+        commit_point=commit_point,
         deadline=job.deadline,
         lead_ms=LEAD_MS,
         checkpoints=job.checkpoints,
@@ -67,7 +77,7 @@ def ending(job: Job, session: Any) -> Ending:
         session=session,
         journal=None,
     )
-    return Ending(block, job.held)
+    return Ending(block, job.held, sleep)
 
 
 @pytest.fixture
@@ -184,3 +194,134 @@ def test_a_gate_that_was_used_before_its_block_could_be_opened_is_asked() -> Non
     ending(job, FakeSession(sight=passed)).never_began()
     assert world.document.status is Status.ROLLED_BACK
     assert world.log.live() == ["foreign-0.parquet"]
+
+
+# -- an S3 that does not answer success() ------------------------------------------------------------------------------
+
+
+class Outage:
+    """S3 answers nobody of one process while `is_on`; each nap of the process is counted, and lets the time pass."""
+
+    def __init__(self, world: World, *, ends_after_s: float = math.inf) -> None:
+        self.world = world
+        self.is_on = False
+        self.denied = False
+        self.ends_after_s = ends_after_s
+        self.napped_s = 0.0
+        self.network = Network(before=self._before)
+
+    def _before(self, _: int) -> None:
+        if self.is_on:
+            raise StoreError("SlowDown", denied=self.denied)
+
+    def nap(self, seconds: float) -> None:
+        self.napped_s += seconds
+        self.world.sleep(seconds)
+        self.is_on = self.is_on and self.napped_s < self.ends_after_s
+
+
+def out(
+    commit_point: CommitPoint = CommitPoint.WRITE, *, deadline_ms: int | None = WHOLE_MS, ends_after_s: float = math.inf
+) -> tuple[Outage, Job, Ending]:
+    """A block that has landed, and an outage that begins before success()."""
+    world = World(commit_point)
+    outage = Outage(world, ends_after_s=ends_after_s)
+    job = world.job(outage.network, deadline_ms=deadline_ms).begin().land()
+    outage.is_on = True
+    return outage, job, ending(job, FakeSession(sight=LANDED), sleep=outage.nap, commit_point=commit_point)
+
+
+def test_an_outage_that_ends_before_the_deadline_costs_time_and_nothing_else() -> None:
+    """Nine of ten minutes, and success() has its answer."""
+    outage, _, end = out(ends_after_s=540)
+    end.succeed()
+    assert end.succeeded
+    assert outage.world.document.attempt.settled_by == "success"
+
+
+def test_success_waits_until_the_watchdogs_time_and_not_longer() -> None:
+    """What is left of the deadline then is for settling."""
+    outage, job, end = out()
+    with pytest.raises(UnknownOutcomeError):
+        end.succeed()
+    assert job.deadline is not None
+    assert LEAD_MS <= job.deadline.remaining_ms() <= LEAD_MS + 8_000
+    assert outage.napped_s > 500
+
+
+def test_without_a_deadline_success_waits_for_five_minutes() -> None:
+    """The bound that is stated."""
+    outage, _, end = out(deadline_ms=None)
+    with pytest.raises(UnknownOutcomeError):
+        end.succeed()
+    assert 292 <= outage.napped_s <= 300
+
+
+@pytest.mark.parametrize(
+    ("commit_point", "status"), [(CommitPoint.WRITE, Status.COMMITTED), (CommitPoint.SUCCESS, Status.ROLLED_BACK)]
+)
+def test_once_success_was_said_lack_of_an_answer_does_not_undo(commit_point: CommitPoint, status: Status) -> None:
+    """The block is settled like one that was ended from outside, and the error says what became of it."""
+    outage, _, end = out(commit_point)
+    with pytest.raises(UnknownOutcomeError) as raised:
+        end.succeed()
+    outage.is_on = False
+    end.fail(raised.value)
+    assert outage.world.document.status is status
+    assert (outage.world.log.live() == ["foreign-0.parquet"]) == (status is Status.ROLLED_BACK)
+    notes = getattr(raised.value, "__notes__", [])
+    assert any("committed after all" in note for note in notes) == (status is Status.COMMITTED)
+
+
+def test_a_refusal_is_not_waited_for() -> None:
+    """A permission that is missing does not come back; nor is the write undone for it."""
+    outage, _, end = out()
+    outage.denied = True
+    with pytest.raises(UnknownOutcomeError):
+        end.succeed()
+    assert outage.napped_s == 0
+    outage.is_on = False
+    end.fail(None)
+    assert outage.world.document.status is Status.COMMITTED
+
+
+def test_an_answer_that_is_lost_is_found_by_asking_again() -> None:
+    """The document says committed already; the next try reads that as its own."""
+    world = World()
+    job = world.job(network := Network(Fault.LOSE_REPLY, 7)).begin().land()
+    naps: list[float] = []
+    assert network.mutations == 6
+    end = ending(job, FakeSession(sight=LANDED), sleep=naps.append)
+    end.succeed()
+    assert network.fired
+    assert naps == [0.5]
+    assert end.document.status is Status.COMMITTED
+
+
+def test_what_the_table_does_not_hold_is_rolled_back_after_success_too() -> None:
+    """That is an answer: nothing is asked again, and what the block has left is undone."""
+    world = World()
+    job = world.job().begin().land()
+    stray = GateState("none", passed=True, version=-1, refusal="second commit", stray="")
+    end = ending(job, FakeSession(sight=stray))
+    with pytest.raises(NotCommittedError) as raised:
+        end.succeed()
+    end.fail(raised.value)
+    assert world.document.status is Status.ROLLED_BACK
+    assert world.log.live() == ["foreign-0.parquet"]
+
+
+def test_a_watchdog_that_was_first_answers_for_success() -> None:
+    """It could not wait for a request that took too long; success() takes its verdict."""
+    outage, job, end = out()
+
+    def nap(seconds: float) -> None:
+        outage.is_on = False
+        end._one_at_a_time.release()
+        end.at_deadline()
+        end._one_at_a_time.acquire()
+
+    end._sleep = nap
+    end.succeed()
+    assert end.succeeded
+    assert job.world.document.attempt.settled_by == "deadline"

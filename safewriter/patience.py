@@ -1,0 +1,42 @@
+"""Asking again while S3 does not answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from safewriter.errors import UnknownOutcomeError
+from safewriter.objects.store import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["until_answered"]
+
+_PAUSE_S: Final = 0.5
+_PAUSE_MAX_S: Final = 8.0
+
+
+def until_answered(ask: Callable[[], None], left_s: Callable[[float], float], sleep: Callable[[float], None]) -> None:
+    """Call `ask` until S3 answers it. `left_s` returns how much longer may be waited after so many seconds of waiting;
+    it must come to an end.
+
+    Raises what `ask` raises: at once, if asking again cannot help; else when there is no more time.
+    """
+    pause_s, waited_s = _PAUSE_S, 0.0
+    while True:
+        try:
+            ask()
+        except (StoreError, UnknownOutcomeError) as error:
+            if not _may_answer(error) or pause_s > left_s(waited_s):
+                raise
+        else:
+            return
+        sleep(pause_s)
+        waited_s += pause_s
+        pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+
+
+def _may_answer(error: Exception) -> bool:
+    """Tell whether S3 may answer a moment later: not if it refuses the caller, nor if the table itself cannot tell."""
+    cause = error.__cause__ if isinstance(error, UnknownOutcomeError) else error
+    return isinstance(cause, StoreError) and not cause.denied

@@ -121,17 +121,27 @@ class Supervision:
         sent = {_nonce(entry) for entry in entries if entry.event == "commit_passed"}
         unsent = dead - sent if self._journal.is_whole() else set()
         last = {opened.write_key: opened for opened in _opened(entries)}
-        return tuple(self._settled(recovery, opened, dead, unsent) for opened in last.values())
+        doubtful = {opened.write_key for opened in _opened(entries) if opened.nonce not in unsent}
+        return tuple(
+            self._settled(recovery, opened, dead, unsent, may_have_sent=opened.write_key in doubtful)
+            for opened in last.values()
+        )
 
     def doubt(self) -> str | None:
         """Say why the child may have made writes that the journal does not name; None if it names them all."""
         return self._journal.doubt()
 
-    def _settled(self, recovery: Recovery, opened: _Opened, dead: set[str], unsent: set[str]) -> WriteReport:
-        """Settle a write if its owner is one of the child's attempts (`dead`); of `unsent` no commit was ever sent."""
+    def _settled(
+        self, recovery: Recovery, opened: _Opened, dead: set[str], unsent: set[str], *, may_have_sent: bool
+    ) -> WriteReport:
+        """Settle a write if its owner is one of the child's attempts (`dead`); of `unsent` no commit was ever sent.
+
+        `may_have_sent`: any of the child's attempts at this write may have sent one.
+        """
         try:
             stored = self._checkpoints.read(opened.write_key)
-            if stored is None and opened.nonce in unsent:
+            # An absent document proves nothing, not even that it was never there.
+            if stored is None and not may_have_sent:
                 return _report(opened, "rolled_back", "the attempt ended before it had claimed the write")
             if stored is None:
                 return _report(

@@ -258,6 +258,22 @@ def test_a_document_that_cannot_be_read_is_not_taken_for_none(path: Path, monkey
     assert "cannot be read" in (report.reason or "")
 
 
+def test_a_document_that_is_gone_tells_nothing_if_an_earlier_block_has_sent_a_commit(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child's second try at the write has sent none; its first may have landed."""
+    world = World()
+    found, first = child(path, monkeypatch, world)
+    found.passed(first)
+    first.land()
+    found.opened(world.job())
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+
+    report = found.settle()
+    assert report.status == "unknown"
+    assert "cannot be read" in (report.reason or "")
+
+
 def test_a_write_that_another_attempt_owns_is_not_touched(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A duplicate delivery lives; our child never got the write."""
     world = World()

@@ -69,9 +69,9 @@ def parse_event(event: object, settings: HandlerSettings) -> Request:
     trigger = recognise(event)
     if trigger is not None and trigger.document is not None and _is_document(trigger.document):
         request = _document(trigger.document, settings, trigger.document_path)
-        return _with_key(request, trigger)
+        return replace(request, event_key=trigger.run_key(settings.function_name))
     _check_near_miss(event, settings)
-    return _triggered(trigger or Trigger(event=event, key=None), settings)
+    return _triggered(trigger or Trigger(event, None), settings)
 
 
 def _is_document(event: Mapping[str, Any]) -> bool:
@@ -218,11 +218,7 @@ def _triggered(trigger: Trigger, settings: HandlerSettings) -> Request:
             "is missing, and the function names no script for events like this one; add it to the event, or set"
             " SOAL_ENTRY_POINT=s3://bucket/script.py for the function",
         )
-    return Request(entry_point=settings.script, event_key=trigger.key, trigger=trigger)
-
-
-def _with_key(request: Request, trigger: Trigger) -> Request:
-    return replace(request, event_key=trigger.key)
+    return Request(entry_point=settings.script, event_key=trigger.run_key(settings.function_name), trigger=trigger)
 
 
 def _below(prefix: str, name: str) -> str:

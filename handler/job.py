@@ -56,8 +56,8 @@ class Job:
 
     @classmethod
     def of(cls, request: Request, settings: HandlerSettings, request_id: str) -> Job:
-        """Complete a request: the key is the caller's, else the event's own, else Lambda's request id (which is the
-        same when Lambda retries an asynchronous invocation).
+        """Complete a request: the key is the caller's, else the event's for this function, else Lambda's request id
+        (which is the same when Lambda retries an asynchronous invocation).
         """
         return cls(
             entry_point=request.entry_point,

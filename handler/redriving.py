@@ -28,6 +28,8 @@ __all__ = ["NotTakenError", "Redriven", "Replay", "redrive_queue", "replay_of"]
 _HIDDEN_S: Final = 600
 """How long nobody else sees a message that was received here."""
 _BATCH_MAX: Final = 10
+_NAME_IN_ARN: Final = 6
+"""arn:aws:lambda:region:account:function:NAME:qualifier"""
 _MUST_CHANGE: Final = "the event, the settings or the script must be changed first: {}"
 
 
@@ -74,7 +76,7 @@ def replay_of(body: str, message_id: str) -> Replay:
 def _of_record(record: Mapping[str, Any]) -> Replay:
     try:
         event, before = unwrapped(record["requestPayload"])
-        key = _key_of(event) or record["requestContext"]["requestId"] if before is None else before.client_token
+        key = _first_key(event, record["requestContext"]) if before is None else before.client_token
     except UsageError as error:
         return Replay(record["requestPayload"], None, _MUST_CHANGE.format(error))
     # Counted, since a run that Lambda kills has no result that tells how often it was tried.
@@ -89,14 +91,19 @@ def _of_record(record: Mapping[str, Any]) -> Replay:
     return Replay(parsed(again.payload()), attempt, hopeless)
 
 
-def _key_of(event: object) -> str | None:
-    """Return the key that the event itself gives to its run, as `Job.of` does."""
-    if not isinstance(event, dict):
-        return None
-    trigger = recognise(event)
+def _first_key(event: object, context: Mapping[str, Any]) -> str:
+    """Return the key of the run that the function which has failed made of the event, as `Job.of` does.
+
+    Where this runs, in another function or on an operator's machine, has another name.
+    """
+    trigger = recognise(event) if isinstance(event, dict) else None
     document = event if trigger is None else trigger.document or {}
-    token = document.get("clientToken")
-    return token if isinstance(token, str) else None if trigger is None else trigger.key
+    token = document.get("clientToken") if isinstance(document, dict) else None
+    if isinstance(token, str):
+        return token
+    parts = str(dict(context).get("functionArn")).split(":")
+    name = parts[_NAME_IN_ARN] if len(parts) > _NAME_IN_ARN else None
+    return (None if trigger is None else trigger.run_key(name)) or str(context["requestId"])
 
 
 def _result(answer: object) -> Result | None:

@@ -111,6 +111,7 @@ class HandlerSettings(BaseModel):
     endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL_S3", default=None)
     general_endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL", default=None)
     region: str | None = Field(alias="AWS_REGION", default=None)
+    function_name: str | None = Field(alias="AWS_LAMBDA_FUNCTION_NAME", default=None)
     tmp: Annotated[Path, AfterValidator(_directory)] = Field(alias="TMPDIR", default=Path("/tmp"))  # noqa: S108 - the one place on Lambda that can be written
 
     @field_validator("conf")

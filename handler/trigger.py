@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,25 +15,40 @@ from safewriter.parsing import parsed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["KEY_MAX_BYTES", "Trigger", "recognise"]
+__all__ = ["Trigger", "recognise"]
 
-# What S3 allows for the key of an object; no identity of the other services is longer.
-_TEXT_MAX_BYTES: Final = 1024
-KEY_MAX_BYTES: Final = 4 * _TEXT_MAX_BYTES + len("s3:///")
-"""Of an event's identity: four texts at most."""
+# S3 allows 1,024 bytes for the key of an object, and its events write a byte as three characters at most (%E3). No
+# identity of the other services is longer.
+_TEXT_MAX_BYTES: Final = 3 * 1024
+# What a clientToken may hold, so that the key of each run is one: 31 characters for people, a hyphen, 128 bits.
+_READABLE_MAX: Final = 31
+_DIGEST_LENGTH: Final = 32
+_OTHERS: Final = re.compile(r"[^A-Za-z0-9._]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """An event that is not a job document. `key` is its own identity, the same on each delivery; None if it has none.
+    """An event that is not a job document. `identity` is its own, the same on each delivery; None if it has none.
 
     `document` is the JSON object in an SQS message's body, found at `document_path` of the event.
     """
 
     event: Mapping[str, Any]
-    key: str | None
+    identity: str | None
     document: Mapping[str, Any] | None = None
     document_path: str = ""
+
+    def run_key(self, function: str | None) -> str | None:
+        """Return the key of the run that a function makes of this event, None if the event has no identity.
+
+        Two functions that get one event are two runs. Of whatever length the identity is, the key fits wherever a
+        clientToken does.
+        """
+        if self.identity is None:
+            return None
+        readable = _OTHERS.sub("-", self.identity)[:_READABLE_MAX].strip("-")
+        digest = hashlib.sha256(json.dumps([function or "", self.identity]).encode()).hexdigest()
+        return f"{readable}-{digest[:_DIGEST_LENGTH]}"
 
 
 def recognise(event: Mapping[str, Any]) -> Trigger | None:

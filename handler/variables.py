@@ -239,6 +239,13 @@ VARIABLES: Final = (
         setter=Setter.PLATFORM,
     ),
     Variable("AWS_REGION", "region", "the function's region", _FUNCTIONS, setter=Setter.PLATFORM),
+    Variable(
+        "AWS_LAMBDA_FUNCTION_NAME",
+        "name",
+        "the function's name, which is part of the key of a run that a trigger names",
+        (Reader.JOB,),
+        setter=Setter.PLATFORM,
+    ),
     Variable("AWS_ENDPOINT_URL_S3", "URL", "another S3 than Amazon's", _BOTH),
     Variable("AWS_ENDPOINT_URL", "URL", "the same for all services that have no variable of their own", _FUNCTIONS),
     Variable("AWS_ENDPOINT_URL_SECRETS_MANAGER", "URL", "another Secrets Manager than Amazon's", _BOTH),

@@ -42,7 +42,7 @@ States = Annotated[
     list[str] | None,
     typer.Option("--state", help="Only these: a run's state, a write's status, alive or dead. May be repeated."),
 ]
-RunKey = Annotated[str, typer.Argument(help="The run key: the event's clientToken, or the trigger's identity.")]
+RunKey = Annotated[str, typer.Argument(help="The run key: the event's clientToken, or as `soal runs list` shows it.")]
 
 
 @app.callback()

@@ -25,7 +25,7 @@ def job(event: object, settings: Any = PLAIN) -> Job:
 def test_the_run_key_is_the_caller_s_else_the_event_s_else_the_request_s() -> None:
     """In this order."""
     assert job({"script": "s3://abc/d.py", "clientToken": "t"}).run_key == "t"
-    assert job(SQS, OURS).run_key == "sqs:m-1"
+    assert job(SQS, OURS).run_key.startswith("sqs-m-1-")
     assert job("s3://abc/d.py").run_key == "request-1"
 
 
@@ -71,3 +71,14 @@ def test_an_event_too_long_for_an_argument_is_refused_with_the_remedy() -> None:
     with pytest.raises(UsageError, match="SOAL_ENTRY_POINT"):
         job({"text": "x" * 130_000}, THEIRS)
     assert job({"text": "x" * 130_000}, OURS).trigger_event is not None
+
+
+def test_one_event_is_a_run_of_each_function_that_gets_it() -> None:
+    """Two functions share a checkpoint bucket; what the caller names is the caller's own word."""
+    ours, theirs = (
+        read_settings({**BUCKET, "SOAL_ENTRY_POINT": "s3://abc/e.py", "AWS_LAMBDA_FUNCTION_NAME": name})
+        for name in ("ours", "theirs")
+    )
+    assert job(SQS, ours).run_key == job(SQS, ours).run_key != job(SQS, theirs).run_key
+    event = {"script": "s3://abc/d.py", "clientToken": "t"}
+    assert job(event, ours).run_key == job(event, theirs).run_key

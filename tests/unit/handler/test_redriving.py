@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import urllib.parse
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from handler.outcome import State
 from handler.redriving import NotTakenError, Redriven, redrive_queue, replay_of
 from handler.response import ErrorResult, JobFailed, deliver
+from handler.trigger import recognise
 from scripts.soal.app import app
 from tests.unit.handler.test_app import UNKNOWN, World
 from tests.unit.handler.test_response import result
@@ -23,9 +25,14 @@ SCHEDULE = {"source": "aws.events", "detail-type": "Scheduled Event", "id": "e-1
 SQS = {"Records": [{"eventSource": "aws:sqs", "messageId": "m-1", "body": "hello"}]}
 
 
+ARN = "arn:aws:lambda:us-east-1:123456789012:function:jobs:live"
+LONG_KEY = urllib.parse.quote_plus("\u65e5" * 115) + ".csv"
+S3 = {"Records": [{"eventSource": "aws:s3", "s3": {"bucket": {"name": "in"}, "object": {"key": LONG_KEY}}}]}
+
+
 def record(event: object, answer: object, request_id: str = "request") -> str:
     """What Lambda puts into the queue when the last retry of an asynchronous invocation has failed."""
-    context = {"requestId": request_id, "functionArn": "arn:f", "condition": "RetriesExhausted"}
+    context = {"requestId": request_id, "functionArn": ARN, "condition": "RetriesExhausted"}
     return json.dumps({"version": "1.0", "requestContext": context, "requestPayload": event, "responsePayload": answer})
 
 
@@ -44,13 +51,14 @@ def failed(state: State = State.TIMED_OUT, attempt: int = 1, **error: Any) -> di
         {"day": 1},
         SCHEDULE,
         SQS,
+        S3,
     ],
-    ids=["a token", "no token", "a script", "any object", "a schedule", "a queue"],
+    ids=["a token", "no token", "a script", "any object", "a schedule", "a queue", "a long key on S3"],
 )
 def test_a_failure_that_is_replayed_is_the_same_run(tmp_path: Path, event: object) -> None:
     """On the handler: whatever names the run, the replay of the payload that Lambda keeps is its second attempt."""
     world = World(tmp_path)
-    settings = {"SOAL_ENTRY_POINT": "s3://scripts/job.py"}
+    settings = {"SOAL_ENTRY_POINT": "s3://scripts/job.py", "AWS_LAMBDA_FUNCTION_NAME": "jobs"}
     world.reports = (UNKNOWN,)
     with pytest.raises(JobFailed) as raised:
         deliver(world.handle(event, **settings), None)
@@ -60,6 +68,25 @@ def test_a_failure_that_is_replayed_is_the_same_run(tmp_path: Path, event: objec
     world.request_id = "another request"
     again = world.handle(replay.event, **settings)
     assert (again.state, again.attempt, len(world.stored("runs/"))) == ("SUCCESS", 2, 1)
+
+
+def test_one_event_that_failed_in_two_functions_is_redriven_as_their_two_runs() -> None:
+    """The record says which function it was; the redrive, and an operator's machine, have names of their own."""
+    first = replay_of(record(SCHEDULE, None), "m-1")
+    other = replay_of(record(SCHEDULE, None).replace(":jobs:", ":others:"), "m-1")
+    keys = [replay.event["continuation"]["token"] for replay in (first, other)]  # type: ignore[index]
+    trigger = recognise(SCHEDULE)
+    assert trigger is not None
+    assert keys == [trigger.run_key("jobs"), trigger.run_key("others")]
+    assert replay_of(record(SCHEDULE, None).replace(":live", ""), "m-1") == first
+
+
+@pytest.mark.parametrize("context", [["a"], "text", 1, None, {}])
+def test_a_record_without_what_names_its_run_cannot_be_read(context: object) -> None:
+    """It is left in the queue, and those beside it are invoked with."""
+    body = json.dumps({"requestContext": context, "requestPayload": {"day": 1}})
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        replay_of(body, "m-1")
 
 
 def test_an_event_twice_at_once_is_one_run(tmp_path: Path) -> None:

@@ -51,8 +51,9 @@ class Rule(Enum):
     CLEAN_REFERRED = "no file that a version refers to is deleted"
     CLEAN_OWN_PREFIX = "each attempt's files have a prefix of their own"
     CLEAN_GRACE = "an attempt counts as clean only when nothing of it can still arrive"
-    # -- markers that no document knows, in sweeping.py
+    # -- markers that no document knows, in sweeping.py and looking.py
     TOMBSTONE = "a write that was announced and never claimed is created as rolled_back before its marker goes"
+    ASK_TABLE = "a write without a document is rolled_back only if the table holds nothing of it"
     TOUCH = "a settled document is written anew before a marker that it does not know goes"
 
 
@@ -71,6 +72,7 @@ class Fault(Enum):
     AGAIN = "the block catches its statement's error and runs it again"
     IDLE = "the statement changes nothing and makes no commit"
     VACUUM = "VACUUM takes the files that our commit has removed"
+    FORGET = "the document of an open write is deleted, long after its attempts have ended"
     GAP = "the log loses versions that would have to be looked at; a catalog loses the table"
     SET_BACK = "somebody sets main back to what it showed before its newest snapshot"
     EXPIRE = "retention takes a branch, and the snapshots to which nothing leads then"

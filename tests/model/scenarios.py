@@ -54,6 +54,9 @@ SCENARIOS: Final = {
         _kinds(Fault.KILL, Fault.VACUUM, Fault.EXCEPTION), faults=3, foreign=1, operator=True
     ),
     "lost versions": Setting(_kinds(Fault.KILL, Fault.GAP, Fault.EXCEPTION), faults=3, foreign=1, operator=True),
+    "a document that is deleted while it is open": Setting(
+        _kinds(Fault.KILL, Fault.EXCEPTION, Fault.GAP, Fault.FORGET), faults=3, foreign=1, operator=True, deadline=True
+    ),
     "supervised": Setting(
         _kinds(Fault.KILL, Fault.KILL_CHILD, Fault.LATE, Fault.EXCEPTION), faults=1, supervised=True, deadline=True
     ),
@@ -124,6 +127,7 @@ COUNTEREXAMPLES: Final = {
     Rule.CLEAN_REFERRED: ("killed, settled from outside", "with a retry: a file of the table is deleted"),
     Rule.CLEAN_OWN_PREFIX: ("two attempts", "a file of the table is deleted"),
     Rule.TOMBSTONE: ("stands still beyond its grace", "a write is open, and no marker tells"),
+    Rule.ASK_TABLE: ("a document that is deleted while it is open", "rolled_back, but the table holds the batch"),
     Rule.TOUCH: ("a retry that stands still", "a write is open, and no marker tells"),
     Rule.CLEAN_GRACE: ("killed, settled from outside", "files are left behind, and no marker tells"),
 }

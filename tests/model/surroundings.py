@@ -9,7 +9,7 @@ from safewriter.state import OPEN, Status
 from tests.model import recovery
 from tests.model.requests import apply, can_ever_fit, fits, name_of_request
 from tests.model.rules import Fault, Rule
-from tests.model.setting import GUARDS, STATEMENTS, SUPERVISOR, WATCHDOG, attempt_of
+from tests.model.setting import GUARDS, OPERATOR, STATEMENTS, SUPERVISOR, WATCHDOG, attempt_of
 from tests.model.state import FOREIGN, REWRITE, Entry, Request, Settling, changed
 
 if TYPE_CHECKING:
@@ -88,6 +88,10 @@ def others(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
         yield "the log loses versions", state.spend()._replace(gap=True)
     if setting.may(state, Fault.VACUUM) and state.live() and not state.vacuumed:
         yield "VACUUM takes what our commit has removed", state.spend()._replace(vacuumed=True)
+    if setting.may(state, Fault.FORGET) and _is_forgotten(setting, state):
+        # What the attempts have left is the orphans command's from now on: nobody knows their prefixes.
+        files = tuple("stray" if found == "there" else found for found in state.files)
+        yield "the document is deleted", state.spend()._replace(doc=None, files=files)
     if state.foreign:
         for entry in (
             Entry(FOREIGN),
@@ -97,6 +101,19 @@ def others(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
                 f"somebody else commits: {entry.kind}",
                 state._replace(log=(*state.log, entry), foreign=state.foreign - 1),
             )
+
+
+def _is_forgotten(setting: Setting, state: State) -> bool:
+    """Tell whether a lifecycle rule may take an open document: after weeks nobody lives, and nothing is on its way."""
+    attempts = (0, 1) if setting.second else (0,)
+    ended = all(_is_over(state, attempt) and state.clocks[attempt] == 2 for attempt in attempts)
+    return (
+        ended
+        and not state.air
+        and state.procs[OPERATOR].at in ("idle", *_OVER)
+        and state.doc is not None
+        and state.doc.status in OPEN
+    )
 
 
 def _members(attempt: int) -> tuple[int, ...]:

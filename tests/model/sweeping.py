@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from safewriter.recovery import Cause
-from safewriter.state import OPEN, Status
+from safewriter.state import OPEN, CommitPoint, Status
 from tests.model import recovery
 from tests.model.requests import send
 from tests.model.rules import Rule
@@ -49,9 +49,11 @@ def _see_to(setting: Setting, state: State, who: int, attempt: int) -> Iterator[
     if state.clocks[attempt] != 2:
         return
     if doc is None:
-        stone = Doc(Status.ROLLED_BACK, (Claim(attempt, -1, cleaned=True),))
+        made = _made(setting, state, attempt)
+        if made is None:
+            return  # a person decides
         if Rule.TOMBSTONE in setting.rules:
-            request = Request("document", -1, 0, doc=stone)
+            request = Request("document", -1, 0, doc=made)
             yield f"{name}, no document, too late to claim", state.proc(who, at="door", slot=attempt, request=request)
         else:
             yield f"{name}, no document, too late to claim: takes it away", gone
@@ -60,6 +62,17 @@ def _see_to(setting: Setting, state: State, who: int, attempt: int) -> Iterator[
     else:
         request = Request("document", -1, doc.etag, doc=doc)
         yield f"{name} is of nobody who is known", state.proc(who, at="door", slot=attempt, request=request)
+
+
+def _made(setting: Setting, state: State, attempt: int) -> Doc | None:
+    """Return the document of a write that has none, None if the table does not decide."""
+    live = state.live() if Rule.ASK_TABLE in setting.rules else []
+    if Rule.ASK_TABLE in setting.rules and (state.gap or (live and setting.commit_point is CommitPoint.SUCCESS)):
+        return None
+    if not live:
+        return Doc(Status.ROLLED_BACK, (Claim(attempt, -1, cleaned=True),))
+    ours = state.log[live[0]]
+    return Doc(Status.COMMITTED, (Claim(ours.attempt, live[0] - 1, cleaned=True),) * ours.epoch)
 
 
 def take_away(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:

@@ -15,7 +15,7 @@ from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.state import Checkpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
     from safewriter.objects.store import ListedObject, ObjectStore
@@ -74,10 +74,15 @@ class Announced:
 
 
 class Checkpoints:
-    """The documents of one checkpoint bucket."""
+    """The documents of one checkpoint bucket. `catalog` is what its markers say of how a table's catalog is reached."""
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: ObjectStore, catalog: Mapping[str, str] | None = None) -> None:
         self.store = store
+        self._catalog = dict(catalog or {})
+
+    def announcing(self, catalog: Mapping[str, str]) -> Checkpoints:
+        """Return the same documents, with markers by which a settler reaches the catalog."""
+        return Checkpoints(self.store, catalog)
 
     def uri(self, write_key: str) -> str:
         """Return where the document of a write lies."""
@@ -116,7 +121,8 @@ class Checkpoints:
 
     def mark(self, marker: Marker) -> None:
         """Announce an attempt, before it touches the document."""
-        self.store.put(_marker(marker.write_key, marker.nonce), marker.to_bytes())
+        body = dataclasses.replace(marker, catalog=self._catalog or marker.catalog).to_bytes()
+        self.store.put(_marker(marker.write_key, marker.nonce), body)
 
     def announced(self, marked: Marked) -> Announced | None:
         """Return what a marker says, or None; `UnreadableCheckpointError` if it is of an unknown version."""

@@ -220,7 +220,10 @@ class Ending:
         """Somebody else has changed the document, or an earlier try whose answer was lost: only what it says now
         counts.
         """
-        self._held = self._block.checkpoints.read(self._block.write.key) or self._held
+        found = self._block.checkpoints.read(self._block.write.key)
+        if found is None:
+            raise UnknownOutcomeError(f"{self._block.checkpoint_uri} is gone, or cannot be read")
+        self._held = found
         document = self.document
         known = document.status in (Status.COMMITTED, Status.PUBLISHING)
         if not known or document.owner != self._block.attempt.nonce:

@@ -16,8 +16,6 @@ from safewriter.parsing import parsed
 from safewriter.state import AttemptRecord, Checkpoint, CommitPoint, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from safewriter.identity import Write
     from safewriter.tables.table import Trace
 
@@ -50,14 +48,7 @@ class Marker:
 
     @classmethod
     def of(
-        cls,
-        write: Write,
-        attempt: Attempt,
-        commit_point: CommitPoint,
-        *,
-        started_ms: int,
-        deadline_ms: int | None,
-        catalog: Mapping[str, str] | None = None,
+        cls, write: Write, attempt: Attempt, commit_point: CommitPoint, *, started_ms: int, deadline_ms: int | None
     ) -> Marker:
         """Describe an attempt that is about to claim."""
         return cls(
@@ -74,7 +65,6 @@ class Marker:
             prefix=attempt.file_prefix(write.key, 1),
             started_ms=started_ms,
             deadline_ms=deadline_ms,
-            catalog=dict(catalog or {}),
         )
 
     def tombstone(self, settled_ms: int, settled_by: str, reason: str | None = None) -> Checkpoint:

@@ -12,6 +12,7 @@ from safewriter.errors import SettingError, TooLateError, TryAgainError, Unsuppo
 from safewriter.hygiene import tidy
 from safewriter.objects.store import StoreError
 from safewriter.state import CommitPoint
+from safewriter.tables.formats import catalog_of
 from safewriter.tables.session import Opening
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _claim(block: Block) -> Claim:
     """Steps 1 to 4. The marker's PUT and the look at the table run side by side: neither needs the other."""
     _announce(block)
     claimer = Claimer(
-        block.checkpoints,
+        block.checkpoints.announcing(catalog_of(block.session, block.write.format)),
         block.recovery,
         block.write,
         block.attempt,

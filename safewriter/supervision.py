@@ -150,7 +150,9 @@ class Supervision:
             owner = stored.document.owner
             if stored.document.status in OPEN and owner in dead:
                 evidence = Evidence(stored.document.epoch, nothing_sent=owner in unsent)
-                stored = recovery.settle(opened.write_key, Cause.KILLED, evidence) or stored
+                stored = recovery.settle(opened.write_key, Cause.KILLED, evidence)
+                if stored is None:
+                    return _report(opened, "unknown", f"{opened.checkpoint} has gone while it was settled")
         except (SafeWriterError, StoreError) as error:
             return _report(opened, "unknown", str(error))
         document = stored.document

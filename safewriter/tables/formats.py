@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from safewriter.tables.session import Session
     from safewriter.tables.table import Table
 
-__all__ = ["TableOpener", "canonical", "open_session"]
+__all__ = ["TableOpener", "canonical", "catalog_of", "open_session"]
 
 
 def canonical(table: str, format: str) -> Location | TableName:  # noqa: A002 - the word of Spark's own API
@@ -49,6 +49,15 @@ def open_session(spark: SparkSession, table: str, format: str) -> Session:  # no
     from safewriter.tables.delta.session import DeltaSession
 
     return DeltaSession(spark, table)
+
+
+def catalog_of(session: Session, format: str) -> dict[str, str]:  # noqa: A002
+    """Return how a session's catalog is reached, without secrets; nothing where a table lies at a path."""
+    if format != "iceberg":
+        return {}
+    from safewriter.tables.iceberg.settings import without_secrets
+
+    return without_secrets(session.secrets)
 
 
 @dataclass(frozen=True, slots=True)

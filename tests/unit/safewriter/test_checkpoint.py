@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from safewriter.errors import UnreadableCheckpointError
 from safewriter.liveness import GRACE_MS, LEASE_MS
 from safewriter.objects import MemoryObjectStore, PreconditionFailed, StoreError
 from safewriter.state import Status
+from safewriter.tables.formats import catalog_of
 from tests.unit.safewriter.world import World
 
 
@@ -343,3 +346,20 @@ def test_a_refusal_that_is_not_about_the_tag_is_one(tries: list[str], *, denied:
     with pytest.raises(StoreError):
         Checkpoints(Refusing()).create(finished)
     assert asked == tries
+
+
+def test_a_marker_says_how_the_catalog_is_reached() -> None:
+    """Who settles the write without its document could not ask the table otherwise; no secret is in it."""
+    session: Any = SimpleNamespace(secrets={"type": "rest", "uri": "https://catalog", "credential": "id:secret"})
+    assert catalog_of(session, "delta") == {}
+    found = catalog_of(session, "iceberg")
+    assert found == {"type": "rest", "uri": "https://catalog"}
+    world = World()
+    job = world.job()
+    job.checkpoints = job.checkpoints.announcing(found)
+    job.claimer.mark()
+    (mark,) = world.checkpoints.marked()
+    announced = world.checkpoints.announced(mark)
+    assert announced is not None
+    assert announced.marker.catalog == found
+    assert announced.marker.tombstone(1, "sweeper").attempt.catalog == found

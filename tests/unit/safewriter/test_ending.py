@@ -325,3 +325,16 @@ def test_a_watchdog_that_was_first_answers_for_success() -> None:
     end.succeed()
     assert end.succeeded
     assert job.world.document.attempt.settled_by == "deadline"
+
+
+def test_a_document_that_is_gone_is_no_answer() -> None:
+    """Somebody has deleted it: nothing is undone, and the marker stays for the sweeper, which asks the table."""
+    world = World()
+    job = world.job().begin().land()
+    end = ending(job, FakeSession(sight=LANDED))
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    with pytest.raises(UnknownOutcomeError, match="is gone") as raised:
+        end.succeed()
+    end.fail(raised.value)
+    assert world.log.live() == ["foreign-0.parquet", *(file.path for file in job.files)]
+    assert world.marked() == (job.attempt.nonce,)

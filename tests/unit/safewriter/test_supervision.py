@@ -274,6 +274,27 @@ def test_a_document_that_is_gone_tells_nothing_if_an_earlier_block_has_sent_a_co
     assert "cannot be read" in (report.reason or "")
 
 
+def test_a_document_that_goes_while_it_is_settled_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was there a moment ago, and open."""
+    world = World()
+
+    def expire(number: int) -> None:
+        if number > 1:
+            world.bucket.delete(f"checkpoints/{world.key}.json")
+
+    network = Network(before=expire)
+    found = Child(path, monkeypatch, world, network)
+    job = world.job().begin()
+    found.opened(job)
+    found.passed(job)
+
+    report = found.settle()
+    assert (report.status, report.reason) == (
+        "unknown",
+        f"{world.checkpoints.uri(world.key)} has gone while it was settled",
+    )
+
+
 def test_a_write_that_another_attempt_owns_is_not_touched(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A duplicate delivery lives; our child never got the write."""
     world = World()

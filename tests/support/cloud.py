@@ -73,8 +73,13 @@ class Synthesised:
     def access(self, role: str) -> Access:
         """Return what the policies of a role allow, the role found by how its logical id begins."""
         (name,) = (key for key in self.of_type("IAM::Role") if key.startswith(role))
-        policies = [policy for policy in self.of_type("IAM::Policy").values() if {"Ref": name} in policy["Roles"]]
+        policies = self.policies_of(name).values()
         return Access.of(self.resolved(policy["PolicyDocument"]) for policy in policies)
+
+    def policies_of(self, role: str) -> dict[str, Resource]:
+        """Return the policies of a role: the CDK puts what is too long for its own into a managed one."""
+        found = {**self.of_type("IAM::Policy"), **self.of_type("IAM::ManagedPolicy")}
+        return {name: policy for name, policy in found.items() if {"Ref": role} in policy["Roles"]}
 
     def documents(self) -> dict[str, Resource]:
         """Return every policy document of the template, resolved, by the logical id of what it belongs to."""

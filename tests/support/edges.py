@@ -237,9 +237,7 @@ class _Walk:
         return Access.of([self._documents[found[-1]]]) if found else None
 
     def _access_of(self, role: str) -> Access:
-        policies: dict[str, Resource] = self._stack.of_type("IAM::Policy")
-        attached = [key for key, each in policies.items() if {"Ref": role} in each["Roles"]]
-        return Access.of(self._documents[key] for key in attached)
+        return Access.of(self._documents[key] for key in self._stack.policies_of(role))
 
     def _role_of(self, function: str) -> str:
         ((_, found),) = (

@@ -68,7 +68,9 @@ def allows(stack: Synthesised) -> Iterator[tuple[str, str, dict[str, Any]]]:
         for key in {"AssumeRolePolicyDocument", "KeyPolicy", "PolicyDocument"} & properties.keys():
             for number, statement in enumerate(properties[key]["Statement"]):
                 first = statement["Action"] if isinstance(statement["Action"], str) else statement["Action"][0]
-                of_code = resource["Type"] == "AWS::IAM::Policy" and first.startswith(OF_THE_CODE)
+                of_code = resource["Type"] in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy") and first.startswith(
+                    OF_THE_CODE
+                )
                 if statement["Effect"] == "Deny" or of_code or resource["Type"] == "AWS::EC2::VPCEndpoint":
                     continue
                 template = copy.deepcopy(stack.template)

@@ -51,8 +51,12 @@ def test_the_template_holds_references_only(full: Synthesised) -> None:
 
 def statements(stack: Synthesised, role: str) -> list[dict[str, Any]]:
     (name,) = (key for key in stack.of_type("IAM::Role") if key.startswith(role))
-    policies = [policy for policy in stack.of_type("IAM::Policy").values() if {"Ref": name} in policy["Roles"]]
-    return [one for policy in policies for one in policy["PolicyDocument"]["Statement"] if "Sid" in one]
+    return [
+        one
+        for policy in stack.policies_of(name).values()
+        for one in policy["PolicyDocument"]["Statement"]
+        if "Sid" in one
+    ]
 
 
 def as_list(value: str | list[str]) -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.model.setting import Setting
     from tests.model.state import State
 
-__all__ = ["leave", "mark", "put_claim", "read", "settle_failed"]
+__all__ = ["leave", "mark", "put_claim", "put_skip", "read", "settle_failed"]
 
 
 def mark(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
@@ -30,12 +30,13 @@ def mark(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
     before = setting.version(state)
     if Rule.MARKER_FIRST in setting.rules:
         state = state.marker(setting.marker(attempt), there=True)
-    yield f"marker; the table is at version {before}", _create(state.proc(who, before=before), who)
+    yield f"marker; the table is at version {before}", _create(setting, state.proc(who, before=before), who)
 
 
-def _create(state: State, who: int) -> State:
+def _create(setting: Setting, state: State, who: int) -> State:
     attempt = attempt_of(who)
-    doc = Doc(Status.IN_PROGRESS, (Claim(attempt, state.procs[who].before),))
+    claim = Claim(attempt, state.procs[who].before)
+    doc = Doc(Status.IN_PROGRESS, (claim,), delivery=setting.delivery(attempt))
     return state.proc(who, at="claim", request=Request("document", attempt, 0, doc=doc))
 
 
@@ -64,9 +65,13 @@ def read(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
     """Steps 2 and 3: there is a document already, or was a moment ago."""
     doc, attempt = state.doc, attempt_of(who)
     if doc is None:
-        yield "reads the document: none", _create(state, who)
+        yield "reads the document: none", _create(setting, state, who)
+    elif _is_second_block(setting, doc, attempt):
+        yield "reads the document: this run has had a block on the write", leave(setting, state, who, "refused")
     elif doc.status is Status.COMMITTED and not doc.no_change:
-        yield "reads the document: committed already", leave(setting, state, who, "success")
+        skipped = doc._replace(delivery=setting.delivery(attempt))
+        request = Request("document", attempt, doc.etag, doc=skipped)
+        yield "reads the document: committed already", state.proc(who, at="skip", request=request, settling=None)
     elif doc.status in OPEN:
         if recovery.is_dead(setting, state, doc):
             job = Settling(Cause.RETRY, doc.epoch, nothing_sent=False, quiet=-1, then="read", failed="unmark")
@@ -77,11 +82,28 @@ def read(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
         yield "reads the document: too late to claim", leave(setting, state, who, "again")
     else:
         claims = (*doc.claims, Claim(attempt, state.procs[who].before))
-        claimed = Doc(Status.IN_PROGRESS, claims)
+        claimed = Doc(Status.IN_PROGRESS, claims, delivery=setting.delivery(attempt))
         yield (
             f"reads the document: {doc.status.value}",
             state.proc(who, at="claim", request=Request("document", attempt, doc.etag, doc=claimed), settling=None),
         )
+
+
+def _is_second_block(setting: Setting, doc: Doc, attempt: int) -> bool:
+    ours = doc.delivery == setting.delivery(attempt) and Rule.DELIVERY in setting.rules
+    return doc.status is Status.COMMITTED and ours
+
+
+def put_skip(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Say in the document that this run has had its block."""
+    yield from send(
+        setting,
+        state,
+        who,
+        won=lambda after: leave(setting, after, who, "success"),
+        lost=lambda after: after.proc(who, at="read"),
+        failed=lambda after: after.proc(who, at="done", answer="again", before=-1),
+    )
 
 
 def settle_failed(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:

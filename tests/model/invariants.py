@@ -20,7 +20,12 @@ _STEPS_MAX = 80
 
 def violation(setting: Setting, state: State, *, final: bool) -> str | None:
     """Return the promise that a state breaks."""
-    return answered(state) or _nobody_looks(setting, state) or _needless(setting, state, final=final)
+    return (
+        answered(state)
+        or _skipped(setting, state)
+        or _nobody_looks(setting, state)
+        or _needless(setting, state, final=final)
+    )
 
 
 def untrue(state: State) -> str | None:
@@ -48,6 +53,15 @@ def answered(state: State) -> str | None:
     for who, proc in enumerate(state.procs):
         if proc.answer == "success" or (proc.answer == "no change" and state.doc.owner == attempt_of(who)):
             return "SUCCESS was answered, and the document says something else"
+    return None
+
+
+def _skipped(setting: Setting, state: State) -> str | None:
+    """Each block of one run has rows of its own, so none may be told that they are there because another's are."""
+    landed = {state.log[slot].attempt for slot in state.live()}
+    for attempt in range(2):
+        if setting.one_run and state.procs[GUARDS[attempt]].answer == "success" and attempt not in landed:
+            return "a second block is skipped, and its rows are lost"
     return None
 
 

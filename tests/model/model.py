@@ -33,6 +33,7 @@ def _unsettled(setting: Setting, state: State, who: int) -> Iterator[tuple[str, 
 STEPS: dict[str, Callable[[Setting, State, int], Iterator[tuple[str, State]]]] = {
     "mark": claiming.mark,
     "claim": claiming.put_claim,
+    "skip": claiming.put_skip,
     "read": claiming.read,
     "unmark": claiming.settle_failed,
     "wait": block.wait,

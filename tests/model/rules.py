@@ -16,6 +16,7 @@ class Rule(Enum):
     MARKER_STAYS_IN_DOUBT = "an attempt whose claim had no answer leaves its marker"
     CLAIM_CLOCK = "no claim after the lead time has begun"
     ONLY_THE_DEAD = "an open write is taken over only from a dead owner"
+    DELIVERY = "a block that finds its own delivery under a committed write is refused"
     CAS = "the document changes by compare-and-swap only"
     STORE_READ_BACK = "a conditional write without an answer is read back"
     # -- the gate, in image/logstore

@@ -62,6 +62,7 @@ SCENARIOS: Final = {
     ),
     "two attempts, one retry": Setting(_kinds(Fault.KILL, Fault.STALL), faults=1, second=True, retries=1),
     "two attempts": Setting(_kinds(Fault.LATE, Fault.STALL), faults=1, second=True),
+    "two blocks of one name": Setting(_kinds(Fault.IDLE, Fault.LATE, Fault.KILL), faults=1, second=True, one_run=True),
     "an attempt with nothing to do, and another": Setting(
         _kinds(Fault.IDLE, Fault.LATE, Fault.KILL), faults=2, second=True
     ),
@@ -97,6 +98,7 @@ COUNTEREXAMPLES: Final = {
     Rule.MARKER_STAYS_IN_DOUBT: ("an exception or a late request", "a write is open, and no marker tells"),
     Rule.CLAIM_CLOCK: ("stands still beyond its grace", "a write is open, and no marker tells"),
     Rule.ONLY_THE_DEAD: ("two attempts", "attempt 1 is healthy, and attempt 2 settles it"),
+    Rule.DELIVERY: ("two blocks of one name", "a second block is skipped, and its rows are lost"),
     Rule.CAS: ("killed, settled from outside", "the document goes from committed to rolling_back"),
     Rule.STORE_READ_BACK: ("lost answers", "a write is open, and no marker tells"),
     Rule.GATE_SHUT: ("statements that outlive, repeat, do nothing", "no change, but the table holds one"),

@@ -48,6 +48,7 @@ class Setting:
     attempt of the run, which may begin at any time. `supervised`: attempt 1 has a watchdog and a supervisor.
     `operator`: somebody settles and cleans from outside. `deadline`: there is one. `absent`: there is no table yet.
     `rebases`: the write is blind, so Delta rebases it. `retries`: so many healthy ones must do, from anywhere.
+    `one_run`: the second attempt is no retry, but a second block of the same name in the same run, with rows of its own.
     `must_succeed`: the faults of the scenario excuse no failure. `failed_before`: attempt 1 was rolled back, and
     cleaned up after, before all this.
     """
@@ -65,6 +66,7 @@ class Setting:
     retries: int = 2
     must_succeed: bool = False
     failed_before: bool = False
+    one_run: bool = False
     rules: frozenset[Enum] = frozenset(Rule)
 
     def start(self) -> State:
@@ -101,6 +103,10 @@ class Setting:
         attempt, me = attempt_of(who), state.procs[who]
         gated = state._replace(gates=changed(state.gates, attempt, Gate()))
         return gated.proc(who, at="wait").proc(STATEMENTS[attempt], at="data", before=me.before, held=me.held)
+
+    def delivery(self, attempt: int) -> int:
+        """Return the delivery of the run that an attempt belongs to."""
+        return 0 if self.one_run and attempt < RETRY else attempt
 
     def first_look(self, *, nothing_sent: bool) -> str:
         """Return the step in which a settler looks at the table for the first time."""

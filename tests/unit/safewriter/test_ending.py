@@ -311,9 +311,10 @@ def test_what_the_table_does_not_hold_is_rolled_back_after_success_too() -> None
     assert world.log.live() == ["foreign-0.parquet"]
 
 
-def test_a_watchdog_that_was_first_answers_for_success() -> None:
-    """It could not wait for a request that took too long; success() takes its verdict."""
-    outage, job, end = out()
+@pytest.mark.parametrize("commit_point", CommitPoint)
+def test_a_watchdog_that_was_first_answers_for_success(commit_point: CommitPoint) -> None:
+    """It could not wait for a request that took too long; success() takes its verdict, or raises for it."""
+    outage, job, end = out(commit_point)
 
     def nap(seconds: float) -> None:
         outage.is_on = False
@@ -322,8 +323,12 @@ def test_a_watchdog_that_was_first_answers_for_success() -> None:
         end._one_at_a_time.acquire()
 
     end._sleep = nap
-    end.succeed()
-    assert end.succeeded
+    if commit_point is CommitPoint.SUCCESS:
+        with pytest.raises(DeadlineError, match="rolled_back"):
+            end.succeed()
+    else:
+        end.succeed()
+    assert end.succeeded is (commit_point is CommitPoint.WRITE)
     assert job.world.document.attempt.settled_by == "deadline"
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from tests.logstore.jvm import LogStore
     from tests.support.ice import Catalog
 
 # Before any test module is imported: what a developer's shell says about AWS, Spark or SoAL is not part of a test.
@@ -155,3 +156,13 @@ def _known(spark: SparkSession, catalog: Catalog) -> Catalog:
         spark.conf.set(key, value)
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog.name}.db")
     return catalog
+
+
+@pytest.fixture(scope="session")
+def logstore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogStore]:
+    """The log store's classes in a Java machine without Spark."""
+    from tests.logstore.jvm import LogStore, compiled
+
+    folder = tmp_path_factory.mktemp("logstore")
+    with LogStore(compiled(folder), folder / "stderr") as store:
+        yield store

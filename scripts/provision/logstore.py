@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scripts.provision.maven import Maven
     from scripts.provision.place import Place
 
-__all__ = ["ensure_logstore", "pack"]
+__all__ = ["compile_java", "ensure_logstore", "pack"]
 
 # The last ECJ that runs on Java 17.
 _ECJ: Final = "org.eclipse.jdt:ecj:3.42.0"
@@ -51,7 +51,7 @@ def ensure_logstore(place: Place, java: Java, maven: Callable[[], Maven]) -> Fou
     stamp.clear()
     with place.scratch() as scratch:
         classes = scratch / "classes"
-        _compile(place, java, maven, sources, classes)
+        compile_java(place, java, maven, sources, classes)
         members = {str(path.relative_to(classes)): path for path in classes.rglob("*.class")}
         members |= {str(path.relative_to(main / "resources")): path for path in resources}
         fresh = scratch / LOG_STORE_JAR
@@ -61,21 +61,22 @@ def ensure_logstore(place: Place, java: Java, maven: Callable[[], Maven]) -> Fou
     return Found(f"log store compiled with {'javac' if java.javac else 'ECJ'}", changed=True)
 
 
-def pack(members: dict[str, Path], jar: Path) -> None:
-    """Write a jar of `members` (name in the jar -> file) that depends on their contents only."""
-    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF", _EPOCH), "Manifest-Version: 1.0\r\n\r\n")
-        for name in sorted(members):
-            archive.writestr(zipfile.ZipInfo(name, _EPOCH), members[name].read_bytes(), zipfile.ZIP_DEFLATED)
-
-
-def _compile(place: Place, java: Java, maven: Callable[[], Maven], sources: list[Path], classes: Path) -> None:
+def compile_java(place: Place, java: Java, maven: Callable[[], Maven], sources: list[Path], classes: Path) -> None:
+    """Compile `sources` into the folder `classes`, against the jars of the image and PySpark's."""
     compiler = [java.javac] if java.javac else [java.java, "-jar", _ecj(place, maven)]
     run(
         [*compiler, *_FLAGS, "-cp", _class_path(place), "-d", classes, *sources],
         what=f"compiling {sources[0].parent}",
         todo="correct the Java sources, then run scripts/setup again",
     )
+
+
+def pack(members: dict[str, Path], jar: Path) -> None:
+    """Write a jar of `members` (name in the jar -> file) that depends on their contents only."""
+    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF", _EPOCH), "Manifest-Version: 1.0\r\n\r\n")
+        for name in sorted(members):
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), members[name].read_bytes(), zipfile.ZIP_DEFLATED)
 
 
 def _class_path(place: Place) -> str:

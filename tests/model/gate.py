@@ -1,9 +1,14 @@
-"""A statement on its way through the gate, as Gate.java, ConditionalPut.java and Delta's rebase do it."""
+"""A statement on its way through the gate, as Gate.java, ConditionalPut.java and Delta's rebase do it.
+
+What the gate decides is in `passing.py`, which is compared with the code.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from tests.model import passing
+from tests.model.passing import Block, Commit, Machine, Statement
 from tests.model.requests import apply, send
 from tests.model.rules import Fault, Rule
 from tests.model.setting import GUARDS, attempt_of
@@ -13,9 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.model.setting import Setting
-    from tests.model.state import Proc, State
+    from tests.model.state import Gate, Proc, State
 
 __all__ = ["cancel", "data", "note", "put", "raises", "returns", "try_to_pass"]
+
+_WHY: Final = {
+    "over": "the block is over",
+    "shut": "shut",
+    "late": "too late",
+    "second": "a second commit",
+    "gap": "a version is gone",
+    "fenced": "fenced",
+}
 
 
 def data(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
@@ -28,35 +42,44 @@ def data(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
 
 def try_to_pass(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
     """Everything that the gate looks at here is local, or cannot change any more."""
-    me, attempt = state.procs[who], attempt_of(who)
-    gate, rules, epoch = state.gates[attempt], setting.rules, _epoch(me)
-    if gate.closed:
-        if Rule.GATE_OVER in rules:
-            yield "the block is over: refused", raises(state, who)
-        else:
-            stray = Request("log", attempt, me.slot, entry=Entry(OURS, attempt))
-            yield "finds no gate", state.proc(who, at="put", request=stray)
-    elif gate.shut and Rule.GATE_SHUT in rules:
-        yield "gate: shut", raises(state.gate(attempt, refused=True), who)
-    elif state.clocks[attempt] > 0 and Rule.GATE_CLOCK in rules:
-        yield "gate: too late", raises(state.gate(attempt, refused=True), who)
-    elif gate.status in ("landed", "in flight") and Rule.GATE_ONCE in rules:
-        yield "gate: a second commit", raises(state.gate(attempt, refused=True), who)
-    elif Rule.GATE_FENCE in rules and any(entry.epoch >= epoch for entry in state.log[me.before + 1 : me.slot]):
-        yield "gate: fenced", raises(state.gate(attempt, refused=True, shut=True), who)
-    elif Rule.CREATION_NOTE in rules and me.before < 0 and not gate.noted:
+    me, attempt, rules = state.procs[who], attempt_of(who), setting.rules
+    gate, epoch, block = state.gates[attempt], _epoch(me), _block(me, attempt)
+    commit = Commit(me.slot, prefixes=frozenset({attempt}))
+    statement = Statement(attempt, attempt)
+    found = passing.find(rules, _machine(gate, block), 0, statement, commit)
+    if found.code:
+        yield f"{_WHY[found.code]}: refused", raises(state, who)
+        return
+    if found.block is None:
+        stray = Request("log", attempt, me.slot, entry=Entry(OURS, attempt))
+        yield "finds no gate", state.proc(who, at="put", request=stray)
+        return
+    between = [entry.epoch for entry in state.log[me.before + 1 : me.slot]]
+    code = passing.check(rules, gate, block, commit, late=state.clocks[attempt] > 0)
+    if state.gap and between and not code:  # it may be one of these that is lost, or another
+        code_of_gap = passing.look(rules, block, [None])
+        yield f"gate: {_WHY[code_of_gap]}", raises(state.gated(attempt, passing.refused(gate, code_of_gap)), who)
+    code = code or passing.look(rules, block, between)
+    if code:
+        yield f"gate: {_WHY[code]}", raises(state.gated(attempt, passing.refused(gate, code)), who)
+    elif passing.needs_note(rules, gate, block, commit):
         text = SCHEMA_NOTE if me.slot == 0 else NOTE
         yield "gate: note first", state.proc(who, at="note", request=Request("note", attempt, epoch, note=text))
     else:
-        passed = state.gate(
-            attempt,
-            passed=True,
-            status="in flight",
-            version=me.slot,
-            journal=Rule.JOURNAL_FIRST in rules or gate.journal,
-        )
-        commit = Request("log", attempt, me.slot, entry=Entry(OURS, attempt, epoch))
-        yield "gate: passes", passed.proc(who, at="put", request=commit)
+        ours = Request("log", attempt, me.slot, entry=Entry(OURS, attempt, epoch))
+        passed = state.gated(attempt, passing.sent(rules, gate, me.slot))
+        yield "gate: passes", passed.proc(who, at="put", request=ours)
+
+
+def _block(statement: Proc, attempt: int) -> Block:
+    """Return the block of an attempt: in a process of its own, on its one thread and session."""
+    before = statement.before
+    return Block(0, attempt, attempt, attempt, _epoch(statement), claimed_at=before, creates=before < 0)
+
+
+def _machine(gate: Gate, block: Block) -> Machine:
+    machine = passing.opened(Machine(), block)
+    return passing.closed(machine, block, frozenset()) if gate.closed else machine
 
 
 def note(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
@@ -67,7 +90,7 @@ def note(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
         return after.gate(attempt, noted=True).proc(who, at="pass")
 
     def lost(after: State) -> State:
-        return raises(after.gate(attempt, refused=True, shut=True), who)
+        return raises(after.gated(attempt, passing.refused(after.gates[attempt], "fenced")), who)
 
     yield from send(setting, state, who, won=won, lost=lost, failed=lambda after: raises(after, who))
 
@@ -77,28 +100,24 @@ def put(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]
     me, attempt, rules = state.procs[who], attempt_of(who), setting.rules
     request = me.request
     assert request is not None
-    epoch = _epoch(me)
+    block = _block(me, attempt)
 
     def won(after: State) -> State:
-        return returns(after.gate(attempt, status="landed", version=me.slot, journal=True), who)
+        return returns(after.gated(attempt, passing.landed(after.gates[attempt], me.slot)), who)
 
     def lost(after: State) -> State:
         if Rule.GATE_BYTES not in rules:
             return won(after)
-        gate = after.gates[attempt]
-        after = after.gate(attempt, status="none" if gate.status == "in flight" else gate.status, journal=True)
-        if Rule.GATE_SLOT in rules and after.log[me.slot].epoch >= epoch:
-            return raises(after.gate(attempt, refused=True, shut=True), who)
+        gate = passing.lost(after.gates[attempt])
+        if code := passing.fence(rules, block, after.log[me.slot].epoch):
+            return raises(after.gated(attempt, passing.refused(gate, code)), who)
+        after = after.gated(attempt, gate)
         if me.slot == 0 or not setting.rebases:
             return raises(after, who)  # Delta rebases neither a creation nor a write that has read what changed
         return after.proc(who, at="pass", slot=len(after.log))
 
     def failed(after: State) -> State:
-        if Rule.DOUBT_IS_NOT_NOTHING in rules:
-            after = after.gate(attempt, status="unknown", shut=True)
-        else:
-            after = after.gate(attempt, status="none", passed=False)
-        return raises(after.gate(attempt, journal=True), who)
+        return raises(after.gated(attempt, passing.unknown(rules, after.gates[attempt])), who)
 
     yield from send(setting, state, who, won=won, lost=lost, failed=failed, read_back=Rule.GATE_READ_BACK)
 

@@ -106,12 +106,12 @@ class Request(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """The gate of one attempt's block, and the journal's line of it."""
+    """The gate of one attempt's block, and the journal's line of it. `refused`: the code of the first refusal."""
 
     status: str = "none"  # none, in flight, landed, unknown: the words of Gate.java
     version: int = -1
     passed: bool = False
-    refused: bool = False
+    refused: str = ""
     shut: bool = False
     noted: bool = False
     closed: bool = False
@@ -184,8 +184,11 @@ class State(NamedTuple):
 
     def gate(self, attempt: int, **changes: object) -> State:
         """Return the state with one gate changed."""
-        changed = self.gates[attempt]._replace(**changes)  # type: ignore[arg-type]
-        return self._replace(gates=(*self.gates[:attempt], changed, *self.gates[attempt + 1 :]))
+        return self.gated(attempt, self.gates[attempt]._replace(**changes))  # type: ignore[arg-type]
+
+    def gated(self, attempt: int, gate: Gate) -> State:
+        """Return the state with another gate in the place of one."""
+        return self._replace(gates=changed(self.gates, attempt, gate))
 
     def marker(self, attempt: int, *, there: bool) -> State:
         """Return the state with or without one marker."""

@@ -48,12 +48,18 @@ final class Blocks {
   /** For each table the executions that began in a block of it and ran on at its end: a DELETE brings in no file. */
   private final Map<String, Set<Long>> left = new ConcurrentHashMap<>();
 
-  void open(Gate gate) {
+  /** Begins a block; false: one is open on that session already. */
+  synchronized boolean open(Gate gate, Object session) {
+    if (busy(session)) {
+      return false;
+    }
     open.computeIfAbsent(gate.table(), table -> new CopyOnWriteArrayList<>()).add(gate);
+    return true;
   }
 
-  /** @param running the executions that run now */
-  void close(Gate gate, Set<Long> running) {
+  /** @param executions those that run now; asked here, so that no other block ends between the answer and its use */
+  synchronized void close(Gate gate, Supplier<Set<Long>> executions) {
+    Set<Long> running = executions.get();
     ended.add(gate.filePrefix());
     for (Set<Long> outlived : left.values()) {
       outlived.retainAll(running);
@@ -88,8 +94,13 @@ final class Blocks {
     }
     CommitBody commit = CommitBody.parse(body);
     Set<String> prefixes = commit.newPrefixes(PREFIX);
-    for (Gate gate : gates()) {
-      gate.meet(table, statement, commit.writesRows(), prefixes);
+    Refused first = null;
+    for (Gate gate : gates()) { // each is told, since nobody knows whose it was
+      Refused refused = gate.meet(table, statement, commit.writesRows(), prefixes);
+      first = first == null ? refused : first;
+    }
+    if (first != null) {
+      throw first;
     }
     refuseLeftovers(table, commit, statement, prefixes);
     return null;

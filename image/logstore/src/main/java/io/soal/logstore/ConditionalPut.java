@@ -46,7 +46,7 @@ final class ConditionalPut implements Objects {
         }
         doubt = error;
       }
-      byte[] there = read(path);
+      byte[] there = readBack(path, doubt);
       if (there != null) {
         return Arrays.equals(there, body) ? Outcome.LANDED : Outcome.TAKEN;
       }
@@ -64,6 +64,15 @@ final class ConditionalPut implements Objects {
       return in.readAllBytes();
     } catch (FileNotFoundException missing) {
       return null;
+    }
+  }
+
+  private byte[] readBack(Path path, IOException doubt) throws IOException {
+    try {
+      return read(path);
+    } catch (IOException error) {
+      error.addSuppressed(doubt);
+      throw error;
     }
   }
 

@@ -9,6 +9,7 @@ import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
 import java.util.Locale;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 
@@ -106,13 +107,12 @@ public final class Gate {
   static Gate open(
       Blocks blocks, Set<Long> running, Object session, String table, String key, long epoch, long versionBefore,
       long latestStartMs, String before, String note, String journal, String nonce, String filePrefix) {
-    if (blocks.busy(session)) {
-      throw new IllegalStateException("another SafeWriter block is open on this Spark session");
-    }
     Gate gate = new Gate(
         blocks, running, session, canonical(table), key, epoch, versionBefore, latestStartMs, before, note, journal, nonce,
         filePrefix);
-    blocks.open(gate);
+    if (!blocks.open(gate, session)) {
+      throw new IllegalStateException("another SafeWriter block is open on this Spark session");
+    }
     return gate;
   }
 
@@ -123,10 +123,10 @@ public final class Gate {
 
   /** Ends the block: other writes of the table go on, still conditionally; what is left of the block's own does not. */
   public void close() {
-    close(Statement.running());
+    close(Statement::running);
   }
 
-  void close(Set<Long> running) {
+  void close(Supplier<Set<Long>> running) {
     shut("the block is over");
     blocks.close(this, running);
   }
@@ -203,22 +203,24 @@ public final class Gate {
   /**
    * Meets a commit that is not the block's own. One of the same table is refused if it may be the block's after all: it
    * bears the block's name, or it writes rows and began while the block was open.
+   *
+   * @return the refusal, or null
    */
-  void meet(String target, Statement statement, boolean writesRows, Set<String> prefixes) throws Refused {
+  Refused meet(String target, Statement statement, boolean writesRows, Set<String> prefixes) {
     if (!table.equals(target)) {
       if (statement.isOn(thread.get()) || statement.isOf(session.get())) {
         strayed(target);
       }
-      return;
+      return null;
     }
     if (!prefixes.contains(filePrefix) && (!writesRows || statement.isAmong(ranBefore))) {
-      return;
+      return null;
     }
     if (statement.isOn(thread.get())) {
-      throw refuse("session", "this write comes from the block's own code, but from another Spark session; open the block"
+      return refuse("session", "this write comes from the block's own code, but from another Spark session; open the block"
           + " with the session of the data, SafeWriter(frame.sparkSession, ...), and do not restart Spark in it");
     }
-    throw refuse("thread", "a SafeWriter block is open on " + table + ", and this write comes from another thread than the"
+    return refuse("thread", "a SafeWriter block is open on " + table + ", and this write comes from another thread than the"
         + " one that opened it; write in that thread, or open a block of its own there, on a session of its own");
   }
 

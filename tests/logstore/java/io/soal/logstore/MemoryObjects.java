@@ -1,0 +1,69 @@
+package io.soal.logstore;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import java.util.function.IntSupplier;
+import org.apache.hadoop.fs.Path;
+
+/** An object store in memory that fails on order, and remembers what was asked of it. */
+final class MemoryObjects implements Objects {
+  private final Map<String, String> bodies;
+  private final JsonNode plan;
+  private final Consumer<JsonNode> meanwhile;
+  private final IntSupplier announced;
+  final List<List<Object>> calls = new ArrayList<>();
+
+  /**
+   * @param plan by path: {@code fault} (unreadable, fails, applied), {@code first} (a body that somebody else puts there
+   *     just before), {@code meanwhile} (a step that is taken before the answer)
+   * @param announced how many commits the journal of the block names
+   */
+  MemoryObjects(Map<String, String> bodies, JsonNode plan, Consumer<JsonNode> meanwhile, IntSupplier announced) {
+    this.bodies = bodies;
+    this.plan = plan;
+    this.meanwhile = meanwhile;
+    this.announced = announced;
+  }
+
+  @Override
+  public Outcome put(Path path, byte[] body) throws IOException {
+    String text = new String(body, StandardCharsets.UTF_8);
+    calls.add(List.of("put", path.toString(), text, announced.getAsInt()));
+    String fault = fault(path);
+    if (fault.equals("fails")) {
+      throw new IOException("no answer, on order");
+    }
+    Outcome outcome = bodies.putIfAbsent(path.toString(), text) == null ? Outcome.LANDED : Outcome.TAKEN;
+    if (fault.equals("applied")) {
+      throw new IOException("the answer is lost, on order");
+    }
+    return outcome;
+  }
+
+  @Override
+  public byte[] read(Path path) throws IOException {
+    calls.add(List.of("read", path.toString()));
+    if (fault(path).equals("unreadable")) {
+      throw new IOException("cannot be read, on order");
+    }
+    String body = bodies.get(path.toString());
+    return body == null ? null : body.getBytes(StandardCharsets.UTF_8);
+  }
+
+  private String fault(Path path) {
+    JsonNode order = plan.path(path.toString());
+    if (order.has("first")) {
+      bodies.putIfAbsent(path.toString(), order.get("first").asText());
+    }
+    if (order.has("meanwhile")) {
+      meanwhile.accept(((ObjectNode) order).remove("meanwhile")); // once
+    }
+    return order.path("fault").asText("");
+  }
+}

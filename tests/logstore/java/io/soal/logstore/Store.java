@@ -1,0 +1,98 @@
+package io.soal.logstore;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.regex.Pattern;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream;
+
+/** Single calls of the log store's other classes, on the S3 that the request's settings name. */
+final class Store {
+  private static Configuration settings = new Configuration(false);
+
+  private Store() {}
+
+  static Object answer(JsonNode request) throws Exception {
+    String kind = request.get("do").asText();
+    if (kind.equals("settings")) {
+      settings = new Configuration();
+      request.get("settings").fields().forEachRemaining(one -> settings.set(one.getKey(), one.getValue().asText()));
+      return Map.of("done", true);
+    }
+    byte[] body = request.path("body").asText("").getBytes(StandardCharsets.UTF_8);
+    if (kind.equals("parse")) {
+      return parsed(body, Pattern.compile(request.get("pattern").asText()));
+    }
+    Path path = new Path(request.get("path").asText());
+    if (request.path("interrupted").asBoolean()) {
+      Thread.currentThread().interrupt();
+    }
+    try {
+      switch (kind) {
+        case "put":
+          return Map.of("outcome", new ConditionalPut(settings).put(path, body).name());
+        case "read":
+          byte[] found = new ConditionalPut(settings).read(path);
+          return found == null ? Map.of("missing", true) : Map.of("body", new String(found, StandardCharsets.UTF_8));
+        case "write":
+          write(path, request);
+          return Map.of("done", true);
+        case "checksum":
+          checksum(path, body, request.get("cancel").asBoolean());
+          return Map.of("done", true);
+        default:
+          throw new IllegalArgumentException(kind);
+      }
+    } finally {
+      Thread.interrupted();
+    }
+  }
+
+  private static Object parsed(byte[] body, Pattern known) throws IOException {
+    CommitBody commit = CommitBody.parse(body);
+    Map<String, Object> found = new LinkedHashMap<>();
+    found.put("operation", commit.operation);
+    found.put("writesRows", commit.writesRows());
+    found.put("changesMetadata", commit.changesMetadata);
+    found.put("creation", commit.creation.toString());
+    found.put("transactions", new TreeMap<>(commit.transactions));
+    found.put("newPrefixes", new TreeSet<>(commit.newPrefixes(known)));
+    return found;
+  }
+
+  private static void write(Path path, JsonNode request) throws IOException {
+    List<String> lines = new ArrayList<>();
+    request.get("lines").forEach(line -> lines.add(line.asText()));
+    new ConditionalS3LogStore(settings).write(path, lines.iterator(), request.get("overwrite").asBoolean(), settings);
+  }
+
+  private static void checksum(Path path, byte[] body, boolean cancel) throws IOException {
+    CancellableFSDataOutputStream out = new ChecksumFiles(path.getParent(), settings).createAtomic(path, true);
+    out.write(body);
+    if (cancel) {
+      out.cancel();
+    } else {
+      out.close();
+    }
+  }
+
+  /** An error with its causes and what it suppresses, a line each. */
+  static List<String> told(Throwable error) {
+    List<String> lines = new ArrayList<>();
+    for (Throwable cause = error; cause != null; cause = cause.getCause()) {
+      lines.add(cause.getClass().getName() + ": " + cause.getMessage());
+      for (Throwable other : cause.getSuppressed()) {
+        lines.add("suppressed: " + other.getClass().getName() + ": " + other.getMessage());
+      }
+    }
+    return lines;
+  }
+}

@@ -1,0 +1,81 @@
+"""The log store's classes in a Java machine of their own, without Spark: compiled from the sources of this tree."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from handler.classpath import archived_jars, find_pyspark
+from scripts.emulator.spark import ROOT
+from scripts.provision.java import ensure_java
+from scripts.provision.logstore import compile_java, pack
+from scripts.provision.maven import find_maven
+from scripts.provision.place import Place
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["DRIVER", "SOURCES", "LogStore", "compiled"]
+
+SOURCES: Final = ROOT / "image" / "logstore" / "src" / "main" / "java"
+DRIVER: Final = ROOT / "tests" / "logstore" / "java"
+_WAIT_S: Final = 20
+
+
+def compiled(folder: Path, sources: Path = SOURCES) -> Path:
+    """Compile the log store and the tests' driver as scripts/setup compiles the log store; return the jar."""
+    java, _ = ensure_java(Place(ROOT), os.environ)
+    maven = functools.cache(lambda: find_maven(java))
+    packages = [sources / "io" / "soal" / "logstore", DRIVER]
+    files = sorted(path for package in packages for path in package.rglob("*.java"))
+    classes = folder / "classes"
+    compile_java(Place(ROOT), java, maven, files, classes)
+    jar = folder / "logstore-under-test.jar"
+    pack({str(path.relative_to(classes)): path for path in classes.rglob("*.class")}, jar)
+    return jar
+
+
+class LogStore:
+    """A context manager: `with LogStore(jar, said) as store: store.ask("parse", body=...)`."""
+
+    def __init__(self, jar: Path, said: Path) -> None:
+        spark_home = find_pyspark()
+        assert spark_home is not None
+        java, _ = ensure_java(Place(ROOT), os.environ)
+        class_path = ":".join(str(path) for path in (*archived_jars(spark_home, Place(ROOT).home), jar))
+        self._said = said
+        with said.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [
+                    java.java,
+                    *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, "io.soal.logstore.Driver"),
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                encoding="utf-8",
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._process.communicate(timeout=_WAIT_S)  # the end of its input is the end of it
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+
+    def ask(self, what: str, **request: object) -> Any:
+        """Return what the driver answers; `error` is a list of lines: an exception, its causes, what they suppress."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"do": what, **request}) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, self._said.read_text(encoding="utf-8")
+        return json.loads(answer)

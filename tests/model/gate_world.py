@@ -1,0 +1,293 @@
+"""What the model's gate says of a history of blocks and commits, step by step, in the words of the Java driver
+(`tests/logstore/java`): what is asked of the object store, what the caller is told, what each gate knows afterwards.
+
+The decisions are those of `passing.py`, by which the protocol is searched. Here stands what surrounds them: bytes,
+requests that fail, and names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from tests.model import passing
+from tests.model.gate_actions import Actions, announced, marked, note_of
+from tests.model.passing import Block, Commit, Machine, Statement
+from tests.model.rules import Rule
+from tests.model.state import Gate
+
+__all__ = ["FUTURE", "PAST", "World", "path_of"]
+
+PAST: Final = 1
+FUTURE: Final = 4_102_444_800_000
+_RULES: Final = frozenset(Rule)
+
+
+class _NoAnswerError(Exception):
+    """The object store, or the journal's disk, has failed."""
+
+
+class _RefusedError(Exception):
+    """The gate lets nothing through."""
+
+
+@dataclass
+class _Open:
+    """A block and its gate, as the world knows them."""
+
+    block: Block
+    key: str
+    nonce: str
+    late: bool
+    before: str
+    note: str
+    journal: Literal["", "there", "missing"]
+    gate: Gate = field(default_factory=Gate)
+    tries: int = 0
+    stray: str = ""
+    seen_up_to: int = -1
+
+
+@dataclass(repr=False)
+class World:
+    """One Java machine and the stores around it. Each method takes a step, and notes it with what is seen after it."""
+
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    seen: list[dict[str, Any]] = field(default_factory=list)
+    blocks: dict[str, _Open] = field(default_factory=dict)
+    machine: Machine = field(default_factory=Machine)
+    sessions: set[str] = field(default_factory=set)
+    bodies: dict[str, str] = field(default_factory=dict)
+    epochs: dict[str, dict[str, int]] = field(default_factory=dict)
+    ends: Counter[str] = field(default_factory=Counter)
+    _calls: list[list[object]] = field(default_factory=list)
+    _plan: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _passing: str = ""
+
+    def __repr__(self) -> str:
+        return "\n".join(["a history of", *(str(step) for step in self.steps)])
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def open(self, name: str, block: Block, *, key: str, latest: int, before: str, journal: Any, spelled: str) -> None:
+        note = f"s3a://checkpoints/notes/{key}/{block.epoch}"
+        nonce = f"nonce-{name}"
+        step = {
+            "do": "open",
+            "block": name,
+            **block._asdict(),
+            "table": spelled,
+            "ran_before": sorted(block.ran_before),
+        }
+        step |= {"key": key, "latest": latest, "before": before, "note": note, "journal": journal, "nonce": nonce}
+        self.sessions.add(str(block.session))
+        busy = self.machine.is_busy(block.session)
+        if not busy:
+            self.machine = passing.opened(self.machine, block)
+            self.blocks[name] = _Open(
+                block, key, nonce, latest == PAST, before, note, journal, seen_up_to=block.claimed_at
+            )
+        self._saw(step, "busy" if busy else "done")
+
+    def close(self, name: str, running: frozenset[int]) -> None:
+        step = {"do": "close", "block": name, "running": sorted(running)}
+        self._meanwhile(step)
+        self._saw(step, "done")
+
+    def shut(self, name: str) -> None:
+        step = {"do": "shut", "block": name}
+        self._meanwhile(step)
+        self._saw(step, "done")
+
+    def land(self, path: str, actions: Actions) -> None:
+        self._written(path, actions.body(), dict(actions.transactions))
+        self._saw({"do": "land", "path": path, "body": self.bodies[path]}, "done")
+
+    def drop(self, path: str) -> None:
+        del self.bodies[path]
+        self._saw({"do": "drop", "path": path}, "done")
+
+    def commit(
+        self, table: str, statement: Statement, target: int, actions: Actions, plan: dict[str, dict[str, Any]]
+    ) -> None:
+        """`plan` says by path what happens there: `fault`, `first` (Actions), `meanwhile` (a step)."""
+        path = path_of(table, target)
+        said = {at: {**order, **_text(order.get("first"))} for at, order in plan.items()}
+        step: dict[str, Any] = {"do": "commit", "path": path, "body": actions.body(), "plan": said}
+        step |= {**statement._asdict(), "table": table, "target": target}
+        if statement.session is not None:
+            self.sessions.add(str(statement.session))
+        self._calls, self._plan, self._passing = [], {at: dict(order) for at, order in plan.items()}, ""
+        try:
+            outcome = self._commit(table, statement, target, actions)
+        except _RefusedError as refused:
+            outcome = f"refused: {refused}"
+        except _NoAnswerError:
+            outcome = "failed"
+        self._saw(step, outcome, calls=self._calls, gate=self._passing)
+
+    def ended(self) -> None:
+        """Note what there is at the end."""
+        there = [name for name, one in self.blocks.items() if one.journal == "there"]
+        self.seen.append(
+            {
+                "bodies": dict(sorted(self.bodies.items())),
+                "journals": {name: announced(self.blocks[name].nonce) * self.blocks[name].tries for name in there},
+            }
+        )
+
+    def head(self, table: str) -> int:
+        """Return the newest version of a table, -1 if there is none."""
+        return max((int(path[-25:-5]) for path in self.bodies if path.startswith(f"{_s3a(table)}/")), default=-1)
+
+    # -- a commit ------------------------------------------------------------------------------------------------------
+
+    def _commit(self, table: str, statement: Statement, target: int, actions: Actions) -> str:
+        commit = Commit(target, actions.operation, actions.prefixes, actions.changes_metadata)
+        found = passing.find(_RULES, self.machine, table, statement, commit)
+        for block in found.strays:
+            self._of(block).stray = table
+        for block, code in found.told:
+            self._of(block).gate = passing.refused(self._of(block).gate, code)
+        self.ends["a stray"] += bool(found.strays)
+        self.ends["two blocks told"] += len(found.told) > 1
+        if found.code:
+            if found.code == "over":
+                self.ends["over by its file" if actions.prefixes & self.machine.ended else "over by its execution"] += 1
+            raise _RefusedError(found.code)
+        path, epochs = path_of(table, target), dict(actions.transactions)
+        if found.block is None:
+            won = self._put(path, actions.body(), epochs)
+            self.ends["of no block: done" if won else "of no block: taken"] += 1
+            return "done" if won else "taken"
+        one = self._of(found.block)
+        self._passing = next(name for name, other in self.blocks.items() if other is one)
+        self._pass(one, table, commit, actions)
+        try:
+            won = self._put(
+                path, marked(actions.body(), one.key, one.block.epoch), {**epochs, one.key: one.block.epoch}
+            )
+        except _NoAnswerError:
+            one.gate = passing.unknown(_RULES, one.gate)
+            raise
+        if won:
+            self.ends["landed when it was shut"] += one.gate.shut
+            one.gate = passing.landed(one.gate, target)
+            return "done"
+        one.gate = passing.lost(one.gate)
+        winner = self._read_epoch(one, path)
+        if code := passing.fence(_RULES, one.block, winner):
+            self._refuse(one, code, "by its slot")
+        if winner is not None:
+            one.seen_up_to = max(one.seen_up_to, target)
+        return "taken"
+
+    def _pass(self, one: _Open, table: str, commit: Commit, actions: Actions) -> None:
+        self._check(one, commit)
+        for between in range(one.seen_up_to + 1, commit.target):
+            if code := passing.look(_RULES, one.block, [self._read_epoch(one, path_of(table, between))]):
+                self._refuse(one, code, "behind the claim")
+            one.seen_up_to = between
+        if passing.needs_note(_RULES, one.gate, one.block, commit):
+            note = note_of(one.before or actions.creation, one.nonce)
+            if not self._put(one.note, note, {}):
+                self._refuse(one, "fenced", "by the note")
+            one.gate = one.gate._replace(noted=True)
+        self._check(one, commit)
+        if one.journal == "missing":
+            self.ends["the journal is gone"] += 1
+            raise _NoAnswerError
+        one.tries += 1
+        self.ends["a second try"] += one.tries > 1
+        one.gate = passing.sent(_RULES, one.gate, commit.target)
+
+    def _check(self, one: _Open, commit: Commit) -> None:
+        if code := passing.check(_RULES, one.gate, one.block, commit, late=one.late):
+            self._refuse(one, code)
+
+    def _refuse(self, one: _Open, code: str, how: str = "") -> None:
+        self.ends[f"{code} {how}"] += 1
+        self.ends["refused again for another reason"] += one.gate.refused not in ("", code)
+        one.gate = passing.refused(one.gate, code)
+        raise _RefusedError(code)
+
+    # -- the object store ----------------------------------------------------------------------------------------------
+
+    def _put(self, path: str, body: str, epochs: dict[str, int]) -> bool:
+        one = self.blocks.get(self._passing)
+        announced = one.tries if one is not None and one.journal == "there" else 0
+        self._calls.append(["put", path, body, announced])
+        fault = self._fault(path)
+        if fault == "fails":
+            raise _NoAnswerError
+        won = path not in self.bodies
+        if won:
+            self._written(path, body, epochs)
+        if fault == "applied":
+            raise _NoAnswerError
+        return won
+
+    def _read_epoch(self, one: _Open, path: str) -> int | None:
+        self._calls.append(["read", path])
+        if self._fault(path) == "unreadable":
+            raise _NoAnswerError
+        return self.epochs[path].get(one.key, 0) if path in self.bodies else None
+
+    def _fault(self, path: str) -> str:
+        order = self._plan.get(path, {})
+        first = order.get("first")
+        if first is not None and path not in self.bodies:
+            self._written(path, first.body(), dict(first.transactions))
+        if "meanwhile" in order:
+            self._meanwhile(order.pop("meanwhile"))
+        return str(order.get("fault", ""))
+
+    def _written(self, path: str, body: str, epochs: dict[str, int]) -> None:
+        self.bodies[path], self.epochs[path] = body, epochs
+
+    # -- blocks --------------------------------------------------------------------------------------------------------
+
+    def _meanwhile(self, step: dict[str, Any]) -> None:
+        one = self.blocks[step["block"]]
+        one.gate = one.gate._replace(shut=True)
+        if step["do"] == "close":
+            one.gate = one.gate._replace(closed=True)
+            self.machine = passing.closed(self.machine, one.block, frozenset(step["running"]))
+
+    def _of(self, block: Block) -> _Open:
+        return next(one for one in self.blocks.values() if one.block is block)
+
+    def _saw(self, step: dict[str, Any], outcome: str, **more: object) -> None:
+        self.steps.append(step)
+        self.ends[outcome] += 1
+        self.ends.update({one.gate.status for one in self.blocks.values()})
+        busy = sorted(session for session in self.sessions if self.machine.is_busy(session))
+        known = {name: _told(one) for name, one in self.blocks.items()}
+        self.seen.append({"outcome": outcome, **more, "blocks": known, "busy": busy})
+
+
+def path_of(table: str, version: int) -> str:
+    """Return where a version of a table is."""
+    return f"{_s3a(table)}/_delta_log/{version:020d}.json"
+
+
+def _s3a(table: str) -> str:
+    return table.replace("s3://", "s3a://")
+
+
+def _told(one: _Open) -> dict[str, object]:
+    gate = one.gate
+    return {
+        "status": gate.status,
+        "passed": gate.passed,
+        "tries": one.tries,
+        "version": gate.version,
+        "refusal": gate.refused,
+        "stray": one.stray,
+        "noted": gate.noted,
+    }
+
+
+def _text(actions: Actions | None) -> dict[str, str]:
+    return {} if actions is None else {"first": actions.body()}

@@ -1,0 +1,233 @@
+"""What the gate decides, as a function of what it is told: for the search (`gate.py`), and for the comparison with
+`Gate.java` and `Blocks.java` on generated histories (`gate_world.py`, `test_gate_as_built.py`).
+
+A check without a rule of its own cannot be taken away: in the search it never refuses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tests.model.rules import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from collections.abc import Set as AbstractSet
+    from enum import Enum
+
+    from tests.model.state import Gate
+
+__all__ = [
+    "BRING_BACK",
+    "CODES",
+    "GUARDED",
+    "Block",
+    "Commit",
+    "Found",
+    "Machine",
+    "Statement",
+    "check",
+    "closed",
+    "fence",
+    "find",
+    "landed",
+    "look",
+    "lost",
+    "needs_note",
+    "opened",
+    "refused",
+    "sent",
+    "unknown",
+]
+
+CODES: Final = ("session", "thread", "over", "shut", "late", "second", "operation", "recreated", "gap", "fenced")
+"""Why the gate refuses."""
+GUARDED: Final = (
+    *("WRITE", "MERGE", "UPDATE", "DELETE", "TRUNCATE"),
+    *("CREATE TABLE", "CREATE TABLE AS SELECT", "REPLACE TABLE", "REPLACE TABLE AS SELECT"),
+    *("CREATE OR REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT"),
+)
+BRING_BACK: Final = (
+    *("RESTORE", "CLONE", "CONVERT", "COMPUTE STATS", "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL"),
+)
+_SHUTTING: Final = ("gap", "fenced")
+
+
+class Commit(NamedTuple):
+    """What the gate must know of a commit. `prefixes`: of the blocks, dead or alive, whose new files it brings in."""
+
+    target: int
+    operation: str = "WRITE"
+    prefixes: frozenset[object] = frozenset()
+    changes_metadata: bool = False
+
+    @property
+    def writes_rows(self) -> bool:
+        return self.operation in GUARDED
+
+
+class Statement(NamedTuple):
+    """Where a commit comes from. `executions`: Spark's numbers, the innermost first."""
+
+    thread: object
+    session: object
+    executions: tuple[int, ...] = ()
+
+
+class Block(NamedTuple):
+    """What a block is opened with. `creates`: there was no table. `ran_before`: the executions that ran already."""
+
+    table: object
+    thread: object
+    session: object
+    prefix: object
+    epoch: int
+    claimed_at: int
+    creates: bool
+    ran_before: frozenset[int] = frozenset()
+
+
+class Machine(NamedTuple):
+    """The blocks of one Java machine. `left`: by table the executions that outlived a block."""
+
+    open: tuple[Block, ...] = ()
+    ended: frozenset[object] = frozenset()
+    left: frozenset[tuple[object, int]] = frozenset()
+
+    def is_busy(self, session: object) -> bool:
+        """Tell whether a block is open on a session."""
+        return any(block.session == session for block in self.open)
+
+
+class Found(NamedTuple):
+    """Whose a commit is. `code`: it is refused. `told`: the blocks that learn of the refusal. `strays`: those whose
+    own statement has gone to another table.
+    """
+
+    block: Block | None = None
+    code: str = ""
+    told: tuple[tuple[Block, str], ...] = ()
+    strays: tuple[Block, ...] = ()
+
+
+# -- whose a commit is -------------------------------------------------------------------------------------------------
+
+
+def opened(machine: Machine, block: Block) -> Machine:
+    """Begin a block."""
+    return machine._replace(open=(*machine.open, block))
+
+
+def closed(machine: Machine, block: Block, running: AbstractSet[int]) -> Machine:
+    """End a block; `running` are the executions that go on."""
+    outliving = {(block.table, number) for number in running - block.ran_before}
+    return Machine(
+        tuple(other for other in machine.open if other is not block),
+        machine.ended | {block.prefix},
+        frozenset(outliving.union(one for one in machine.left if one[1] in running)),
+    )
+
+
+def find(rules: Collection[Enum], machine: Machine, table: object, statement: Statement, commit: Commit) -> Found:
+    """Return the block that a commit belongs to, or why it may not be made."""
+    here = [block for block in machine.open if block.table == table]
+    for block in here:
+        if (statement.thread, statement.session) == (block.thread, block.session):
+            return Found(block)
+    strays = tuple(
+        block
+        for block in machine.open
+        if block.table != table and (statement.thread == block.thread or statement.session == block.session)
+    )
+    told = tuple((block, _stranger(block, statement)) for block in here if _may_be_of(block, statement, commit))
+    code = (
+        told[0][1]
+        if told
+        else "over"
+        if Rule.GATE_OVER in rules and _is_over(machine, table, statement, commit)
+        else ""
+    )
+    return Found(None, code, told, strays)
+
+
+def _may_be_of(block: Block, statement: Statement, commit: Commit) -> bool:
+    began_before = bool(statement.executions) and statement.executions[0] in block.ran_before
+    return block.prefix in commit.prefixes or (commit.writes_rows and not began_before)
+
+
+def _stranger(block: Block, statement: Statement) -> str:
+    return "session" if statement.thread == block.thread else "thread"
+
+
+def _is_over(machine: Machine, table: object, statement: Statement, commit: Commit) -> bool:
+    outlived = commit.writes_rows and any((table, number) in machine.left for number in statement.executions)
+    return outlived or (commit.operation not in BRING_BACK and not commit.prefixes.isdisjoint(machine.ended))
+
+
+# -- whether a commit of a block passes --------------------------------------------------------------------------------
+
+
+def check(rules: Collection[Enum], gate: Gate, block: Block, commit: Commit, *, late: bool) -> str:
+    """Return why a block's commit may not be sent, by what is known without a look at the table; or nothing."""
+    if gate.shut and Rule.GATE_SHUT in rules:
+        return "shut"
+    if late and Rule.GATE_CLOCK in rules:
+        return "late"
+    if gate.status in ("landed", "in flight") and Rule.GATE_ONCE in rules:
+        return "second"
+    if not commit.writes_rows:
+        return "operation"
+    return "recreated" if commit.target <= block.claimed_at else ""
+
+
+def look(rules: Collection[Enum], block: Block, between: Iterable[int | None]) -> str:
+    """Return why a block's commit may not be sent, by the versions between claim and slot: of each the epoch with which
+    it bears the block's key (0: it does not), None if it is gone.
+    """
+    for epoch in between:
+        if epoch is None:
+            return "gap"
+        if epoch >= block.epoch and Rule.GATE_FENCE in rules:
+            return "fenced"
+    return ""
+
+
+def needs_note(rules: Collection[Enum], gate: Gate, block: Block, commit: Commit) -> bool:
+    """Tell whether the gate has to put a note before it sends the commit."""
+    return Rule.CREATION_NOTE in rules and (block.creates or commit.changes_metadata) and not gate.noted
+
+
+# -- what becomes of the gate ------------------------------------------------------------------------------------------
+
+
+def refused(gate: Gate, code: str) -> Gate:
+    """Refuse a commit: the first reason stays, and some refuse all that comes."""
+    return gate._replace(refused=gate.refused or code, shut=gate.shut or code in _SHUTTING)
+
+
+def sent(rules: Collection[Enum], gate: Gate, version: int) -> Gate:
+    """Let a commit pass."""
+    journal = Rule.JOURNAL_FIRST in rules or gate.journal
+    return gate._replace(passed=True, status="in flight", version=version, journal=journal)
+
+
+def landed(gate: Gate, version: int) -> Gate:
+    """The slot is ours."""
+    return gate._replace(status="landed", version=version, journal=True)
+
+
+def lost(gate: Gate) -> Gate:
+    """The slot is somebody else's."""
+    return gate._replace(status="none" if gate.status == "in flight" else gate.status, journal=True)
+
+
+def fence(rules: Collection[Enum], block: Block, winner: int | None) -> str:
+    """Return why a lost commit may not be rebased, by what the winner bears; None: it is gone again."""
+    return "fenced" if Rule.GATE_SLOT in rules and winner is not None and winner >= block.epoch else ""
+
+
+def unknown(rules: Collection[Enum], gate: Gate) -> Gate:
+    """Nobody knows whether the commit has landed."""
+    if Rule.DOUBT_IS_NOT_NOTHING in rules:
+        return gate._replace(status="unknown", shut=True, journal=True)
+    return gate._replace(status="none", passed=False, journal=True)

@@ -35,6 +35,9 @@ final class Store {
     if (request.path("interrupted").asBoolean()) {
       Thread.currentThread().interrupt();
     }
+    if (request.has("interruptedInPause")) {
+      interruptInPause(Thread.currentThread());
+    }
     try {
       switch (kind) {
         case "put":
@@ -82,6 +85,23 @@ final class Store {
     } else {
       out.close();
     }
+  }
+
+  /** Interrupts a thread as soon as it sleeps in a pause of {@link ConditionalPut}. */
+  private static void interruptInPause(Thread sleeper) {
+    Thread watcher = new Thread(() -> {
+      while (true) {
+        for (StackTraceElement frame : sleeper.getStackTrace()) {
+          if (frame.getClassName().equals(ConditionalPut.class.getName()) && frame.getMethodName().equals("pause")) {
+            sleeper.interrupt();
+            return;
+          }
+        }
+        Thread.onSpinWait();
+      }
+    });
+    watcher.setDaemon(true);
+    watcher.start();
   }
 
   /** An error with its causes and what it suppresses, a line each. */

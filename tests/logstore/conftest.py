@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scripts.emulator.rules import Match, Rule
+from scripts.emulator.s3 import EmbeddedS3
+from scripts.emulator.spark import shipped_settings
+from tests.support.lake import CHECKPOINTS, LAKE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scripts.emulator.rules import Action
+    from tests.logstore.jvm import LogStore
+
+# What is tried again here is tried again by ConditionalPut, not by the layers below it.
+_ONCE = {"attempts.maximum": "0", "retry.limit": "0", "retry.throttle.limit": "0", "endpoint.region": "us-east-1"}
+_LOCAL = {"path.style.access": "true", "connection.ssl.enabled": "false"}
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The log store on an emulated S3. Keys are below a folder of the test's own."""
+
+    store: LogStore
+    s3: EmbeddedS3
+    bucket: str
+    folder: str
+
+    def ask(self, what: str, key: str, **request: object) -> Any:
+        return self.store.ask(what, path=f"s3a://{self.bucket}/{self.folder}/{key}", **request)
+
+    def put(self, key: str, body: str) -> None:
+        self.s3.observer().put_object(Bucket=self.bucket, Key=f"{self.folder}/{key}", Body=body.encode())
+
+    def get(self, key: str) -> str | None:
+        if f"{self.folder}/{key}" not in self.s3.keys(self.bucket, self.folder):
+            return None
+        found = self.s3.observer().get_object(Bucket=self.bucket, Key=f"{self.folder}/{key}")
+        return found["Body"].read().decode()
+
+    def breaks(self, operation: str, action: Action, times: int | None = 1) -> None:
+        match = Match(operations={operation}, bucket=self.bucket, key=self.folder)
+        self.s3.wire.add(Rule(match, action, times=times))
+
+    def requests(self) -> list[str]:
+        """Return what S3 was asked: operation, and the condition if there was one."""
+        asked = [one for one in self.s3.trace() if one.bucket == self.bucket and one.key.startswith(self.folder)]
+        return [f"{one.operation} {one.condition or ''}".strip() for one in asked]
+
+
+@pytest.fixture(scope="session")
+def stores(logstore: LogStore) -> Iterator[EmbeddedS3]:
+    """An S3 that the log store's file system is connected to."""
+    with EmbeddedS3(buckets=(LAKE, CHECKPOINTS), unlistable=(CHECKPOINTS,)) as s3:
+        shipped = {
+            key.removeprefix("spark.hadoop."): value
+            for key, value in shipped_settings().items()
+            if key.startswith("spark.hadoop.fs.s3")
+        }
+        ours = {f"fs.s3a.{key}": value for key, value in {**_ONCE, **_LOCAL, "endpoint": s3.endpoint}.items()}
+        logstore.ask("settings", settings={**shipped, **ours})
+        yield s3
+
+
+@pytest.fixture
+def lake(logstore: LogStore, stores: EmbeddedS3) -> Iterator[Bucket]:
+    yield Bucket(logstore, stores, LAKE, uuid.uuid4().hex)
+    stores.wire.clear_rules()

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.model.passing import BRING_BACK, GUARDED
+
+if TYPE_CHECKING:
+    from tests.logstore.jvm import LogStore
+
+KNOWN: Final = "sw-[0-9]+-"
+
+
+def lines(*actions: dict[str, Any]) -> str:
+    return "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+
+
+def parsed(logstore: LogStore, *actions: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = logstore.ask("parse", body=lines(*actions), pattern=KNOWN)
+    return found
+
+
+def info(operation: str) -> dict[str, Any]:
+    return {"commitInfo": {"operation": operation}}
+
+
+def add(path: str) -> dict[str, Any]:
+    return {"add": {"path": path, "size": 1}}
+
+
+def remove(path: str) -> dict[str, Any]:
+    return {"remove": {"path": path}}
+
+
+@pytest.mark.parametrize("operation", GUARDED)
+def test_an_operation_that_writes_rows_is_guarded(logstore: LogStore, operation: str) -> None:
+    """By the name that Delta gives it."""
+    assert parsed(logstore, info(operation))["writesRows"]
+
+
+@pytest.mark.parametrize("operation", ["OPTIMIZE", "STREAMING UPDATE", "SET TBLPROPERTIES", "", *BRING_BACK])
+def test_any_other_operation_is_not(logstore: LogStore, operation: str) -> None:
+    """Maintenance, properties, a stream's own sink."""
+    assert not parsed(logstore, info(operation))["writesRows"]
+
+
+def test_a_commit_without_its_info_has_no_operation(logstore: LogStore) -> None:
+    """Another writer need not say what it does; empty lines say nothing."""
+    found = logstore.ask("parse", body="\n\n" + lines(add("a")) + "\n", pattern=KNOWN)
+    assert (found["operation"], found["writesRows"]) == ("", False)
+
+
+def test_a_name_tells_whose_file_it_is(logstore: LogStore) -> None:
+    """In whatever folder it lies, as the path is decoded; files of others tell nothing."""
+    found = parsed(logstore, info("WRITE"), add("sw-1-a"), add("day=1/sw-2-b"), add("day=sw-/part"), add("part"))
+    assert found["newPrefixes"] == ["sw-1-", "sw-2-"]
+
+
+def test_a_file_that_is_added_and_removed_is_no_new_one(logstore: LogStore) -> None:
+    """A deletion vector changes it, whichever of the two lines comes first."""
+    found = parsed(
+        logstore, add("sw-1-a"), remove("sw-1-a"), remove("sw-2-b"), add("sw-2-b"), add("sw-3-c"), remove("d")
+    )
+    assert found["newPrefixes"] == ["sw-3-"]
+
+
+def test_transactions_are_known_by_their_application(logstore: LogStore) -> None:
+    """There may be several."""
+    found = parsed(logstore, *({"txn": {"appId": name, "version": number}} for name, number in (("a", 1), ("b", 2))))
+    assert found["transactions"] == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "belongs"),
+    [("metaData", True, True), ("protocol", True, True), ("domainMetadata", False, True), ("cdc", False, False)],
+)
+def test_a_creation_is_kept_as_it_is_written(logstore: LogStore, kind: str, changes: bool, belongs: bool) -> None:  # noqa: FBT001 - a table of cases
+    """What a table looks like is schema, protocol, and its domains; the domains alone are no change of schema."""
+    action = {kind: {"of": "table"}}
+    found = parsed(logstore, info("CREATE TABLE"), action, add("a"))
+    assert (found["changesMetadata"], found["creation"]) == (changes, lines(action) if belongs else "")

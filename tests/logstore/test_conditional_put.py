@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from scripts.emulator.rules import LoseReply, Refuse
+
+if TYPE_CHECKING:
+    from tests.logstore.conftest import Bucket
+
+PUT: Final = "PutObject If-None-Match: *"
+LANDED: Final = {"outcome": "LANDED"}
+TAKEN: Final = {"outcome": "TAKEN"}
+TRIES: Final = 5
+
+
+def test_an_object_is_created_by_one_conditional_request(lake: Bucket) -> None:
+    """Nothing is asked before, nothing after."""
+    assert lake.ask("put", "one", body="ours") == LANDED
+    assert (lake.requests(), lake.get("one")) == ([PUT], "ours")
+
+
+def test_what_is_there_stays(lake: Bucket) -> None:
+    """An object of somebody else is not overwritten, and the caller is told."""
+    lake.put("one", "theirs")
+    assert lake.ask("put", "one", body="ours") == TAKEN
+    assert lake.get("one") == "theirs"
+
+
+def test_equal_bytes_are_ours(lake: Bucket) -> None:
+    """A layer below has repeated a request whose answer was lost, and met its own object."""
+    lake.put("one", "ours")
+    assert lake.ask("put", "one", body="ours") == LANDED
+
+
+@pytest.mark.parametrize("status", [500, 503, None])
+def test_a_lost_answer_is_no_failure(lake: Bucket, status: int | None) -> None:
+    """The object is read back, and not sent again."""
+    lake.breaks("PutObject", LoseReply(status))
+    assert lake.ask("put", "one", body="ours") == LANDED
+    assert lake.requests().count(PUT) == 1
+
+
+@pytest.mark.parametrize("status", [409, 500, 503])
+def test_what_was_not_applied_is_sent_again(lake: Bucket, status: int) -> None:
+    """A conflict of two conditional requests, or an error of the server."""
+    lake.breaks("PutObject", Refuse(status))
+    assert lake.ask("put", "one", body="ours") == LANDED
+    assert (lake.requests().count(PUT), lake.get("one")) == (2, "ours")
+
+
+@pytest.mark.parametrize("status", [400, 403, 412])
+def test_what_will_not_get_better_is_sent_once(lake: Bucket, status: int) -> None:
+    """A right that is missing; or a condition that failed, though nothing is there any more."""
+    lake.breaks("PutObject", Refuse(status), times=None)
+    assert "error" in lake.ask("put", "one", body="ours")
+    assert (lake.requests().count(PUT), lake.get("one")) == (1, None)
+
+
+def test_a_store_that_stays_broken_is_given_up(lake: Bucket) -> None:
+    """The tries have a bound, and the last error names those before it."""
+    lake.breaks("PutObject", Refuse(503), times=None)
+    error = lake.ask("put", "one", body="ours")["error"]
+    assert lake.requests().count(PUT) == TRIES
+    assert any(line.startswith("suppressed: ") for line in error)
+
+
+def test_a_slot_that_cannot_be_read_back_is_in_doubt(lake: Bucket) -> None:
+    """That it was ours is not guessed; the error names the one of the request, too."""
+    lake.breaks("PutObject", LoseReply(500))
+    lake.breaks("GetObject", Refuse(403), times=None)
+    error = lake.ask("put", "one", body="ours")["error"]
+    assert "AccessDenied" in error[0]
+    assert any(line.startswith("suppressed: ") and "500" in line for line in error)
+
+
+def test_an_interrupt_ends_the_tries(lake: Bucket) -> None:
+    """A job that is cancelled does not send its commit again and again."""
+    lake.breaks("PutObject", Refuse(503), times=None)
+    assert "error" in lake.ask("put", "one", body="ours", interrupted=True)
+    assert lake.requests().count(PUT) <= 1
+
+
+def test_an_interrupt_in_the_pause_ends_the_tries(lake: Bucket) -> None:
+    """As the one before, when the request has been answered."""
+    lake.breaks("PutObject", Refuse(503), times=None)
+    error = lake.ask("put", "one", body="ours", interruptedInPause=True)["error"]
+    assert error[0] == "java.io.InterruptedIOException: interrupted between two tries of a conditional PUT"
+    assert lake.requests().count(PUT) < TRIES
+
+
+def test_what_is_missing_is_nothing(lake: Bucket) -> None:
+    """An object is read whole, or there is none."""
+    lake.put("one", "ours")
+    assert lake.ask("read", "one") == {"body": "ours"}
+    assert lake.ask("read", "none") == {"missing": True}

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.logstore.conftest import Bucket
+
+COMMIT: Final = "_delta_log/00000000000000000007.json"
+PUT: Final = "PutObject If-None-Match: *"
+
+
+@pytest.mark.parametrize("key", [COMMIT, "_delta_log/_staged.json"])
+def test_a_file_of_the_log_is_created_or_was_there(lake: Bucket, key: str) -> None:
+    """Of two writers one is told so, by the exception that Delta rebases on; its lines go nowhere."""
+    assert lake.ask("write", key, lines=["a", "b"], overwrite=False) == {"done": True}
+    error = lake.ask("write", key, lines=["c"], overwrite=False)["error"]
+    assert error[0].startswith("java.nio.file.FileAlreadyExistsException: ")
+    assert lake.get(key) == "a\nb\n"
+    assert {one for one in lake.requests() if one.startswith("Put")} == {PUT}
+
+
+def test_a_file_may_be_overwritten_on_demand(lake: Bucket) -> None:
+    """`_last_checkpoint` is no commit, and has no condition."""
+    for line in ("a", "b"):
+        assert lake.ask("write", "_delta_log/_last_checkpoint", lines=[line], overwrite=True) == {"done": True}
+    assert lake.get("_delta_log/_last_checkpoint") == "b\n"
+    assert PUT not in lake.requests()
+
+
+def test_a_checksum_is_one_request(lake: Bucket) -> None:
+    """And none if it is broken off."""
+    key = "_delta_log/00000000000000000007.crc"
+    assert lake.ask("checksum", key, body="half", cancel=True) == {"done": True}
+    assert lake.requests() == []
+    assert lake.ask("checksum", key, body="whole", cancel=False) == {"done": True}
+    assert (lake.requests(), lake.get(key)) == (["PutObject"], "whole")

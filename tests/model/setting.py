@@ -48,7 +48,7 @@ class Setting:
     attempt of the run, which may begin at any time. `supervised`: attempt 1 has a watchdog and a supervisor.
     `operator`: somebody settles and cleans from outside. `deadline`: there is one. `absent`: there is no table yet.
     `rebases`: the write is blind, so Delta rebases it. `retries`: so many healthy ones must do, from anywhere.
-    `one_run`: the second attempt is no retry, but a second block of the same name in the same run, with rows of its own.
+    `one_run`: the second attempt is no retry, but a second block of the same name in one run, with rows of its own.
     `must_succeed`: the faults of the scenario excuse no failure. `failed_before`: attempt 1 was rolled back, and
     cleaned up after, before all this.
     """

@@ -1,0 +1,70 @@
+"""Tries the guard's mutants: `scripts/mutants --help`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+from tests.mutants.campaign import SPARK_TESTS, TESTS, Campaign, modules
+from tests.mutants.running import ROOT, load_libraries
+
+_PROGRESS_S: Final = 10
+
+
+def main() -> int:
+    """Return 0 if each mutant is killed or excused, and each excuse is for a mutant."""
+    parser = argparse.ArgumentParser(prog="scripts/mutants", description=__doc__)
+    parser.add_argument("paths", nargs="*", help="modules or folders; default: all but Spark's side and Iceberg")
+    parser.add_argument("--spark", action="store_true", help="Spark's side of the guard, with the tests that need it")
+    parser.add_argument("--tests", nargs="*", help="files or folders of tests; default: all of the guard's")
+    parser.add_argument("--list", action="store_true", help="only list the mutants")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes side by side")
+    parser.add_argument("--folder", type=Path, default=ROOT / ".soal" / "mutants", help="where results are kept")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the children are ended, too
+    tests = options.tests or (TESTS + SPARK_TESTS if options.spark else TESTS)
+    files = modules(options.paths, spark=options.spark)
+    campaign = Campaign(files, options.folder, beside_each_other=options.jobs, tests=tests)
+    if options.list:
+        for one in campaign.candidates:
+            _print(f"{one.file}:{one.mutant.line}: {one.mutant.function}: {one.mutant.change}")
+        return 0
+    _say("importing what the tests need")
+    load_libraries(tests)
+    for file in campaign.watch():
+        _say(f"looked what runs in {file}")
+    outcomes: Counter[str] = Counter()
+    every, begun, said = len(campaign.candidates), time.monotonic(), 0.0
+    for result in campaign.run():
+        outcomes[result.outcome] += 1
+        if result.outcome == "survived":
+            _print(
+                f"SURVIVED {result.file}:{result.line}: {result.function}: {result.change} [{result.by or result.text}]"
+            )
+        if time.monotonic() - said > _PROGRESS_S:
+            said = time.monotonic()
+            _say(f"{outcomes.total()} of {every} after {said - begun:.0f} s")
+    stale = campaign.stale_excuses()
+    for excuse in stale:
+        _print(f"STALE {excuse.file}: {excuse.function}: {excuse.change}: the excuse is for no mutant")
+    _print(", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items())))
+    _say(f"each with its test or reason: {campaign.results_file}")
+    return 1 if outcomes["survived"] or stale else 0
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - a command line
+
+
+def _say(text: str) -> None:
+    print(f"mutants: {text}", file=sys.stderr, flush=True)  # noqa: T201 - a command line
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,256 @@
+"""Which mutants are tried with which tests, what is known already, and which may survive for which reason."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import tomllib
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tests.mutants.changes import Mutant, mutants
+from tests.mutants.running import ROOT, Reach, Trial, in_children, reach_of, try_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["SPARK_TESTS", "TESTS", "Campaign", "Excuse", "Result", "excuses", "modules"]
+
+TESTS: Final = ("tests/contract", "tests/model", "tests/unit/safewriter")
+SPARK_TESTS: Final = ("tests/integration/safewriter",)
+_ICEBERG: Final = "safewriter/tables/iceberg"
+_SPARK: Final = tuple(
+    f"safewriter/{name}.py" for name in ("block", "opening", "tables/delta/session", "tables/spark", "writer")
+)
+"""What runs only around a Spark session: hardly a line of it is run by the tests without one."""
+_EXCUSES: Final = Path(__file__).parent / "excuses.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One line of the file of results."""
+
+    file: str
+    number: int
+    """Of the mutant among those of its module."""
+    line: int
+    function: str
+    text: str
+    change: str
+    outcome: str
+    """killed, survived, excused"""
+    by: str | None
+    """The test that fails, or the reason of the excuse."""
+    module: str
+    """The digest of the module's source."""
+    tests: str
+    """The digest of the tests that were tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excuse:
+    """Why a mutant may survive. `text` is the line as it stands in the source."""
+
+    file: str
+    function: str
+    text: str
+    change: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    file: str
+    number: int
+    text: str
+    mutant: Mutant
+
+    def matches(self, one: Excuse | Result) -> bool:
+        mutant = self.mutant
+        return (self.file, mutant.function, self.text, mutant.change) == (one.file, one.function, one.text, one.change)
+
+
+def modules(wanted: Sequence[str] = (), *, spark: bool = False) -> list[str]:
+    """The guard's modules below these paths; without any, those that tests without Spark can judge (with `spark` the
+    others), but not the adapter of Iceberg, which is being rebuilt.
+    """
+    every = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "safewriter").rglob("*.py"))
+    if not wanted:
+        return [one for one in every if not one.startswith(_ICEBERG) and (one in _SPARK) is spark]
+    return [one for one in every if any(one == path or one.startswith(f"{path.rstrip('/')}/") for path in wanted)]
+
+
+def excuses(path: Path = _EXCUSES) -> list[Excuse]:
+    """The excuses as they are written: by file and reason, each with what it is for."""
+    found = tomllib.loads(path.read_text())
+    return [
+        Excuse(file, one["function"], one["line"], change, one["reason"])
+        for file, several in found.items()
+        for one in several
+        for change in one["changes"]
+    ]
+
+
+class Campaign:
+    """The mutants of some modules. `folder` holds what was found out before: results, and what the tests run."""
+
+    def __init__(
+        self, files: Sequence[str], folder: Path, *, beside_each_other: int, tests: Sequence[str] = TESTS
+    ) -> None:
+        self._files = files
+        self._test_files = _test_files(tests)
+        self._folder = folder
+        self._beside_each_other = beside_each_other
+        self._excuses = [one for one in excuses() if one.file in files]
+
+    @property
+    def results_file(self) -> Path:
+        return self._folder / "results.jsonl"
+
+    @cached_property
+    def candidates(self) -> list[_Candidate]:
+        """Every mutant, in the order of the sources."""
+        found = []
+        for file in self._files:
+            source = (ROOT / file).read_text()
+            lines = source.splitlines()
+            for number, mutant in enumerate(mutants(ast.parse(source))):
+                found.append(_Candidate(file, number, lines[mutant.line - 1].strip(), mutant))
+        return found
+
+    def stale_excuses(self) -> list[Excuse]:
+        """Those that are for no mutant: what they were written for has changed or has gone."""
+        return [one for one in self._excuses if not any(candidate.matches(one) for candidate in self.candidates)]
+
+    def watch(self) -> Iterator[str]:
+        """Find out what each test runs, where that is not known; yield each file, and what is wrong with it."""
+        self._reach: dict[str, Reach] = {}
+        unknown = []
+        for file in self._test_files:
+            held = self._reach_file(file)
+            if held.exists():
+                self._reach[file] = Reach(**json.loads(held.read_text()))
+            else:
+                unknown.append(file)
+        for file, reach in in_children(unknown, reach_of, beside_each_other=self._beside_each_other):
+            if isinstance(reach, str):
+                raise SystemExit(f"{reach}\nmutants: {file} fails without any mutant")
+            self._reach[file] = reach
+            for old in self._reach_folder.glob(f"{_name(file)}-*"):
+                old.unlink()
+            self._reach_folder.mkdir(parents=True, exist_ok=True)
+            self._reach_file(file).write_text(json.dumps(asdict(reach)))
+            yield file
+
+    def run(self) -> Iterator[Result]:
+        """Yield a result for each mutant, what is known already first, and write it down."""
+        before = self._before()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with self.results_file.open("w") as file:
+            for old in (old for old in before.values() if old.file not in self._files):
+                file.write(f"{json.dumps(asdict(old))}\n")
+            for result in self._results(before):
+                file.write(f"{json.dumps(asdict(result))}\n")
+                file.flush()
+                yield result
+
+    def _results(self, before: dict[tuple[str, int], Result]) -> Iterator[Result]:
+        trials: list[Trial] = []
+        for candidate in self.candidates:
+            trial = Trial(candidate.file, candidate.number, self._tests(candidate))
+            excuse = next((one for one in self._excuses if candidate.matches(one)), None)
+            old = before.get((candidate.file, candidate.number))
+            if excuse is not None:
+                yield self._result(trial, "excused", excuse.reason)
+            elif old is not None and self._holds(old, trial):
+                yield old
+            elif not trial.tests:
+                yield self._result(trial, "survived", "no test runs the line")
+            else:
+                trials.append(trial)
+        for trial, killer in in_children(trials, try_out, beside_each_other=self._beside_each_other):
+            yield self._result(trial, "survived" if killer is None else "killed", killer)
+
+    def _result(self, trial: Trial, outcome: str, by: str | None) -> Result:
+        one = self._candidate(trial)
+        return Result(
+            *(trial.module, trial.number, one.mutant.line, one.mutant.function, one.text, one.mutant.change),
+            *(outcome, by, _digest(ROOT / trial.module), self._digest_of_tests(trial)),
+        )
+
+    def _holds(self, old: Result, trial: Trial) -> bool:
+        """Whether an earlier result is still true: the test that killed is there, or no new one has come."""
+        if old.module != _digest(ROOT / trial.module) or not self._candidate(trial).matches(old):
+            return False
+        if old.outcome == "killed":
+            return old.by in trial.tests
+        return old.outcome == "survived" and old.tests == self._digest_of_tests(trial)
+
+    def _candidate(self, trial: Trial) -> _Candidate:
+        return self._numbered[trial.module, trial.number]
+
+    @cached_property
+    def _numbered(self) -> dict[tuple[str, int], _Candidate]:
+        return {(one.file, one.number): one for one in self.candidates}
+
+    def _before(self) -> dict[tuple[str, int], Result]:
+        if not self.results_file.exists():
+            return {}
+        results = [Result(**json.loads(line)) for line in self.results_file.read_text().splitlines()]
+        return {(one.file, one.number): one for one in results}
+
+    def _tests(self, candidate: _Candidate) -> list[str]:
+        """The tests that run the changed line: those that mirror the module first, quick ones before long ones."""
+        found: list[tuple[bool, float, str]] = []
+        mutant = candidate.mutant
+        for file, reach in self._reach.items():
+            mirrors = _mirrors(file, candidate.file)
+            for test, lines in reach.lines.items():
+                ran = {*lines.get(candidate.file, ()), *reach.setup.get(candidate.file, ())}
+                if (mutant.in_function and mutant.line in ran) or (not mutant.in_function and (ran or mirrors)):
+                    found.append((not mirrors, reach.seconds[test], test))
+        return [test for *_, test in sorted(found)]
+
+    def _digest_of_tests(self, trial: Trial) -> str:
+        files = sorted({test.partition("::")[0] for test in trial.tests})
+        return _digest(*(ROOT / file for file in files))
+
+    @property
+    def _reach_folder(self) -> Path:
+        return self._folder / "reach"
+
+    def _reach_file(self, file: str) -> Path:
+        return self._reach_folder / f"{_name(file)}-{_digest(ROOT / file, *self._behind)}.json"
+
+    @cached_property
+    def _behind(self) -> list[Path]:
+        """What a test's reach depends on beside the test: the guard, and the helpers of the tests."""
+        helpers = (path for folder in TESTS for path in (ROOT / folder).rglob("*.py"))
+        return sorted((ROOT / "safewriter").rglob("*.py")) + sorted(
+            path for path in helpers if not path.name.startswith("test_")
+        )
+
+
+def _test_files(paths: Sequence[str]) -> list[str]:
+    folders = [ROOT / path for path in paths]
+    found = [file for path in folders for file in ([path] if path.is_file() else path.rglob("test_*.py"))]
+    return sorted(str(path.relative_to(ROOT)) for path in found)
+
+
+def _mirrors(test_file: str, module: str) -> bool:
+    test, source = Path(test_file), Path(module)
+    return test.parent == Path("tests/unit") / source.parent and (
+        test.stem == f"test_{source.stem}" or test.stem.startswith(f"test_{source.stem}_")
+    )
+
+
+def _name(file: str) -> str:
+    return file.removesuffix(".py").replace("/", ".")
+
+
+@cache
+def _digest(*paths: Path) -> str:
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]

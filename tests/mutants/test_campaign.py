@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.campaign import Campaign, excuses, modules
+
+MODULE, TESTS = "safewriter/parsing.py", "tests/unit/safewriter/test_parsing.py"
+COMMAND = "import sys; sys.path.insert(0, '.'); import runpy; runpy.run_module('tests.mutants', run_name='__main__')"
+
+
+def run(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-c", COMMAND, MODULE, "--tests", TESTS, "--folder", str(folder)]
+    return subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_each_mutant_is_written_down_with_the_test_that_kills_it_and_is_tried_once(tmp_path: Path) -> None:
+    """A second run of the same source and tests says the same, without a trial."""
+    first = run(tmp_path)
+
+    assert first.returncode == 0, first.stderr
+    found = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert {(one["file"], one["outcome"]) for one in found} == {(MODULE, "killed")}
+    assert all(one["by"].startswith(f"{TESTS}::") for one in found)
+    found[0]["change"] = "a change of the source that is not there any more"
+    found[1]["line"] = -1  # as it would be if a new trial were held
+    (tmp_path / "results.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in found))
+    assert run(tmp_path).returncode == 0
+    again = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert sorted(one["line"] for one in again)[:2] == [-1, found[0]["line"]]
+
+
+def test_each_excuse_is_for_a_mutant_of_the_guard(tmp_path: Path) -> None:
+    """One that was written for code that has changed or gone says nothing any more; each has a reason."""
+    campaign = Campaign(modules(["safewriter"]), tmp_path, beside_each_other=1)
+
+    assert campaign.stale_excuses() == []
+    assert all(one.reason for one in excuses())
+
+
+def test_every_module_but_iceberg_s_is_selected_with_spark_or_without() -> None:
+    """Iceberg's adapter is being rebuilt; `scripts/mutants safewriter` takes it, too."""
+    without, with_spark, every = modules(), modules(spark=True), modules(["safewriter"])
+
+    assert sorted(without + with_spark) == [one for one in every if "/tables/iceberg/" not in one]
+    assert modules(["safewriter/recovery.py"]) == ["safewriter/recovery.py"]
+
+
+@pytest.mark.parametrize("mirrored", ["safewriter/tables/delta/readback.py", "safewriter/recovery.py"])
+def test_a_module_has_mutants(mirrored: str, tmp_path: Path) -> None:
+    """A generator that finds none would let everything pass."""
+    assert len(Campaign([mirrored], tmp_path, beside_each_other=1).candidates) > 20

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import pytest
+
+from safewriter.errors import NotCommittedError, SupersededError, UnknownOutcomeError
+from safewriter.recovery import Cause
+from safewriter.state import NO_CHANGE, Status
+from safewriter.tables.delta.fence import fence
+from safewriter.tables.delta.history import DeltaHistory
+from safewriter.tables.delta.readback import ReadBack
+from safewriter.tables.delta.session import GateState
+from safewriter.tables.table import Landed, Move
+from tests.unit.safewriter.delta_log import File, append_actions
+from tests.unit.safewriter.world import TABLE, Job, World
+
+
+def gate(
+    status: str = "none", *, passed: bool = False, version: int = -1, refusal: str = "", stray: str = ""
+) -> GateState:
+    return GateState(status, passed, version, refusal, stray)
+
+
+def read_back(job: Job, seen: GateState) -> Move:
+    world = job.world
+    return ReadBack(TABLE, DeltaHistory(world.lake, world.clock)).move(job.document, seen)
+
+
+def after_a_creation_that_was_taken_back() -> World:
+    """The first attempt has created the table, and its rows were taken back."""
+    world = World(existing=False)
+    world.job().begin().land()
+    world.owner_dies()
+    return world
+
+
+def test_a_commit_that_landed_is_read_from_the_table() -> None:
+    """The document gets the version, rows and bytes that the log holds, not what Spark has said."""
+    job = World().job().begin().land()
+
+    assert read_back(job, gate("landed", passed=True, version=2)) == Move(Status.COMMITTED, landed=Landed(2, 20, 200))
+
+
+def test_a_version_of_somebody_else_is_not_this_block_s() -> None:
+    """A version that holds no transaction of the write is not believed, whatever the gate has said."""
+    job = World().job().begin().land()
+
+    with pytest.raises(NotCommittedError, match=r"version 1 of .* is not the commit of this block"):
+        read_back(job, gate("landed", passed=True, version=1))
+
+
+def test_the_version_of_an_earlier_epoch_is_not_this_block_s() -> None:
+    """An earlier attempt's commit has the same write key; the epoch tells them apart."""
+    world = World()
+    job = world.job().begin()
+    earlier = world.log.commit(append_actions((File("a.parquet"),), txn=(world.key, job.document.epoch - 1)))
+
+    with pytest.raises(NotCommittedError, match="is not the commit of this block"):
+        read_back(job, gate("landed", passed=True, version=earlier))
+
+
+@pytest.mark.parametrize("status", ["in flight", "unknown"])
+def test_a_commit_without_an_answer_is_no_success(status: str) -> None:
+    """It may land yet, so neither committed nor rolled back is true."""
+    job = World().job().begin()
+
+    with pytest.raises(UnknownOutcomeError, match="its answer has not come"):
+        read_back(job, gate(status, passed=True))
+
+
+def test_a_block_that_committed_nothing_is_committed_without_a_change() -> None:
+    """Nothing was to do, and the log says so: what others have committed since is not ours."""
+    world = World()
+    job = world.job().begin()
+    world.append_foreign()
+
+    assert read_back(job, gate()) == Move(Status.COMMITTED, NO_CHANGE)
+
+
+def test_a_write_past_the_guard_is_no_success() -> None:
+    """The block wrote another table instead, and the answer names it."""
+    job = World().job().begin()
+
+    with pytest.raises(NotCommittedError, match="what was written is s3://lake/other, past the guard"):
+        read_back(job, gate(stray="s3://lake/other"))
+
+
+def test_a_refused_commit_is_no_success() -> None:
+    """Even if the script has caught the refusal: what it says is handed on."""
+    job = World().job().begin()
+
+    with pytest.raises(NotCommittedError, match=r"did not land .*operation: OPTIMIZE"):
+        read_back(job, gate(refusal="operation: OPTIMIZE"))
+
+
+def test_a_commit_that_lost_is_no_success() -> None:
+    """It passed the gate, and its slot was taken by somebody else."""
+    job = World().job().begin()
+
+    with pytest.raises(NotCommittedError, match="it lost against another one"):
+        read_back(job, gate(passed=True))
+
+
+def test_a_block_that_was_fenced_and_committed_nothing_is_no_success() -> None:
+    """Somebody has settled the write while the block ran: no change is not the block's to say any more. Versions of
+    others before and after the fence make no difference.
+    """
+    world = World()
+    job = world.job().begin()
+    world.append_foreign()
+    fence(DeltaHistory(world.lake, world.clock), job.document, world.checkpoints, world.clock)
+    world.append_foreign()
+
+    with pytest.raises(SupersededError, match="settled by somebody else"):
+        read_back(job, gate())
+
+
+def test_an_empty_table_that_an_earlier_attempt_left_is_no_success() -> None:
+    """A retry in the mode `ignore` or `errorifexists` finds the table and writes nothing; its rows are not there."""
+    world = after_a_creation_that_was_taken_back()
+    world.settle(Cause.EXCEPTION)
+    retry = world.job().begin()
+
+    with pytest.raises(NotCommittedError, match="exists only because an earlier attempt of this write began to create"):
+        read_back(retry, gate())
+
+
+def test_a_table_that_somebody_else_has_filled_since_is_theirs() -> None:
+    """An earlier attempt created it, but it is not there for that reason only."""
+    world = after_a_creation_that_was_taken_back()
+    world.settle(Cause.EXCEPTION)
+    world.append_foreign()
+    retry = world.job().begin()
+
+    assert read_back(retry, gate()) == Move(Status.COMMITTED, NO_CHANGE)
+
+
+def test_a_table_that_no_attempt_has_created_yet_may_stay_absent() -> None:
+    """The earlier attempt began with no table and made none; without a version there is nothing of anybody's."""
+    world = World(existing=False)
+    world.job().claim()
+    world.owner_dies()
+    retry = world.job()
+    retry.claim()
+
+    assert read_back(retry, gate()) == Move(Status.COMMITTED, NO_CHANGE)
+
+
+def test_the_first_attempt_s_own_creation_is_not_looked_for() -> None:
+    """A block whose own attempt began without the table asks nobody who created it."""
+    world = World(existing=False)
+    job = world.job().begin()
+    world.log.create()
+    world.log.commit(append_actions((), txn=("another application", 1)))
+
+    assert read_back(job, gate()) == Move(Status.COMMITTED, NO_CHANGE)

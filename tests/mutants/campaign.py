@@ -23,7 +23,8 @@ TESTS: Final = ("tests/contract", "tests/model", "tests/unit/safewriter")
 SPARK_TESTS: Final = ("tests/integration/safewriter",)
 _ICEBERG: Final = "safewriter/tables/iceberg"
 _SPARK: Final = tuple(
-    f"safewriter/{name}.py" for name in ("block", "opening", "tables/delta/session", "tables/spark", "writer")
+    f"safewriter/{name}.py"
+    for name in ("block", "oneline", "opening", "tables/delta/session", "tables/spark", "writer")
 )
 """What runs only around a Spark session: hardly a line of it is run by the tests without one."""
 _EXCUSES: Final = Path(__file__).parent / "excuses.toml"
@@ -146,16 +147,18 @@ class Campaign:
             yield file
 
     def run(self) -> Iterator[Result]:
-        """Yield a result for each mutant, what is known already first, and write it down."""
+        """Yield a result for each mutant, what is known already first; each is written down at once."""
         before = self._before()
         self._folder.mkdir(parents=True, exist_ok=True)
-        with self.results_file.open("w") as file:
-            for old in (old for old in before.values() if old.file not in self._files):
-                file.write(f"{json.dumps(asdict(old))}\n")
+        found = {key: old for key, old in before.items() if old.file not in self._files}
+        with self.results_file.open("a") as file:
             for result in self._results(before):
+                found[result.file, result.number] = result
                 file.write(f"{json.dumps(asdict(result))}\n")
                 file.flush()
                 yield result
+        lines = [f"{json.dumps(asdict(found[key]))}\n" for key in sorted(found)]
+        self.results_file.write_text("".join(lines))  # without what is not true any more
 
     def _results(self, before: dict[tuple[str, int], Result]) -> Iterator[Result]:
         trials: list[Trial] = []
@@ -210,7 +213,7 @@ class Campaign:
             mirrors = _mirrors(file, candidate.file)
             for test, lines in reach.lines.items():
                 ran = {*lines.get(candidate.file, ()), *reach.setup.get(candidate.file, ())}
-                if (mutant.in_function and mutant.line in ran) or (not mutant.in_function and (ran or mirrors)):
+                if (ran or mirrors) if mutant.at_import else mutant.line in ran:
                     found.append((not mirrors, reach.seconds[test], test))
         return [test for *_, test in sorted(found)]
 

@@ -45,16 +45,12 @@ _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change. `line` is where the statement begins that a test must run to notice."""
+    """One change. `line` is where the statement begins that a test must run to notice; `at_import`: an import does."""
 
     function: str
     change: str
     line: int
-
-    @property
-    def in_function(self) -> bool:
-        """Whether it is run by a call, and not when the module is imported."""
-        return bool(self.function)
+    at_import: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +67,9 @@ class _Place:
 
     def mutant(self, change: str) -> Mutant:
         named = [one.name for one in self.scope if isinstance(one, (*_FUNCTIONS, ast.ClassDef))]
-        name = ".".join(named) if self.function is not None else ""
-        if isinstance(self.node, ast.ExceptHandler):
-            return Mutant(name, change, self.node.body[0].lineno)
-        return Mutant(name, change, self.statement.lineno)
+        statement = self.node.body[0] if isinstance(self.node, ast.ExceptHandler) else self.statement
+        at_import = self.function is None or isinstance(statement, _FUNCTIONS)  # what a function's defaults are, too
+        return Mutant(".".join(named), change, statement.lineno, at_import)
 
 
 def mutants(tree: ast.Module) -> Iterator[Mutant]:

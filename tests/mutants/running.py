@@ -47,7 +47,7 @@ _TEST_S: Final = 30
 _CHILD_S: Final = 300.0
 _MEMORY_BYTES: Final = 6 << 30
 _ARGUMENTS: Final = (
-    *("-q", "-p", "no:cacheprovider", "--hypothesis-seed=0"),
+    *("-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no"),
     *("-m", "not (matrix or image or emulator or cluster or aws)"),
 )
 
@@ -75,7 +75,8 @@ def load_libraries(tests: Sequence[str]) -> None:
     """Import what the tests import, and forget what is ours of it."""
     # Before hypothesis is imported: an example that fails for a mutant is none that the next test run should try.
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = tempfile.mkdtemp(prefix="mutants-hypothesis-")
-    code, said = _pytest([*tests, "--collect-only"])
+    sys.dont_write_bytecode = False  # so that a child need not compile, whatever the shell's environment says
+    code, said = _pytest([*tests, "--collect-only", "--tb=short"])
     if code != 0:
         raise SystemExit(f"{said}\nmutants: the tests cannot be collected")
     for name in [*sys.modules]:  # by name, since a namespace package (`tests`) has no file but holds its modules
@@ -142,7 +143,7 @@ def _pytest(arguments: Sequence[str], *plugins: object) -> tuple[int, str]:
     folder, said = tempfile.mkdtemp(prefix="mutants-"), io.StringIO()
     try:
         with redirect_stdout(said), redirect_stderr(said):
-            code = pytest.main([*arguments, *_ARGUMENTS, f"--basetemp={folder}/tmp"], plugins=[*plugins])
+            code = pytest.main([*_ARGUMENTS, *arguments, f"--basetemp={folder}/tmp"], plugins=[*plugins])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return int(code), said.getvalue()
@@ -207,7 +208,7 @@ def reach_of(file: str) -> Reach | str:
     for path in (ROOT / "safewriter").rglob("*.py"):
         tree = _Telling(str(path.relative_to(ROOT))).visit(ast.parse(path.read_text()))
         sys.meta_path.insert(0, _Instead(path, compile(ast.fix_missing_locations(tree), path, "exec")))
-    code, said = _pytest([file], watch)
+    code, said = _pytest([file, "--tb=short"], watch)
     return watch.reach if code in {0, pytest.ExitCode.NO_TESTS_COLLECTED} else said
 
 

@@ -233,3 +233,20 @@ def test_a_journal_that_is_cut_behind_its_first_line_is_noticed(path: Path) -> N
         assert events(found) == ["gone"]
         os.truncate(path, head)
         assert found.doubt() is not None
+
+
+def test_a_journal_without_room_for_its_first_line_is_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The supervisor hears of the full disk, and no descriptor is left open."""
+    closed: list[int] = []
+    close = os.close
+
+    def closing(handle: int) -> None:
+        closed.append(handle)
+        close(handle)
+
+    monkeypatch.setattr(os, "write", lambda handle, line: len(line) - 1)
+    monkeypatch.setattr(os, "close", closing)
+
+    with pytest.raises(OSError, match="no room for a line of the journal"):
+        Journal(path)
+    assert len(closed) == 1

@@ -45,3 +45,27 @@ def test_a_name_is_appended_with_one_slash() -> None:
     assert str(Location("bucket") / "a") == "s3://bucket/a"
     assert str(Location("bucket", "p") / "a") == "s3://bucket/p/a"
     assert str(Location("bucket", "p/") / "a") == "s3://bucket/p/a"
+
+
+@pytest.mark.parametrize(
+    ("uri", "folder", "below"),
+    [
+        ("s3://bucket/a/b", "s3://bucket/a", True),
+        ("s3://bucket/a/b", "s3://bucket/a/", True),
+        ("s3://bucket/a/b/c", "s3://bucket/a", True),
+        ("s3://bucket/a", "s3://bucket", True),
+        ("s3://bucket/a", "s3://bucket/a", False),
+        ("s3://bucket/ab", "s3://bucket/a", False),
+        ("s3://other/a/b", "s3://bucket/a", False),
+        ("s3://other/a", "s3://bucket", False),
+    ],
+)
+def test_below_a_folder_is_what_follows_its_slash(uri: str, folder: str, *, below: bool) -> None:
+    """Neither the folder itself, nor a key that only begins like it, nor the same key of another bucket."""
+    assert Location.parse(uri).is_below(Location.parse(folder)) is below
+
+
+@pytest.mark.parametrize(("uri", "name"), [("s3://bucket/a/b", "b"), ("s3://bucket/a", "a"), ("s3://bucket", "")])
+def test_a_location_knows_its_name(uri: str, name: str) -> None:
+    """The last part of the key, which a bucket has not."""
+    assert Location.parse(uri).name == name

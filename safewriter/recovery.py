@@ -195,7 +195,7 @@ class Recovery:
     def _clean_superseded(self, document: Checkpoint, quiet_nonce: str | None) -> int:
         # Its own verdict stands, or nobody could have claimed. The document is not touched: its owner needs its ETag.
         own = [attempt for attempt in document.attempts[:-1] if attempt.nonce == quiet_nonce]
-        return self._remove(document, own) if own else 0
+        return self._remove(document, own)
 
     def _audit(self, document: Checkpoint) -> None:
         if not self._audit_log:

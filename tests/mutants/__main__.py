@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("paths", nargs="*", help="modules or folders; default: all but Spark's side and Iceberg")
     parser.add_argument("--spark", action="store_true", help="Spark's side of the guard, with the tests that need it")
     parser.add_argument("--tests", nargs="*", help="files or folders of tests; default: all of the guard's")
+    parser.add_argument("--seconds", type=float, default=60, help="how long a mutant is tested; default: %(default)s")
     parser.add_argument("--list", action="store_true", help="only list the mutants")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes side by side")
     parser.add_argument("--folder", type=Path, default=ROOT / ".soal" / "mutants", help="where results are kept")
@@ -30,7 +31,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the children are ended, too
     tests = options.tests or (TESTS + SPARK_TESTS if options.spark else TESTS)
     files = modules(options.paths, spark=options.spark)
-    campaign = Campaign(files, options.folder, beside_each_other=options.jobs, tests=tests)
+    campaign = Campaign(files, options.folder, beside_each_other=options.jobs, seconds=options.seconds, tests=tests)
     if options.list:
         for one in campaign.candidates:
             _print(f"{one.file}:{one.mutant.line}: {one.mutant.function}: {one.mutant.change}")

@@ -8,6 +8,7 @@ import json
 import tomllib
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +24,7 @@ TESTS: Final = ("tests/contract", "tests/model", "tests/unit/safewriter")
 SPARK_TESTS: Final = ("tests/integration/safewriter",)
 _ICEBERG: Final = "safewriter/tables/iceberg"
 _SPARK: Final = tuple(
-    f"safewriter/{name}.py"
-    for name in ("block", "oneline", "opening", "tables/delta/session", "tables/spark", "writer")
+    f"safewriter/{name}.py" for name in ("oneline", "opening", "tables/delta/session", "tables/spark", "writer")
 )
 """What runs only around a Spark session: hardly a line of it is run by the tests without one."""
 _EXCUSES: Final = Path(__file__).parent / "excuses.toml"
@@ -99,9 +99,16 @@ class Campaign:
     """The mutants of some modules. `folder` holds what was found out before: results, and what the tests run."""
 
     def __init__(
-        self, files: Sequence[str], folder: Path, *, beside_each_other: int, tests: Sequence[str] = TESTS
+        self,
+        files: Sequence[str],
+        folder: Path,
+        *,
+        beside_each_other: int,
+        seconds: float,
+        tests: Sequence[str] = TESTS,
     ) -> None:
         self._files = files
+        self._seconds = seconds
         self._test_files = _test_files(tests)
         self._folder = folder
         self._beside_each_other = beside_each_other
@@ -206,7 +213,9 @@ class Campaign:
         return {(one.file, one.number): one for one in results}
 
     def _tests(self, candidate: _Candidate) -> list[str]:
-        """The tests that run the changed line: those that mirror the module first, quick ones before long ones."""
+        """The tests that run the changed line, as many as time allows: those that mirror the module first, quick ones
+        before long ones.
+        """
         found: list[tuple[bool, float, str]] = []
         mutant = candidate.mutant
         for file, reach in self._reach.items():
@@ -215,11 +224,13 @@ class Campaign:
                 ran = {*lines.get(candidate.file, ()), *reach.setup.get(candidate.file, ())}
                 if (ran or mirrors) if mutant.at_import else mutant.line in ran:
                     found.append((not mirrors, reach.seconds[test], test))
-        return [test for *_, test in sorted(found)]
+        found.sort()
+        spent = accumulate(seconds for _, seconds, _ in found)
+        return [test for (*_, test), after in zip(found, spent, strict=True) if after <= self._seconds]
 
     def _digest_of_tests(self, trial: Trial) -> str:
         files = sorted({test.partition("::")[0] for test in trial.tests})
-        return _digest(*(ROOT / file for file in files))
+        return f"{len(trial.tests)} {_digest(*(ROOT / file for file in files))}"
 
     @property
     def _reach_folder(self) -> Path:

@@ -37,7 +37,7 @@ def test_each_mutant_is_written_down_with_the_test_that_kills_it_and_is_tried_on
 
 def test_each_excuse_is_for_a_mutant_of_the_guard(tmp_path: Path) -> None:
     """One that was written for code that has changed or gone says nothing any more; each has a reason."""
-    campaign = Campaign(modules(["safewriter"]), tmp_path, beside_each_other=1)
+    campaign = Campaign(modules(["safewriter"]), tmp_path, beside_each_other=1, seconds=1)
 
     assert campaign.stale_excuses() == []
     assert all(one.reason for one in excuses())
@@ -54,4 +54,4 @@ def test_every_module_but_iceberg_s_is_selected_with_spark_or_without() -> None:
 @pytest.mark.parametrize("mirrored", ["safewriter/tables/delta/readback.py", "safewriter/recovery.py"])
 def test_a_module_has_mutants(mirrored: str, tmp_path: Path) -> None:
     """A generator that finds none would let everything pass."""
-    assert len(Campaign([mirrored], tmp_path, beside_each_other=1).candidates) > 20
+    assert len(Campaign([mirrored], tmp_path, beside_each_other=1, seconds=1).candidates) > 20

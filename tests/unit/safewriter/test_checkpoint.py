@@ -13,6 +13,7 @@ from safewriter.liveness import GRACE_MS, LEASE_MS
 from safewriter.objects import MemoryObjectStore, PreconditionFailed, StoreError
 from safewriter.state import Status
 from safewriter.tables.formats import catalog_of
+from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World
 
 
@@ -363,3 +364,35 @@ def test_a_marker_says_how_the_catalog_is_reached() -> None:
     assert announced is not None
     assert announced.marker.catalog == found
     assert announced.marker.tombstone(1, "sweeper").attempt.catalog == found
+
+
+def test_all_markers_are_one_listing() -> None:
+    """Only a start in the middle needs a second one, for those before it."""
+    network, world = Network(), World()
+    job = world.job().begin()
+    checkpoints = Checkpoints(network.store(world.bucket))
+
+    assert [marked.nonce for marked in checkpoints.marked()] == [job.attempt.nonce]
+    assert [sent.verb for sent in network.sent] == ["list"]
+
+
+def test_a_closed_creation_is_no_note() -> None:
+    """Who asks how the table looks finds nothing of the attempt that can create it no more."""
+    world = World(existing=False)
+    world.job().claim()
+    world.checkpoints.close_creation(world.key, 1)
+
+    assert world.checkpoints.note(world.key, 1) is None
+
+
+def test_after_the_grace_no_lease_is_read() -> None:
+    """Nothing that it could say counts, and a sweep looks at many."""
+    network, world = Network(), World()
+    world.job().begin()
+    world.grace_passes()
+    checkpoints = Checkpoints(network.store(world.bucket))
+    stored = checkpoints.read(world.key)
+    assert stored is not None
+
+    assert checkpoints.sighting(stored).is_dead
+    assert [sent.key for sent in network.sent] == [f"checkpoints/{world.key}.json"]

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import io
+import os
 import time
 
 import pytest
 
+from safewriter import deadline
 from safewriter.deadline import Deadline, epoch_ms, milliseconds
 from safewriter.errors import SettingError
 
@@ -97,3 +100,18 @@ def test_a_missing_number_is_none() -> None:
 def test_two_deadlines_of_the_same_time_are_equal() -> None:
     """The clock is a tool, not part of the value."""
     assert Deadline(5, 1, lambda: 0) == Deadline(5, 1, lambda: 9)
+
+
+def test_a_process_began_when_the_kernel_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if its name looks like the end of a name in /proc."""
+    files = {"/proc/self/stat": b"7 (a) R 0) S " + b"0 " * 18 + b"300050 0 0", "/proc/uptime": b"5000.75 9000.00"}
+    monkeypatch.setattr(deadline, "open", lambda path, mode: io.BytesIO(files[path]), raising=False)
+    monkeypatch.setattr(deadline, "epoch_ms", lambda: 1_800_000_000_000)
+    monkeypatch.setattr(os, "sysconf", lambda name: {"SC_CLK_TCK": 100}[name])
+
+    assert deadline._process_start_ms() == 1_800_000_000_000 - 2_000_250
+
+
+def test_a_deadline_shows_its_times_only() -> None:
+    """The clock says nothing to who reads an error."""
+    assert repr(Deadline(1_000, 0)) == "Deadline(at_ms=1000, started_ms=0)"

@@ -1,0 +1,39 @@
+"""Which markers a sweep takes away: those of which nothing can come any more, if nothing of their write is open."""
+
+from __future__ import annotations
+
+from safewriter.sweeping import Action
+from tests.unit.safewriter.delta_log import key_of
+from tests.unit.safewriter.test_sweeping import look
+from tests.unit.safewriter.world import World
+
+DAY_S = 86_400
+
+
+def test_a_write_that_stays_open_keeps_its_marker_however_old() -> None:
+    """Its log cannot tell for weeks; without the marker nobody would ever look again."""
+    world = World()
+    job = world.job().begin()
+    for _ in range(2):
+        world.append_foreign()
+    world.hide(key_of(2))
+    world.sleep(30 * DAY_S)
+
+    for _ in range(2):
+        assert look(world).action in {Action.SETTLED, Action.FAILED}
+        assert world.marked() == (job.attempt.nonce,)
+
+
+def test_a_write_is_found_again_after_its_announcement_was_lost() -> None:
+    """A marker that goes away between the listing and the look leaves nothing to do."""
+    world = World()
+    job = world.job()
+    job.claimer.mark()
+    gone = world.bucket.contents()[f"open/{world.key}/{job.attempt.nonce}"]
+    assert gone
+    world.sleep(2 * DAY_S)
+    store = world.bucket
+    get = store.get
+    store.get = lambda key: None if key.startswith("open/") else get(key)  # type: ignore[method-assign]
+
+    assert look(world).action is Action.NONE

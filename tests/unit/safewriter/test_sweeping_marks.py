@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from safewriter.sweeping import Action
+from safewriter.sweeping import Action, Look, Sweep
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.test_sweeping import look
 from tests.unit.safewriter.world import World
@@ -37,3 +37,12 @@ def test_a_write_is_found_again_after_its_announcement_was_lost() -> None:
     store.get = lambda key: None if key.startswith("open/") else get(key)  # type: ignore[method-assign]
 
     assert look(world).action is Action.NONE
+
+
+def test_looks_are_counted_by_what_came_of_them() -> None:
+    """Of several kinds at once, too; what nobody asked for counts nothing."""
+    found = Sweep(tuple(Look("sw-1", action) for action in (Action.SETTLED, Action.FAILED, Action.SETTLED)))
+
+    assert found.count(Action.SETTLED) == 2
+    assert found.count(Action.SETTLED, Action.FAILED) == 3
+    assert found.count(Action.LEFT) == 0

@@ -165,7 +165,8 @@ def _replacements(place: _Place) -> Iterator[tuple[str, ast.AST]]:  # noqa: C901
         case ast.Set(elts=elements) | ast.Tuple(elts=elements) if len(elements) > 1 and _is_choice(place):
             for one in elements:
                 rest = [other for other in elements if other is not one]
-                yield "", ast.Set(rest) if isinstance(node, ast.Set) else ast.Tuple(rest, ast.Load())
+                chosen = ast.Set(rest) if isinstance(node, ast.Set) else ast.Tuple(rest, ast.Load())
+                yield f"without {_short(one)}", chosen
         case ast.Dict(keys=keys, values=values) if place.function is None:
             for index, key in enumerate(keys):
                 text = "" if key is None else f"without {_short(key)}"

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from safewriter.objects import StoreError
+from safewriter.tables.delta.commit import Mark
 from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.revert import find_live, revert
@@ -397,3 +398,12 @@ def test_a_refusal_that_loses_its_slot_looks_again(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(DeltaHistory, "append", overtaken)
     assert undo(world, job) is None
     assert len(world.log.versions) == before + 1
+
+
+def test_another_write_s_revert_undoes_nothing_of_ours() -> None:
+    """Its mark names a version, too, but a version of its own write."""
+    world, job = landed()
+    info = {"operation": "SAFEWRITER REVERT", "userMetadata": Mark("sw-other", 1, reverts=2).to_text()}
+    world.log.commit([{"commitInfo": info}])
+
+    assert live(world, job) == 2

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from safewriter.objects import StoreError
+from safewriter.recovery import Cause, Evidence
+from safewriter.state import CommitPoint, Status
+from safewriter.tables.delta.table import DeltaTable
+from safewriter.tables.table import Intent, RetentionGapError
+from tests.unit.safewriter.failing import Network
+from tests.unit.safewriter.world import World
+
+
+def table(world: World, network: Network | None = None, **more: Any) -> DeltaTable:
+    return DeltaTable((network or Network()).store(world.lake), world.checkpoints, world.clock, **more)
+
+
+def test_an_undo_lists_the_log_once() -> None:
+    """What was seen before the document said rolling_back counts until a slot behind it is lost."""
+    world, network = World(CommitPoint.SUCCESS), Network()
+    world.job().begin().land()
+
+    document = world.settle(Cause.KILLED, Evidence(cleans_later=True), network)
+
+    assert document.status is Status.ROLLED_BACK
+    assert [sent.key for sent in network.sent if sent.verb == "list"] == ["_delta_log/"]
+
+
+def test_what_was_listed_serves_the_revert_only() -> None:
+    """A document that says in_progress again, or that another settler has changed, is looked up anew."""
+    world, network = World(), Network()
+    document = world.job().begin().land().document
+    found = table(world, network)
+
+    for _ in range(2):
+        assert (
+            found.next_move(document, Intent("exception", undo=True, nothing_sent=False)).status is Status.ROLLING_BACK
+        )
+
+    assert [sent.key for sent in network.sent if sent.verb == "list"] == ["_delta_log/"] * 2
+
+
+def test_a_settler_that_is_out_of_time_reads_no_version() -> None:
+    """Nothing is guessed from a log of which only a part was read."""
+    world = World()
+    document = world.job().begin().land().document
+
+    with pytest.raises(StoreError, match="out of time while reading version 2"):
+        table(world, may_go_on=lambda: False).next_move(document, Intent("killed", undo=False, nothing_sent=False))
+
+
+def test_without_a_bound_a_settler_may_take_its_time() -> None:
+    """As a command of the operator does."""
+    world = World()
+    document = world.job().begin().land().document
+
+    assert (
+        table(world).next_move(document, Intent("operator", undo=False, nothing_sent=False)).status is Status.COMMITTED
+    )
+
+
+def test_the_sight_of_another_format_is_a_mistake_of_ours() -> None:
+    """Nothing of it may be taken for this table's."""
+    world = World()
+    sight: Any = object()
+
+    with pytest.raises(TypeError):
+        table(world).confirm(world.job().begin().document, sight)
+
+
+def test_a_note_that_is_of_no_creation_means_that_the_table_is_gone() -> None:
+    """The attempt has appended to a table, and now there is none: an empty one must not be made in its place."""
+    world = World(existing=False)
+    job = world.job()
+    job.claim()
+    world.bucket.create(world.checkpoints.note_key(world.key, 1), b'{"note":{"nonce":"n"}}\n')
+
+    with pytest.raises(RetentionGapError, match="is gone"):
+        table(world).next_move(job.document, Intent("killed", undo=False, nothing_sent=False))
+    assert world.log.head == -1

@@ -6,9 +6,11 @@ import argparse
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from tests.mutants.campaign import SPARK_TESTS, TESTS, Campaign, modules
@@ -28,6 +30,12 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes side by side")
     parser.add_argument("--folder", type=Path, default=ROOT / ".soal" / "mutants", help="where results are kept")
     options = parser.parse_args()
+    with TemporaryDirectory(prefix="mutants-") as folder:
+        tempfile.tempdir = folder  # of the children, too: what a mutant has left goes with it
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the children are ended, too
     tests = options.tests or (TESTS + SPARK_TESTS if options.spark else TESTS)
     files = modules(options.paths, spark=options.spark)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from safewriter.objects import Location
 
 BEGAN_MS = 1_800_000_000_000
-BATCH = MicroBatch("7c5b2f0e-0000-4000-8000-000000000000", "12")
+BATCH = MicroBatch("7c5b2f0e-0000-4000-8000-000000000000", "12", "start")
 
 
 @dataclass

@@ -75,15 +75,6 @@ def test_a_success_of_a_later_attempt_is_not_this_block_s() -> None:
         end.succeed()
 
 
-def test_a_document_that_is_gone_is_no_success() -> None:
-    """Somebody has removed it: what the block knew is said, and nothing is claimed."""
-    world, _, end = landed()
-    world.bucket.delete(f"checkpoints/{world.key}.json")
-
-    with pytest.raises(SupersededError, match="settled as in_progress by somebody else"):
-        end.succeed()
-
-
 @pytest.mark.parametrize("log_is_read", [True, False])
 def test_a_table_that_cannot_be_read_back_leaves_the_outcome_open(
     monkeypatch: pytest.MonkeyPatch, *, log_is_read: bool

@@ -64,10 +64,10 @@ def test_what_was_read_is_not_read_again(path: Path, monkeypatch: pytest.MonkeyP
     assert asked == [0, len(entries())]
 
 
-def test_a_document_that_goes_away_meanwhile_is_reported_as_it_was_seen(
+def test_a_document_that_goes_away_meanwhile_is_reported_as_unknown(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody has removed it between two requests: there is nothing to settle, and no other attempt to name."""
+    """Somebody has removed it between two requests: its absence says nothing of the table."""
     world = World()
     reads = 0
 
@@ -84,4 +84,5 @@ def test_a_document_that_goes_away_meanwhile_is_reported_as_it_was_seen(
 
     report = found.settle()
 
-    assert (report.status, report.reason) == ("in_progress", None)
+    assert report.status == "unknown"
+    assert "was settled" in str(report.reason)

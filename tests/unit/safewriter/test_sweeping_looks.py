@@ -10,11 +10,12 @@ import pytest
 from safewriter import sweeping
 from safewriter.checkpoint import Checkpoints
 from safewriter.identity import Attempt
+from safewriter.looking import Action, look_after
 from safewriter.marker import Marker
 from safewriter.objects import StoreError
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import CommitPoint, Status
-from safewriter.sweeping import Action, Look, Sweep, _from_both_ends, look_after
+from safewriter.sweeping import Look, Sweep, _from_both_ends
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.test_sweeping import look, sweep
 from tests.unit.safewriter.world import World

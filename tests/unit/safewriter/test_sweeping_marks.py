@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from safewriter.sweeping import Action, Look, Sweep
+from safewriter.looking import Action
+from safewriter.sweeping import Look, Sweep
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.test_sweeping import look
 from tests.unit.safewriter.world import World

@@ -76,9 +76,9 @@ class CheckpointBucket(Construct):
             place.allow(
                 "WriteDocuments",
                 ["PutObject"],
-                *(f"{folder}/*" for folder in ("checkpoints", "open", "leases", "notes", "runs", "results", "audit")),
+                *(f"{folder}/*" for folder in ("open", "leases", "runs", "results", "audit")),
             ),
-            place.allow("LetFinishedExpire", ["PutObjectTagging"], *(f"{folder}/*" for folder in _OF_WRITES)),
+            self._write_what_expires(),
             place.allow("RemoveMarkers", ["DeleteObject"], "open/*", "leases/*", "notes/*"),
         ]
 
@@ -88,7 +88,12 @@ class CheckpointBucket(Construct):
         return [
             place.allow_listing("FindMarkers", "open", "leases"),
             place.allow("ReadDocuments", ["GetObject"], "checkpoints/*", "open/*", "leases/*", "notes/*"),
-            place.allow("WriteDocuments", ["PutObject"], "checkpoints/*", "notes/*", "audit/*"),
-            place.allow("LetFinishedExpire", ["PutObjectTagging"], *(f"{folder}/*" for folder in _OF_WRITES)),
+            place.allow("WriteDocuments", ["PutObject"], "audit/*"),
+            self._write_what_expires(),
             place.allow("RemoveMarkers", ["DeleteObject"], "open/*", "leases/*"),
         ]
+
+    def _write_what_expires(self) -> iam.PolicyStatement:
+        """Allow both in one statement: to repeat the folders makes the policy of a role with everything too long."""
+        folders = (f"{folder}/*" for folder in _OF_WRITES)
+        return self._place.allow("WriteWhatExpires", ["PutObject", "PutObjectTagging"], *folders)

@@ -45,7 +45,8 @@ _RAN: Final = "_statement_ran_"
 _OURS: Final = ("handler", "image", "infra", "safewriter", "scripts", "tests")
 _TEST_S: Final = 30
 _CHILD_S: Final = 300.0
-_MEMORY_BYTES: Final = 6 << 30
+_MEMORY_BYTES: Final = 16 << 30
+"""Of address space, of which a Java machine asks for more than it uses; a list that a mutant lets grow stops there."""
 _ARGUMENTS: Final = (
     *("-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no"),
     *("-m", "not (matrix or image or emulator or cluster or aws)"),

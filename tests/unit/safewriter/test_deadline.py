@@ -115,3 +115,20 @@ def test_a_process_began_when_the_kernel_says(monkeypatch: pytest.MonkeyPatch) -
 def test_a_deadline_shows_its_times_only() -> None:
     """The clock says nothing to who reads an error."""
     assert repr(Deadline(1_000, 0)) == "Deadline(at_ms=1000, started_ms=0)"
+
+
+def test_the_beginning_that_the_handler_passes_counts() -> None:
+    """Not that of this process, which is a later one; but never after the deadline."""
+    passed = {"SOAL_DEADLINE_EPOCH_MS": "1000000", "SOAL_STARTED_EPOCH_MS": "400000"}
+
+    assert Deadline.from_environment(passed) == Deadline(1_000_000, 400_000)
+    assert Deadline.from_environment({**passed, "SOAL_STARTED_EPOCH_MS": "2000000"}) == Deadline(1_000_000, 1_000_000)
+
+
+def test_a_timeout_that_is_set_wins_over_lambda_s_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function may have less than a quarter of an hour."""
+    monkeypatch.setattr(deadline, "_process_start_ms", lambda: 5_000)
+
+    found = Deadline.from_environment({"AWS_LAMBDA_FUNCTION_NAME": "soal", "LAMBDA_TIMEOUT_MS": "60000"})
+
+    assert found == Deadline(65_000, 5_000)

@@ -183,6 +183,7 @@ def test_a_success_that_the_watchdog_has_found_is_cleaned_like_any(monkeypatch: 
     job = world.job().begin().land()
     end = ending(job, FakeSession(sight=LANDED, quiet=iter([False])))
     end.at_deadline()
+    world.lake.put(job.leftover, b"late")
     end.succeed()
     asked = len(job.network.sent)
 

@@ -191,3 +191,13 @@ def test_reading_ends_with_the_time() -> None:
     world = World()
     with pytest.raises(StoreError, match="out of time"):
         DeltaHistory(world.lake, world.clock, may_go_on=lambda: False).since(attempt(version_before=0))
+
+
+@pytest.mark.parametrize(("keys", "there"), [({"a", "c"}, True), ({"a", "b"}, False), ({"c", "z"}, False)])
+def test_keys_are_there_or_one_of_them_is_not(keys: set[str], *, there: bool) -> None:
+    """A key that a later one stands for is missing, and so is what lies behind the last."""
+    world = World(existing=False)
+    for key in ("a", "c", "e"):
+        world.lake.put(key, b"")
+
+    assert DeltaHistory(world.lake, world.clock).has_all(keys) is there

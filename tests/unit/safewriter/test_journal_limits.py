@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from safewriter import journal
 from safewriter.journal import Journal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -69,7 +67,7 @@ def test_a_journal_is_closed_once_and_then_says_what_it_knew(path: Path) -> None
         assert events(found) == ["one"]
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(found._handle)
-    with path.open("rb") as other:
+    with Path(os.devnull).open("rb") as other:
         found.__exit__(None, None, None)
         os.fstat(other.fileno())
         journal.append(path, "two")

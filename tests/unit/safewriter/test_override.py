@@ -131,3 +131,13 @@ def test_a_document_that_is_made_meanwhile_wins() -> None:
     with pytest.raises(UsageError, match="changed meanwhile"):
         override(world.checkpoints, world.key, Status.ROLLED_BACK, "why", world.clock)
     assert world.document.status is Status.IN_PROGRESS
+
+
+def test_a_verdict_by_hand_is_dated() -> None:
+    """The grace for what may still come of the attempt begins with it."""
+    world = unknown()
+    world.sleep(60)
+
+    document = override(world.checkpoints, world.key, Status.ROLLED_BACK, "looked", world.clock)
+
+    assert document.attempt.settled_ms == world.now_ms

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.checkpoint import Checkpoints
+from safewriter.identity import Attempt
+from safewriter.marker import Marker
 from safewriter.recovery import Cause, Evidence, Recovery
 from safewriter.state import Checkpoint, CommitPoint, Status
+from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import Job, World
 
@@ -198,3 +201,17 @@ def test_recovery_audits_and_goes_on_unless_it_is_told_otherwise(cause: Cause) -
     world.settle(cause)
 
     assert any(key.startswith("audit/") for key in world.bucket.contents())
+
+
+def test_an_attempt_that_never_claimed_says_nothing_of_the_log() -> None:
+    """It has written nothing, and does not know when the table began: only what came since the others is read."""
+    world, network = World(), Network()
+    unclaimed = Marker.of(world.write, Attempt.draw(), world.commit_point, started_ms=1, deadline_ms=5)
+    world.checkpoints.create(unclaimed.tombstone(world.now_ms, "sweeper"))
+    job = world.job().begin().land()
+    assert job.success()
+
+    world.recovery(network).clean(world.key, quiet_nonce=job.attempt.nonce)
+
+    assert world.document.attempt.cleaned
+    assert [sent.key for sent in network.sent if sent.verb == "get" and "_delta_log" in sent.key] == [key_of(2)]

@@ -81,3 +81,10 @@ def test_any_other_word_for_the_audit_log_is_an_error(text: str) -> None:
     """A word that is neither yes nor no names its variable."""
     with pytest.raises(SettingError, match="SW_AUDIT_LOG"):
         Settings.from_environment({"SW_CHECKPOINT_BUCKET": "bucket", "SW_AUDIT_LOG": text})
+
+
+def test_the_shortest_warning_is_a_millisecond() -> None:
+    """Only none at all is refused."""
+    environment = {"SW_CHECKPOINT_BUCKET": "bucket", "SW_WARN_BEFORE_MS": "1"}
+
+    assert Settings.from_environment(environment).warn_before_ms == 1

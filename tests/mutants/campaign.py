@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tests.mutants.changes import Mutant, mutants
-from tests.mutants.running import ROOT, Reach, Trial, in_children, reach_of, try_out
+from tests.mutants.running import ROOT, WATCH_S, Reach, Trial, in_children, reach_of, try_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -143,7 +143,7 @@ class Campaign:
                 self._reach[file] = Reach(**json.loads(held.read_text()))
             else:
                 unknown.append(file)
-        for file, reach in in_children(unknown, reach_of, beside_each_other=self._beside_each_other):
+        for file, reach in in_children(unknown, reach_of, beside_each_other=self._beside_each_other, at_most_s=WATCH_S):
             if isinstance(reach, str):
                 raise SystemExit(f"{reach}\nmutants: {file} fails without any mutant")
             self._reach[file] = reach

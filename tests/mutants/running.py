@@ -37,14 +37,15 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import CodeType
 
-__all__ = ["ROOT", "Reach", "Trial", "in_children", "load_libraries", "reach_of", "try_out"]
+__all__ = ["ROOT", "WATCH_S", "Reach", "Trial", "in_children", "load_libraries", "reach_of", "try_out"]
 
 ROOT: Final = Path(__file__).parents[2]
 _Task = TypeVar("_Task")
 _RAN: Final = "_statement_ran_"
 _OURS: Final = ("handler", "image", "infra", "safewriter", "scripts", "tests")
 _TEST_S: Final = 30
-_CHILD_S: Final = 300.0
+_TRIAL_S: Final = 300.0
+WATCH_S: Final = 1800.0
 _MEMORY_BYTES: Final = 16 << 30
 """Of address space, of which a Java machine asks for more than it uses; a list that a mutant lets grow stops there."""
 _ARGUMENTS: Final = (
@@ -88,7 +89,7 @@ def load_libraries(tests: Sequence[str]) -> None:
 
 
 def in_children(
-    tasks: Iterable[_Task], work: Callable[[_Task], object], *, beside_each_other: int
+    tasks: Iterable[_Task], work: Callable[[_Task], object], *, beside_each_other: int, at_most_s: float = _TRIAL_S
 ) -> Iterator[tuple[_Task, Any]]:
     """Yield each task with what `work` returned in a child of its own, or with a sentence on how the child ended."""
     context = multiprocessing.get_context("fork")
@@ -112,7 +113,7 @@ def in_children(
                     except EOFError:
                         child.join(10)
                         result = f"the process ended ({child.exitcode})"
-                elif time.monotonic() - begun > _CHILD_S:
+                elif time.monotonic() - begun > at_most_s:
                     result = "the process did not end"
                 else:
                     continue

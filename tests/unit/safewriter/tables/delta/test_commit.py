@@ -94,3 +94,28 @@ def test_rows_are_those_that_changed_and_not_those_that_were_copied(
     """An operation that rewrites files counts both as output."""
     info = {"commitInfo": {"operation": operation, "operationMetrics": metrics}}
     assert Commit.parse(1, body_of([info])).rows == rows
+
+
+@pytest.mark.parametrize(
+    ("operation", "mode", "said", "removes", "blind"),
+    [
+        ("WRITE", "Append", True, 0, True),
+        ("WRITE", "Append", False, 0, False),
+        ("WRITE", "Append", None, 0, True),
+        ("WRITE", '"Append"', None, 0, True),
+        ("WRITE", "Overwrite", None, 0, False),
+        ("WRITE", None, None, 0, False),
+        ("MERGE", "Append", None, 0, False),
+        ("STREAMING UPDATE", "Append", True, 0, True),
+        ("WRITE", "Append", True, 1, False),
+        ("WRITE", "Append", None, 1, False),
+    ],
+)
+def test_an_append_is_blind_if_it_says_so_or_can_be_nothing_else(
+    operation: str, mode: str | None, said: object, removes: int, *, blind: bool
+) -> None:
+    """Its own word counts; without one only an operation that appends and removes nothing."""
+    info = {"operation": operation, "operationParameters": {"mode": mode}, "isBlindAppend": said}
+    found = Commit.parse(0, body_of([{"commitInfo": info}, *([{"remove": {"path": "a"}}] * removes)]))
+
+    assert found.is_blind_append is blind

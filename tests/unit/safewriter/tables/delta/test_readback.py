@@ -153,3 +153,14 @@ def test_the_first_attempt_s_own_creation_is_not_looked_for() -> None:
     world.log.commit(append_actions((), txn=("another application", 1)))
 
     assert read_back(job, gate()) == Move(Status.COMMITTED, NO_CHANGE)
+
+
+def test_an_earlier_attempt_on_a_table_that_was_there_explains_nothing() -> None:
+    """All that came since is its own fence, but it has not created the table."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+    world.settle(Cause.KILLED)
+    retry = world.job().begin()
+
+    assert read_back(retry, gate()) == Move(Status.COMMITTED, NO_CHANGE)

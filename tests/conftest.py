@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,6 @@ from tests.support.lake import CHECKPOINTS, LAKE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -164,5 +164,7 @@ def logstore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogStore]:
     from tests.logstore.jvm import LogStore, compiled
 
     folder = tmp_path_factory.mktemp("logstore")
-    with LogStore(compiled(folder), folder / "stderr") as store:
+    mutant = os.environ.get("LOGSTORE_CLASSES")  # of tests/logstore/mutants.py
+    classes = [Path(one) for one in mutant.split(":")] if mutant else [compiled(folder)]
+    with LogStore(folder / "stderr", *classes) as store:
         yield store

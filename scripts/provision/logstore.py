@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scripts.provision.maven import Maven
     from scripts.provision.place import Place
 
-__all__ = ["compile_java", "ensure_logstore", "pack"]
+__all__ = ["class_path", "compile_java", "ensure_logstore", "pack"]
 
 # The last ECJ that runs on Java 17.
 _ECJ: Final = "org.eclipse.jdt:ecj:3.42.0"
@@ -65,7 +65,7 @@ def compile_java(place: Place, java: Java, maven: Callable[[], Maven], sources: 
     """Compile `sources` into the folder `classes`, against the jars of the image and PySpark's."""
     compiler = [java.javac] if java.javac else [java.java, "-jar", _ecj(place, maven)]
     run(
-        [*compiler, *_FLAGS, "-cp", _class_path(place), "-d", classes, *sources],
+        [*compiler, *_FLAGS, "-cp", class_path(place), "-d", classes, *sources],
         what=f"compiling {sources[0].parent}",
         todo="correct the Java sources, then run scripts/setup again",
     )
@@ -79,7 +79,8 @@ def pack(members: dict[str, Path], jar: Path) -> None:
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), members[name].read_bytes(), zipfile.ZIP_DEFLATED)
 
 
-def _class_path(place: Place) -> str:
+def class_path(place: Place) -> str:
+    """Return the jars of the image and PySpark's, without the log store's own."""
     ours = [path for path in place.jars.glob("*.jar") if path.name != LOG_STORE_JAR]
     spark = list(place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar"))
     if not spark:

@@ -18,18 +18,18 @@ from scripts.provision.place import Place
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["DRIVER", "SOURCES", "LogStore", "compiled"]
+__all__ = ["SOURCES", "LogStore", "compiled"]
 
 SOURCES: Final = ROOT / "image" / "logstore" / "src" / "main" / "java"
-DRIVER: Final = ROOT / "tests" / "logstore" / "java"
+_DRIVER: Final = ROOT / "tests" / "logstore" / "java"
 _WAIT_S: Final = 20
 
 
-def compiled(folder: Path, sources: Path = SOURCES) -> Path:
+def compiled(folder: Path) -> Path:
     """Compile the log store and the tests' driver as scripts/setup compiles the log store; return the jar."""
     java, _ = ensure_java(Place(ROOT), os.environ)
     maven = functools.cache(lambda: find_maven(java))
-    packages = [sources / "io" / "soal" / "logstore", DRIVER]
+    packages = [SOURCES / "io" / "soal" / "logstore", _DRIVER]
     files = sorted(path for package in packages for path in package.rglob("*.java"))
     classes = folder / "classes"
     compile_java(Place(ROOT), java, maven, files, classes)
@@ -39,13 +39,13 @@ def compiled(folder: Path, sources: Path = SOURCES) -> Path:
 
 
 class LogStore:
-    """A context manager: `with LogStore(jar, said) as store: store.ask("parse", body=...)`."""
+    """A context manager: `with LogStore(said, jar) as store: store.ask("parse", body=...)`; stderr goes to `said`."""
 
-    def __init__(self, jar: Path, said: Path) -> None:
+    def __init__(self, said: Path, *classes: Path) -> None:
         spark_home = find_pyspark()
         assert spark_home is not None
         java, _ = ensure_java(Place(ROOT), os.environ)
-        class_path = ":".join(str(path) for path in (*archived_jars(spark_home, Place(ROOT).home), jar))
+        class_path = ":".join(str(path) for path in (*archived_jars(spark_home, Place(ROOT).home), *classes))
         self._said = said
         with said.open("wb") as errors:
             self._process = subprocess.Popen(
@@ -69,6 +69,10 @@ class LogStore:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.communicate()
+
+    def kill(self) -> None:
+        """End it at once: whoever waits for an answer gets an `AssertionError`."""
+        self._process.kill()
 
     def ask(self, what: str, **request: object) -> Any:
         """Return what the driver answers; `error` is a list of lines: an exception, its causes, what they suppress."""

@@ -14,7 +14,10 @@ from tests.model.passing import BRING_BACK, GUARDED, Block, Statement
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["histories"]
+__all__ = ["HISTORIES", "histories"]
+
+HISTORIES: Final = 1_500
+"""How many are played in a run of the tests."""
 
 T = TypeVar("T")
 _TABLES: Final = ("s3://lake/one", "s3://lake/two")
@@ -150,7 +153,7 @@ class _Drawn:
         target = max(0, self.world.head(table) + self._often(1, 0, 2))
         self.world.commit(table, statement, target, actions, self._plan(name, table, target))
         while self.world.seen[-1]["outcome"] == "taken" and self._often("again", ""):
-            target = self.world.head(table) + 1  # as Delta rebases
+            target = self.world.head(table) + self._often(1, 2)  # as Delta rebases
             self.world.commit(table, statement, target, actions, self._plan(name, table, target))
 
     def _statement(self, block: Block) -> Statement:
@@ -167,9 +170,9 @@ class _Drawn:
         still = self._still_open()
         match self._one(("",) * 8 + ("taken",) * 4 + ("lost", "note", "read", "meanwhile", "meanwhile")):
             case "taken":
-                return {at: {"first": self._foreign(table), **self._often({}, {"fault": "unreadable"})}}
+                return {at: {"first": self._foreign(table), "fault": self._often("", "unreadable", "gone")}}
             case "lost":
-                return {at: {"fault": self._one(("fails", "applied"))}}
+                return {at: {"fault": self._one(("fails", "applied", "breaks"))}}
             case "note":
                 taken = {"first": self._actions()}
                 return {note: self._one(({"fault": "fails"}, {"fault": "applied"}, taken, taken))}

@@ -28,6 +28,10 @@ class _NoAnswerError(Exception):
     """The object store, or the journal's disk, has failed."""
 
 
+class _BrokenError(Exception):
+    """A library throws what the gate does not expect: nobody has noted whether the commit landed."""
+
+
 class _RefusedError(Exception):
     """The gate lets nothing through."""
 
@@ -91,12 +95,12 @@ class World:
         self._saw(step, "busy" if busy else "done")
 
     def close(self, name: str, running: frozenset[int]) -> None:
-        step = {"do": "close", "block": name, "running": sorted(running)}
-        self._meanwhile(step)
-        self._saw(step, "done")
+        self._take({"do": "close", "block": name, "running": sorted(running)})
 
     def shut(self, name: str) -> None:
-        step = {"do": "shut", "block": name}
+        self._take({"do": "shut", "block": name})
+
+    def _take(self, step: dict[str, Any]) -> None:
         self._meanwhile(step)
         self._saw(step, "done")
 
@@ -125,6 +129,8 @@ class World:
             outcome = f"refused: {refused}"
         except _NoAnswerError:
             outcome = "failed"
+        except _BrokenError:
+            outcome = "broken"
         self._saw(step, outcome, calls=self._calls, gate=self._passing)
 
     def ended(self) -> None:
@@ -180,7 +186,7 @@ class World:
         if code := passing.fence(_RULES, one.block, winner):
             self._refuse(one, code, "by its slot")
         if winner is not None:
-            one.seen_up_to = max(one.seen_up_to, target)
+            one.seen_up_to = target
         return "taken"
 
     def _pass(self, one: _Open, table: str, commit: Commit, actions: Actions) -> None:
@@ -216,9 +222,11 @@ class World:
 
     def _put(self, path: str, body: str, epochs: dict[str, int]) -> bool:
         one = self.blocks.get(self._passing)
-        announced = one.tries if one is not None and one.journal == "there" else 0
-        self._calls.append(["put", path, body, announced])
+        told = f"{one.gate.status}, announced {one.tries if one.journal == 'there' else 0}" if one is not None else ""
+        self._calls.append(["put", path, body, told])
         fault = self._fault(path)
+        if fault == "breaks":
+            raise _BrokenError
         if fault == "fails":
             raise _NoAnswerError
         won = path not in self.bodies
@@ -230,8 +238,11 @@ class World:
 
     def _read_epoch(self, one: _Open, path: str) -> int | None:
         self._calls.append(["read", path])
-        if self._fault(path) == "unreadable":
+        fault = self._fault(path)
+        if fault == "unreadable":
             raise _NoAnswerError
+        if fault == "gone":
+            self.bodies.pop(path, None)
         return self.epochs[path].get(one.key, 0) if path in self.bodies else None
 
     def _fault(self, path: str) -> str:

@@ -2,6 +2,7 @@ package io.soal.logstore;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
@@ -17,6 +18,7 @@ import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.stream.Stream;
 
 /** One history of blocks and commits, in a world of its own; threads, sessions and blocks are known by their names. */
 final class History {
@@ -88,7 +90,10 @@ final class History {
   private String open(JsonNode step) throws IOException {
     String name = step.get("block").asText();
     String kind = step.get("journal").asText();
-    Path journal = kind.equals("there") ? Files.createTempFile("journal", ".jsonl") : Path.of("/nonexistent/journal");
+    Path journal = Files.createTempFile("journal", ".jsonl");
+    if (!kind.equals("there")) {
+      Files.delete(journal);
+    }
     try {
       gates.put(name, Gate.open(
           blocks, numbers(step.get("ran_before")), session(step), step.get("table").asText(), step.get("key").asText(),
@@ -109,22 +114,24 @@ final class History {
     Statement statement = new Statement(Thread.currentThread(), session(step), numbers(step.get("executions")));
     byte[] body = step.get("body").asText().getBytes(StandardCharsets.UTF_8);
     String path = step.get("path").asText();
-    String[] announcing = {""};
-    MemoryObjects objects = new MemoryObjects(bodies, step.get("plan"), this::meanwhile, () -> announced(announcing[0]));
+    String[] passing = {""};
+    MemoryObjects objects = new MemoryObjects(bodies, step.get("plan"), this::meanwhile, () -> told(passing[0]));
     now.put("calls", objects.calls);
     now.put("gate", "");
     try {
       Gate gate = blocks.find(step.get("table").asText(), body, () -> statement);
-      gates.forEach((name, one) -> announcing[0] = one == gate ? name : announcing[0]);
-      now.put("gate", announcing[0]);
+      gates.forEach((name, one) -> passing[0] = one == gate ? name : passing[0]);
+      now.put("gate", passing[0]);
       Gate.commit(gate, new org.apache.hadoop.fs.Path(path), step.get("target").asLong(), body, objects);
       return "done";
     } catch (Refused refused) {
-      return "refused: " + refused.code();
+      return refused.getMessage().replaceFirst("^SafeWriter \\[(\\w+)\\]: .+", "refused: $1");
     } catch (FileAlreadyExistsException taken) {
       return "taken";
     } catch (IOException error) {
       return "failed";
+    } catch (IllegalStateException error) {
+      return "broken";
     }
   }
 
@@ -137,15 +144,19 @@ final class History {
     }
   }
 
-  private int announced(String block) {
-    if (!journals.containsKey(block)) {
-      return 0;
+  private String told(String block) {
+    if (block.isEmpty()) {
+      return "";
     }
-    try {
-      return (int) Files.lines(journals.get(block)).filter(line -> line.contains("commit_passed")).count();
-    } catch (IOException error) {
-      return -1;
+    long announced = 0;
+    if (journals.containsKey(block)) {
+      try (Stream<String> lines = Files.lines(journals.get(block))) {
+        announced = lines.filter(line -> line.contains("commit_passed")).count();
+      } catch (IOException error) {
+        throw new UncheckedIOException(error);
+      }
     }
+    return gates.get(block).status() + ", announced " + announced;
   }
 
   private Object session(JsonNode step) {

@@ -8,7 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
-import java.util.function.IntSupplier;
+import java.util.function.Supplier;
 import org.apache.hadoop.fs.Path;
 
 /** An object store in memory that fails on order, and remembers what was asked of it. */
@@ -16,26 +16,29 @@ final class MemoryObjects implements Objects {
   private final Map<String, String> bodies;
   private final JsonNode plan;
   private final Consumer<JsonNode> meanwhile;
-  private final IntSupplier announced;
+  private final Supplier<String> told;
   final List<List<Object>> calls = new ArrayList<>();
 
   /**
-   * @param plan by path: {@code fault} (unreadable, fails, applied), {@code first} (a body that somebody else puts there
-   *     just before), {@code meanwhile} (a step that is taken before the answer)
-   * @param announced how many commits the journal of the block names
+   * @param plan by path: {@code fault} (unreadable, gone, fails, applied, breaks), {@code first} (a body that somebody
+   *     else puts there just before), {@code meanwhile} (a step that is taken before the answer)
+   * @param told what the gate says while it is asked: its status, and how many commits its journal names
    */
-  MemoryObjects(Map<String, String> bodies, JsonNode plan, Consumer<JsonNode> meanwhile, IntSupplier announced) {
+  MemoryObjects(Map<String, String> bodies, JsonNode plan, Consumer<JsonNode> meanwhile, Supplier<String> told) {
     this.bodies = bodies;
     this.plan = plan;
     this.meanwhile = meanwhile;
-    this.announced = announced;
+    this.told = told;
   }
 
   @Override
   public Outcome put(Path path, byte[] body) throws IOException {
     String text = new String(body, StandardCharsets.UTF_8);
-    calls.add(List.of("put", path.toString(), text, announced.getAsInt()));
+    calls.add(List.of("put", path.toString(), text, told.get()));
     String fault = fault(path);
+    if (fault.equals("breaks")) {
+      throw new IllegalStateException("broken, on order");
+    }
     if (fault.equals("fails")) {
       throw new IOException("no answer, on order");
     }
@@ -49,8 +52,12 @@ final class MemoryObjects implements Objects {
   @Override
   public byte[] read(Path path) throws IOException {
     calls.add(List.of("read", path.toString()));
-    if (fault(path).equals("unreadable")) {
+    String fault = fault(path);
+    if (fault.equals("unreadable")) {
       throw new IOException("cannot be read, on order");
+    }
+    if (fault.equals("gone")) {
+      bodies.remove(path.toString());
     }
     String body = bodies.get(path.toString());
     return body == null ? null : body.getBytes(StandardCharsets.UTF_8);

@@ -24,7 +24,7 @@ final class Store {
     String kind = request.get("do").asText();
     if (kind.equals("settings")) {
       settings = new Configuration();
-      request.get("settings").fields().forEachRemaining(one -> settings.set(one.getKey(), one.getValue().asText()));
+      request.get("settings").properties().forEach(one -> settings.set(one.getKey(), one.getValue().asText()));
       return Map.of("done", true);
     }
     byte[] body = request.path("body").asText("").getBytes(StandardCharsets.UTF_8);

@@ -362,14 +362,12 @@ public final class Gate {
   /** The slot holds something else: a fence of ours ends the block, anything else is for Delta to check and rebase. */
   private void lost(Path slot, long target, Objects objects) throws IOException {
     synchronized (this) {
-      if (status.equals("in flight")) {
-        status = "none";
-      }
+      status = "none";
     }
     byte[] winner = objects.read(slot);
     if (winner != null) {
       checkFence(winner);
-      seenUpTo = Math.max(seenUpTo, target);
+      seenUpTo = target;
     }
   }
 

@@ -2,18 +2,14 @@ package io.soal.logstore;
 
 import java.io.IOException;
 
-/** The gate did not let a commit through: nothing was sent to the table. {@code code} is what the guard decides by. */
+/**
+ * The gate did not let a commit through: nothing was sent to the table. The message begins with a code, by which the
+ * guard knows it again in what Spark makes of it.
+ */
 public final class Refused extends IOException {
   private static final long serialVersionUID = 1L;
 
-  private final String code;
-
   Refused(String code, String message) {
     super("SafeWriter [" + code + "]: " + message);
-    this.code = code;
-  }
-
-  public String code() {
-    return code;
   }
 }

@@ -1,0 +1,160 @@
+"""Changes the log store in one place at a time (`mutants.toml`) and looks whether a test notices.
+
+`python -m tests.logstore.mutants Gate Blocks` takes the mutants of two classes. It needs a JDK, and minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hypothesis import HealthCheck, Phase, given, settings
+
+from scripts.emulator.spark import ROOT
+from scripts.provision.java import ensure_java
+from scripts.provision.logstore import class_path
+from scripts.provision.place import Place
+from tests.logstore.jvm import SOURCES, LogStore, compiled
+from tests.model.gate_comparison import difference
+from tests.model.gate_histories import HISTORIES, histories
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tests.model.gate_world import World
+
+_LIST: Final = Path(__file__).with_name("mutants.toml")
+_COMPILER: Final = Path(__file__).with_name("CompileAll.java")
+_PACKAGE: Final = SOURCES / "io" / "soal" / "logstore"
+_GATE: Final = ("Gate", "Blocks", "Statement", "CommitBody")
+_LIMIT_S: Final = 300
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a class, in text that the class holds once. `reason`: why no test can or need see it."""
+
+    of: str
+    old: str
+    new: str
+    reason: str
+    folder: Path
+
+    def write(self) -> None:
+        """Write the class with the change."""
+        source = _PACKAGE / f"{self.of}.java"
+        text = source.read_text(encoding="utf-8")
+        if text.count(self.old) != 1:
+            raise SystemExit(f"mutants: {self.of} holds {text.count(self.old)} times, not once: {self.old}")
+        self.folder.mkdir()
+        (self.folder / source.name).write_text(text.replace(self.old, self.new), encoding="utf-8")
+
+    def __str__(self) -> str:
+        return f"{self.of}: {' '.join(self.old.split())}  ->  {' '.join(self.new.split()) or 'nothing'}"
+
+
+def main(arguments: Sequence[str] = sys.argv[1:]) -> int:
+    """Return 0 if every mutant is noticed or excused, and each that is excused goes unnoticed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.logstore.mutants", description=__doc__)
+    parser.add_argument("classes", nargs="*", help="default: all that mutants.toml names")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="logstore-mutants-") as folder:
+        mutants = list(_mutants(Path(folder), options.classes))
+        for mutant in mutants:
+            mutant.write()
+        as_it_is = compiled(Path(folder))
+        _compile(mutants, as_it_is)
+        worlds = _worlds()
+        with ThreadPoolExecutor(options.jobs) as pool:
+            found = list(pool.map(lambda mutant: _said(mutant, _noticed(mutant, as_it_is, worlds)), mutants))
+    survived = sum(not noticed and not mutant.reason for mutant, noticed in zip(mutants, found, strict=True))
+    stale = sum(bool(noticed and mutant.reason) for mutant, noticed in zip(mutants, found, strict=True))
+    print(f"{len(found)} mutants: {sum(map(bool, found))} noticed, {survived} survived, {stale} excused without need")
+    return 1 if survived or stale else 0
+
+
+def _mutants(folder: Path, classes: Sequence[str]) -> Iterator[Mutant]:
+    for of, changes in tomllib.loads(_LIST.read_text(encoding="utf-8")).items():
+        if not classes or of in classes:
+            for number, one in enumerate(changes):
+                yield Mutant(of, one["old"], one["new"], one.get("reason", ""), folder / f"{of}-{number}")
+
+
+def _compile(mutants: Sequence[Mutant], as_it_is: Path) -> None:
+    java, _ = ensure_java(Place(ROOT), os.environ)
+    folders = [str(mutant.folder) for mutant in mutants]
+    subprocess.run([java.java, _COMPILER, f"{as_it_is}:{class_path(Place(ROOT))}", *folders], check=True)
+
+
+def _worlds() -> list[World]:
+    found: list[World] = []
+    as_tested = settings(
+        max_examples=HISTORIES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+
+    @as_tested
+    @given(histories())
+    def take(world: World) -> None:
+        found.append(world)
+
+    take()
+    return found
+
+
+def _noticed(mutant: Mutant, as_it_is: Path, worlds: Sequence[World]) -> str:
+    """Return who has noticed a mutant; nobody: an empty text."""
+    classes = mutant.folder / "classes"
+    if not any(classes.rglob("*.class")):
+        return "the compiler"
+    if mutant.of in _GATE:
+        with LogStore(mutant.folder / "stderr", classes, as_it_is) as store:
+            timer = threading.Timer(_LIMIT_S, store.kill)
+            timer.start()
+            try:
+                for number, world in enumerate(worlds):
+                    if difference(store, world):
+                        return f"history {number}"
+            except AssertionError:
+                return "a history that did not end"
+            finally:
+                timer.cancel()
+    return _tests(f"{classes}:{as_it_is}")
+
+
+def _tests(classes: str) -> str:
+    command = [sys.executable, "-P", "-m", "pytest", "tests/logstore", "-x", "-q", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LOGSTORE_CLASSES": classes}
+    try:
+        run = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_LIMIT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "tests that did not end"
+    if run.returncode == 0:
+        return ""
+    return next((line for line in run.stdout.splitlines() if line.startswith("FAILED")), run.stdout[-500:])
+
+
+def _said(mutant: Mutant, noticed: str) -> str:
+    word = "noticed" if noticed else "excused" if mutant.reason else "SURVIVED"
+    print(f"{word:<9}{mutant}  [{noticed or mutant.reason}]", flush=True)
+    return noticed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

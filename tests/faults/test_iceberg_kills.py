@@ -16,6 +16,7 @@ from tests.faults.case import ANY, Phase, faults_at_every_boundary, thaw_after_t
 from tests.faults.iceberg_case import BASE, IcebergCase
 from tests.faults.iceberg_victim import STATEMENTS
 from tests.faults.victims import DEADLINE_MS
+from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,7 +122,7 @@ def test_main_shows_what_was_published_and_nothing_else_over_random_kills(
             survivor.result()
             s3.wire.clear_rules()
             # What was on its way has arrived before the clock says that the grace is over.
-            assert not kill.hits or kill.fired(timeout_s=30)
+            assert not kill.hits or kill.fired(timeout_s=BUSY_S)
         s3.wire.clock_ahead_s = 2 * DEADLINE_MS / 1000
         case.sweep()
         documents = case.ice.documents()

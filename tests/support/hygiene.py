@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from tests.support.waiting import BUSY_S
+
 __all__ = ["wait_for_hygiene"]
 
 
@@ -11,4 +13,4 @@ def wait_for_hygiene() -> None:
     """Return when no block of this process is cleaning up any more."""
     for thread in threading.enumerate():
         if thread.name == "safewriter-tidy":
-            thread.join(30)
+            thread.join(BUSY_S)

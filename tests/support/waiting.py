@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["until"]
+__all__ = ["BUSY_S", "until"]
+
+BUSY_S: Final = 250
+"""A bound in seconds for what a busy machine does some time. No test waits for it to pass."""
 
 
-def until(holds: Callable[[], bool], *, timeout_s: float = 60) -> bool:
+def until(holds: Callable[[], bool], *, timeout_s: float = BUSY_S) -> bool:
     """Poll until it holds; False if it never did within the time."""
     end_s = time.monotonic() + timeout_s
     while time.monotonic() < end_s:

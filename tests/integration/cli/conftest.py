@@ -45,7 +45,7 @@ class Soal:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=150,
+            timeout=280,
             check=False,
         )
         return Answer(done.returncode, done.stdout, done.stderr)

@@ -25,6 +25,7 @@ from safewriter.supervision import Supervision
 from scripts.soal.app import app
 from scripts.soal.problem import Problem
 from tests.support.lake import CHECKPOINTS
+from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,7 +114,7 @@ def test_a_run_that_lives_is_cancelled(bench: Bench, tmp_path: Path, monkeypatch
     with start(command, output, clock=epoch_ms) as child:
         ended = child.supervise(Ladder(2**60, 2**60), clock=epoch_ms, beat=guard.beat)
     bench.runs.end(run, state="CANCELLED")
-    cancelling.join(30)
+    cancelling.join(BUSY_S)
 
     assert ended.stop is Stop.CANCELLED
     ((code, out, _),) = answers

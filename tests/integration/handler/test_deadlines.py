@@ -1,6 +1,8 @@
-"""Where the deadline finds a guarded job: each answers before the emulator's own kill, with the protocol's verdict.
+"""Where the deadline finds a guarded job: each answers before it, with the protocol's verdict.
 
-The jobs wait most of the time, so they run side by side, each in a function of its own.
+How long a job takes to get there is the machine's affair. So each has a file by which it puts its own clock and the
+handler's forward, to where the lead time begins, once it is where the deadline shall find it. The jobs wait for the
+rest of the time; they run side by side, each in a function of its own.
 """
 
 from __future__ import annotations
@@ -14,19 +16,34 @@ import pytest
 from handler.response import Result, exit_status
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from scripts.emulator.spark import ROOT
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-pytestmark = [pytest.mark.emulator, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.emulator, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
-TIMEOUT_S = 50
+TIMEOUT_S = 280
+LEAD_MS = 40_000
 SCRIPTS = "soal-scripts"
 
 BEGIN = """
-import signal, sys, time
+import os, pathlib, signal, sys, threading, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+sys.path.append(sys.argv[4])
+from tests.support.deadlines import put_clock_forward, tasks_run
+from tests.support.waiting import until
+file = pathlib.Path(sys.argv[2])
+put_clock_forward(file)
+def let_deadline_come():
+    ahead_ms = int(os.environ["SOAL_DEADLINE_EPOCH_MS"]) - int(sys.argv[3]) - time.time_ns() // 1_000_000
+    file.with_suffix(".new").write_text(str(ahead_ms))
+    file.with_suffix(".new").rename(file)
+def let_deadline_come_when_tasks_run():
+    until(lambda: tasks_run(spark, 4))
+    let_deadline_come()
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 from safewriter import SafeWriter
@@ -38,7 +55,8 @@ JOBS = {
     + """
 sleeps = "id + 0 * length(reflect('java.lang.Thread', 'sleep', 600000L)) AS id"
 with SafeWriter(spark, table) as sw:
-    spark.range(4).selectExpr(sleeps).write.format("delta").mode("append").save(sw.table)
+    threading.Thread(target=let_deadline_come_when_tasks_run, daemon=True).start()
+    spark.range(0, 4, 1, 4).selectExpr(sleeps).write.format("delta").mode("append").save(sw.table)
     sw.success()
 """,
     "sleeps_in_a_python_worker_and_sleeps_on": BEGIN
@@ -48,36 +66,42 @@ def slow(number):
     time.sleep(600)
     return number
 with SafeWriter(spark, table) as sw:
+    threading.Thread(target=let_deadline_come_when_tasks_run, daemon=True).start()
+    frame = spark.range(0, 4, 1, 4).select(udf(slow, "long")("id").alias("id"))
     try:
-        spark.range(4).select(udf(slow, "long")("id").alias("id")).write.format("delta").mode("append").save(sw.table)
+        frame.write.format("delta").mode("append").save(sw.table)
     except Exception:
         time.sleep(600)
 """,
     "sleeps_before_the_write": BEGIN
     + """
 with SafeWriter(spark, table) as sw:
+    let_deadline_come()
     time.sleep(600)
 """,
     "stops_its_own_jvm": BEGIN
     + """
-import os, psutil
+import psutil
 with SafeWriter(spark, table) as sw:
     spark.range(4).write.format("delta").mode("append").save(sw.table)
     jvm = psutil.Process().parent()
     assert jvm.name() == "java"
     jvm.suspend()
+    let_deadline_come()
     time.sleep(600)
 """,
     "sleeps_before_success": BEGIN
     + """
 with SafeWriter(spark, table) as sw:
     spark.range(4).write.format("delta").mode("append").save(sw.table)
+    let_deadline_come()
     time.sleep(600)
 """,
     "sleeps_before_success_that_decides": BEGIN
     + """
 with SafeWriter(spark, table, commit_point="success") as sw:
     spark.range(4).write.format("delta").mode("append").save(sw.table)
+    let_deadline_come()
     time.sleep(600)
 """,
 }
@@ -101,10 +125,20 @@ def s3() -> Iterator[EmbeddedS3]:
         yield server
 
 
-def run(s3: EmbeddedS3, job: str) -> Result:
-    environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
-    event = {"entryPoint": f"s3://{SCRIPTS}/{job}.py", "entryPointArguments": [f"s3a://{LAKE}/{job}"]}
-    with LambdaEmulator(environment, timeout_s=TIMEOUT_S, memory_mb=1536) as emulator:
+def run(s3: EmbeddedS3, job: str, file: Path) -> Result:
+    environment = {
+        **s3.environment(),
+        "SOAL_JIT": "c1",
+        "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
+        "SW_WARN_BEFORE_MS": str(LEAD_MS),
+    }
+    environment["TEST_CLOCK_FILE"] = str(file)
+    event = {
+        "entryPoint": f"s3://{SCRIPTS}/{job}.py",
+        "entryPointArguments": [f"s3a://{LAKE}/{job}", str(file), str(LEAD_MS), str(ROOT)],
+    }
+    handler = "tests.integration.handler.moved_clock.lambda_handler"
+    with LambdaEmulator(environment, timeout_s=TIMEOUT_S, memory_mb=1536, handler=handler) as emulator:
         answer = emulator.invoke(event)
         assert not answer.timed_out, emulator.tail()
         assert answer.error is not None, answer.payload
@@ -112,9 +146,10 @@ def run(s3: EmbeddedS3, job: str) -> Result:
 
 
 @pytest.fixture(scope="module")
-def results(s3: EmbeddedS3) -> dict[str, Result]:
+def results(s3: EmbeddedS3, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
+    folder = tmp_path_factory.mktemp("clocks")
     with ThreadPoolExecutor(len(JOBS)) as pool:
-        return dict(zip(JOBS, pool.map(lambda job: run(s3, job), JOBS), strict=True))
+        return dict(zip(JOBS, pool.map(lambda job: run(s3, job, folder / job), JOBS), strict=True))
 
 
 @pytest.mark.parametrize("job", JOBS)

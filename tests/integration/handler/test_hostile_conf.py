@@ -15,6 +15,7 @@ from handler.response import Result
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
 from tests.integration.handler.test_event_settings import values_of
+from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,12 +79,13 @@ def s3() -> Iterator[EmbeddedS3]:
 def function(s3: EmbeddedS3, **variables: str) -> Iterator[LambdaEmulator]:
     environment = {
         **s3.environment(),
+        "SOAL_JIT": "c1",
         "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
         "SCRIPT_BUCKET": SCRIPTS,
         "PGPASSWORD": BAIT,
         **variables,
     }
-    with LambdaEmulator(environment, timeout_s=60, memory_mb=1536) as emulator:
+    with LambdaEmulator(environment, timeout_s=BUSY_S, memory_mb=1536) as emulator:
         yield emulator
 
 

@@ -10,6 +10,7 @@ import pytest
 from handler.response import Result
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +33,7 @@ def run() -> Iterator[Run]:
     with EmbeddedS3(buckets=["checkpoints", "scripts", "lake"], unlistable=["checkpoints"]) as s3:
         environment = {
             **s3.environment(),
+            "SOAL_JIT": "c1",
             "SW_CHECKPOINT_BUCKET": "checkpoints",
             "SOAL_CONF": json.dumps(
                 {
@@ -42,7 +44,7 @@ def run() -> Iterator[Run]:
                 }
             ),
         }
-        with LambdaEmulator(environment, timeout_s=60, memory_mb=1536, on_line=lines.append) as function:
+        with LambdaEmulator(environment, timeout_s=BUSY_S, memory_mb=1536, on_line=lines.append) as function:
 
             def failed(script: str) -> tuple[Result, str]:
                 s3.observer().put_object(Bucket="scripts", Key="job.py", Body=script.encode())

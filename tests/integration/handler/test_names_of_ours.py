@@ -12,6 +12,7 @@ import pytest
 from handler.response import Result
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from tests.support.waiting import BUSY_S
 
 pytestmark = [pytest.mark.emulator, pytest.mark.spark]
 
@@ -61,8 +62,8 @@ def test_the_job_s_own_modules_win_in_driver_and_workers() -> None:
     with EmbeddedS3(buckets=["checkpoints", "scripts", "lake"], unlistable=["checkpoints"]) as s3:
         for name, body in objects.items():
             s3.observer().put_object(Bucket="scripts", Key=name, Body=body)
-        environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": "checkpoints"}
-        with LambdaEmulator(environment, timeout_s=60, memory_mb=1536) as function:
+        environment = {**s3.environment(), "SOAL_JIT": "c1", "SW_CHECKPOINT_BUCKET": "checkpoints"}
+        with LambdaEmulator(environment, timeout_s=BUSY_S, memory_mb=1536) as function:
             answer = function.invoke(
                 {
                     "entryPoint": "s3://scripts/job.py",

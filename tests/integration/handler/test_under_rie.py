@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from jsonschema import Draft202012Validator
 from handler.response import Result, exit_status, schema_text
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from tests.support.waiting import BUSY_S, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.emulator, pytest.mark.spark]
 
-TIMEOUT_S = 30
 CHECKPOINTS, SCRIPTS, LAKE = "checkpoints", "scripts", "lake"
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
@@ -168,11 +167,12 @@ def function(s3: EmbeddedS3) -> Iterator[Function]:
     lines: list[str] = []
     environment = {
         **s3.environment(),
+        "SOAL_JIT": "c1",
         "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
         "SOAL_ENTRY_POINT": f"s3://{SCRIPTS}/event.py",
         "DB_PASSWORD": "open sesame",
     }
-    with LambdaEmulator(environment, timeout_s=TIMEOUT_S, memory_mb=1536, on_line=lines.append) as emulator:
+    with LambdaEmulator(environment, timeout_s=BUSY_S, memory_mb=1536, on_line=lines.append) as emulator:
         yield Function(emulator, s3, lines)
 
 
@@ -298,15 +298,13 @@ def test_a_token_that_belongs_to_another_job(function: Function) -> None:
 def test_one_token_delivered_twice_at_once(function: Function, s3: EmbeddedS3, tmp_path: Path) -> None:
     """In two functions: one runs, the other says so and touches nothing; afterwards it may run."""
     event = {"script": f"s3://{SCRIPTS}/waits.py", "clientToken": "twice", "entryPointArguments": [str(tmp_path)]}
-    other_environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
+    other_environment = {**s3.environment(), "SOAL_JIT": "c1", "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
     with (
-        LambdaEmulator(other_environment, timeout_s=TIMEOUT_S, memory_mb=1536) as emulator,
+        LambdaEmulator(other_environment, timeout_s=BUSY_S, memory_mb=1536) as emulator,
         ThreadPoolExecutor(1) as pool,
     ):
         first = pool.submit(function, event)
-        until = time.monotonic() + TIMEOUT_S
-        while not (tmp_path / "running").exists() and time.monotonic() < until:
-            time.sleep(0.01)
+        assert until((tmp_path / "running").exists)
         other = Function(emulator, s3, [])
         second = other(event)
         assert (second.state, exit_status(second)) == ("FAILED", 75)

@@ -13,6 +13,7 @@ import pytest
 from handler.response import Result
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,11 +103,12 @@ def test_the_job_after_five_that_leave_what_they_can_is_as_the_first(own: Path, 
             s3.observer().put_object(Bucket=SCRIPTS, Key=f"{name}.py", Body=text.encode())
         variables = {
             **s3.environment(),
+            "SOAL_JIT": "c1",
             "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
             "TMPDIR": str(own),
             "SOAL_OWN_DIRECTORIES": str(own),
         }
-        with LambdaEmulator(variables, timeout_s=60, memory_mb=1536) as emulator:
+        with LambdaEmulator(variables, timeout_s=BUSY_S, memory_mb=1536) as emulator:
 
             def run(name: str) -> Result:
                 event = {"script": f"s3://{SCRIPTS}/{name}.py", "entryPointArguments": [str(own), str(outside)]}

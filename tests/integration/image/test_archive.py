@@ -13,6 +13,7 @@ from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
 from scripts.soal.place import Home
 from tests.support.lake import CHECKPOINTS, LAKE
+from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,8 +45,14 @@ def s3() -> Iterator[EmbeddedS3]:
 
 
 def run(s3: EmbeddedS3, script: str, variables: dict[str, str]) -> Result:
-    environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS, "SOAL_ERRORS": "return", **variables}
-    with LambdaEmulator(environment, timeout_s=60) as function:
+    environment = {
+        **s3.environment(),
+        "SOAL_JIT": "c1",
+        "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
+        "SOAL_ERRORS": "return",
+        **variables,
+    }
+    with LambdaEmulator(environment, timeout_s=BUSY_S) as function:
         return Result.model_validate(function.invoke(f"s3://{SCRIPTS}/{script}").payload)
 
 

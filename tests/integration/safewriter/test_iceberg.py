@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from safewriter import DeadlineError, NotCommittedError, SafeWriter, UnsupportedError, writer
-from safewriter.deadline import epoch_ms
 from safewriter.journal import Journal
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.settings import Settings
@@ -24,8 +23,8 @@ from safewriter.state import NO_CHANGE
 from safewriter.supervision import Supervision
 from safewriter.tables.iceberg.publishing import make_branch
 from tests.support.attempts import next_attempt
+from tests.support.deadlines import FarDeadline, wait_for_watchdog
 from tests.support.hygiene import wait_for_hygiene
-from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -470,14 +469,14 @@ def test_a_deadline_publishes_or_drops_what_is_staged(
     rows: int,
 ) -> None:
     """The watchdog settles while the block still runs: what is staged counts, unless only `success()` does."""
-    monkeypatch.setenv("SOAL_STARTED_EPOCH_MS", str(epoch_ms()))
-    monkeypatch.setenv("SOAL_DEADLINE_EPOCH_MS", str(epoch_ms() + 40_000))
+    far = FarDeadline.of(monkeypatch)
     with (
         pytest.raises(DeadlineError),
         SafeWriter(spark, ice.name, format="iceberg", commit_point=commit_point) as block,
     ):
         append(spark, block.table, 5, 8)
-        assert until(lambda: ice.document().status in {"committed", "rolled_back"}, timeout_s=60)
+        far.come()
+        wait_for_watchdog(block)
         raise AbandonedError
     assert len(ids(spark, ice.name)) == rows
     wait_for_hygiene()

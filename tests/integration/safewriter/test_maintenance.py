@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter import SafeWriter
-from safewriter.deadline import Deadline, epoch_ms
 from scripts.emulator.rules import Late, Match, Rule
+from tests.support.deadlines import FarDeadline, wait_for_watchdog
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.neighbour import append_beside
+from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,19 +117,16 @@ def test_deltas_own_checkpoint_is_past_the_commit_also_when_the_deadline_comes_i
     spark.sql(
         f"CREATE TABLE delta.`{lake.table}` (id BIGINT) USING delta TBLPROPERTIES ('delta.checkpointInterval' = '1')"
     )
-    now_ms = epoch_ms()
-    deadline = Deadline(now_ms + 36_000, now_ms - 60_000)  # the lead is a quarter: it begins in 12 s
-    monkeypatch.setattr(Deadline, "from_environment", classmethod(lambda _, __: deadline))
+    far = FarDeadline.of(monkeypatch)
     late = Late(then="waits")
     rule = s3.wire.add(Rule(DELTA_CHECKPOINT, late))
     try:
         with SafeWriter(spark, lake.table) as block:
-            watchdog = block._watchdog
-            assert watchdog is not None
 
             def release() -> None:
-                watchdog.fired.wait(30)
-                watchdog.join(30)
+                rule.fired(timeout_s=BUSY_S)
+                far.come()
+                wait_for_watchdog(block)
                 seen.append(lake.document().status)
                 late.release()
 
@@ -138,7 +136,7 @@ def test_deltas_own_checkpoint_is_past_the_commit_also_when_the_deadline_comes_i
             try:
                 append(spark, block.table, 5)
             finally:
-                releaser.join(60)
+                releaser.join(BUSY_S)
             block.success()
     finally:
         s3.wire.clear_rules()

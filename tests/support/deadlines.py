@@ -1,0 +1,86 @@
+"""Deadlines that come when a test says so: far away until the job is where the deadline shall find it.
+
+What follows then, from the first warning to the answer, goes by the real clock, with a lead that is long enough for a
+busy machine.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from safewriter.deadline import Deadline, epoch_ms
+from tests.support.waiting import BUSY_S, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pytest
+    from pyspark.sql import SparkSession
+
+    from safewriter import SafeWriter
+
+__all__ = ["FarDeadline", "put_clock_forward", "tasks_run", "wait_for_watchdog"]
+
+_LEAD_MS: Final = 240_000
+
+
+@dataclass
+class FarDeadline:
+    """The deadline of this process, an hour away; once `come` was called, the watchdog is to act now."""
+
+    deadline: Deadline
+    ahead_ms: int = 0
+
+    @classmethod
+    def of(cls, monkeypatch: pytest.MonkeyPatch) -> FarDeadline:
+        """Let every block that begins from now on have it."""
+        now_ms = epoch_ms()
+        far = cls(Deadline(now_ms + 3_600_000, now_ms))
+        far.deadline = Deadline(far.deadline.at_ms, now_ms, lambda: epoch_ms() + far.ahead_ms)
+        monkeypatch.setattr(Deadline, "from_environment", classmethod(lambda _, __: far.deadline))
+        monkeypatch.setenv("SW_WARN_BEFORE_MS", str(_LEAD_MS))
+        return far
+
+    def come(self) -> None:
+        """Put the clock forward to where the lead time begins."""
+        self.ahead_ms = self.deadline.at_ms - _LEAD_MS - epoch_ms()
+
+    def come_when(self, holds: Callable[[], bool]) -> None:
+        """Let it come once something holds, while the caller goes on."""
+
+        def wait() -> None:
+            if until(holds, timeout_s=BUSY_S):
+                self.come()
+
+        threading.Thread(target=wait, name="test-deadline", daemon=True).start()
+
+
+def tasks_run(spark: SparkSession, count: int) -> bool:
+    """Tell whether a stage of so many tasks runs."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
+    return any(stage is not None and stage.numTasks == count and stage.numActiveTasks for stage in stages)
+
+
+def wait_for_watchdog(block: SafeWriter) -> None:
+    """Return when the block's watchdog has done what it does."""
+    assert block._watchdog is not None
+    assert block._watchdog.fired.wait(BUSY_S)
+    assert block._watchdog.join(BUSY_S)
+
+
+def put_clock_forward(file: Path) -> None:
+    """Let this process's clock go ahead by as many milliseconds as the file says, as soon as it is there."""
+    real = time.time_ns
+
+    def now() -> int:
+        try:
+            return real() + int(file.read_text()) * 1_000_000
+        except FileNotFoundError:
+            return real()
+
+    time.time_ns = now

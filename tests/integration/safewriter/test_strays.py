@@ -15,7 +15,7 @@ from tests.support.attempts import next_attempt
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.lake import CHECKPOINTS, LAKE
 from tests.support.processes import Child
-from tests.support.waiting import until
+from tests.support.waiting import BUSY_S, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,7 +154,7 @@ def test_a_statement_that_outlives_its_block_commits_nothing(
             _ = 1 / 0
     finally:
         late.release()
-        writer.join(60)
+        writer.join(BUSY_S)
         s3.wire.clear_rules()
     wait_for_hygiene()
     assert "SafeWriter [over]" in str(errors[0])

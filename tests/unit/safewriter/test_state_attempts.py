@@ -23,7 +23,7 @@ def test_a_new_claim_forgets_why_an_undo_was_refused() -> None:
     document = world.job().begin().document
     refused = document.moved(Status.ROLLED_BACK, reason="killed", undo_refused="append-only")
 
-    again = refused.claimed(dataclasses.replace(document.attempt, epoch=2), CommitPoint.WRITE)
+    again = refused.claimed(dataclasses.replace(document.attempt, epoch=2), CommitPoint.WRITE, "delivery")
 
     assert (again.reason, again.undo_refused) == (None, None)
 
@@ -39,6 +39,6 @@ def test_of_many_attempts_one_that_is_clean_is_forgotten_before_an_older_one_tha
     )
     full = dataclasses.replace(world.document, attempts=kept)
 
-    after = full.claimed(dataclasses.replace(attempt, epoch=2, nonce="f" * 16), CommitPoint.WRITE)
+    after = full.claimed(dataclasses.replace(attempt, epoch=2, nonce="f" * 16), CommitPoint.WRITE, "delivery")
 
     assert [one.nonce for one in after.attempts] == [one.nonce for one in kept if not one.cleaned] + ["f" * 16]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from safewriter.objects.store import StoreError
@@ -39,4 +40,4 @@ def remove_files(
 
 
 def _is_data_file(key: str, prefixes: tuple[str, ...]) -> bool:
-    return not key.startswith("_delta_log/") and key.rsplit("/", 1)[-1].startswith(prefixes)
+    return not key.startswith("_delta_log/") and PurePosixPath(key).name.startswith(prefixes)

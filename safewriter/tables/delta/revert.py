@@ -101,8 +101,6 @@ def _before(
     for commit in reversed(commits):
         if commit.version < ours.version and commit.metadata is not None:
             return commit.metadata
-    if document.attempt.version_before < 0:
-        return None
     note = checkpoints.note(document.write_key, ours.transactions[document.write_key])
     found = (parsed(line).get("metaData") for line in (note or b"").splitlines())
     return next((metadata for metadata in found if metadata is not None), None)

@@ -334,6 +334,62 @@ def test_properties_are_put_back_from_the_log_where_it_shows_them() -> None:
     assert world.log.actions("metaData")[-1] == BEFORE["metaData"]
 
 
+def test_the_log_tells_what_the_last_change_before_ours_was() -> None:
+    """Between it and our commit others may have changed rows only."""
+    world = World()
+    job = world.job().begin()
+    world.log.commit([{"commitInfo": {"timestamp": 5, "operation": "SET TBLPROPERTIES"}}, BEFORE])
+    world.append_foreign()
+    world.log.commit([*append_actions(job.files, txn=(world.key, 1)), AFTER])
+
+    assert undo(world, job) is None
+    assert world.log.actions("metaData")[-1] == BEFORE["metaData"]
+
+
+def test_the_note_begins_with_the_tables_protocol() -> None:
+    """As the gate writes it: one action a line, and the metadata is not the first."""
+    world = World()
+    job = evolved(world)
+    note = body_of([*creation({"x": "before"}), {"note": {"nonce": "n"}}])
+    world.bucket.create(world.checkpoints.note_key(world.key, 1), note)
+
+    assert undo(world, job) is None
+    assert world.log.actions("metaData")[-1] == BEFORE["metaData"]
+
+
+def test_the_first_version_of_a_table_is_no_change_of_it_and_the_second_may_be() -> None:
+    """A table that was created by version 0 has properties that our version 1 may have replaced."""
+    world = World(existing=False)
+    world.log.create({"x": "before"}, ())
+    job = evolved(world)
+    assert job.document.attempt.version_before == 0
+
+    assert "not on record" in obstacle(world, job, slots=1)
+
+
+def test_metadata_that_our_commit_has_only_repeated_is_not_put_back() -> None:
+    """An overwrite may repeat it; a change since would otherwise be taken back with it."""
+    world = World()
+    job = world.job().begin()
+    world.log.commit([{"commitInfo": {"timestamp": 5, "operation": "SET TBLPROPERTIES"}}, BEFORE])
+    world.log.commit([*append_actions(job.files, txn=(world.key, 1)), BEFORE])
+    before = len(world.log.actions("metaData"))
+
+    assert undo(world, job) is None
+    assert len(world.log.actions("metaData")) == before
+
+
+def test_an_undo_that_changes_no_metadata_asks_for_no_note() -> None:
+    """Most writes change none, and the note would be one request more."""
+    world, job = landed()
+    asked: list[str] = []
+    get = world.bucket.get
+    world.bucket.get = lambda key: asked.append(key) or get(key)  # type: ignore[func-returns-value,method-assign]
+
+    assert undo(world, job) is None
+    assert asked == []
+
+
 def test_properties_that_nobody_remembers_stay() -> None:
     """A commit that cannot be undone as a whole is not undone at all."""
     world = World()

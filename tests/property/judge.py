@@ -1,78 +1,113 @@
-"""What must be true of a table after any history, read from its log, its folder and the checkpoint bucket alone."""
+"""What must be true of a table's rows after any history, read from its log and the checkpoint bucket alone."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from safewriter.state import NO_CHANGE, OPEN
+from safewriter.tables.delta.undo import UNDOABLE_FEATURES
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
-
     from tests.property.operations import Operation
     from tests.support.lake import Lake
 
-__all__ = ["check_verdicts", "ids_after", "retained_files"]
+__all__ = ["Log", "check_metadata", "check_verdicts", "rows_at"]
+
+Commit = list[dict[str, Any]]
 
 
-def ids_after(lake: Lake, base: Counter[int], writes: Mapping[str, Operation]) -> Counter[int]:
-    """Replay the log: a commit of `writes`, by application id, does what its operation does, a revert takes it back."""
-    now = base
-    done: dict[int, tuple[Counter[int], Counter[int]]] = {}
-    for version, commit in enumerate(lake.commits()):
-        info: dict[str, Any] = next((action["commitInfo"] for action in commit if "commitInfo" in action), {})
-        if info["operation"] == "SAFEWRITER REVERT":
-            gone, come = done[json.loads(info["userMetadata"])["safewriter"]["reverts"]]
-            assert come <= now, "an undo takes rows that others have changed"
-            now = now - come + gone
-        elif info["operation"] != "SAFEWRITER FENCE":
-            for action in commit:
-                if (operation := writes.get(action.get("txn", {}).get("appId", ""))) is not None:
-                    after = operation.effect(now)
-                    done[version] = (now - after, after - now)
-                    now = after
-    return now
+class Log:
+    """The table's log; a version that was read once is not read again."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self._known: list[Commit] = []
+
+    def commits(self) -> list[Commit]:
+        while (found := self.lake.store.get(f"_delta_log/{len(self._known):020}.json")) is not None:
+            self._known.append([json.loads(line) for line in found.body.splitlines()])
+        return self._known
+
+    def reverted(self) -> dict[int, int]:
+        """Return each version that takes another one back, with that one."""
+        infos = ((version, _one(commit, "commitInfo")) for version, commit in enumerate(self.commits()))
+        return {
+            version: json.loads(info["userMetadata"])["safewriter"]["reverts"]
+            for version, info in infos
+            if info["operation"] == "SAFEWRITER REVERT"
+        }
+
+    def without_undo(self, version: int = -1) -> bool:
+        """Tell whether the table has, as of a version, a feature under which no undo is promised.
+
+        The library `deltalake` brings one that nobody asked for, `variantType`, when it raises a table's protocol.
+        """
+        commits = self.commits()
+        protocols = (_one(commit, "protocol") for commit in commits[: version % len(commits) + 1])
+        protocol = [one for one in protocols if one][-1]
+        features = {*protocol.get("readerFeatures", ()), *protocol.get("writerFeatures", ())}
+        return not features <= UNDOABLE_FEATURES
+
+    def operations(self, writes: Mapping[str, Operation], foreign: Mapping[int, Operation]) -> dict[int, Operation]:
+        """Return what each version has done to rows: one of `writes`, by application id, or one of `foreign`."""
+        found = dict(foreign)
+        for version, commit in enumerate(self.commits()):
+            if _one(commit, "commitInfo")["operation"] != "SAFEWRITER FENCE":
+                owners = {action["txn"]["appId"] for action in commit if "txn" in action}
+                found.update((version, writes[owner]) for owner in owners if owner in writes)
+        return found
 
 
-def check_verdicts(lake: Lake) -> None:
-    """A document that says committed has one live commit, one that says rolled_back none."""
-    for document in lake.documents():
-        if document.status not in OPEN and not str(document.reason).startswith(NO_CHANGE):
-            live = lake.live_versions(document.write_key)
-            assert len(live) == (1 if document.status == "committed" else 0), (document, live)
+def rows_at(log: Log, base: Counter[int], operations: Mapping[int, Operation]) -> list[Counter[int]]:
+    """Return the ids of each version: what came before it one after the other, without what was taken back by then."""
+    reverted, count = log.reverted(), len(log.commits())
+    gone: set[int] = set()
+    found: list[Counter[int]] = []
+    for version in range(count):
+        if version in reverted:
+            gone.add(reverted[version])
+            now = base
+            for earlier in range(version):
+                now = operations[earlier].effect(now) if earlier in operations and earlier not in gone else now
+        else:
+            before = found[-1] if found else base
+            now = operations[version].effect(before) if version in operations else before
+        found.append(now)
+    return found
 
 
-def retained_files(spark: SparkSession, lake: Lake, since: int) -> set[str]:
-    """Return the keys of all files that a version from `since` on refers to."""
-    live: dict[str, str | None] = {}
-    needed: set[str] = set()
-    for version, commit in enumerate(lake.commits()):
-        changed = set()
-        for action in commit:
-            if "remove" in action:
-                live.pop(unquote(action["remove"]["path"]), None)
-            elif "cdc" in action:
-                changed.add(unquote(action["cdc"]["path"]))
-        for action in commit:
-            if "add" in action:
-                live[unquote(action["add"]["path"])] = _vector(spark, lake, action)
-        if version >= since:
-            needed |= live.keys() | {vector for vector in live.values() if vector is not None}
-        if version > since:
-            needed |= changed
-    return needed
+def check_verdicts(log: Log, operations: Mapping[int, Operation]) -> None:
+    """A document that says committed has one live commit, one that says rolled back none.
+
+    One whose undo was refused has behind its commit one that an undo would contradict, or the table a feature that
+    allows none. Whoever appends contradicts nothing, unless to a table that our commit has replaced.
+    """
+    gone = log.reverted().values()
+    for document in log.lake.documents():
+        if document.status in OPEN or str(document.reason).startswith(NO_CHANGE):
+            continue
+        live = [version for version in log.lake.live_versions(document.write_key) if version not in gone]
+        assert len(live) == (1 if document.status == "committed" else 0), (document, live)
+        if document.undo_refused is not None:
+            behind = [one.kind for version, one in operations.items() if version > live[0]]
+            replaces = operations[live[0]].kind == "replace"
+            contradicts = any(kind != "append" or replaces for kind in behind)
+            assert contradicts or log.without_undo(live[0]), (document, behind)
 
 
-def _vector(spark: SparkSession, lake: Lake, action: dict[str, Any]) -> str | None:
-    """Ask Delta itself where a deletion vector lies."""
-    if action["add"].get("deletionVector", {}).get("storageType") != "u":
-        return None
-    jvm: Any = spark._jvm
-    add = jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps(action))
-    path = add.deletionVector().absolutePath(jvm.org.apache.hadoop.fs.Path(lake.table))
-    return str(path.toString()).removeprefix(f"{lake.table}/")
+def check_metadata(log: Log) -> None:
+    """Whatever takes a commit back leaves schema and properties as they were before it."""
+    metadata: list[dict[str, Any]] = []
+    for commit in log.commits():
+        found = {key: value for key, value in _one(commit, "metaData").items() if value is not None}
+        metadata.append(found or metadata[-1])  # deltalake writes out what is not set
+    for version, undone in log.reverted().items():
+        assert metadata[version] == metadata[undone - 1], (version, undone)
+
+
+def _one(commit: Commit, kind: str) -> dict[str, Any]:
+    return next((action[kind] for action in commit if kind in action), {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from safewriter import SafeWriter, writer
 from tests.support.lake import LAKE
@@ -18,12 +18,32 @@ if TYPE_CHECKING:
     from tests.property.operations import Operation
     from tests.support.lake import Lake
 
-__all__ = ["Write", "Writer", "leave_behind"]
+__all__ = ["Write", "Writer", "leave_behind", "new_session"]
+
+_QUICK: Final = {
+    # A table here has some tens of rows: to compile a plan, or to spread it, costs more than to run it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+}
+
+
+def new_session(spark: SparkSession) -> SparkSession:
+    """Return a session of the same Java machine that is quick on small tables."""
+    session = spark.newSession()
+    for key, value in _QUICK.items():
+        session.conf.set(key, value)
+    return session
 
 
 @dataclass
 class Writer:
-    """One process with a session: here, a thread of its own. `write` is what its open block does."""
+    """One process with a session: here, a thread of its own. `write` is what its open block does, `changes` whether it
+    found rows to change.
+    """
 
     name: str
     spark: SparkSession
@@ -31,6 +51,7 @@ class Writer:
     block: SafeWriter | None = None
     write: Write | None = None
     has_written: bool = False
+    changes: bool = False
 
     def do(self, act: Callable[[], Any]) -> Any:
         return self.thread.submit(act).result(120)

@@ -6,7 +6,9 @@ sent, its sign of life stops, and whatever it has written stays.
 
 from __future__ import annotations
 
+import os
 import random
+import uuid
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
@@ -122,6 +124,7 @@ class History:
             write = Write(f"step-{self.number}", operation, "write" if self.log.without_undo() else point)
         how = "retries" if retries else "begins"
         self.say(f"{one.name} {how} {write.step}, {write.operation}, {write.commit_point}")
+        os.environ["SOAL_RUN_ID"] = uuid.uuid4().hex  # a retry is another attempt of the run
         block = SafeWriter(one.spark, self.lake.table, step=write.step, commit_point=write.commit_point)
         try:
             one.do(block.__enter__)

@@ -41,6 +41,7 @@ def history(
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("SW_CHECKPOINT_BUCKET", CHECKPOINTS)
     monkeypatch.setenv("SOAL_RUN_KEY", f"history-{uuid.uuid4().hex}")
+    monkeypatch.setenv("SOAL_RUN_ID", "")  # each block gets one of its own
 
     def new(seed: int) -> History:
         lake = Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from scripts.emulator.rules import LoseReply, Refuse
+from scripts.emulator.rules import Kill, LoseReply, Refuse
 
 if TYPE_CHECKING:
     from tests.logstore.conftest import Bucket
@@ -50,6 +50,13 @@ def test_what_was_not_applied_is_sent_again(lake: Bucket, status: int) -> None:
     assert (lake.requests().count(PUT), lake.get("one")) == (2, "ours")
 
 
+def test_a_connection_that_breaks_before_it_was_applied_is_made_again(lake: Bucket) -> None:
+    """It has no status that could say so."""
+    lake.breaks("PutObject", Kill("before", end=lambda: None))
+    assert lake.ask("put", "one", body="ours") == LANDED
+    assert (lake.requests().count(PUT), lake.get("one")) == (2, "ours")
+
+
 @pytest.mark.parametrize("status", [400, 403, 412])
 def test_what_will_not_get_better_is_sent_once(lake: Bucket, status: int) -> None:
     """A right that is missing; or a condition that failed, though nothing is there any more."""
@@ -83,10 +90,11 @@ def test_an_interrupt_ends_the_tries(lake: Bucket) -> None:
 
 
 def test_an_interrupt_in_the_pause_ends_the_tries(lake: Bucket) -> None:
-    """As the one before, when the request has been answered."""
+    """As the one before, when the request has been answered; the thread stays interrupted."""
     lake.breaks("PutObject", Refuse(503), times=None)
-    error = lake.ask("put", "one", body="ours", interruptedInPause=True)["error"]
-    assert error[0] == "java.io.InterruptedIOException: interrupted between two tries of a conditional PUT"
+    answer = lake.ask("put", "one", body="ours", interruptedInPause=True)
+    assert answer["interrupted"]
+    assert answer["error"][0] == "java.io.InterruptedIOException: interrupted between two tries of a conditional PUT"
     assert lake.requests().count(PUT) < TRIES
 
 

@@ -8,17 +8,33 @@ if TYPE_CHECKING:
     from tests.logstore.conftest import Bucket
 
 COMMIT: Final = "_delta_log/00000000000000000007.json"
+A, B, C = ('{"a":1}', '{"b":1}', '{"c":1}')
 PUT: Final = "PutObject If-None-Match: *"
 
 
 @pytest.mark.parametrize("key", [COMMIT, "_delta_log/_staged.json"])
 def test_a_file_of_the_log_is_created_or_was_there(lake: Bucket, key: str) -> None:
     """Of two writers one is told so, by the exception that Delta rebases on; its lines go nowhere."""
-    assert lake.ask("write", key, lines=["a", "b"], overwrite=False) == {"done": True}
-    error = lake.ask("write", key, lines=["c"], overwrite=False)["error"]
+    assert lake.ask("write", key, lines=[A, B], overwrite=False) == {"done": True}
+    error = lake.ask("write", key, lines=[C], overwrite=False)["error"]
     assert error[0].startswith("java.nio.file.FileAlreadyExistsException: ")
-    assert lake.get(key) == "a\nb\n"
+    assert lake.get(key) == f"{A}\n{B}\n"
     assert {one for one in lake.requests() if one.startswith("Put")} == {PUT}
+
+
+def test_a_commit_passes_the_gate_of_its_table(lake: Bucket) -> None:
+    """By whatever name the table is called; other files of the log, and other tables, pass none."""
+    write = ['{"commitInfo":{"operation":"WRITE"}}']
+    lake.store.ask("guard", table=f"s3://{lake.bucket}/{lake.folder}/table")
+    try:
+        error = lake.ask("write", f"table/{COMMIT}", lines=write, overwrite=False)["error"]
+        for key in (f"other/{COMMIT}", "table/_delta_log/_staged.json"):
+            assert lake.ask("write", key, lines=write, overwrite=False) == {"done": True}
+    finally:
+        lake.store.ask("release")
+    assert error[0].startswith("io.soal.logstore.Refused: SafeWriter [session]: ")
+    assert lake.get(f"table/{COMMIT}") is None
+    assert lake.ask("write", f"table/{COMMIT}", lines=write, overwrite=False) == {"done": True}
 
 
 def test_a_file_may_be_overwritten_on_demand(lake: Bucket) -> None:

@@ -115,7 +115,7 @@ class _Drawn:
         self.world.land(path_of(table, self.world.head(table) + 1), self._foreign(table))
 
     def _drop(self) -> None:
-        there = sorted(path for path in self.world.bodies if "_delta_log" in path)
+        there = sorted(path for path in self.world.stores.bodies if "_delta_log" in path)
         if there:
             self.world.drop(self._one(there))
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from tests.model import passing
 from tests.model.gate_actions import Actions, announced, marked, note_of
+from tests.model.gate_stores import BrokenError, NoAnswerError, Stores
 from tests.model.passing import Block, Commit, Machine, Statement
 from tests.model.rules import Rule
 from tests.model.state import Gate
@@ -22,14 +23,6 @@ __all__ = ["FUTURE", "PAST", "World", "path_of"]
 PAST: Final = 1
 FUTURE: Final = 4_102_444_800_000
 _RULES: Final = frozenset(Rule)
-
-
-class _NoAnswerError(Exception):
-    """The object store, or the journal's disk, has failed."""
-
-
-class _BrokenError(Exception):
-    """A library throws what the gate does not expect: nobody has noted whether the commit landed."""
 
 
 class _RefusedError(Exception):
@@ -62,12 +55,12 @@ class World:
     blocks: dict[str, _Open] = field(default_factory=dict)
     machine: Machine = field(default_factory=Machine)
     sessions: set[str] = field(default_factory=set)
-    bodies: dict[str, str] = field(default_factory=dict)
-    epochs: dict[str, dict[str, int]] = field(default_factory=dict)
+    stores: Stores = field(init=False)
     ends: Counter[str] = field(default_factory=Counter)
-    _calls: list[list[object]] = field(default_factory=list)
-    _plan: dict[str, dict[str, Any]] = field(default_factory=dict)
     _passing: str = ""
+
+    def __post_init__(self) -> None:
+        self.stores = Stores(self._meanwhile)
 
     def __repr__(self) -> str:
         return "\n".join(["a history of", *(str(step) for step in self.steps)])
@@ -105,11 +98,11 @@ class World:
         self._saw(step, "done")
 
     def land(self, path: str, actions: Actions) -> None:
-        self._written(path, actions.body(), dict(actions.transactions))
-        self._saw({"do": "land", "path": path, "body": self.bodies[path]}, "done")
+        self.stores.write(path, actions.body(), dict(actions.transactions))
+        self._saw({"do": "land", "path": path, "body": self.stores.bodies[path]}, "done")
 
     def drop(self, path: str) -> None:
-        del self.bodies[path]
+        del self.stores.bodies[path]
         self._saw({"do": "drop", "path": path}, "done")
 
     def commit(
@@ -122,30 +115,31 @@ class World:
         step |= {**statement._asdict(), "table": table, "target": target}
         if statement.session is not None:
             self.sessions.add(str(statement.session))
-        self._calls, self._plan, self._passing = [], {at: dict(order) for at, order in plan.items()}, ""
+        self.stores.begin(plan)
+        self._passing = ""
         try:
             outcome = self._commit(table, statement, target, actions)
         except _RefusedError as refused:
             outcome = f"refused: {refused}"
-        except _NoAnswerError:
+        except NoAnswerError:
             outcome = "failed"
-        except _BrokenError:
+        except BrokenError:
             outcome = "broken"
-        self._saw(step, outcome, calls=self._calls, gate=self._passing)
+        self._saw(step, outcome, calls=self.stores.calls, gate=self._passing)
 
     def ended(self) -> None:
         """Note what there is at the end."""
         there = [name for name, one in self.blocks.items() if one.journal == "there"]
         self.seen.append(
             {
-                "bodies": dict(sorted(self.bodies.items())),
+                "bodies": dict(sorted(self.stores.bodies.items())),
                 "journals": {name: announced(self.blocks[name].nonce) * self.blocks[name].tries for name in there},
             }
         )
 
     def head(self, table: str) -> int:
         """Return the newest version of a table, -1 if there is none."""
-        return max((int(path[-25:-5]) for path in self.bodies if path.startswith(f"{_s3a(table)}/")), default=-1)
+        return max((int(path[-25:-5]) for path in self.stores.bodies if path.startswith(f"{_s3a(table)}/")), default=-1)
 
     # -- a commit ------------------------------------------------------------------------------------------------------
 
@@ -174,7 +168,7 @@ class World:
             won = self._put(
                 path, marked(actions.body(), one.key, one.block.epoch), {**epochs, one.key: one.block.epoch}
             )
-        except _NoAnswerError:
+        except NoAnswerError:
             one.gate = passing.unknown(_RULES, one.gate)
             raise
         if won:
@@ -182,7 +176,7 @@ class World:
             one.gate = passing.landed(one.gate, target)
             return "done"
         one.gate = passing.lost(one.gate)
-        winner = self._read_epoch(one, path)
+        winner = self.stores.read(path, one.key)
         if code := passing.fence(_RULES, one.block, winner):
             self._refuse(one, code, "by its slot")
         if winner is not None:
@@ -192,7 +186,7 @@ class World:
     def _pass(self, one: _Open, table: str, commit: Commit, actions: Actions) -> None:
         self._check(one, commit)
         for between in range(one.seen_up_to + 1, commit.target):
-            if code := passing.look(_RULES, one.block, [self._read_epoch(one, path_of(table, between))]):
+            if code := passing.look(_RULES, one.block, [self.stores.read(path_of(table, between), one.key)]):
                 self._refuse(one, code, "behind the claim")
             one.seen_up_to = between
         if passing.needs_note(_RULES, one.gate, one.block, commit):
@@ -203,7 +197,7 @@ class World:
         self._check(one, commit)
         if one.journal == "missing":
             self.ends["the journal is gone"] += 1
-            raise _NoAnswerError
+            raise NoAnswerError
         one.tries += 1
         self.ends["a second try"] += one.tries > 1
         one.gate = passing.sent(_RULES, one.gate, commit.target)
@@ -218,44 +212,10 @@ class World:
         one.gate = passing.refused(one.gate, code)
         raise _RefusedError(code)
 
-    # -- the object store ----------------------------------------------------------------------------------------------
-
     def _put(self, path: str, body: str, epochs: dict[str, int]) -> bool:
         one = self.blocks.get(self._passing)
         told = f"{one.gate.status}, announced {one.tries if one.journal == 'there' else 0}" if one is not None else ""
-        self._calls.append(["put", path, body, told])
-        fault = self._fault(path)
-        if fault == "breaks":
-            raise _BrokenError
-        if fault == "fails":
-            raise _NoAnswerError
-        won = path not in self.bodies
-        if won:
-            self._written(path, body, epochs)
-        if fault == "applied":
-            raise _NoAnswerError
-        return won
-
-    def _read_epoch(self, one: _Open, path: str) -> int | None:
-        self._calls.append(["read", path])
-        fault = self._fault(path)
-        if fault == "unreadable":
-            raise _NoAnswerError
-        if fault == "gone":
-            self.bodies.pop(path, None)
-        return self.epochs[path].get(one.key, 0) if path in self.bodies else None
-
-    def _fault(self, path: str) -> str:
-        order = self._plan.get(path, {})
-        first = order.get("first")
-        if first is not None and path not in self.bodies:
-            self._written(path, first.body(), dict(first.transactions))
-        if "meanwhile" in order:
-            self._meanwhile(order.pop("meanwhile"))
-        return str(order.get("fault", ""))
-
-    def _written(self, path: str, body: str, epochs: dict[str, int]) -> None:
-        self.bodies[path], self.epochs[path] = body, epochs
+        return self.stores.put(path, body, epochs, told)
 
     # -- blocks --------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.regex.Pattern;
@@ -16,7 +17,12 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 
 /** Single calls of the log store's other classes, on the S3 that the request's settings name. */
 final class Store {
+  private static final Object SESSION = new Object();
   private static Configuration settings = new Configuration(false);
+  private static Gate guarding;
+
+  /** Whether the last call has left its thread interrupted. */
+  static boolean interrupted;
 
   private Store() {}
 
@@ -28,6 +34,16 @@ final class Store {
       return Map.of("done", true);
     }
     byte[] body = request.path("body").asText("").getBytes(StandardCharsets.UTF_8);
+    if (kind.equals("guard")) {
+      guarding = Gate.open(
+          Gate.BLOCKS, Set.of(), SESSION, request.get("table").asText(), "key", 1, 0, 0, "before", "note", "", "nonce",
+          "sw-0123456789ab-1-0123456789abcdef-");
+      return Map.of("done", true);
+    }
+    if (kind.equals("release")) {
+      guarding.close(Set::of);
+      return Map.of("done", true);
+    }
     if (kind.equals("parse")) {
       return parsed(body, Pattern.compile(request.get("pattern").asText()));
     }
@@ -55,7 +71,7 @@ final class Store {
           throw new IllegalArgumentException(kind);
       }
     } finally {
-      Thread.interrupted();
+      interrupted = Thread.interrupted();
     }
   }
 

@@ -10,7 +10,6 @@ import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import org.apache.hadoop.fs.s3a.RemoteFileChangedException;
 import software.amazon.awssdk.core.exception.SdkServiceException;
 
 /**
@@ -91,9 +90,12 @@ final class ConditionalPut implements Objects {
     out.close();
   }
 
-  /** 409 asks for a repetition; server errors and broken connections may be repeated because the PUT is conditional. */
+  /**
+   * 409 asks for a repetition; server errors and broken connections may be repeated because the PUT is conditional. What
+   * has run into a timeout, or was interrupted, has no time for another try.
+   */
   private static boolean again(IOException error) {
-    if (error instanceof InterruptedIOException || Thread.currentThread().isInterrupted()) {
+    if (error instanceof InterruptedIOException) {
       return false;
     }
     for (Throwable cause = error; cause != null; cause = cause.getCause()) {
@@ -102,8 +104,7 @@ final class ConditionalPut implements Objects {
         return status == CONFLICT || status >= SERVER_ERROR;
       }
     }
-    // A precondition that failed although nothing is there now: somebody has deleted the object in between.
-    return !(error instanceof RemoteFileChangedException);
+    return true;
   }
 
   private static void pause(int attempt) throws IOException {

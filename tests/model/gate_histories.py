@@ -170,7 +170,7 @@ class _Drawn:
         still = self._still_open()
         match self._one(("",) * 8 + ("taken",) * 4 + ("lost", "note", "read", "meanwhile", "meanwhile")):
             case "taken":
-                return {at: {"first": self._foreign(table), "fault": self._often("", "unreadable", "gone")}}
+                return {at: {"first": self._foreign(table), "fault": self._one(("", "", "unreadable", "gone"))}}
             case "lost":
                 return {at: {"fault": self._one(("fails", "applied", "breaks"))}}
             case "note":

@@ -177,6 +177,7 @@ class World:
             return "done"
         one.gate = passing.lost(one.gate)
         winner = self.stores.read(path, one.key)
+        self.ends["a winner that is gone"] += winner is None
         if code := passing.fence(_RULES, one.block, winner):
             self._refuse(one, code, "by its slot")
         if winner is not None:

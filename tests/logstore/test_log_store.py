@@ -46,9 +46,18 @@ def test_a_file_may_be_overwritten_on_demand(lake: Bucket) -> None:
 
 
 def test_a_checksum_is_one_request(lake: Bucket) -> None:
-    """And none if it is broken off."""
+    """And none if it is broken off; it takes the place of one that was there."""
     key = "_delta_log/00000000000000000007.crc"
-    assert lake.ask("checksum", key, body="half", cancel=True) == {"done": True}
+    assert lake.ask("checkpoint", key, body="half", cancel=True) == {"done": True}
     assert lake.requests() == []
-    assert lake.ask("checksum", key, body="whole", cancel=False) == {"done": True}
+    lake.put(key, "of another")
+    assert lake.ask("checkpoint", key, body="whole") == {"done": True}
     assert (lake.requests(), lake.get(key)) == (["PutObject"], "whole")
+
+
+def test_what_is_no_checksum_stays(lake: Bucket) -> None:
+    """A stream knows by it whether another run has the same batch."""
+    lake.put("offsets/0", "of another")
+    error = lake.ask("checkpoint", "offsets/0", body="ours")["error"]
+    assert "FileAlreadyExistsException" in error[0]
+    assert lake.get("offsets/0") == "of another"

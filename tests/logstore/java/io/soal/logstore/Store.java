@@ -64,8 +64,8 @@ final class Store {
         case "write":
           write(path, request);
           return Map.of("done", true);
-        case "checksum":
-          checksum(path, body, request.get("cancel").asBoolean());
+        case "checkpoint":
+          checkpoint(path, body, request.path("cancel").asBoolean());
           return Map.of("done", true);
         default:
           throw new IllegalArgumentException(kind);
@@ -93,8 +93,8 @@ final class Store {
     new ConditionalS3LogStore(settings).write(path, lines.iterator(), request.get("overwrite").asBoolean(), settings);
   }
 
-  private static void checksum(Path path, byte[] body, boolean cancel) throws IOException {
-    CancellableFSDataOutputStream out = new ChecksumFiles(path.getParent(), settings).createAtomic(path, true);
+  private static void checkpoint(Path path, byte[] body, boolean cancel) throws IOException {
+    CancellableFSDataOutputStream out = new ChecksumFiles(path.getParent(), settings).createAtomic(path, false);
     out.write(body);
     if (cancel) {
       out.cancel();

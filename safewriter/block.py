@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import Deadline, epoch_ms
-from safewriter.errors import UnsupportedError
+from safewriter.errors import UnsupportedError, UsageError
 from safewriter.identity import Attempt, Run, Write
 from safewriter.recovery import Recovery
 from safewriter.settings import Settings
@@ -38,6 +38,7 @@ class Block:
     checkpoints: Checkpoints
     recovery: Recovery
     session: Session
+    batch: MicroBatch | None
     journal: str | None
 
     @classmethod
@@ -61,7 +62,8 @@ class Block:
         )
         table = table.rstrip("/")
         session = open_session(spark, table, format)
-        write = _write(session.micro_batch(), named, format, step)
+        batch = session.micro_batch()
+        write = _write(batch, named, format, step)
         deadline = Deadline.from_environment(os.environ)
         checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
         return cls(
@@ -81,8 +83,17 @@ class Block:
                 secrets=session.secrets,
             ),
             session=session,
+            batch=batch,
             journal=os.environ.get("SOAL_JOURNAL"),
         )
+
+    def check_batch(self) -> None:
+        """Raise `UsageError` if the block was made in another batch than the one in which it is entered, or in none."""
+        if self.session.micro_batch() != self.batch:
+            raise UsageError(
+                "nothing was written: this SafeWriter was made outside the batch in which it is entered, so it bears"
+                " another write's name; make it in foreachBatch, in each batch anew"
+            )
 
     @property
     def checkpoint_uri(self) -> str:

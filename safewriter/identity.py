@@ -86,7 +86,7 @@ class Run:
         """The same in all processes of one attempt; another one on each retry, and on each start of a stream."""
         return self.id if self.stream_run_id is None else f"{self.id}/{self.stream_run_id}"
 
-    def of_stream(self, query_id: str, stream_run_id: str | None) -> Run:
+    def of_stream(self, query_id: str, stream_run_id: str) -> Run:
         """Return the stream as a run. It outlives every job that drives it, and the job's script may change."""
         return replace(self, key=f"stream {query_id}", fingerprint="stream", stream_run_id=stream_run_id)
 

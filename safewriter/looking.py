@@ -17,6 +17,8 @@ from safewriter.state import OPEN, CommitPoint
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from safewriter.checkpoint import Checkpoints, Marked, StoredCheckpoint
     from safewriter.deadline import Clock
     from safewriter.marker import Marker
@@ -81,32 +83,40 @@ def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None
     return Action.CLEANED, None
 
 
-def close_unclaimed(checkpoints: Checkpoints, recovery: Recovery, mark: Marked, cause: Cause, clock: Clock) -> Closed:
-    """Make the document of a write that was announced and has none, once its attempt can neither claim nor commit.
+def close_unclaimed(
+    checkpoints: Checkpoints, recovery: Recovery, marks: Sequence[Marked], cause: Cause, clock: Clock
+) -> Closed:
+    """Make the document of a write that was announced and has none, once none of its attempts can claim or commit.
+
+    `marks` are all markers of the write, the oldest first.
 
     It says what the table says. Where that does not tell, the write stays open for a person.
     """
-    announced = checkpoints.announced(mark)
-    if announced is None:
+    announced = [(mark, found) for mark in marks if (found := checkpoints.announced(mark)) is not None]
+    if not announced:
         return Closed(Action.NONE)
-    marker = announced.marker
-    if not announced.is_over or checkpoints.has_sign_of_life(mark):
+    marker = announced[0][1].marker
+    if any(not found.is_over or checkpoints.has_sign_of_life(mark) for mark, found in announced):
         return Closed(Action.ALIVE, marker)
     document = marker.tombstone(clock(), cause.value)
+    since_ms = min(found.marker.started_ms for _, found in announced)
     try:
-        trace = recovery.tables.open(document).trace(marker.write_key, marker.started_ms)
+        trace = recovery.tables.open(document).trace(marker.write_key, since_ms)
     except (RetentionGapError, StoreError, SafeWriterError) as error:
         return Closed(Action.FAILED, marker, problem=_undecided(checkpoints, marker, str(error)))
-    if trace is not None and marker.commit_point is CommitPoint.SUCCESS:
+    landed = None if trace is None else trace.landed
+    needs_success = any(found.marker.commit_point is CommitPoint.SUCCESS for _, found in announced)
+    if landed is not None and needs_success:
         # An undo needs to know on what the attempt began, and nobody knows whether success() was called.
-        problem = f"the table holds it as {trace.landed.commit_version}, and nothing tells whether it was to stay"
+        problem = f"the table holds it as {landed.commit_version}, and nothing tells whether it was to stay"
         return Closed(Action.FAILED, marker, problem=_undecided(checkpoints, marker, problem))
     if trace is not None:
         document = marker.found(trace, clock(), cause.value)
     held = checkpoints.create(document)
     if held is None:  # somebody has claimed it after all
         return Closed(Action.ALIVE, marker)
-    checkpoints.unmark(mark.write_key, mark.nonce)
+    for mark, _ in announced:
+        checkpoints.unmark(mark.write_key, mark.nonce)
     return Closed(Action.SETTLED, marker, held.document)
 
 

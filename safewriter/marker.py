@@ -77,8 +77,14 @@ class Marker:
         return self._document(Status.ROLLED_BACK, dataclasses.replace(record, claimed=False), f"{settled_by}: {reason}")
 
     def found(self, trace: Trace, settled_ms: int, settled_by: str) -> Checkpoint:
-        """Return the document of a write that has none and that the table holds."""
+        """Return the document of a write that has none, by what the table tells of it.
+
+        What is in the table no more was fenced or taken back; a claim must go past the epoch of that.
+        """
         record = self._record(trace.epoch, trace.before, settled_ms, settled_by)
+        if trace.landed is None:
+            reason = f"{settled_by}: nothing of it is in the table any more, and its document was gone"
+            return self._document(Status.ROLLED_BACK, dataclasses.replace(record, claimed=False), reason)
         record = dataclasses.replace(record, **dataclasses.asdict(trace.landed))
         return self._document(Status.COMMITTED, record, f"{settled_by}: the table holds it, and its document was gone")
 

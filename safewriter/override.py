@@ -50,17 +50,19 @@ def _without_document(
     checkpoints: Checkpoints, write_key: str, verdict: Status, reason: str, clock: Clock
 ) -> Checkpoint:
     """Make the document of a write that has a marker and nothing else."""
-    for mark in checkpoints.markers_of(write_key):
-        announced = checkpoints.announced(mark)
-        if announced is None:
-            continue
-        if not announced.is_over or checkpoints.has_sign_of_life(mark):
+    marks = checkpoints.markers_of(write_key)
+    announced = [(mark, found) for mark in marks if (found := checkpoints.announced(mark)) is not None]
+    if not announced:
+        raise UsageError(f"there is no document {checkpoints.uri(write_key)}, and no marker of that write")
+    for mark, found in announced:
+        if not found.is_over or checkpoints.has_sign_of_life(mark):
             raise UsageError(f"attempt {mark.nonce} of {write_key} may still claim it; wait until its time is over")
-        make = announced.marker.tombstone if verdict is Status.ROLLED_BACK else announced.marker.committed
-        document = make(clock(), _BY, reason)
-        checkpoints.audit(document, f"by_hand_{verdict.value}")
-        if checkpoints.create(document) is None:
-            raise UsageError(f"{checkpoints.uri(write_key)} has changed meanwhile; look again")
+    marker = announced[0][1].marker
+    make = marker.tombstone if verdict is Status.ROLLED_BACK else marker.committed
+    document = make(clock(), _BY, reason)
+    checkpoints.audit(document, f"by_hand_{verdict.value}")
+    if checkpoints.create(document) is None:
+        raise UsageError(f"{checkpoints.uri(write_key)} has changed meanwhile; look again")
+    for mark, _ in announced:
         checkpoints.unmark(write_key, mark.nonce)
-        return document
-    raise UsageError(f"there is no document {checkpoints.uri(write_key)}, and no marker of that write")
+    return document

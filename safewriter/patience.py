@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import UnknownOutcomeError
@@ -16,17 +17,24 @@ _PAUSE_S: Final = 0.5
 _PAUSE_MAX_S: Final = 8.0
 
 
-def until_answered(ask: Callable[[], None], left_s: Callable[[float], float], sleep: Callable[[float], None]) -> None:
-    """Call `ask` until S3 answers it. `left_s` returns how much longer may be waited after so many seconds of waiting;
-    it must come to an end.
+def until_answered(
+    ask: Callable[[], None],
+    left_s: Callable[[float], float],
+    sleep: Callable[[float], None],
+    now_s: Callable[[], float] = time.monotonic,
+) -> None:
+    """Call `ask` until S3 answers it. `left_s` returns how much longer it may take after so many seconds, of asking and
+    of pauses; it must come to an end.
 
     Raises what `ask` raises: at once, if asking again cannot help; else when there is no more time.
     """
     pause_s, waited_s = _PAUSE_S, 0.0
     while True:
+        asked_s = now_s()
         try:
             ask()
         except (StoreError, UnknownOutcomeError) as error:
+            waited_s += now_s() - asked_s
             if not _may_answer(error) or pause_s > left_s(waited_s):
                 raise
         else:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ATTEMPTS_MAX",
+    "DELIVERIES_MAX",
     "LEGAL_MOVES",
     "NO_CHANGE",
     "OPEN",
@@ -33,6 +34,7 @@ __all__ = [
 
 SCHEMA_VERSION: Final = 1
 ATTEMPTS_MAX: Final = 50
+DELIVERIES_MAX: Final = 20
 NO_CHANGE: Final = "no change: the block made no commit"
 """The reason of a write that is committed and has left nothing in the table."""
 
@@ -131,7 +133,7 @@ class AttemptRecord:
 class Checkpoint:
     """The document of one write key. `owner` is the nonce of the attempt that owns `epoch`.
 
-    `delivered_to` is the delivery (`Run.delivery`) whose block was the last to claim the write or to skip it.
+    `delivered_to` are the deliveries (`Run.delivery`) whose block has claimed the write or skipped it; the last few.
     """
 
     run_key: str
@@ -148,7 +150,7 @@ class Checkpoint:
     reason: str | None = None
     undo_refused: str | None = None
     attempts_dropped: int = 0
-    delivered_to: str | None = None
+    delivered_to: tuple[str, ...] = ()
     nonce: str = ""
 
     @property
@@ -186,13 +188,17 @@ class Checkpoint:
             attempts=(*self.attempts[:-1], last),
         )
 
-    def skipped(self, delivered_to: str) -> Checkpoint:
+    def skipped(self, delivery: str) -> Checkpoint:
         """Return the document after a block has skipped the write, since it is in the table."""
         if not self.is_in_table:
             raise IllegalMoveError(f"{self.write_key}: skipped under {self.status}")
-        return dataclasses.replace(self, delivered_to=delivered_to)
+        return dataclasses.replace(self, delivered_to=self._delivered(delivery))
 
-    def claimed(self, attempt: AttemptRecord, commit_point: CommitPoint, delivered_to: str) -> Checkpoint:
+    def _delivered(self, delivery: str) -> tuple[str, ...]:
+        others = (one for one in self.delivered_to if one != delivery)
+        return (*others, delivery)[-DELIVERIES_MAX:]
+
+    def claimed(self, attempt: AttemptRecord, commit_point: CommitPoint, delivery: str) -> Checkpoint:
         """Return the document after a new claim of a write that has left nothing in the table."""
         if (self.status, Status.IN_PROGRESS) not in LEGAL_MOVES or self.is_in_table or attempt.epoch != self.epoch + 1:
             raise IllegalMoveError(
@@ -213,7 +219,7 @@ class Checkpoint:
             owner=attempt.nonce,
             attempts=(*kept, attempt),
             attempts_dropped=self.attempts_dropped + len(self.attempts) - len(kept),
-            delivered_to=delivered_to,
+            delivered_to=self._delivered(delivery),
             reason=None,
             undo_refused=None,
         )
@@ -273,6 +279,7 @@ def _read(found: dict[str, Any]) -> Checkpoint:
     known = {name: value for name, value in found.items() if name in names}
     known["attempts"] = tuple(_read_attempt(attempt) for attempt in found["attempts"])
     known["status"] = Status(found["status"])
+    known["delivered_to"] = tuple(found.get("delivered_to") or ())
     known["commit_point"] = CommitPoint(found["commit_point"])
     if not known["attempts"]:
         raise ValueError("no attempt")

@@ -116,7 +116,7 @@ class Sweeper:
         first = marks[0]
         stored = self.checkpoints.read(first.write_key)
         if stored is None:
-            closed = close_unclaimed(self.checkpoints, self.recovery, first, Cause.SWEEPER, self.clock)
+            closed = close_unclaimed(self.checkpoints, self.recovery, marks, Cause.SWEEPER, self.clock)
             made = closed.document
             status, reason = (None, closed.problem) if made is None else (made.status, made.reason)
             return Look(first.write_key, closed.action, status, reason, first.since)

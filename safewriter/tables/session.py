@@ -34,11 +34,11 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """The batch of a stream that a thread works on. `run_id` is that of the stream's start; None if it has ended."""
+    """The batch of a stream that a thread works on. `run_id` is that of the stream's start."""
 
     query_id: str
     batch_id: str
-    run_id: str | None
+    run_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,10 @@ _GROUP: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interr
 # What a stream tells the threads of its batches (StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY).
 _MICRO_BATCH: Final = ("sql.streaming.queryId", "streaming.sql.batchId")
 _POLL_S: Final = 0.02
+_IN_A_BATCH: Final = (
+    "Open it in foreachBatch itself, or on a thread that foreachBatch starts with its own properties,"
+    " Thread(target=pyspark.inheritable_thread_target(spark)(write))"
+)
 
 
 class SparkScope:
@@ -62,17 +66,26 @@ class SparkScope:
             return None  # Spark calls foreachBatch on threads of its own
         streams = self.jspark.sharedState().activeStreamingQueries()
         if query_id and batch_id:
-            stream = streams.get(self.java_class("java.util.UUID").fromString(query_id))
-            return MicroBatch(query_id, batch_id, None if stream is None else str(stream.runId()))
+            return self._running_batch(query_id, batch_id, streams)
         if not streams.isEmpty():
             # Named by the run, the write of the next batch would be taken for this one, and skipped.
             raise UsageError(
                 f"nothing was written: a stream runs, and this thread does not say which of its batches the block on"
-                f" {self.table} belongs to. Start a thread of foreachBatch with its properties,"
-                " Thread(target=pyspark.inheritable_thread_target(spark)(write)), or open the block in foreachBatch"
-                " itself. What belongs to no stream is written from the main thread"
+                f" {self.table} belongs to. {_IN_A_BATCH}. What belongs to no stream is written from the main thread"
             )
         return None
+
+    def _running_batch(self, query_id: str, batch_id: str, streams: Any) -> MicroBatch:  # noqa: ANN401 - Java's map
+        """Return the batch that a thread names, if its stream is at it; a thread keeps the name that it was given."""
+        stream = streams.get(self.java_class("java.util.UUID").fromString(query_id))
+        now = None if stream is None else str(stream.getLatestExecutionContext().batchId())
+        if now != batch_id:
+            where = "has ended" if now is None else f"is at batch {now}"
+            raise UsageError(
+                f"nothing was written: this thread was started in batch {batch_id} of a stream that {where}, so nobody"
+                f" can tell to which batch the block on {self.table} belongs. {_IN_A_BATCH}, in each batch anew"
+            )
+        return MicroBatch(query_id, batch_id, str(stream.runId()))
 
     # -- what is set inside, and put back ----------------------------------------------------------------------------
 
@@ -112,12 +125,12 @@ class SparkScope:
 
     def restore(self) -> None:
         """Put the session back as it was, in reverse order, whatever fails on the way."""
-        failure: Exception | None = None
+        failure: BaseException | None = None
         while self._restore:
             undo = self._restore.pop()
             try:
                 undo()
-            except Exception as error:  # noqa: BLE001 - each of the others must have its turn
+            except BaseException as error:  # noqa: BLE001 - each of the others must have its turn, Ctrl-C or not
                 failure = error
         if failure is not None:
             raise failure

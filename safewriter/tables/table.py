@@ -60,11 +60,13 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A write that a table holds, as the table alone tells it. `before`: the version or snapshot before its commit."""
+    """A write as its table alone tells of it. `epoch`: the highest that the table knows. `landed`: None if it holds the
+    write no more; `before`: the version or snapshot before the commit that it holds.
+    """
 
     epoch: int
-    landed: Landed
-    before: int
+    landed: Landed | None = None
+    before: int = -1
 
 
 class Table(Protocol):
@@ -95,7 +97,7 @@ class Table(Protocol):
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for a write of which no document tells, of any epoch, in what the table has gained since shortly before
-        a time (epoch milliseconds); None if it holds nothing of it.
+        a time (epoch milliseconds); None if it knows nothing of it.
 
         Raises `RetentionGapError` if the table does not show all of that, or does not decide.
         """

@@ -125,8 +125,8 @@ class Recoverer:
         )
 
     def _close(self, checkpoints: Checkpoints, recovery: Recovery, write_key: str) -> Closed | None:
-        first = next(checkpoints.markers_of(write_key), None)
-        return None if first is None else close_unclaimed(checkpoints, recovery, first, Cause.OPERATOR, self.clock)
+        marks = tuple(checkpoints.markers_of(write_key))
+        return close_unclaimed(checkpoints, recovery, marks, Cause.OPERATOR, self.clock) if marks else None
 
     def forget_leases(self) -> None:
         """Remove the leases that are older than a day: whoever has renewed them is no more."""

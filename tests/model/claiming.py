@@ -36,7 +36,7 @@ def mark(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
 def _create(setting: Setting, state: State, who: int) -> State:
     attempt = attempt_of(who)
     claim = Claim(attempt, state.procs[who].before)
-    doc = Doc(Status.IN_PROGRESS, (claim,), delivery=setting.delivery(attempt))
+    doc = Doc(Status.IN_PROGRESS, (claim,), deliveries=frozenset({setting.delivery(attempt)}))
     return state.proc(who, at="claim", request=Request("document", attempt, 0, doc=doc))
 
 
@@ -69,7 +69,7 @@ def read(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
     elif _is_second_block(setting, doc, attempt):
         yield "reads the document: this run has had a block on the write", leave(setting, state, who, "refused")
     elif doc.status is Status.COMMITTED and not doc.no_change:
-        skipped = doc._replace(delivery=setting.delivery(attempt))
+        skipped = doc._replace(deliveries=doc.deliveries | {setting.delivery(attempt)})
         request = Request("document", attempt, doc.etag, doc=skipped)
         yield "reads the document: committed already", state.proc(who, at="skip", request=request, settling=None)
     elif doc.status in OPEN:
@@ -82,7 +82,7 @@ def read(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
         yield "reads the document: too late to claim", leave(setting, state, who, "again")
     else:
         claims = (*doc.claims, Claim(attempt, state.procs[who].before))
-        claimed = Doc(Status.IN_PROGRESS, claims, delivery=setting.delivery(attempt))
+        claimed = Doc(Status.IN_PROGRESS, claims, deliveries=doc.deliveries | {setting.delivery(attempt)})
         yield (
             f"reads the document: {doc.status.value}",
             state.proc(who, at="claim", request=Request("document", attempt, doc.etag, doc=claimed), settling=None),
@@ -90,7 +90,7 @@ def read(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
 
 
 def _is_second_block(setting: Setting, doc: Doc, attempt: int) -> bool:
-    ours = doc.delivery == setting.delivery(attempt) and Rule.DELIVERY in setting.rules
+    ours = setting.delivery(attempt) in doc.deliveries and Rule.DELIVERY in setting.rules
     return doc.status is Status.COMMITTED and ours
 
 

@@ -154,7 +154,8 @@ class World:
         self.ends["two blocks told"] += len(found.told) > 1
         if found.code:
             if found.code == "over":
-                self.ends["over by its file" if actions.prefixes & self.machine.ended else "over by its execution"] += 1
+                by_file = any((table, prefix) in self.machine.ended for prefix in actions.prefixes)
+                self.ends["over by its file" if by_file else "over by its execution"] += 1
             raise _RefusedError(found.code)
         path, epochs = path_of(table, target), dict(actions.transactions)
         if found.block is None:

@@ -123,7 +123,7 @@ def closed(machine: Machine, block: Block, running: AbstractSet[int]) -> Machine
     outliving = {(block.table, number) for number in running - block.ran_before}
     return Machine(
         tuple(other for other in machine.open if other is not block),
-        machine.ended | {block.prefix},
+        machine.ended | {(block.table, block.prefix)},
         frozenset(outliving.union(one for one in machine.left if one[1] in running)),
     )
 
@@ -134,11 +134,7 @@ def find(rules: Collection[Enum], machine: Machine, table: object, statement: St
     for block in here:
         if (statement.thread, statement.session) == (block.thread, block.session):
             return Found(block)
-    strays = tuple(
-        block
-        for block in machine.open
-        if block.table != table and (statement.thread == block.thread or statement.session == block.session)
-    )
+    strays = tuple(block for block in machine.open if block.table != table and statement.thread == block.thread)
     told = tuple((block, _stranger(block, statement)) for block in here if _may_be_of(block, statement, commit))
     code = (
         told[0][1]
@@ -161,7 +157,10 @@ def _stranger(block: Block, statement: Statement) -> str:
 
 def _is_over(machine: Machine, table: object, statement: Statement, commit: Commit) -> bool:
     outlived = commit.writes_rows and any((table, number) in machine.left for number in statement.executions)
-    return outlived or (commit.operation not in BRING_BACK and not commit.prefixes.isdisjoint(machine.ended))
+    return outlived or (
+        commit.operation not in BRING_BACK
+        and not machine.ended.isdisjoint((table, prefix) for prefix in commit.prefixes)
+    )
 
 
 # -- whether a commit of a block passes --------------------------------------------------------------------------------

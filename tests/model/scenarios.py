@@ -62,7 +62,9 @@ SCENARIOS: Final = {
     ),
     "two attempts, one retry": Setting(_kinds(Fault.KILL, Fault.STALL), faults=1, second=True, retries=1),
     "two attempts": Setting(_kinds(Fault.LATE, Fault.STALL), faults=1, second=True),
-    "two blocks of one name": Setting(_kinds(Fault.IDLE, Fault.LATE, Fault.KILL), faults=1, second=True, one_run=True),
+    "two blocks of one name": Setting(
+        _kinds(Fault.IDLE, Fault.KILL, Fault.STALL), faults=1, second=True, one_run=True, retries=1
+    ),
     "an attempt with nothing to do, and another": Setting(
         _kinds(Fault.IDLE, Fault.LATE, Fault.KILL), faults=2, second=True
     ),
@@ -88,6 +90,9 @@ WIDE: Final = {
     "two attempts with deadlines": Setting(_ANYTHING, faults=1, second=True, deadline=True),
     "two attempts with deadlines, swept": Setting(
         _kinds(Fault.STALL, Fault.KILL), faults=1, second=True, deadline=True, operator=True
+    ),
+    "two blocks of one name, with deadlines": Setting(
+        _ANYTHING | {Fault.IDLE}, faults=1, second=True, one_run=True, deadline=True
     ),
 }
 """Searched to their end by `scripts/model`: some minutes."""

@@ -66,15 +66,15 @@ class Claim(NamedTuple):
 
 
 class Doc(NamedTuple):
-    """The checkpoint document. `named`: it names a commit of its owner. `delivery`: whose block has claimed or skipped
-    the write last. `etag` counts its writes.
+    """The checkpoint document. `named`: it names a commit of its owner. `deliveries`: those whose block has
+    claimed or skipped the write. `etag` counts its writes.
     """
 
     status: Status
     claims: tuple[Claim, ...]
     named: bool = False
     no_change: bool = False
-    delivery: int = -1
+    deliveries: frozenset[int] = frozenset()
     etag: int = 0
 
     @property

@@ -6,6 +6,7 @@ What any format does to its session is `tables/spark.py`; this adds Delta's gate
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +36,7 @@ _TXN_IN_CHECKSUM: Final = "spark.databricks.delta.setTransactionsInCrc.writeOnCo
 _AUTO_COMPACT: Final = "spark.databricks.delta.autoCompact.enabled"
 # Internal to Delta and static, so it is set on the session state. Tested with every Delta release that is pinned here.
 _FILE_PREFIX: Final = "spark.databricks.delta.testOnly.dataFileNamePrefix"
+_REFUSED: Final = re.compile(r"SafeWriter \[(\w+)\]: (.*)")
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
 )
@@ -61,12 +63,14 @@ class GateState:
         return self.status in ("none", "landed")
 
     def error_of(self, error: Exception) -> SafeWriterError | None:
-        """Return the refusal as a typed error if that is what `error` is about; None for an error of another kind."""
-        return self.error() if f"SafeWriter [{self.refusal.partition(': ')[0]}]" in str(error) else None
+        """Return the refusal that `error` is about as a typed error that says what to do; None for one of another kind.
 
-    def error(self) -> SafeWriterError | None:
-        """Return what the gate has refused, as an error that says what to do; None if it refused nothing."""
-        code, _, text = self.refusal.partition(": ")
+        It need not be the first one that the gate has uttered.
+        """
+        found = _REFUSED.search(str(error))
+        if found is None:
+            return None
+        code, text = found.groups()
         if code in ("operation", "second", "recreated"):
             return UnsupportedError(text)
         if code in ("session", "thread"):

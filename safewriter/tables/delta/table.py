@@ -101,11 +101,13 @@ class DeltaTable:
         return remove_files(self._history.store, prefixes, commits, self._may_go_on)
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
-        """Look for a commit of the write that was not taken back, whatever its epoch."""
+        """Look for a commit of the write that was not taken back, whatever its epoch, and for fences of it."""
         commits = self._history.since_ms(since_ms)
         epochs = [commit.transactions[write_key] for commit in commits if write_key in commit.transactions]
-        ours = find_live(commits, write_key, max(epochs)) if epochs else None
-        return None if ours is None else Trace(ours.transactions[write_key], _landed(ours), ours.version - 1)
+        if not epochs:
+            return None
+        ours = find_live(commits, write_key, max(epochs))
+        return Trace(max(epochs)) if ours is None else Trace(max(epochs), _landed(ours), ours.version - 1)
 
 
 def _landed(ours: Commit) -> Landed:

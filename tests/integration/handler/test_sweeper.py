@@ -41,7 +41,7 @@ SCHEMA = {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedS3]:
-    with EmbeddedS3(buckets=[BUCKET]) as found:
+    with EmbeddedS3(buckets=[BUCKET, "lake"]) as found:
         yield found
 
 

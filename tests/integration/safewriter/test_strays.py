@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from safewriter import SafeWriter, ending
 from scripts.emulator.rules import Late, Match, Rule
 from tests.support.attempts import next_attempt
 from tests.support.hygiene import wait_for_hygiene
-from tests.support.lake import CHECKPOINTS, LAKE
+from tests.support.lake import CHECKPOINTS, LAKE, Lake
 from tests.support.processes import Child
 from tests.support.waiting import BUSY_S, until
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from scripts.emulator.s3 import EmbeddedS3
-    from tests.support.lake import Lake
-
 pytestmark = pytest.mark.spark
 
 
@@ -98,7 +97,7 @@ def test_two_blocks_in_two_threads_are_in_nobodys_way(spark: SparkSession, lake:
 def test_a_frame_of_another_session_is_refused(spark: SparkSession, lake: Lake, job_group: str | None) -> None:
     """As in foreachBatch, where the batch has a session of its own: the guard says which session to give it."""
     with (
-        pytest.raises(safewriter.UnguardedSessionError, match=r"frame\.sparkSession"),
+        pytest.raises(safewriter.UnguardedSessionError, match=r"session of the statement"),
         SafeWriter(spark, lake.table) as block,
     ):
         if job_group is not None:
@@ -196,6 +195,44 @@ def test_a_second_block_of_the_same_name_is_refused_whatever_process_has_the_fir
         append(spark, block.table, 2)
         block.success()
     assert lake.rows() == 7
+
+
+def test_a_skipped_block_skips_no_other_table(
+    spark: SparkSession, lake: Lake, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta skips by a transaction that is set on the session; other tables must not come to hold it."""
+    other = Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}")
+    for attempt in range(3):
+        next_attempt(monkeypatch)
+        with SafeWriter(spark, lake.table) as block:
+            assert block.already_committed is (attempt > 0)
+            append(spark, block.table, 3)
+            append(spark, other.table, 10)
+            append(spark, other.table, 100)
+            block.success()
+    assert (lake.rows(), other.rows()) == (3, 330)
+    assert [action for commit in other.commits() for action in commit if "txn" in action] == []
+
+
+def test_a_write_to_another_table_that_began_in_a_block_may_end_after_it(
+    spark: SparkSession, lake: Lake, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files bear the block's name, since they are of its session; they are none of the block's table."""
+    other = Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}")
+    append(spark, other.table, 1)
+    monkeypatch.setattr(ending, "_QUIET_S", 0.0)
+    late = Late(then="waits")
+    with SafeWriter(spark, lake.table) as block:
+        append(spark, block.table, 3)
+        s3.wire.add(Rule(Match(bucket=LAKE, key=other.name, key_class="data"), late))
+        writer = threading.Thread(target=append, args=(spark, other.table, 7))
+        writer.start()
+        assert until(lambda: len(late._held) == 1)
+        block.success()
+    late.release()
+    writer.join(BUSY_S)
+    s3.wire.clear_rules()
+    assert (lake.rows(), other.rows()) == (3, 8)
 
 
 def test_a_spark_that_is_restarted_in_a_block_writes_nothing_there(lake: Lake, s3: EmbeddedS3) -> None:

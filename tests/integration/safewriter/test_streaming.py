@@ -180,3 +180,37 @@ def test_a_block_of_the_main_thread_beside_a_stream_is_one_of_the_run(spark: Spa
     finally:
         query.stop()
     assert not lake.document().run_key.startswith("stream")
+
+
+def test_a_worker_that_outlives_its_batch_writes_nothing_of_the_next(spark: SparkSession, lake: Lake) -> None:
+    """It keeps the name of the batch that it was started in, under which the next batch would be skipped."""
+    stream = Stream(spark, lake)
+    stream.feed(3)
+    with ThreadPoolExecutor(1) as pool:
+        workers: list[Callable[[DataFrame, int], None]] = []
+
+        def hand_over(frame: DataFrame, batch_id: int) -> None:
+            if not workers:
+                workers.append(inheritable_thread_target(frame.sparkSession)(stream.write))
+            pool.submit(workers[0], frame, batch_id).result()
+
+        stream.run(hand_over)
+        stream.feed(4)
+        with pytest.raises(StreamingQueryException, match="started in batch 0 of a stream that is at batch 1"):
+            stream.run(hand_over)
+    assert (lake.rows(), stream.skipped) == (3, [])
+
+
+def test_a_block_that_was_made_before_its_batch_writes_nothing(spark: SparkSession, lake: Lake) -> None:
+    """It bears the name of the run, under which the next run would skip another batch."""
+    stream = Stream(spark, lake)
+    stream.feed(3)
+    made = SafeWriter(spark, lake.table)
+
+    def write(frame: DataFrame, _: int) -> None:
+        with made as block:
+            frame.write.format("delta").mode("append").save(block.table)
+
+    with pytest.raises(StreamingQueryException, match="made outside the batch"):
+        stream.run(write)
+    assert (lake.rows(), lake.documents()) == (0, [])

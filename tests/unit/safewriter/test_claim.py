@@ -95,7 +95,8 @@ def test_a_committed_write_is_not_claimed() -> None:
 
     assert claim.already_committed
     after = world.document
-    assert after == dataclasses.replace(before, delivered_to=f"run-of-{retry.attempt.nonce}", nonce=after.nonce)
+    deliveries = (*before.delivered_to, f"run-of-{retry.attempt.nonce}")
+    assert after == dataclasses.replace(before, delivered_to=deliveries, nonce=after.nonce)
 
 
 @pytest.mark.parametrize("first", ["has written it", "has skipped it", "had nothing to change"])
@@ -105,7 +106,8 @@ def test_a_second_block_of_one_name_in_one_run_is_refused(first: str) -> None:
     one = world.job()
     if first == "had nothing to change":
         held = one.claim().held
-        world.checkpoints.replace(held, held.document.moved(Status.COMMITTED, reason=NO_CHANGE, settled_ms=0))
+        done = held.document.moved(Status.COMMITTED, reason=NO_CHANGE, settled_ms=0)
+        world.checkpoints.replace(held, done)
     else:
         assert one.run()
     if first == "has skipped it":
@@ -133,8 +135,29 @@ def test_a_skip_that_another_attempt_has_come_between_is_tried_again() -> None:
 
     assert job.claimer.claim(other.state()).already_committed
 
-    assert other.document.delivered_to == f"run-of-{other.attempt.nonce}"
-    assert world.document.delivered_to == f"run-of-{job.attempt.nonce}"
+    assert world.document.delivered_to[-2:] == (f"run-of-{other.attempt.nonce}", f"run-of-{job.attempt.nonce}")
+
+
+def test_a_second_block_is_known_also_when_another_attempt_has_skipped_the_write_since() -> None:
+    """Two attempts at once do not hide each other's blocks."""
+    world = World()
+    one, other = world.job(), world.job()
+    assert one.run()
+    assert claims(other).already_committed
+
+    with pytest.raises(StepError):
+        claims(world.job(), write=one.claimer.write)
+
+
+def test_a_block_that_was_settled_by_somebody_else_is_a_first_one_all_the_same() -> None:
+    """It may yet end well, so a second one of its name is not skipped; a retry of the run is."""
+    world = World()
+    one = world.job().begin().land()
+    assert world.settle().status is Status.COMMITTED
+
+    with pytest.raises(StepError):
+        claims(world.job(), write=one.claimer.write)
+    assert claims(world.job()).already_committed
 
 
 def test_a_run_may_try_again_what_it_has_rolled_back() -> None:

@@ -75,6 +75,7 @@ def ending(
         checkpoints=job.checkpoints,
         recovery=job.recovery,
         session=session,
+        batch=None,
         journal=None,
     )
     return Ending(block, job.held, sleep)

@@ -132,11 +132,10 @@ def test_what_the_block_has_settled_itself_is_cleaned_once(monkeypatch: pytest.M
 def test_a_refusal_by_the_gate_gets_a_type_of_its_own() -> None:
     """The script sees what to do instead of a Java exception."""
     job = World().job().begin()
-    sight = replace(NOTHING_SENT, refusal="operation: OPTIMIZE is not guarded; run it before the block")
-    error = RuntimeError("org.apache.spark.SparkException: SafeWriter [operation] refused")
+    error = RuntimeError("SparkException: SafeWriter [operation]: OPTIMIZE is not guarded; run it before the block")
 
     with pytest.raises(UnsupportedError, match="run it before the block") as raised:
-        ending(job, FakeSession(sight=sight)).fail(error)
+        ending(job, FakeSession()).fail(error)
     assert raised.value.__cause__ is error
 
 

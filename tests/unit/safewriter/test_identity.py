@@ -123,8 +123,8 @@ def test_a_prefix_names_write_epoch_and_attempt() -> None:
 
 def test_a_stream_is_a_run_of_its_own_whatever_job_drives_it() -> None:
     """Its batches are the same writes in another run, and with another script."""
-    one = Run("a", "1", None, "script").of_stream("q", None)
-    two = Run("b", "2", "r", "other").of_stream("q", None)
+    one = Run("a", "1", None, "script").of_stream("q", "start")
+    two = Run("b", "2", "r", "other").of_stream("q", "start")
     table = canonical_table("s3://lake/t")
     assert Write(one, table, "delta", "batch 3").key == Write(two, table, "delta", "batch 3").key
     assert Write(one, table, "delta", "batch 3").fingerprint == Write(two, table, "delta", "batch 3").fingerprint

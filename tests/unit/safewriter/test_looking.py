@@ -7,7 +7,9 @@ import dataclasses
 import pytest
 
 from safewriter.checkpoint import Checkpoints, Marked
+from safewriter.errors import UsageError
 from safewriter.looking import Action, Closed, close_unclaimed
+from safewriter.override import override
 from safewriter.recovery import Cause
 from safewriter.state import CommitPoint, Status
 from tests.unit.safewriter.delta_log import key_of
@@ -27,7 +29,7 @@ def close(world: World, network: Network | None = None) -> Closed:
     """Look at the write as the sweeper does."""
     (mark,) = world.checkpoints.markers_of(world.key)
     bucket = Checkpoints((network or Network()).store(world.bucket))
-    return close_unclaimed(bucket, world.recovery(network), mark, Cause.SWEEPER, world.clock)
+    return close_unclaimed(bucket, world.recovery(network), [mark], Cause.SWEEPER, world.clock)
 
 
 def landed(commit_point: CommitPoint = CommitPoint.WRITE) -> tuple[World, Job]:
@@ -153,7 +155,9 @@ def test_a_marker_that_has_gone_since_it_was_listed_tells_nothing() -> None:
     """Its attempt has ended."""
     world = World()
     gone = Marked(world.key, "0" * 16, world.now())
-    assert close_unclaimed(world.checkpoints, world.recovery(), gone, Cause.SWEEPER, world.clock).action is Action.NONE
+    assert (
+        close_unclaimed(world.checkpoints, world.recovery(), [gone], Cause.SWEEPER, world.clock).action is Action.NONE
+    )
 
 
 @pytest.mark.parametrize("named", ["orc", "iceberg"])
@@ -170,3 +174,72 @@ def test_a_table_that_cannot_be_asked_decides_nothing(named: str) -> None:
 
     assert close(world).action is Action.FAILED
     assert world.marked() == (job.attempt.nonce,)
+
+
+def test_a_write_stays_open_as_long_as_any_attempt_of_it_may_live() -> None:
+    """The oldest marker is over, a younger attempt is not: what it commits would be called rolled_back."""
+    world = World()
+    world.job().begin()
+    world.sleep(400)
+    younger = world.job().begin()
+    world.sleep(270)
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    marks = tuple(world.checkpoints.markers_of(world.key))
+    assert len(marks) == 2
+
+    found = close_unclaimed(world.checkpoints, world.recovery(), marks, Cause.SWEEPER, world.clock)
+
+    assert found.action is Action.ALIVE
+    assert world.checkpoints.read(world.key) is None
+    with pytest.raises(UsageError, match=younger.attempt.nonce):
+        override(world.checkpoints, world.key, Status.ROLLED_BACK, "looked at it", world.clock)
+
+
+def test_all_markers_of_a_write_that_is_closed_go() -> None:
+    """None of its attempts can come back, so none has more to say."""
+    world = World()
+    for _ in range(2):
+        world.job().claimer.mark()
+    world.grace_passes()
+    marks = tuple(world.checkpoints.markers_of(world.key))
+
+    found = close_unclaimed(world.checkpoints, world.recovery(), marks, Cause.SWEEPER, world.clock)
+
+    assert found.action is Action.SETTLED
+    assert tuple(world.checkpoints.markers_of(world.key)) == ()
+
+
+def test_what_was_fenced_is_closed_with_its_epoch() -> None:
+    """A claim that drew the same epoch again would find itself fenced."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    world.job().begin()
+    world.grace_passes()
+    assert world.settle().status is Status.ROLLED_BACK
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    world.job().claimer.mark()
+    world.grace_passes()
+    marks = tuple(world.checkpoints.markers_of(world.key))
+
+    found = close_unclaimed(world.checkpoints, world.recovery(), marks, Cause.SWEEPER, world.clock)
+
+    assert found.document is not None
+    assert (found.document.status, found.document.epoch) == (Status.ROLLED_BACK, 2)
+    assert world.job().run()
+
+
+def test_a_write_of_which_any_attempt_needs_success_is_left_to_a_person() -> None:
+    """Nobody knows whose commit it is, nor whether success() was called."""
+    world = World()
+    world.job().begin().land()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    other = dataclasses.replace(world.job().claimer, commit_point=CommitPoint.SUCCESS)
+    other.mark()
+    world.grace_passes()
+    marks = tuple(world.checkpoints.markers_of(world.key))
+
+    found = close_unclaimed(world.checkpoints, world.recovery(), marks, Cause.SWEEPER, world.clock)
+
+    assert found.action is Action.FAILED
+    assert world.checkpoints.read(world.key) is None

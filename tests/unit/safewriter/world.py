@@ -292,7 +292,8 @@ class Job:
         if version is None:
             return False
         assert self.held is not None
-        won = self.checkpoints.replace(self.held, self.document.moved(Status.COMMITTED, commit_version=version))
+        moved = self.document.moved(Status.COMMITTED, commit_version=version)
+        won = self.checkpoints.replace(self.held, moved)
         if won is None:
             found = self.checkpoints.read(self.world.key)
             return found is not None and found.document.status is Status.COMMITTED and self.owns(found)

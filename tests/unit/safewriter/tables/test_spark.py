@@ -33,6 +33,12 @@ def scope(properties: dict[str, str], streams: dict[str, Any], gateway: Any = No
     return found
 
 
+def stream_at(batch: int) -> Any:
+    return SimpleNamespace(
+        runId=lambda: "start", getLatestExecutionContext=lambda: SimpleNamespace(batchId=lambda: batch)
+    )
+
+
 def elsewhere(found: SparkScope) -> Any:
     """Ask on a thread that is not the main one."""
     answers: list[Any] = []
@@ -51,14 +57,18 @@ def elsewhere(found: SparkScope) -> Any:
 
 def test_a_batch_is_named_by_its_stream_and_the_streams_start() -> None:
     """A batch that comes again in the same start is no second delivery."""
-    stream = SimpleNamespace(runId=lambda: "start")
-
-    assert elsewhere(scope(BATCH, {"query": stream})) == MicroBatch("query", "3", "start")
+    assert elsewhere(scope(BATCH, {"query": stream_at(3)})) == MicroBatch("query", "3", "start")
 
 
-def test_the_batch_of_a_stream_that_has_ended_is_known_all_the_same() -> None:
-    """Its thread carries the name; which start it was, nobody knows any more."""
-    assert elsewhere(scope(BATCH, {})) == MicroBatch("query", "3", None)
+@pytest.mark.parametrize(
+    ("streams", "where"), [({"query": 4}, "is at batch 4"), ({}, "has ended"), ({"other": 3}, "has")]
+)
+def test_a_thread_that_was_started_in_another_batch_is_refused(streams: dict[str, int], where: str) -> None:
+    """It keeps the name that it was given; the batch that it writes now would be taken for one that is done."""
+    found = elsewhere(scope(BATCH, {name: stream_at(batch) for name, batch in streams.items()}))
+
+    assert isinstance(found, UsageError)
+    assert where in str(found)
 
 
 def test_a_thread_that_knows_no_batch_is_refused_while_a_stream_runs() -> None:

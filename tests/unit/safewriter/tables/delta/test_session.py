@@ -6,6 +6,8 @@ from safewriter.errors import DeadlineError, SupersededError, UnguardedSessionEr
 from safewriter.tables.delta.session import GateState, is_append_only
 from safewriter.tables.session import TableState
 
+NOTHING = GateState("none", passed=False, version=-1, refusal="thread: a neighbour's", stray="")
+
 # What talks to a JVM is tested with one: tests/integration/safewriter.
 
 
@@ -20,7 +22,8 @@ from safewriter.tables.session import TableState
 )
 def test_a_refusal_of_the_gate_has_a_type_and_its_message(refusal: str, error: type[Exception]) -> None:
     """The code decides the type, the message goes on unchanged."""
-    found = GateState("none", passed=False, version=-1, refusal=refusal, stray="").error()
+    code, _, text = refusal.partition(": ")
+    found = NOTHING.error_of(RuntimeError(f"java.io.IOException: SafeWriter [{code}]: {text}\n\tat Gate.java"))
 
     assert type(found) is error
     assert str(found) == refusal.partition(": ")[2]
@@ -29,7 +32,8 @@ def test_a_refusal_of_the_gate_has_a_type_and_its_message(refusal: str, error: t
 @pytest.mark.parametrize("refusal", ["", "shut: the block has failed", "gap: a version is gone"])
 def test_no_refusal_is_no_error(refusal: str) -> None:
     """A gate that the guard itself has shut explains nothing."""
-    assert GateState("none", passed=False, version=-1, refusal=refusal, stray="").error() is None
+    code, _, text = refusal.partition(": ")
+    assert NOTHING.error_of(RuntimeError(f"SafeWriter [{code}]: {text}" if code else "no space left")) is None
 
 
 @pytest.mark.parametrize(
@@ -51,6 +55,6 @@ def test_a_table_may_be_append_only(value: str | None, append_only: object) -> N
 @pytest.mark.parametrize("code", ["session", "thread"])
 def test_a_write_from_elsewhere_is_a_session_that_is_not_guarded(code: str) -> None:
     """Another thread or another session: the message says which one to take."""
-    found = GateState("none", passed=False, version=-1, refusal=f"{code}: open a block there", stray="").error()
+    found = NOTHING.error_of(RuntimeError(f"SafeWriter [{code}]: open a block there"))
 
     assert (type(found), str(found)) == (UnguardedSessionError, "open a block there")

@@ -48,6 +48,7 @@ def test_a_pick_whose_answer_was_lost_is_published_by_asking_again(bench: Bench)
         checkpoints=checkpoints,
         recovery=Recovery(checkpoints, bench.table_store, clock=bench.clock),
         session=session,
+        batch=None,
         journal=None,
     )
     naps: list[float] = []

@@ -28,6 +28,7 @@ def test_what_is_published_is_found_without_a_document(bench: Bench) -> None:
     bench.add("main", "foreign-1")
     found = trace(bench)
     assert found is not None
+    assert found.landed is not None
     assert (found.epoch, found.landed.commit_version, found.landed.rows) == (1, published, 10)
 
 
@@ -76,6 +77,6 @@ def test_a_published_write_whose_document_has_expired_is_committed(bench: Bench)
     bench.grace_passes()
     bench.bucket.delete(f"checkpoints/{bench.write.key}.json")
 
-    found = close_unclaimed(bench.checkpoints, bench.recovery(), mark, Cause.SWEEPER, bench.clock)
+    found = close_unclaimed(bench.checkpoints, bench.recovery(), [mark], Cause.SWEEPER, bench.clock)
     assert found.action is Action.SETTLED
     assert bench.document.status is Status.COMMITTED

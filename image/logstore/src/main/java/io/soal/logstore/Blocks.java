@@ -32,8 +32,8 @@ final class Blocks {
   private final Map<String, List<Gate>> open = new ConcurrentHashMap<>();
 
   /**
-   * File prefixes of blocks that are over. A statement can outlive its block (a thread of the user's, an interrupt); what
-   * it would commit was settled, and perhaps deleted, without it.
+   * Tables and file prefixes of blocks that are over. A statement can outlive its block (a thread of the user's, an
+   * interrupt); what it would commit was settled, and perhaps deleted, without it.
    */
   private final Set<String> ended =
       Collections.synchronizedSet(Collections.newSetFromMap(new LinkedHashMap<>() {
@@ -60,7 +60,7 @@ final class Blocks {
   /** @param executions those that run now; asked here, so that no other block ends between the answer and its use */
   synchronized void close(Gate gate, Supplier<Set<Long>> executions) {
     Set<Long> running = executions.get();
-    ended.add(gate.filePrefix());
+    ended.add(gate.table() + "/" + gate.filePrefix());
     for (Set<Long> outlived : left.values()) {
       outlived.retainAll(running);
     }
@@ -109,7 +109,8 @@ final class Blocks {
   private void refuseLeftovers(String table, CommitBody commit, Statement statement, Set<String> prefixes)
       throws Refused {
     boolean outlived = commit.writesRows() && statement.isPartOf(left.getOrDefault(table, Set.of()));
-    boolean marked = !BRING_BACK.contains(commit.operation) && prefixes.stream().anyMatch(ended::contains);
+    boolean marked = !BRING_BACK.contains(commit.operation)
+        && prefixes.stream().anyMatch(prefix -> ended.contains(table + "/" + prefix));
     if (outlived || marked) {
       throw new Refused("over", "the SafeWriter block of this statement is over, and its write was settled without it;"
           + " nothing of it may be committed any more");

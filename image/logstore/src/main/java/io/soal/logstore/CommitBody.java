@@ -18,6 +18,8 @@ import java.util.regex.Pattern;
 final class CommitBody {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String ADD = "{\"add\"";
+  private static final String TRANSACTION = "{\"txn\"";
+  private static final Pattern KEY = Pattern.compile("sw-[0-9a-f]{32}");
 
   /** Operations that write rows. Whatever else a commit can be (maintenance, properties, a stream's own) is no batch. */
   static final Set<String> GUARDED = new TreeSet<>(List.of(
@@ -44,6 +46,26 @@ final class CommitBody {
       found.read(line, JSON.readTree(line));
     }
     return found;
+  }
+
+  /**
+   * Takes out the transaction actions of blocks. One leaves only through the gate of its block, which puts it in itself.
+   *
+   * <p>A block that is skipped lets Delta skip its write by such a transaction, set on its session. Statements of the
+   * session on other tables would leave it there, and Delta would skip the next ones.
+   */
+  static byte[] unmarked(byte[] body) throws IOException {
+    String text = new String(body, StandardCharsets.UTF_8);
+    if (!text.contains("\"appId\":\"sw-")) {
+      return body;
+    }
+    StringBuilder kept = new StringBuilder();
+    for (String line : text.split("\n")) {
+      if (!line.startsWith(TRANSACTION) || !KEY.matcher(JSON.readTree(line).at("/txn/appId").asText()).matches()) {
+        kept.append(line).append('\n');
+      }
+    }
+    return kept.toString().getBytes(StandardCharsets.UTF_8);
   }
 
   boolean writesRows() {

@@ -208,7 +208,7 @@ public final class Gate {
    */
   Refused meet(String target, Statement statement, boolean writesRows, Set<String> prefixes) {
     if (!table.equals(target)) {
-      if (statement.isOn(thread.get()) || statement.isOf(session.get())) {
+      if (statement.isOn(thread.get())) {
         strayed(target);
       }
       return null;
@@ -218,10 +218,12 @@ public final class Gate {
     }
     if (statement.isOn(thread.get())) {
       return refuse("session", "this write comes from the block's own code, but from another Spark session; open the block"
-          + " with the session of the data, SafeWriter(frame.sparkSession, ...), and do not restart Spark in it");
+          + " with the session of the statement (frame.sparkSession for frame.write, that of DeltaTable.forPath for a"
+          + " merge, spark for spark.sql), and do not restart Spark in it");
     }
     return refuse("thread", "a SafeWriter block is open on " + table + ", and this write comes from another thread than the"
-        + " one that opened it; write in that thread, or open a block of its own there, on a session of its own");
+        + " one that opened it; write in that thread, or open a block of its own there, on a session of its own. (A"
+        + " statement that was interrupted takes its thread with it: leave the block then, and begin a new one)");
   }
 
   private synchronized void strayed(String other) {
@@ -230,7 +232,7 @@ public final class Gate {
 
   /** Sends a commit: through the gate, which may be null, and then if its slot is free. */
   static void commit(Gate gate, Path slot, long target, byte[] body, Objects objects) throws IOException {
-    byte[] sent = gate == null ? body : gate.pass(slot, target, body, objects);
+    byte[] sent = gate == null ? CommitBody.unmarked(body) : gate.pass(slot, target, body, objects);
     Objects.Outcome outcome;
     try {
       outcome = objects.put(slot, sent);

@@ -171,20 +171,17 @@ class Checkpoints:
             last_sign = last_sign if lease is None else max(last_sign, lease.last_modified)
         return Sighting(stored.etag, last_sign, stored.server_date, _end_ms(document.attempt))
 
-    def forget_leases(self, before: datetime, may_go_on: Callable[[], bool]) -> int:
-        """Remove the leases that were renewed last before a time; return how many went.
+    def forget_leases(self, before: datetime, may_go_on: Callable[[], bool]) -> None:
+        """Remove the leases that were renewed last before a time.
 
         A lease may come behind the clean-up of its attempt, or be left by a process that was killed. One that has
         expired says no more than none. Needs ListBucket.
         """
-        removed = 0
         for listed in self.store.list(_LEASES):
             if not may_go_on():
                 break
             if listed.last_modified < before:
                 self.store.delete(listed.key)
-                removed += 1
-        return removed
 
     # -- what a settler could not know otherwise ---------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import pytest
 
 from safewriter import block
 from safewriter.block import Block
-from safewriter.errors import SettingError, UnsupportedError
+from safewriter.errors import SettingError, UnsupportedError, UsageError
 from safewriter.identity import Run
 from safewriter.objects import MemoryObjectStore
 from safewriter.state import CommitPoint
@@ -101,6 +101,23 @@ def test_in_a_micro_batch_the_write_is_the_stream_s(monkeypatch: pytest.MonkeyPa
     assert of(monkeypatch, Session(BATCH), step="a step").write.step == "a step, batch 12"
     assert of(monkeypatch, Session(dataclasses.replace(BATCH, batch_id="13"))).write.key != first.write.key
     assert of(monkeypatch).write.run == Run.from_environment({"SOAL_RUN_KEY": "another run"})
+
+
+@pytest.mark.parametrize(
+    ("made_in", "entered_in"), [(None, BATCH), (BATCH, None), (BATCH, dataclasses.replace(BATCH, batch_id="13"))]
+)
+def test_a_block_that_was_made_in_another_batch_is_refused(
+    monkeypatch: pytest.MonkeyPatch, made_in: MicroBatch | None, entered_in: MicroBatch | None
+) -> None:
+    """It bears the name of another write, and would be skipped once that is committed."""
+    session = Session(made_in)
+    found = of(monkeypatch, session)
+    found.check_batch()
+
+    session.batch = entered_in
+
+    with pytest.raises(UsageError, match="made outside the batch"):
+        found.check_batch()
 
 
 def test_without_a_deadline_nothing_ends_the_block(monkeypatch: pytest.MonkeyPatch) -> None:

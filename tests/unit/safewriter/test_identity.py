@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safewriter.errors import UnsupportedError
-from safewriter.identity import Attempt, Run, Write, canonical_table
+from safewriter.identity import Attempt, Run, Write, _Process, canonical_table
 from safewriter.objects import Location
 
 WRITE = Write(Run("run", "id", None, "job"), Location("lake", "t"), "delta", None)
@@ -160,3 +160,18 @@ def test_a_process_that_is_forked_off_is_another_run() -> None:
     child.join(60)
 
     assert forked != Run.from_environment({}).key
+
+
+def test_a_process_draws_its_id_once_and_again_in_each_fork() -> None:
+    """Whatever was imported, and asked, before."""
+    process = _Process()
+    before = process.run_id
+    context = multiprocessing.get_context("fork")
+    queue: multiprocessing.Queue[str] = context.Queue()
+    child = context.Process(target=lambda: queue.put(process.run_id))
+    child.start()
+    forked = queue.get(timeout=60)
+    child.join(60)
+
+    assert len({before, forked, _Process().run_id}) == 3
+    assert process.run_id == before

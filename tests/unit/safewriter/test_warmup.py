@@ -25,6 +25,7 @@ def test_the_block_finds_the_client_that_the_warm_up_has_made(monkeypatch: pytes
     monkeypatch.setenv("SW_CHECKPOINT_BUCKET", "checkpoints/of-the-warm-up")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-the-warm-up")
     warm_up()
+    assert len(made) == 1
     s3.open_store(Location("another"))
     assert len(made) == 1
 

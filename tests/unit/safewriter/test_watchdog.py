@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import itertools
 import threading
+from types import SimpleNamespace
+
+import pytest
 
 from safewriter.deadline import Deadline
 from safewriter.watchdog import Heartbeat, Watchdog
@@ -107,3 +110,34 @@ def test_a_heart_that_is_stopped_at_once_does_not_beat() -> None:
 
     heart._thread.join(BOUND_S)
     assert beats == []
+
+
+def test_it_waits_no_longer_than_is_left_and_not_at_all_when_nothing_is() -> None:
+    """A step at the end would take from the time that its act needs."""
+    times = iter([750, 998, 1_000])
+    waited: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        waited.append(seconds)
+        return False
+
+    acted = threading.Event()
+    dog = Watchdog(Deadline(1_100, 0, lambda: next(times)), 100, acted.set)
+    dog._stopped = SimpleNamespace(wait=wait, is_set=lambda: False)  # type: ignore[assignment]
+
+    dog.start()
+
+    assert acted.wait(BOUND_S)
+    assert waited == [0.25, 0.002]
+
+
+@pytest.mark.parametrize("name", ["safewriter-watchdog", "safewriter-lease"])
+def test_no_thread_of_a_block_keeps_a_process_alive(name: str) -> None:
+    """A script that ends in the middle of a block ends; a dump of the threads names ours."""
+    one = Watchdog(Deadline(10**15, 0), 0, lambda: None) if name.endswith("dog") else Heartbeat(BOUND_S, lambda: None)
+    one.start()
+    (thread,) = [each for each in threading.enumerate() if each.name == name]
+    one.stop()
+
+    assert thread.daemon
+    thread.join(BOUND_S)

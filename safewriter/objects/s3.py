@@ -213,8 +213,8 @@ def _again(error: Exception) -> bool:
         return True
     if _code(error) in _DENIED:
         return False
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return status >= 500 or status == 429 or _code(error) in (_CONFLICT, "SlowDown", "RequestTimeout")  # noqa: PLR2004
+    status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+    return status >= 500 or status == 429 or _code(error) in (_CONFLICT, "RequestTimeout")  # noqa: PLR2004
 
 
 def _server_date(answer: Any) -> datetime:  # noqa: ANN401 - a boto3 TypedDict

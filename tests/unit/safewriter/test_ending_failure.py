@@ -18,7 +18,7 @@ from safewriter.recovery import Cause, Evidence
 from safewriter.state import CommitPoint, Status
 from safewriter.tables.delta.session import GateState
 from tests.support.hygiene import wait_for_hygiene
-from tests.unit.safewriter.test_ending import NOTHING_SENT, FakeSession, ending
+from tests.unit.safewriter.test_ending import FakeSession, ending
 from tests.unit.safewriter.world import TABLE, Job, World
 
 if TYPE_CHECKING:
@@ -140,18 +140,17 @@ def test_a_refusal_by_the_gate_gets_a_type_of_its_own() -> None:
 
 
 def test_an_interrupt_stays_an_interrupt() -> None:
-    """Whatever the gate has refused before: who asks the process to end is not answered with another error."""
+    """Whatever it says: who asks the process to end is not answered with another error."""
     job = World().job().begin()
-    sight = replace(NOTHING_SENT, refusal="operation: OPTIMIZE is not guarded")
 
-    ending(job, FakeSession(sight=sight)).fail(KeyboardInterrupt("SafeWriter [operation]"))
+    ending(job, FakeSession()).fail(KeyboardInterrupt("SafeWriter [operation]: OPTIMIZE is not guarded"))
 
 
 def test_an_error_is_explained_without_a_jvm() -> None:
     """Nothing is known of the gate, and the script's own error goes on."""
     job = World().job().begin()
 
-    ending(job, FakeSession(answer=gone)).fail(RuntimeError("SafeWriter [operation]"))
+    ending(job, FakeSession(answer=gone)).fail(RuntimeError("SafeWriter [operation]: OPTIMIZE is not guarded"))
 
 
 def test_a_block_that_is_left_without_success_only_warns(caplog: pytest.LogCaptureFixture) -> None:

@@ -108,6 +108,46 @@ class Picks:
         return self._then
 
 
+def test_an_outage_while_the_rest_is_done_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was picked stays picked: the table is not read back a second time."""
+    _, job, end = landed()
+    Picks(monkeypatch, then=Move(Status.COMMITTED, "published"))
+    settle, errors = job.recovery.settle, [UnknownOutcomeError("nobody can tell")]
+    errors[0].__cause__ = StoreError("SlowDown")
+
+    def settled(key: str, cause: Cause, evidence: Evidence) -> Checkpoint | None:
+        if errors:
+            raise errors.pop()
+        return settle(key, cause, evidence)
+
+    monkeypatch.setattr(job.recovery, "settle", settled)
+
+    end.succeed()
+
+    assert end.document.status is Status.COMMITTED
+
+
+def test_a_rest_that_cannot_be_told_of_is_settled_like_a_success_without_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The program has said success; what nobody could tell is no reason to undo."""
+    _, job, end = landed()
+    picks = Picks(monkeypatch, then=Move(Status.COMMITTED, "published"))
+    settle = job.recovery.settle
+
+    def lost(*_: object) -> None:
+        raise UnknownOutcomeError("nobody can tell")
+
+    monkeypatch.setattr(job.recovery, "settle", lost)
+    with pytest.raises(UnknownOutcomeError, match="could not be told"):
+        end.succeed()
+    monkeypatch.setattr(job.recovery, "settle", settle)
+
+    end.fail(None)
+
+    assert [intent.cause for intent in picks.intents] == [Cause.UNANSWERED.value]
+
+
 def test_what_is_left_to_do_after_success_is_done_before_it_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     """The block settles its own write to the end, and cleans up beside the job."""
     _, job, end = landed()

@@ -106,6 +106,21 @@ def test_the_watchdog_gives_the_lock_back() -> None:
 
 
 @pytest.mark.usefixtures("exits")
+def test_a_success_after_the_deadline_asks_the_document_and_not_the_session() -> None:
+    """The watchdog has cancelled the block, and its JVM may hang."""
+    job = World().job().begin().land()
+    session = AskedSession(sight=LANDED)
+    end = ending(job, session)
+    end.at_deadline()
+    session.asked.clear()
+
+    end.succeed()
+
+    assert session.asked == []
+    assert end.document.attempt.settled_by == "deadline"
+
+
+@pytest.mark.usefixtures("exits")
 def test_after_a_success_the_session_is_not_asked_any_more() -> None:
     """It belongs to the program again, which may be writing another table."""
     job = World().job().begin().land()

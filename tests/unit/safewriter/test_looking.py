@@ -226,7 +226,27 @@ def test_what_was_fenced_is_closed_with_its_epoch() -> None:
 
     assert found.document is not None
     assert (found.document.status, found.document.epoch) == (Status.ROLLED_BACK, 2)
+    assert not found.document.attempt.claimed
     assert world.job().run()
+
+
+def test_the_look_begins_with_the_oldest_attempt() -> None:
+    """Its commit came before the younger one began."""
+    world = World()
+    world.job().begin().land()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    world.sleep(2 * DAYS)
+    for _ in range(30):
+        world.append_foreign()
+    world.job().claimer.mark()
+    world.grace_passes()
+    marks = tuple(world.checkpoints.markers_of(world.key))
+    assert len(marks) == 2
+
+    found = close_unclaimed(world.checkpoints, world.recovery(), marks, Cause.SWEEPER, world.clock)
+
+    assert found.document is not None
+    assert found.document.status is Status.COMMITTED
 
 
 def test_a_write_of_which_any_attempt_needs_success_is_left_to_a_person() -> None:

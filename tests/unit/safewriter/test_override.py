@@ -5,6 +5,7 @@ import json
 import pytest
 
 from safewriter.errors import UnknownOutcomeError, UsageError
+from safewriter.liveness import LEASE_MS
 from safewriter.objects import StoreError
 from safewriter.override import override
 from safewriter.state import Status
@@ -141,3 +142,20 @@ def test_a_verdict_by_hand_is_dated() -> None:
     document = override(world.checkpoints, world.key, Status.ROLLED_BACK, "looked", world.clock)
 
     assert document.attempt.settled_ms == world.now_ms
+
+
+def test_an_attempt_with_a_sign_of_life_may_still_claim() -> None:
+    """Its time is over, and its lease is not yet."""
+    world = World()
+    job = world.job()
+    job.claimer.mark()
+    world.grace_passes()
+    world.checkpoints.renew_lease(world.key, job.attempt.nonce)
+    world.now_ms += LEASE_MS
+    with pytest.raises(UsageError, match="may still claim"):
+        override(world.checkpoints, world.key, Status.COMMITTED, "looked", world.clock)
+
+    world.now_ms += 1
+
+    document = override(world.checkpoints, world.key, Status.COMMITTED, "looked", world.clock)
+    assert (document.epoch, document.attempt.commit_version) == (1, None)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from safewriter.objects import MemoryObjectStore, PreconditionFailed
+from safewriter.objects.store import Upload
 
 # What it has in common with S3 stands in tests/contract/test_object_store.py.
 
@@ -69,3 +70,12 @@ def test_a_refusal_names_the_key() -> None:
 def test_its_uri_has_its_bucket() -> None:
     """Messages look as on S3."""
     assert MemoryObjectStore(bucket="lake").uri("t/x") == "s3://lake/t/x"
+
+
+def test_an_upload_keeps_the_time_that_it_was_given() -> None:
+    """A test may begin one in the past."""
+    now, before = datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC)
+    store = MemoryObjectStore(lambda: now)
+    store.begin_upload(Upload("a", "1", before))
+    store.begin_upload(Upload("b", "1"))
+    assert [upload.initiated for upload in store.uploads("")] == [before, now]

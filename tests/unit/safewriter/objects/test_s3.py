@@ -1,11 +1,17 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
+from botocore.stub import ANY, Stubber
 
-from safewriter.objects import Location
-from safewriter.objects.s3 import open_store, s3_client, table_store
+from safewriter.objects import Location, PreconditionFailed, StoreError
+from safewriter.objects.s3 import S3ObjectStore, open_store, s3_client, table_store
+from safewriter.objects.store import Upload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # How it behaves against a server stands in tests/contract/test_object_store.py.
 
@@ -20,6 +26,7 @@ def test_a_client_gives_up_in_bounded_time_and_does_not_retry_by_itself() -> Non
 
     assert (config.connect_timeout, config.read_timeout) == (2.0, 5.0)
     assert config.retries["total_max_attempts"] == 1
+    assert config.max_pool_connections == 16  # as many as the sweeper has threads
 
 
 @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"])
@@ -59,3 +66,132 @@ def test_keys_are_relative_to_the_prefix(prefix: str, uri: str) -> None:
 def test_a_table_is_opened_by_its_uri() -> None:
     """The store of a table is rooted at the table."""
     assert table_store("s3://lake/a/b").uri("_delta_log/") == "s3://lake/a/b/_delta_log/"
+
+
+# -- what each answer means, with botocore's own model of S3 as the server ---------------------------------------------
+
+
+class Stubbed:
+    """A store on a client that answers what it is told to, and counts its naps."""
+
+    def __init__(self) -> None:
+        client = s3_client()
+        self.answers = Stubber(client)
+        self.naps: list[float] = []
+        self.store = S3ObjectStore(client, "bucket", sleep=self.naps.append)
+
+    def refuses(self, operation: str, code: str, status: int, times: int = 1) -> None:
+        for _ in range(times):
+            self.answers.add_client_error(operation, code, http_status_code=status)
+
+
+@pytest.fixture
+def stubbed() -> Iterator[Stubbed]:
+    found = Stubbed()
+    with found.answers:
+        yield found
+        found.answers.assert_no_pending_responses()
+
+
+@pytest.mark.parametrize(("code", "status"), [("NoSuchKey", 404), ("404", 404), ("AccessDenied", 403), ("403", 403)])
+def test_a_missing_object_is_known_without_a_body_too(stubbed: Stubbed, code: str, status: int) -> None:
+    """A proxy may send the status alone, which botocore then gives as the code."""
+    stubbed.refuses("get_object", code, status)
+    assert stubbed.store.get("key") is None
+
+
+@pytest.mark.parametrize("code", ["PreconditionFailed", "412"])
+def test_a_lost_race_is_known_without_a_body_too(stubbed: Stubbed, code: str) -> None:
+    """Nobody's bytes are there by the time of the read-back."""
+    stubbed.refuses("put_object", code, 412)
+    stubbed.refuses("get_object", "NoSuchKey", 404)
+    with pytest.raises(PreconditionFailed):
+        stubbed.store.create("key", b"body")
+
+
+@pytest.mark.parametrize("code", ["NoSuchKey", "404"])
+def test_only_a_replacement_is_lost_because_nothing_is_there(stubbed: Stubbed, code: str) -> None:
+    """A creation needs nothing, so a 404 for it says that something else is wrong."""
+    for _ in range(2):
+        stubbed.refuses("put_object", code, 404)
+        stubbed.refuses("get_object", "NoSuchKey", 404)
+    with pytest.raises(PreconditionFailed):
+        stubbed.store.replace("key", b"body", etag='"1"')
+    with pytest.raises(StoreError):
+        stubbed.store.create("key", b"body")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("AccessDenied", "403", "NoSuchBucket", "InvalidAccessKeyId", "SignatureDoesNotMatch"),
+        *("ExpiredToken", "NotImplemented"),
+    ],
+)
+def test_a_caller_who_is_refused_is_told_at_once(stubbed: Stubbed, code: str) -> None:
+    """Whatever status comes with it: trying again cannot help."""
+    stubbed.refuses("delete_object", code, 501)
+    with pytest.raises(StoreError, match=code) as raised:
+        stubbed.store.delete("key")
+    assert raised.value.denied
+    assert stubbed.naps == []
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        *(("InternalError", 500), ("SlowDown", 503), ("TooManyRequests", 429), ("RequestTimeout", 400)),
+        ("ConditionalRequestConflict", 409),
+    ],
+)
+def test_what_may_work_a_moment_later_is_tried_three_times(stubbed: Stubbed, code: str, status: int) -> None:
+    """Two pauses; then whoever asked decides."""
+    stubbed.refuses("delete_object", code, status, times=3)
+    with pytest.raises(StoreError, match=code) as raised:
+        stubbed.store.delete("key")
+    assert not raised.value.denied
+    assert stubbed.naps == [0.05, 0.2]
+
+
+@pytest.mark.parametrize("status", [400, 430, 499])
+def test_a_request_that_is_wrong_is_not_tried_again(stubbed: Stubbed, status: int) -> None:
+    """It would be as wrong a moment later."""
+    stubbed.refuses("delete_object", "InvalidRequest", status)
+    with pytest.raises(StoreError, match="InvalidRequest"):
+        stubbed.store.delete("key")
+    assert stubbed.naps == []
+
+
+def test_a_server_that_is_not_there_is_tried_three_times(stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no answer that could tell; a write says so as a read does."""
+
+    def gone(**_: object) -> None:
+        raise EndpointConnectionError(endpoint_url="http://127.0.0.1:9")
+
+    monkeypatch.setattr(stubbed.store._client, "get_object", gone)
+    monkeypatch.setattr(stubbed.store._client, "put_object", gone)
+    with pytest.raises(StoreError, match="Could not connect"):
+        stubbed.store.get("key")
+    assert stubbed.naps == [0.05, 0.2]
+    monkeypatch.setattr(stubbed.store, "get", lambda _: None)
+    with pytest.raises(StoreError, match="Could not connect"):
+        stubbed.store.create("key", b"body")
+    assert stubbed.naps == [0.05, 0.2] * 2
+
+
+def test_only_an_upload_that_is_gone_needs_no_abort(stubbed: Stubbed) -> None:
+    """Any other refusal leaves it, and its cost, where it is."""
+    stubbed.refuses("abort_multipart_upload", "NoSuchUpload", 404)
+    stubbed.store.abort(Upload("key", "id"))
+    stubbed.refuses("abort_multipart_upload", "AccessDenied", 403)
+    with pytest.raises(StoreError):
+        stubbed.store.abort(Upload("key", "id"))
+
+
+def test_nothing_is_sent_that_was_not_asked_for(stubbed: Stubbed) -> None:
+    """No tag, which needs a permission of its own, and no place to begin."""
+    stubbed.answers.add_response("list_objects_v2", {"IsTruncated": False}, {"Bucket": "bucket", "Prefix": "a"})
+    assert list(stubbed.store.list("a")) == []
+    sent = {"Bucket": "bucket", "Key": "key", "Body": ANY, "IfNoneMatch": "*"}
+    stubbed.answers.add_response("put_object", {"ETag": '"1"'}, sent)
+    assert stubbed.store.create("key", b"body") == '"1"'

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 __all__ = ["Continuation", "has_progressed", "next_invocation", "unwrapped"]
 
 _PAYLOAD_MAX_BYTES: Final = 256 * 1024  # of an asynchronous invocation
-_TOKEN_MAX_BYTES: Final = 4103
-"""Of earlier versions' keys, which may still be on their way: a key of now has 64 characters at most."""
+_TOKEN_MAX: Final = 64
+"""Characters of a run's key."""
 _FIELD: Final = "continuation"
 
 
 def _run_key(token: str) -> str:
     if not token.isprintable():
         raise ValueError("holds a control character, which no run's key does")
-    if (size := len(token.encode())) > _TOKEN_MAX_BYTES:
-        raise ValueError(f"has {size} bytes; no run's key has more than {_TOKEN_MAX_BYTES}")
+    if (size := len(token)) > _TOKEN_MAX:
+        raise ValueError(f"has {size} characters; no run's key has more than {_TOKEN_MAX}")
     return token
 
 

@@ -66,6 +66,11 @@ class Announced:
     now: datetime
 
     @property
+    def since_ms(self) -> int:
+        """When the marker was put, by the store's clock and the attempt's own, whichever is earlier (epoch ms)."""
+        return min(int(self.since.timestamp() * 1000), self.marker.started_ms)
+
+    @property
     def is_over(self) -> bool:
         """Whether the attempt can claim no more: its deadline and grace have passed, without a deadline a day."""
         if self.marker.deadline_ms is None:

@@ -135,7 +135,7 @@ class Claimer:
         """Raise if this run has had a block on the write, and it is committed: then this is a second block of one name,
         or cannot be told from one. The first may have been in another process of the run, so the document tells.
         """
-        if document.status is Status.COMMITTED and self.write.run.delivery in document.delivered_to:
+        if document.status is Status.COMMITTED and self.write.run.delivery in document.deliveries:
             raise StepError.of(self.write)
 
     def _check_time(self) -> None:
@@ -161,7 +161,7 @@ class Claimer:
             epoch=1,
             owner=self.attempt.nonce,
             attempts=(self._record(1, before),),
-            delivered_to=(self.write.run.delivery,),
+            deliveries=(self.write.run.delivery,),
         )
 
     def _record(self, epoch: int, before: TableState) -> AttemptRecord:

@@ -99,7 +99,7 @@ def close_unclaimed(
     if any(not found.is_over or checkpoints.has_sign_of_life(mark) for mark, found in announced):
         return Closed(Action.ALIVE, marker)
     document = marker.tombstone(clock(), cause.value)
-    since_ms = min(found.marker.started_ms for _, found in announced)
+    since_ms = min(found.since_ms for _, found in announced)
     try:
         trace = recovery.tables.open(document).trace(marker.write_key, since_ms)
     except (RetentionGapError, StoreError, SafeWriterError) as error:

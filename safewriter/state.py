@@ -133,7 +133,7 @@ class AttemptRecord:
 class Checkpoint:
     """The document of one write key. `owner` is the nonce of the attempt that owns `epoch`.
 
-    `delivered_to` are the deliveries (`Run.delivery`) whose block has claimed the write or skipped it; the last few.
+    `deliveries` are the deliveries (`Run.delivery`) whose block has claimed the write or skipped it; the last few.
     """
 
     run_key: str
@@ -150,7 +150,7 @@ class Checkpoint:
     reason: str | None = None
     undo_refused: str | None = None
     attempts_dropped: int = 0
-    delivered_to: tuple[str, ...] = ()
+    deliveries: tuple[str, ...] = ()
     nonce: str = ""
 
     @property
@@ -192,10 +192,10 @@ class Checkpoint:
         """Return the document after a block has skipped the write, since it is in the table."""
         if not self.is_in_table:
             raise IllegalMoveError(f"{self.write_key}: skipped under {self.status}")
-        return dataclasses.replace(self, delivered_to=self._delivered(delivery))
+        return dataclasses.replace(self, deliveries=self._delivered(delivery))
 
     def _delivered(self, delivery: str) -> tuple[str, ...]:
-        others = (one for one in self.delivered_to if one != delivery)
+        others = (one for one in self.deliveries if one != delivery)
         return (*others, delivery)[-DELIVERIES_MAX:]
 
     def claimed(self, attempt: AttemptRecord, commit_point: CommitPoint, delivery: str) -> Checkpoint:
@@ -219,7 +219,7 @@ class Checkpoint:
             owner=attempt.nonce,
             attempts=(*kept, attempt),
             attempts_dropped=self.attempts_dropped + len(self.attempts) - len(kept),
-            delivered_to=self._delivered(delivery),
+            deliveries=self._delivered(delivery),
             reason=None,
             undo_refused=None,
         )
@@ -279,7 +279,7 @@ def _read(found: dict[str, Any]) -> Checkpoint:
     known = {name: value for name, value in found.items() if name in names}
     known["attempts"] = tuple(_read_attempt(attempt) for attempt in found["attempts"])
     known["status"] = Status(found["status"])
-    known["delivered_to"] = tuple(found.get("delivered_to") or ())
+    known["deliveries"] = tuple(found.get("deliveries") or ())
     known["commit_point"] = CommitPoint(found["commit_point"])
     if not known["attempts"]:
         raise ValueError("no attempt")

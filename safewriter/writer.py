@@ -138,7 +138,8 @@ class SafeWriter:
         """Declare the block done: reads the commit back from the table, and only then says committed.
 
         Raises `NotCommittedError` if the table does not hold it, `SupersededError` if somebody else has settled the
-        write, `DeadlineError` if the deadline came first and the write was rolled back.
+        write, `DeadlineError` if the deadline came first and the write was rolled back, `UnknownOutcomeError` if nobody
+        could tell in time; the write may be committed then, and a retry finds out.
         """
         if self.already_committed or (self._ending is not None and self._ending.succeeded):
             return
@@ -180,8 +181,9 @@ class SafeWriter:
             self._block.session.restore()
         except Exception as error:  # noqa: BLE001 - the verdict stands; what ended the block must be what is seen
             _log.warning("the session's settings could not be put back: %s", error)
-        self._ended = True
-        _registry.close(self._spark, self._block.write)
-        if self._block.journal:
-            with suppress(OSError):  # it ends the lease early, no more
-                journal.append(self._block.journal, "write_closed", nonce=self._block.attempt.nonce)
+        finally:
+            self._ended = True
+            _registry.close(self._spark, self._block.write)
+            if self._block.journal:
+                with suppress(OSError):  # it ends the lease early, no more
+                    journal.append(self._block.journal, "write_closed", nonce=self._block.attempt.nonce)

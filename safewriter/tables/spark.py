@@ -124,14 +124,14 @@ class SparkScope:
         )
 
     def restore(self) -> None:
-        """Put the session back as it was, in reverse order, whatever fails on the way."""
+        """Put the session back as it was, in reverse order, whatever fails on the way; raise the first failure."""
         failure: BaseException | None = None
         while self._restore:
             undo = self._restore.pop()
             try:
                 undo()
             except BaseException as error:  # noqa: BLE001 - each of the others must have its turn, Ctrl-C or not
-                failure = error
+                failure = failure or error
         if failure is not None:
             raise failure
 
@@ -165,6 +165,8 @@ class SparkScope:
 
     def all_tasks_succeeded(self) -> bool:
         """Tell whether the block had jobs, and no task of them has failed, as far as Spark remembers."""
+        if self._is_stopped():
+            return False
         tracker = self.spark.sparkContext.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
         if not jobs or any(job is None or job.status != "SUCCEEDED" for job in jobs):

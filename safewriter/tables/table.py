@@ -96,8 +96,8 @@ class Table(Protocol):
         ...
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
-        """Look for a write of which no document tells, of any epoch, in what the table has gained since shortly before
-        a time (epoch milliseconds); None if it knows nothing of it.
+        """Look for a write of which no document tells, of any epoch, in what the table has gained since a time (epoch
+        milliseconds); None if it knows nothing of it.
 
         Raises `RetentionGapError` if the table does not show all of that, or does not decide.
         """

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter import SafeWriter
 from safewriter.deadline import epoch_ms
-from safewriter.errors import NotCommittedError, UnsupportedError
+from safewriter.errors import UnsupportedError
 from safewriter.objects.s3 import table_store
 from safewriter.recovery import Cause, Evidence, Recovery
 from safewriter.state import OPEN
@@ -172,7 +172,7 @@ class History:
             return
         self.say(f"{one.name} ends with {how}")
         changes = one.changes
-        how = one.do(lambda: self._leave(block, how, changes=changes))
+        one.do(lambda: self._leave(block, how, changes=changes))
         one.block = one.write = None
         wait_for_hygiene()
         document = block.checkpoint
@@ -187,22 +187,14 @@ class History:
         one.do(lambda: operation.run(one.spark, self.lake.table))
         one.has_written = True
 
-    def _leave(self, block: SafeWriter, how: str, *, changes: bool) -> str:
-        """End a block on its writer's thread; return how it has ended."""
+    def _leave(self, block: SafeWriter, how: str, *, changes: bool) -> None:
+        """End a block on its writer's thread."""
         if how == "exception":
             block.__exit__(_PlannedError, _PlannedError(), None)
-            return how
-        try:
-            block.success()
-        except NotCommittedError as error:
-            # The two writers share a Java machine. Who has changed nothing there cannot tell the other one's commit
-            # from a script that has written with the wrong session.
-            assert not changes
-            block.__exit__(type(error), error, None)
-            return "exception"
+            return
+        block.success()
         block.__exit__(None, None, None)
         assert len(self.lake.live_versions(block._block.write.key)) == 1 or not changes
-        return how
 
     def die(self, one: Writer) -> None:
         """End without a word, and leave what a killed process leaves: a closed file, an upload, a deletion vector."""

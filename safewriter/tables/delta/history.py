@@ -27,8 +27,6 @@ __all__ = ["DeltaHistory"]
 
 _COMMIT: Final = re.compile(r"_delta_log/(\d{20})\.json")
 _ENGINE: Final = "SoAL SafeWriter"
-# How far the clock of an attempt and that of S3 may be apart.
-_CLOCKS_MS: Final = 300_000
 
 
 class DeltaHistory:
@@ -53,7 +51,7 @@ class DeltaHistory:
         return self._after(before, listed)
 
     def since_ms(self, time_ms: int) -> tuple[Commit, ...]:
-        """Return every version that the store has received since shortly before a time (epoch milliseconds).
+        """Return every version that the store has received since a time (epoch milliseconds).
 
         Raises `RetentionGapError` if the log does not reach back so far. One that begins with version 0 is whole.
         """
@@ -61,9 +59,7 @@ class DeltaHistory:
         listed = _versions(found)
         if found and not listed:
             raise RetentionGapError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
-        earlier = (
-            version for version, one in listed.items() if one.last_modified.timestamp() * 1000 < time_ms - _CLOCKS_MS
-        )
+        earlier = (version for version, one in listed.items() if one.last_modified.timestamp() * 1000 < time_ms)
         return self._after(max(earlier, default=-1), listed)
 
     def _after(self, before: int, listed: Mapping[int, ListedObject]) -> tuple[Commit, ...]:

@@ -308,6 +308,18 @@ def test_one_block_may_be_open_on_a_session(spark: SparkSession, lake: Lake) -> 
     assert lake.rows() == 10
 
 
+def test_an_interrupt_at_the_very_end_of_a_block_leaves_the_session_free(spark: SparkSession, lake: Lake) -> None:
+    """In a notebook the next block comes on the same session."""
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), SafeWriter(spark, lake.table) as block:
+        block._block.session.on_restore(interrupted)  # type: ignore[attr-defined]
+    append(spark, lake)
+    assert lake.rows() == 10
+
+
 def test_the_session_is_put_back_as_it_was(spark: SparkSession, lake: Lake) -> None:
     """After success and after an error; the user's own metadata is kept inside ours."""
     key, txn = "spark.databricks.delta.commitInfo.userMetadata", "spark.databricks.delta.write.txnAppId"

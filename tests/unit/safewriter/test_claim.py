@@ -95,8 +95,8 @@ def test_a_committed_write_is_not_claimed() -> None:
 
     assert claim.already_committed
     after = world.document
-    deliveries = (*before.delivered_to, f"run-of-{retry.attempt.nonce}")
-    assert after == dataclasses.replace(before, delivered_to=deliveries, nonce=after.nonce)
+    deliveries = (*before.deliveries, f"run-of-{retry.attempt.nonce}")
+    assert after == dataclasses.replace(before, deliveries=deliveries, nonce=after.nonce)
 
 
 @pytest.mark.parametrize("first", ["has written it", "has skipped it", "had nothing to change"])
@@ -135,7 +135,7 @@ def test_a_skip_that_another_attempt_has_come_between_is_tried_again() -> None:
 
     assert job.claimer.claim(other.state()).already_committed
 
-    assert world.document.delivered_to[-2:] == (f"run-of-{other.attempt.nonce}", f"run-of-{job.attempt.nonce}")
+    assert world.document.deliveries[-2:] == (f"run-of-{other.attempt.nonce}", f"run-of-{job.attempt.nonce}")
 
 
 def test_a_second_block_is_known_also_when_another_attempt_has_skipped_the_write_since() -> None:

@@ -25,6 +25,7 @@ from tests.unit.safewriter.test_ending import FakeSession, ending
 from tests.unit.safewriter.world import Job, World
 
 if TYPE_CHECKING:
+    from safewriter.checkpoint import StoredCheckpoint
     from safewriter.ending import Ending
 
 LANDED = GateState("landed", passed=True, version=2, refusal="", stray="")
@@ -115,7 +116,7 @@ def test_an_outage_while_the_rest_is_done_is_waited_for(monkeypatch: pytest.Monk
     settle, errors = job.recovery.settle, [UnknownOutcomeError("nobody can tell")]
     errors[0].__cause__ = StoreError("SlowDown")
 
-    def settled(key: str, cause: Cause, evidence: Evidence) -> Checkpoint | None:
+    def settled(key: str, cause: Cause, evidence: Evidence) -> StoredCheckpoint | None:
         if errors:
             raise errors.pop()
         return settle(key, cause, evidence)

@@ -249,6 +249,28 @@ def test_the_look_begins_with_the_oldest_attempt() -> None:
     assert found.document.status is Status.COMMITTED
 
 
+@pytest.mark.parametrize("ahead_s", [-900, 900])
+def test_a_clock_that_is_wrong_hides_no_commit(ahead_s: int) -> None:
+    """S3 takes requests of clocks that are fifteen minutes apart from its own."""
+    world = World()
+    world.append_foreign()
+    world.sleep(3600)
+    job = world.job()
+    job.claimer.mark()
+    (mark,) = world.checkpoints.markers_of(world.key)
+    found = world.checkpoints.announced(mark)
+    assert found is not None
+    off = found.marker.started_ms + ahead_s * 1000
+    job.begin()
+    world.checkpoints.mark(dataclasses.replace(found.marker, started_ms=off))
+    job.land()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    world.grace_passes()
+
+    assert close(world).action is Action.SETTLED
+    assert (world.document.status, world.document.owner) == (Status.COMMITTED, job.attempt.nonce)
+
+
 def test_a_write_of_which_any_attempt_needs_success_is_left_to_a_person() -> None:
     """Nobody knows whose commit it is, nor whether success() was called."""
     world = World()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.state import (
     ATTEMPTS_MAX,
+    DELIVERIES_MAX,
     LEGAL_MOVES,
     NO_CHANGE,
     OPEN,
@@ -299,3 +300,34 @@ def test_the_creator_is_kept_whoever_is_clean(*, creator: bool, others: bool) ->
 def test_an_attempt_that_never_claimed_has_created_nothing() -> None:
     """Its version says nothing of the table."""
     assert not attempt(version_before=-1, claimed=False).may_have_created
+
+
+@pytest.mark.parametrize("status", [one for one in Status if one is not Status.COMMITTED])
+def test_only_what_is_in_the_table_is_skipped(status: Status) -> None:
+    """A block that skips anything else would lose its rows."""
+    with pytest.raises(IllegalMoveError, match="skipped under"):
+        document(status).skipped("run")
+    with pytest.raises(IllegalMoveError, match="skipped under"):
+        document(Status.COMMITTED, reason=NO_CHANGE).skipped("run")
+
+
+def test_deliveries_are_kept_once_each_and_the_last_ones_longest() -> None:
+    """Of claims and of skips; one that comes again is the last."""
+    found = document(Status.ROLLED_BACK, deliveries=("first", "second"))
+    claimed = found.claimed(attempt(2, "b"), CommitPoint.WRITE, "third")
+    assert claimed.deliveries == ("first", "second", "third")
+
+    skipped = claimed.moved(Status.COMMITTED, reason="in the table").skipped("first")
+    assert skipped.deliveries == ("second", "third", "first")
+
+    for number in range(DELIVERIES_MAX):
+        skipped = skipped.skipped(str(number))
+    assert skipped.deliveries == tuple(str(number) for number in range(DELIVERIES_MAX))
+
+
+@pytest.mark.parametrize("status", Status)
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_a_document_is_finished_when_it_is_settled_and_clean(status: Status, *, cleaned: bool) -> None:
+    """Only then may it expire."""
+    found = document(status, attempts=(attempt(cleaned=True), attempt(cleaned=cleaned)))
+    assert found.is_finished is (cleaned and status in {Status.COMMITTED, Status.ROLLED_BACK})

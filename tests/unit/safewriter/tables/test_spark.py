@@ -100,3 +100,33 @@ def test_threads_that_are_not_pinned_are_refused() -> None:
     """Nobody could tell from which thread a write comes."""
     with pytest.raises(UnguardedSessionError, match="PYSPARK_PIN_THREAD"):
         scope({}, {}, gateway=object())
+
+
+# -- a session that a script has stopped, or that fails while it is put back -------------------------------------------
+
+
+def test_a_spark_that_was_stopped_knows_nothing_of_its_tasks() -> None:
+    """Its context is gone from Python, and with it the tracker of its jobs."""
+    found = scope({}, {})
+    found.jspark = SimpleNamespace(sparkContext=lambda: SimpleNamespace(isStopped=lambda: True))
+
+    assert not found.all_tasks_succeeded()
+    assert not found.wait_until_quiet(60)
+
+
+def test_a_session_is_put_back_whatever_fails_and_the_first_failure_is_told() -> None:
+    """The others have their turn, in reverse order."""
+    found, done = scope({}, {}), []
+
+    def failing(error: BaseException) -> None:
+        done.append(str(error))
+        raise error
+
+    for error in (ValueError("third"), RuntimeError("second"), KeyboardInterrupt("first")):
+        found.on_restore(lambda error=error: failing(error))  # type: ignore[misc]
+
+    with pytest.raises(KeyboardInterrupt, match="first"):
+        found.restore()
+    assert done == ["first", "second", "third"]
+    found.restore()
+    assert len(done) == 3

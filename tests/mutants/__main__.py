@@ -26,7 +26,11 @@ def main() -> int:
     parser.add_argument("--spark", action="store_true", help="Spark's side of the guard, with the tests that need it")
     parser.add_argument("--tests", nargs="*", help="files or folders of tests; default: all of the guard's")
     parser.add_argument("--seconds", type=float, default=60, help="how long a mutant is tested; default: %(default)s")
-    parser.add_argument("--list", action="store_true", help="only list the mutants")
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="only list the mutants, each with the test that kills it, as the last run has found out",
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes side by side")
     parser.add_argument("--folder", type=Path, default=ROOT / ".soal" / "mutants", help="where results are kept")
     options = parser.parse_args()
@@ -41,8 +45,8 @@ def _run(options: argparse.Namespace) -> int:
     files = modules(options.paths, spark=options.spark)
     campaign = Campaign(files, options.folder, beside_each_other=options.jobs, seconds=options.seconds, tests=tests)
     if options.list:
-        for one in campaign.candidates:
-            _print(f"{one.file}:{one.mutant.line}: {one.mutant.function}: {one.mutant.change}")
+        for line in campaign.known():
+            _print(line)
         return 0
     _say("importing what the tests need")
     load_libraries(tests)

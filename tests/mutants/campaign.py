@@ -48,7 +48,7 @@ class Result:
     module: str
     """The digest of the module's source."""
     tests: str
-    """The digest of the tests that were tried."""
+    """The digest of the test that kills it, or of those that were tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,14 @@ class Campaign:
                 found.append(_Candidate(file, number, lines[mutant.line - 1].strip(), mutant))
         return found
 
+    def known(self) -> Iterator[str]:
+        """Yield a line for each mutant: where it is, what it changes, and what the last run has found out."""
+        before = self._before()
+        for one in self.candidates:
+            old = before.get((one.file, one.number))
+            found = f"{old.outcome} ({old.by})" if old is not None and one.matches(old) else "not tried"
+            yield f"{one.file}:{one.mutant.line}: {one.mutant.function}: {one.mutant.change}: {found}"
+
     def stale_excuses(self) -> list[Excuse]:
         """Those that are for no mutant: what they were written for has changed or has gone."""
         return [one for one in self._excuses if not any(candidate.matches(one) for candidate in self.candidates)]
@@ -186,17 +194,18 @@ class Campaign:
 
     def _result(self, trial: Trial, outcome: str, by: str | None) -> Result:
         one = self._candidate(trial)
+        tests = _digest_of(by) if outcome == "killed" and by else self._digest_of_tests(trial)
         return Result(
             *(trial.module, trial.number, one.mutant.line, one.mutant.function, one.text, one.mutant.change),
-            *(outcome, by, _digest(ROOT / trial.module), self._digest_of_tests(trial)),
+            *(outcome, by, _digest(ROOT / trial.module), tests),
         )
 
     def _holds(self, old: Result, trial: Trial) -> bool:
-        """Whether an earlier result is still true: the test that killed is there, or no new one has come."""
+        """Whether an earlier result is still true: the test that killed is as it was, or no new one has come."""
         if old.module != _digest(ROOT / trial.module) or not self._candidate(trial).matches(old):
             return False
         if old.outcome == "killed":
-            return old.by in trial.tests
+            return old.by is not None and old.by in trial.tests and old.tests == _digest_of(old.by)
         return old.outcome == "survived" and old.tests == self._digest_of_tests(trial)
 
     def _candidate(self, trial: Trial) -> _Candidate:
@@ -263,6 +272,11 @@ def _mirrors(test_file: str, module: str) -> bool:
 
 def _name(file: str) -> str:
     return file.removesuffix(".py").replace("/", ".")
+
+
+def _digest_of(test: str) -> str:
+    file = ROOT / test.partition("::")[0]
+    return _digest(file) if file.exists() else ""
 
 
 @cache

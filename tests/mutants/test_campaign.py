@@ -13,8 +13,8 @@ MODULE, TESTS = "safewriter/parsing.py", "tests/unit/safewriter/test_parsing.py"
 COMMAND = "import sys; sys.path.insert(0, '.'); import runpy; runpy.run_module('tests.mutants', run_name='__main__')"
 
 
-def run(folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-c", COMMAND, MODULE, "--tests", TESTS, "--folder", str(folder)]
+def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-c", COMMAND, MODULE, "--tests", TESTS, "--folder", str(folder), *more]
     return subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
 
 
@@ -27,8 +27,12 @@ def test_each_mutant_is_written_down_with_the_test_that_kills_it_and_is_tried_on
     found = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     assert {(one["file"], one["outcome"]) for one in found} == {(MODULE, "killed")}
     assert all(one["by"].startswith(f"{TESTS}::") for one in found)
+    listed = run(tmp_path, "--list").stdout.splitlines()
+    assert len(listed) == len(found)
+    assert all(f"killed ({one['by']})" in line for one, line in zip(found, listed, strict=True))
     found[0]["change"] = "a change of the source that is not there any more"
-    found[1]["line"] = -1  # as it would be if a new trial were held
+    found[1]["line"] = -1  # as it stays if no new trial is held
+    found[2]["line"], found[2]["tests"] = -1, "of a test that has changed since"
     (tmp_path / "results.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in found))
     assert run(tmp_path).returncode == 0
     again = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 STEPS = 30
+SEEDS = range(1, 201)
+SHORT = {7}
+"""Played with each change; the others by `scripts/histories`."""
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +53,10 @@ def history(
     return new
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize("seed", range(1, 201), ids="seed-{}".format)
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(seed, id=f"seed-{seed}", marks=() if seed in SHORT else pytest.mark.matrix) for seed in SEEDS],
+)
 def test_a_history(history: Callable[[int], History], seed: int) -> None:
     """Writers, deaths, late commits, retries, recoveries and neighbours, in an order that the seed draws."""
     history(seed).play(STEPS)

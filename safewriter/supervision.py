@@ -156,7 +156,7 @@ class Supervision:
         except (SafeWriterError, StoreError) as error:
             return _report(opened, "unknown", str(error))
         document = stored.document
-        if document.status in OPEN and document.owner not in dead:
+        if document.status in OPEN:
             return _report(opened, "in_progress", f"another attempt ({document.owner}) owns the write")
         return _verdict(opened, document)
 

@@ -331,3 +331,22 @@ def test_a_document_is_finished_when_it_is_settled_and_clean(status: Status, *, 
     """Only then may it expire."""
     found = document(status, attempts=(attempt(cleaned=True), attempt(cleaned=cleaned)))
     assert found.is_finished is (cleaned and status in {Status.COMMITTED, Status.ROLLED_BACK})
+
+
+def test_a_catalog_is_written_down_where_there_is_one() -> None:
+    """A table that lies at a path has none."""
+    found = document(attempts=(attempt(), attempt(catalog={"type": "rest"})))
+    written = json.loads(found.to_bytes())
+
+    assert ["catalog" in one for one in written["attempts"]] == [False, True]
+    assert [one.catalog for one in Checkpoint.from_bytes(found.to_bytes()).attempts] == [{}, {"type": "rest"}]
+
+
+@pytest.mark.parametrize("deliveries", [None, []])
+def test_a_document_without_deliveries_is_read(deliveries: list[str] | None) -> None:
+    """One of before they were kept."""
+    written = json.loads(document().to_bytes()) | {"deliveries": deliveries}
+
+    assert Checkpoint.from_bytes(json.dumps(written).encode()).deliveries == ()
+    del written["deliveries"]
+    assert Checkpoint.from_bytes(json.dumps(written).encode()).deliveries == ()

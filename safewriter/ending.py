@@ -46,7 +46,9 @@ _QUIET_S: Final = 30.0
 """How long a failed block waits for its tasks to end before it leaves their files to a later look."""
 _ANSWER_S, _ANSWER_MAX_S = 300.0, 3600.0
 """How long success() waits for S3 without a deadline, and at most with one."""
-_IS_THERE: Final = re.compile("DELTA_PATH_EXISTS|TABLE_OR_VIEW_ALREADY_EXISTS|AlreadyExistsException")
+_IS_THERE: Final = re.compile(
+    "DELTA_PATH_EXISTS|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|TABLE_OR_VIEW_ALREADY_EXISTS|AlreadyExistsException"
+)
 
 
 class Ending:

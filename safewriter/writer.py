@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal, Self
 
@@ -86,6 +87,7 @@ class SafeWriter:
         self._ending: Ending | None = None
         self._watchdog: Watchdog | None = None
         self._heartbeat: Heartbeat | None = None
+        self._process = os.getpid()
         self._entered = False
         self._ended = False
 
@@ -149,23 +151,36 @@ class SafeWriter:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> Literal[False]:
-        """End the block: committed, or settled as rolled back; then put the session back as it was."""
+    ) -> bool:
+        """End the block: committed, or settled as rolled back; then put the session back as it was.
+
+        An error goes on, with one exception: that of a write in a skipped block that Delta did not skip by itself. A
+        process that was forked off in the block does nothing: the block is its parent's.
+        """
+        if os.getpid() != self._process:
+            return False
         try:
             if self._watchdog is not None:
                 self._watchdog.stop()
+            if self.already_committed:
+                return self._skip(error)
             self._end(error)
         finally:
             self._close()
         return False
 
+    def _skip(self, error: BaseException | None) -> bool:
+        tidy(
+            self.checkpoint_uri,
+            lambda: self._block.checkpoints.unmark(self._block.write.key, self._block.attempt.nonce),
+        )
+        if not isinstance(error, Exception) or not self._block.session.was_skipped(error):
+            return False
+        _log.warning("%s: an earlier attempt has committed this write; the block was left at its statement", self.table)
+        return True
+
     def _end(self, error: BaseException | None) -> None:
-        if self.already_committed:
-            tidy(
-                self.checkpoint_uri,
-                lambda: self._block.checkpoints.unmark(self._block.write.key, self._block.attempt.nonce),
-            )
-        elif self._ending is not None:
+        if self._ending is not None:
             if self._ending.succeeded:
                 self._ending.finish()
             else:

@@ -115,6 +115,10 @@ class Session(Protocol):
         """Let the block's statements run and nothing of them be seen: an earlier attempt has committed."""
         ...
 
+    def was_skipped(self, error: Exception) -> bool:
+        """Tell whether an error in a skipped block says no more than that nothing was to be written."""
+        ...
+
     @property
     def has_begun(self) -> bool:
         """Whether a statement may have used the guard."""

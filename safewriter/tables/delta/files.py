@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import StoreError
 
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
     from safewriter.tables.delta.commit import Commit
 
-__all__ = ["remove_files"]
+__all__ = ["remove_files", "root_of_other_table"]
+
+_OTHER_TABLE: Final = re.compile(r"(.+/)(?:_delta_log/.*|metadata/[^/]+\.metadata\.json)")
 
 
 def remove_files(
@@ -26,17 +29,35 @@ def remove_files(
     `may_go_on` says no.
     """
     referred = set().union(*(commit.paths for commit in commits))
-    removed = 0
-    for listed in store.list(""):
+    ours, others, removed = [], set(), 0
+
+    def check_time() -> None:
         if not may_go_on():
             raise StoreError(f"{store.uri('')}: out of time while cleaning up, {removed} files removed so far")
-        if _is_data_file(listed.key, prefixes) and listed.key not in referred:
-            store.delete(listed.key)
+
+    for key in (listed.key for listed in store.list("")):
+        check_time()
+        if (root := root_of_other_table(key)) is not None:
+            others.add(root)
+        elif _is_data_file(key, prefixes) and key not in referred:
+            ours.append(key)
+    # A block's session gives its prefix also to what the script writes to a table that lies inside this one.
+    elsewhere = tuple(others)
+    for key in ours:
+        check_time()
+        if not key.startswith(elsewhere):
+            store.delete(key)
             removed += 1
     for upload in store.uploads(""):
-        if _is_data_file(upload.key, prefixes):
+        if _is_data_file(upload.key, prefixes) and not upload.key.startswith(elsewhere):
             store.abort(upload)
     return removed
+
+
+def root_of_other_table(key: str) -> str | None:
+    """Return the folder of another table, Delta or Iceberg, that lies inside this one and that the key shows."""
+    found = _OTHER_TABLE.fullmatch(key)
+    return None if found is None else found[1]
 
 
 def _is_data_file(key: str, prefixes: tuple[str, ...]) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import BlockOpenError, DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
+from safewriter.identity import canonical_table
 from safewriter.parsing import parsed
 from safewriter.tables.delta.undo import UNDOABLE_FEATURES
 from safewriter.tables.session import TableState
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaSession", "GateState", "is_append_only"]
 
+_SCHEMES: Final = ("s3", "s3a", "s3n")
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
 _GATE_PROTOCOL: Final = 5
 _TXN_APP: Final = "spark.databricks.delta.write.txnAppId"
@@ -36,6 +38,11 @@ _TXN_IN_CHECKSUM: Final = "spark.databricks.delta.setTransactionsInCrc.writeOnCo
 _AUTO_COMPACT: Final = "spark.databricks.delta.autoCompact.enabled"
 # Internal to Delta and static, so it is set on the session state. Tested with every Delta release that is pinned here.
 _FILE_PREFIX: Final = "spark.databricks.delta.testOnly.dataFileNamePrefix"
+_MARK: Final = re.compile("sw-[0-9a-f]{32}")
+_SKIPPED: Final = "this write was committed by an earlier attempt"
+_IS_THERE: Final = re.compile(
+    "DELTA_PATH_EXISTS|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|TABLE_OR_VIEW_ALREADY_EXISTS"
+)
 _REFUSED: Final = re.compile(r"SafeWriter \[(\w+)\]: (.*)")
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
@@ -102,13 +109,12 @@ class DeltaSession(SparkScope):
         from py4j.protocol import Py4JError
 
         scheme = self.table.split("://", 1)[0]
+        self._check_log_store(scheme)
+        files = self.jspark.sparkContext().hadoopConfiguration()
+        for other in _SCHEMES:  # a catalog may know the table by another scheme than the one that we were given
+            if other != scheme and files.get(f"fs.{other}.impl") is not None:
+                self._check_log_store(other)
         key = f"spark.delta.logStore.{scheme}.impl"
-        conf = self.jspark.sparkContext().conf()  # PySpark's own getConf() copies every setting, one by one
-        found = conf.get(key, None) or conf.get(key.removeprefix("spark."), None)
-        other = conf.get("spark.delta.logStore.class", None)
-        if found != LOG_STORE or other not in (None, LOG_STORE):
-            what = f"{key} is {found or 'not set'}" if found != LOG_STORE else f"spark.delta.logStore.class is {other}"
-            raise UnguardedSessionError(_remedy(what, key))
         try:
             protocol = int(self._gates.protocol())
         except Py4JError:
@@ -119,7 +125,19 @@ class DeltaSession(SparkScope):
             what = f"soal-logstore.jar speaks protocol {protocol}, this SafeWriter speaks {_GATE_PROTOCOL}"
             raise UnguardedSessionError(_remedy(what, key))
         if self._gates.busy(self.jspark):
-            raise BlockOpenError("another SafeWriter block is open on this Spark session; end it first")
+            raise BlockOpenError(
+                "another SafeWriter block is open on this Spark session; end it first (in foreachBatch write one table"
+                " after the other: a frame belongs to one session)"
+            )
+
+    def _check_log_store(self, scheme: str) -> None:
+        key = f"spark.delta.logStore.{scheme}.impl"
+        conf = self.jspark.sparkContext().conf()  # PySpark's own getConf() copies every setting, one by one
+        found = conf.get(key, None) or conf.get(key.removeprefix("spark."), None)
+        other = conf.get("spark.delta.logStore.class", None)
+        if found != LOG_STORE or other not in (None, LOG_STORE):
+            what = f"{key} is {found or 'not set'}" if found != LOG_STORE else f"spark.delta.logStore.class is {other}"
+            raise UnguardedSessionError(_remedy(what, key))
 
     def state(self) -> TableState:
         """Look at the table as it is now (one LIST on a table that this session knows)."""
@@ -215,6 +233,10 @@ class DeltaSession(SparkScope):
             file_prefix,
         )
         self.on_restore(self._gate.close)
+        if _MARK.fullmatch(self.spark.conf.get(_TXN_APP, None) or ""):
+            # A session that was cloned in a skipped block (a stream's) has its mark, by which Delta would skip this.
+            for key in (_TXN_APP, _TXN_VERSION, _TXN_RESET):
+                self.spark.conf.unset(key)
         mine: dict[str, object] = {"safewriter": {"key": write_key, "epoch": epoch}}
         if (users := self.spark.conf.get(_METADATA, None)) is not None:
             mine["user"] = users  # the user's own text is kept inside ours
@@ -242,10 +264,29 @@ class DeltaSession(SparkScope):
             note="",
             journal=None,
         )
-        self._gate.shut("this write was committed by an earlier attempt")
+        self._gate.shut(_SKIPPED)
         # Delta skips what is not above the version that the table stores, and 1 is the lowest that there is.
         for key, value in ((_TXN_APP, write_key), (_TXN_VERSION, "1"), (_TXN_RESET, "false")):
             self.set(key, value)
+
+    def was_skipped(self, error: Exception) -> bool:
+        """Tell whether `error` says no more than that the block was to be skipped: Delta does not skip by itself what
+        creates a table, nor where it has forgotten our transaction.
+        """
+        refused = _REFUSED.search(str(error))
+        if refused is not None:
+            return refused[2].endswith(_SKIPPED)
+        return _IS_THERE.search(str(error)) is not None and self._is_about_our_table(error)
+
+    def _is_about_our_table(self, error: Exception) -> bool:
+        ours = canonical_table(self.table)
+        if f"://{ours.bucket}/{ours.key}" in str(error):
+            return True
+        try:
+            name = error.getMessageParameters()["relationName"]  # type: ignore[attr-defined]
+            return canonical_table(self.spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]) == ours
+        except Exception:  # noqa: BLE001 - a name that leads nowhere, in whatever way, is not that of our table
+            return False
 
     @property
     def has_begun(self) -> bool:

@@ -44,9 +44,9 @@ UNDOABLE_FEATURES: Final = frozenset(
 _KEPT: Final = ("partitionValues", "size", "tags", "stats", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 _MARKS: Final = frozenset({"delta.identity.highWaterMark"})
 """What may only grow in a column's metadata: a commit that moves nothing else has not changed the schema."""
-_ROW_BY_ROW: Final = frozenset({"DELETE", "UPDATE", "TRUNCATE", "WRITE"})
-"""Operations that decide about each row by itself, or replace rows without a look: with no file in common they would
-have done the same without ours. A MERGE inserts what it has not found."""
+_ROW_BY_ROW: Final = frozenset({"DELETE", "UPDATE", "TRUNCATE"})
+"""Operations that decide about each row by itself: with no file in common they would have done the same without ours.
+A MERGE inserts what it has not found, and what is written may have been computed from the table."""
 _COLUMN_IDS: Final = "delta.columnMapping.maxColumnId"
 
 

@@ -155,6 +155,10 @@ class IcebergSession(SparkScope):
             self._make(branch, document.attempt.table_id, document.attempt.version_before)
         self._stage(branch, document.write_key, str(document.epoch))
 
+    def was_skipped(self, error: Exception) -> bool:  # noqa: ARG002 - of the protocol
+        """Nothing fails for it: the block has a branch of its own."""
+        return False
+
     def skip(self, *, write_key: str, nonce: str) -> None:
         """Let the block write to a branch that nobody will publish, and drop it at its end."""
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["Kind", "Mark", "kind_of", "mark_of", "root_of_other_table"]
+__all__ = ["Kind", "Mark", "kind_of", "mark_of"]
 
 
 class Kind(StrEnum):
@@ -34,7 +34,6 @@ class Mark:
 _CHANGES: Final = "_change_data/"
 _VECTOR: Final = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
 _MARK: Final = re.compile(r"(sw-[0-9a-f]{12})-(\d+)-([0-9a-f]{16})-")
-_OTHER_TABLE: Final = re.compile(r"(.+/)(?:_delta_log/.*|metadata/[^/]+\.metadata\.json)")
 _OTHER_FORMAT: Final = "metadata/"
 """Where a table that can also be read as Iceberg keeps the other format's metadata."""
 
@@ -66,9 +65,3 @@ def mark_of(key: str) -> Mark | None:
     """Return the attempt whose file this is, if its name says one."""
     found = _MARK.match(key.rsplit("/", 1)[-1])
     return None if found is None else Mark(found[1], int(found[2]), found[3])
-
-
-def root_of_other_table(key: str) -> str | None:
-    """Return the folder of another table, Delta or Iceberg, that lies inside this one and that the key shows."""
-    found = _OTHER_TABLE.fullmatch(key)
-    return None if found is None else found[1]

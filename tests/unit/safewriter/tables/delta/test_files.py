@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from safewriter.objects import StoreError, Upload
-from safewriter.tables.delta.files import remove_files
+from safewriter.tables.delta.files import remove_files, root_of_other_table
 from safewriter.tables.delta.history import DeltaHistory
 from tests.unit.safewriter.delta_log import File
 from tests.unit.safewriter.test_state import attempt
@@ -76,13 +76,44 @@ def test_unfinished_uploads_of_such_files_are_aborted() -> None:
     assert [upload.key for upload in world.lake.uploads("")] == ["foreign.parquet"]
 
 
-def test_clean_up_stops_when_time_is_up() -> None:
+@pytest.mark.parametrize(("after", "left"), [("two of the list", 5), ("the list and two files", 3)])
+def test_clean_up_stops_when_time_is_up(after: str, left: int) -> None:
     """What was not done is said, so that nobody takes it for done."""
     world = World()
     for number in range(5):
         world.lake.put(f"pre-{number}", b"")
-    answers = iter([True] * (len(world.lake.contents()) - 3) + [False])
+    answers = iter([True] * (2 + (len(world.lake.contents()) if "files" in after else 0)) + [False])
 
-    with pytest.raises(StoreError, match="out of time"):
+    with pytest.raises(StoreError, match=f"out of time while cleaning up, {5 - left} files"):
         remove(world, "pre-", may_go_on=lambda: next(answers))
-    assert any(key.startswith("pre-") for key in world.lake.contents())
+    assert sum(key.startswith("pre-") for key in world.lake.contents()) == left
+
+
+@pytest.mark.parametrize(
+    ("key", "root"),
+    [
+        ("sub/_delta_log/00000000000000000000.json", "sub/"),
+        ("a/b/metadata/v1.metadata.json", "a/b/"),
+        ("_delta_log/00000000000000000000.json", None),
+        ("metadata/v1.metadata.json", None),
+        ("sub/metadata.json", None),
+    ],
+)
+def test_a_table_inside_the_table_is_known_by_its_log(key: str, root: str | None) -> None:
+    """Delta's, or Iceberg's metadata; the table's own are none."""
+    assert root_of_other_table(key) == root
+
+
+@pytest.mark.parametrize("inner", ["a=1/_delta_log/00000000000000000000.json", "a=1/metadata/v1.metadata.json"])
+def test_a_table_inside_the_table_keeps_its_files_and_uploads(inner: str) -> None:
+    """A block's session gives its prefix to all that the script writes."""
+    world = World()
+    for key in ("A=0/pre-1.parquet", "a=1/pre-2.parquet", "a=1/b=2/pre-3.parquet", "a=2/pre-4.parquet", inner):
+        world.lake.put(key, b"")
+    world.lake.begin_upload(Upload("a=1/pre-5.parquet", "1"))
+    world.lake.begin_upload(Upload("a=2/pre-6.parquet", "1"))
+
+    assert remove(world, "pre-") == 2
+
+    assert {"a=1/pre-2.parquet", "a=1/b=2/pre-3.parquet", inner} <= set(world.lake.contents())
+    assert [upload.key for upload in world.lake.uploads("")] == ["a=1/pre-5.parquet"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.soal.orphans.kinds import Kind, Mark, kind_of, mark_of, root_of_other_table
+from scripts.soal.orphans.kinds import Kind, Mark, kind_of, mark_of
 
 MARKED = "sw-0123456789ab-12-0123456789abcdef-part-00000-x.parquet"
 VECTOR = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
@@ -60,18 +60,3 @@ def test_a_mark_names_its_attempt() -> None:
     assert mark_of(f"day=1/{MARKED}") == Mark("sw-0123456789ab", 12, "0123456789abcdef")
     assert mark_of("part-0.parquet") is None
     assert mark_of(f"{MARKED}/part-0.parquet") is None
-
-
-@pytest.mark.parametrize(
-    ("key", "root"),
-    [
-        ("sub/_delta_log/00000000000000000000.json", "sub/"),
-        ("a/b/metadata/v1.metadata.json", "a/b/"),
-        ("_delta_log/00000000000000000000.json", None),
-        ("metadata/v1.metadata.json", None),
-        ("sub/metadata.json", None),
-    ],
-)
-def test_a_table_inside_the_table_is_known_by_its_log(key: str, root: str | None) -> None:
-    """Delta's, or Iceberg's metadata; the table's own are none."""
-    assert root_of_other_table(key) == root

@@ -29,7 +29,7 @@ class Intent:
 
     cause: str
     undo: bool
-    nothing_sent: bool = False
+    nothing_sent: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def revert(
     before = _before(commits, document, ours, checkpoints)
     unknown = (
         f"version {ours.version} changed the table's schema or properties, and what they were is not on record"
-        if before is None and _changes_a_table(ours)
+        if before is None and ours.metadata is not None
         else None
     )
     undo = Undo(ours, before if before is not None and needs_metadata(ours, before) else None)
@@ -88,15 +88,14 @@ def _inverse(
     return [history.info(REVERT, mark, document.attempt, commits, actions), *actions]
 
 
-def _changes_a_table(ours: Commit) -> bool:
-    return ours.metadata is not None and ours.version > 0
-
-
 def _before(
     commits: tuple[Commit, ...], document: Checkpoint, ours: Commit, checkpoints: Checkpoints
 ) -> dict[str, Any] | None:
-    """Return the metaData action that ours replaced: from the log since the claim, or from the gate's note."""
-    if not _changes_a_table(ours):
+    """Return the metaData action that ours replaced: from the log since the claim, or from the gate's note.
+
+    The note of a creation holds what the commit itself has brought.
+    """
+    if ours.metadata is None:
         return None
     for commit in reversed(commits):
         if commit.version < ours.version and commit.metadata is not None:

@@ -44,7 +44,7 @@ UNDOABLE_FEATURES: Final = frozenset(
 _KEPT: Final = ("partitionValues", "size", "tags", "stats", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 _MARKS: Final = frozenset({"delta.identity.highWaterMark"})
 """What may only grow in a column's metadata: a commit that moves nothing else has not changed the schema."""
-_ROW_BY_ROW: Final = frozenset({"DELETE", "UPDATE", "TRUNCATE"})
+_ROW_BY_ROW: Final = frozenset({"DELETE", "UPDATE"})
 """Operations that decide about each row by itself: with no file in common they would have done the same without ours.
 A MERGE inserts what it has not found, and what is written may have been computed from the table."""
 _COLUMN_IDS: Final = "delta.columnMapping.maxColumnId"
@@ -78,18 +78,17 @@ def undo_obstacle(document: Checkpoint, undo: Undo, since: Iterable[Commit]) -> 
     without our commit, and would be right beside the rows that come back.
     """
     commits = tuple(since)
-    between = [commit for commit in commits if commit.version < undo.ours.version]
     later = [commit for commit in commits if commit.version > undo.ours.version]
     return (
-        _table_obstacle(document, undo.ours, between)
+        _table_obstacle(document, commits)
         or _commit_obstacle(undo)
         or next((found for commit in later if (found := _later_obstacle(undo, commit)) is not None), None)
     )
 
 
-def _table_obstacle(document: Checkpoint, ours: Commit, between: Iterable[Commit]) -> str | None:
+def _table_obstacle(document: Checkpoint, commits: Iterable[Commit]) -> str | None:
     features, properties = set(document.attempt.features), dict(document.attempt.properties)
-    for commit in (*between, ours):
+    for commit in commits:
         if commit.protocol is not None:
             features = {*commit.protocol.get("readerFeatures", ()), *commit.protocol.get("writerFeatures", ())}
         if commit.metadata is not None:

@@ -6,8 +6,10 @@ import pytest
 
 from safewriter.errors import UnsupportedError
 from safewriter.objects import Location
-from safewriter.tables.formats import canonical
+from safewriter.state import Status
+from safewriter.tables.formats import TableOpener, canonical
 from safewriter.tables.iceberg.name import TableName
+from safewriter.tables.table import Intent
 from tests.unit.safewriter.world import World
 
 
@@ -26,3 +28,12 @@ def test_a_format_that_is_not_guarded_is_refused(format: str) -> None:  # noqa: 
     document = replace(world.job().begin().document, format=format)
     with pytest.raises(UnsupportedError, match="is not guarded by this version"):
         world.recovery().tables.open(document)
+
+
+def test_without_a_bound_a_table_may_be_read_to_its_end() -> None:
+    """A command of the operator has no deadline."""
+    world = World()
+    document = world.job().begin().land().document
+    found = TableOpener(lambda _: world.lake, world.checkpoints, world.clock).open(document)
+
+    assert found.next_move(document, Intent("operator", undo=False, nothing_sent=False)).status is Status.COMMITTED

@@ -8,7 +8,7 @@ from safewriter.objects import StoreError
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import CommitPoint, Status
 from safewriter.tables.delta.table import DeltaTable
-from safewriter.tables.table import Intent, RetentionGapError
+from safewriter.tables.table import Intent, RetentionGapError, Trace
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World
 
@@ -80,3 +80,22 @@ def test_a_note_that_is_of_no_creation_means_that_the_table_is_gone() -> None:
     with pytest.raises(RetentionGapError, match="is gone"):
         table(world).next_move(job.document, Intent("killed", undo=False, nothing_sent=False))
     assert world.log.head == -1
+
+
+def test_a_trace_is_that_of_the_highest_epoch() -> None:
+    """An earlier attempt was fenced; the one before which the commit landed is named, too."""
+    world = World()
+    world.job().begin()
+    world.grace_passes()
+    world.settle()
+    world.append_foreign()
+    job = world.job().begin()
+    assert table(world).trace(world.key, 0) == Trace(1)
+    job.land()
+
+    found = table(world).trace(world.key, 0)
+
+    assert found is not None
+    assert found.landed is not None
+    assert (found.epoch, found.landed.commit_version, found.before) == (2, job.slot, job.slot - 1)
+    assert table(world).trace("sw-of-another", 0) is None

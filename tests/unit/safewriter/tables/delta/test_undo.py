@@ -141,6 +141,20 @@ def test_what_others_wrote_with_our_schema_keeps_it() -> None:
     assert obstacle(Undo(ours, None), theirs) is None
 
 
+def test_who_adds_no_row_has_no_use_for_our_schema() -> None:
+    """A DELETE of another file stands as well under the one of before."""
+    ours = commit(File("new").add(), {"metaData": metadata({}, "id", "more")})
+    assert obstacle(Undo(ours, metadata({}, "id")), DELETE) is None
+
+
+def test_files_that_do_not_say_that_they_were_moved_hold_new_rows() -> None:
+    """`dataChange` is true where an engine has left it out."""
+    add = File("new").add()["add"]
+    add.pop("dataChange", None)
+    assert obstacle(Undo(commit({"add": add}), None)) is None
+    assert "rewritten files" in str(obstacle(Undo(commit({"add": {**add, "dataChange": False}}), None)))
+
+
 @pytest.mark.parametrize("action", [{"add": File("old one").add()["add"]}, {"remove": {**REMOVED, "path": "new"}}])
 def test_a_later_commit_that_touched_our_files_is_in_the_way(action: dict[str, Any]) -> None:
     """Those that we added, and those that we had removed."""

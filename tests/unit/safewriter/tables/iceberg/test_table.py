@@ -246,7 +246,7 @@ def test_a_settler_that_slept_does_not_see_the_next_attempt(bench: Bench) -> Non
     held = bench.claim()
     bench.stage(held)
     bench.settle()
-    move = bench.recovery().tables.open(first).next_move(first, Intent("killed", undo=False))
+    move = bench.recovery().tables.open(first).next_move(first, Intent("killed", undo=False, nothing_sent=False))
     assert move.status is Status.ROLLED_BACK
 
 

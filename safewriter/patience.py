@@ -35,12 +35,13 @@ def until_answered(
             ask()
         except (StoreError, UnknownOutcomeError) as error:
             waited_s += now_s() - asked_s
-            if not _may_answer(error) or pause_s > left_s(waited_s):
+            nap_s = min(pause_s, left_s(waited_s))
+            if not _may_answer(error) or nap_s <= 0:
                 raise
         else:
             return
-        sleep(pause_s)
-        waited_s += pause_s
+        sleep(nap_s)
+        waited_s += nap_s
         pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
 

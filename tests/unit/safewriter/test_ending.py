@@ -8,6 +8,7 @@ import dataclasses
 import math
 import os
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -244,21 +245,22 @@ def test_an_outage_that_ends_before_the_deadline_costs_time_and_nothing_else() -
 @pytest.mark.parametrize("lead_ms", [LEAD_MS, 60_000])
 def test_success_waits_until_the_watchdogs_time_and_not_longer(lead_ms: int) -> None:
     """What is left of the deadline then is for settling."""
-    outage, job, end = out()
+    _, job, end = out()
     end._block = dataclasses.replace(end._block, lead_ms=lead_ms)
     with pytest.raises(UnknownOutcomeError):
         end.succeed()
     assert job.deadline is not None
-    assert lead_ms <= job.deadline.remaining_ms() <= lead_ms + 8_000
-    assert outage.napped_s > 500
+    assert job.deadline.remaining_ms() == lead_ms
 
 
 def test_without_a_deadline_success_waits_for_five_minutes() -> None:
     """The bound that is stated."""
     outage, _, end = out(deadline_ms=None)
+    begun_s = time.monotonic()
     with pytest.raises(UnknownOutcomeError):
         end.succeed()
-    assert 292 <= outage.napped_s <= 300
+    asked_s = time.monotonic() - begun_s  # at most; it counts, too
+    assert 300 - asked_s <= outage.napped_s <= 300
 
 
 @pytest.mark.parametrize(

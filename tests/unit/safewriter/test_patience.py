@@ -42,9 +42,12 @@ def test_the_pauses_double_up_to_eight_seconds() -> None:
     assert asked.naps == [0.5, 1, 2, 4, 8, 8, 8]
 
 
-@pytest.mark.parametrize(("time_s", "naps"), [(1.4, []), (1.5, [0.5]), (3.4, [0.5]), (3.5, [0.5, 1])])
-def test_the_time_of_asking_counts(time_s: float, naps: list[float]) -> None:
-    """An endpoint that lets each request time out would be asked far beyond the deadline."""
+@pytest.mark.parametrize(
+    ("time_s", "naps"),
+    [(0.5, []), (1, []), (1.25, [0.25]), (1.5, [0.5]), (2.5, [0.5]), (3.25, [0.5, 0.75]), (3.5, [0.5, 1])],
+)
+def test_the_time_of_asking_counts_and_the_last_pause_is_what_is_left(time_s: float, naps: list[float]) -> None:
+    """An endpoint that lets each request time out would be asked far beyond the deadline; all that is left is used."""
     asked = Asked([StoreError("SlowDown")] * 9)
     with pytest.raises(StoreError):
         asked.until_answered(time_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,6 @@ from safewriter.state import Checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
 
     from safewriter.objects.store import ListedObject, ObjectStore
     from safewriter.state import AttemptRecord
@@ -30,6 +29,8 @@ _OPEN: Final = "open/"
 _LEASES: Final = "leases/"
 _UNCLAIMED: Final = timedelta(days=1)
 """An attempt without a deadline that has not claimed for so long does not claim any more."""
+_OLD_LEASE: Final = timedelta(days=1)
+"""A lease expires after seconds, by S3's clock; this is more than two clocks are ever apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +177,13 @@ class Checkpoints:
             last_sign = last_sign if lease is None else max(last_sign, lease.last_modified)
         return Sighting(stored.etag, last_sign, stored.server_date, _end_ms(document.attempt))
 
-    def forget_leases(self, before: datetime, may_go_on: Callable[[], bool]) -> None:
-        """Remove the leases that were renewed last before a time.
+    def forget_leases(self, now_ms: int, may_go_on: Callable[[], bool]) -> None:
+        """Remove the leases that nobody has renewed for a day.
 
         A lease may come behind the clean-up of its attempt, or be left by a process that was killed. One that has
         expired says no more than none. Needs ListBucket.
         """
+        before = datetime.fromtimestamp(now_ms / 1000, UTC) - _OLD_LEASE
         for listed in self.store.list(_LEASES):
             if not may_go_on():
                 break

@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +23,7 @@ from safewriter.state import OPEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from datetime import datetime
 
     from safewriter.checkpoint import Checkpoints, Marked, StoredCheckpoint
     from safewriter.deadline import Clock
@@ -34,8 +35,6 @@ __all__ = ["Look", "Sweep", "Sweeper"]
 _log = logging.getLogger(__name__)
 _LISTED_MAX: Final = 20_000
 _THREADS: Final = 8
-_OLD_LEASE: Final = timedelta(days=1)
-"""A lease expires after seconds, by S3's clock; this is more than two clocks are ever apart."""
 _GIVEN_UP: Final = timedelta(days=7)
 """An attempt that cannot be cleaned up after for so long (its table was dropped) is left to `soal orphans`."""
 
@@ -94,9 +93,8 @@ class Sweeper:
         return sweep
 
     def _forget_leases(self) -> None:
-        now = datetime.fromtimestamp(self.clock() / 1000, UTC)
         try:
-            self.checkpoints.forget_leases(now - _OLD_LEASE, self.may_go_on)
+            self.checkpoints.forget_leases(self.clock(), self.may_go_on)
         except StoreError as error:  # hygiene only
             _log.warning("old leases stay for the next sweep: %s", error)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from safewriter.checkpoint import Checkpoints
@@ -130,5 +130,4 @@ class Recoverer:
 
     def forget_leases(self) -> None:
         """Remove the leases that are older than a day: whoever has renewed them is no more."""
-        now = datetime.fromtimestamp(self.clock() / 1000, UTC)
-        Checkpoints(self.store).forget_leases(now - timedelta(days=1), lambda: self.clock() < self.until_ms)
+        Checkpoints(self.store).forget_leases(self.clock(), lambda: self.clock() < self.until_ms)

@@ -32,9 +32,9 @@ class Need:
 
 _TABLE: Final = ("", "_delta_log", "metadata")
 JOB: Final = (
-    Need("s3:GetObject", "checkpoints", ("cancels", "checkpoints", "leases", "runs")),
+    Need("s3:GetObject", "checkpoints", ("cancels", "checkpoints", "leases", "notes", "runs")),
     Need("s3:PutObject", "checkpoints", ("audit", "checkpoints", "leases", "notes", "open", "results", "runs")),
-    Need("s3:PutObjectTagging", "checkpoints", ("checkpoints",)),
+    Need("s3:PutObjectTagging", "checkpoints", ("checkpoints", "notes")),
     Need("s3:DeleteObject", "checkpoints", ("leases", "notes", "open")),
     Need("s3:GetObject", "scripts"),
     Need("s3:GetObject", "data", _TABLE),
@@ -44,9 +44,9 @@ JOB: Final = (
     Need("s3:ListBucketMultipartUploads", "data"),
 )
 SWEEPER: Final = (
-    Need("s3:GetObject", "checkpoints", ("checkpoints", "leases", "open")),
-    Need("s3:PutObject", "checkpoints", ("audit", "checkpoints")),
-    Need("s3:PutObjectTagging", "checkpoints", ("checkpoints",)),
+    Need("s3:GetObject", "checkpoints", ("checkpoints", "leases", "notes", "open")),
+    Need("s3:PutObject", "checkpoints", ("audit", "checkpoints", "notes")),
+    Need("s3:PutObjectTagging", "checkpoints", ("checkpoints", "notes")),
     Need("s3:DeleteObject", "checkpoints", ("leases", "open")),
     Need("s3:ListBucket", "checkpoints", ("leases", "open")),
     Need("s3:GetObject", "data", ("_delta_log", "metadata")),

@@ -7,8 +7,9 @@ import pytest
 from safewriter.objects import StoreError
 from safewriter.objects.s3 import S3ObjectStore
 from scripts.emulator import EmbeddedS3
+from tests.support.empty_log import needs_of_settling
 from tests.support.guarded_s3 import Permissions
-from tests.support.roles import CHECKPOINTS, JOB, LAKE, ROLES, SCRIPTS, SWEEPER, kept_needs
+from tests.support.roles import CHECKPOINTS, JOB, LAKE, ROLES, SCRIPTS, SWEEPER, kept_needs, kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,12 +20,7 @@ if TYPE_CHECKING:
 ON_S3 = [(role, each) for role, access in ROLES.items() for each in access.statements if "s3:" in each.actions[0]]
 # Permissions that the scenario does not need, by how their place ends, and what does.
 NEEDED_ELSEWHERE = {
-    (JOB, "s3:GetObject", "/notes/*"): "a note whose PUT was not answered is read back",
     (JOB, "s3:AbortMultipartUpload", "/tables/*"): "S3A gives up the upload of a task that was cancelled",
-    (SWEEPER, "s3:PutObject", "/notes/*"): "the tombstone of a write that was to make its table",
-    (SWEEPER, "s3:PutObjectTagging", "/notes/*"): "as above",
-    (JOB, "s3:PutObjectTagging", "/notes/*"): "as above, where the supervisor or a retry settles it",
-    (SWEEPER, "s3:GetObject", "/notes/*"): "the note of a write that had begun to make its table",
     (SWEEPER, "s3:GetObject", "/tables/_delta_log/*"): "the log of a table that is the named place itself",
     (SWEEPER, "s3:PutObject", "/tables/_delta_log/*"): "as above",
     (SWEEPER, "s3:GetObject", "/tables/metadata/*"): "the metadata of an Iceberg table that is the named place itself",
@@ -59,6 +55,11 @@ def test_no_permission_is_superfluous(case: tuple[str, Statement]) -> None:
         if who == role and action == statement.actions[0] and statement.resources[0].endswith(end)
     ]
     assert bool(missed) is not bool(elsewhere)
+
+
+def test_what_an_empty_log_s_settler_needs_is_kept_with_the_rest() -> None:
+    """Only there a tombstone is put and tagged, and the note of a creation read; the scenario with Spark has none."""
+    assert set(kinds(needs_of_settling())) <= set(kept_needs())
 
 
 @pytest.fixture(scope="module")

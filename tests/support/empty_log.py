@@ -1,0 +1,50 @@
+"""A write that was to make its table and was killed: what whoever settles it asks S3 for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from safewriter.checkpoint import Checkpoints
+from safewriter.deadline import epoch_ms
+from safewriter.objects.s3 import S3ObjectStore
+from safewriter.recovery import Cause, Recovery
+from safewriter.state import Status
+from scripts.emulator import EmbeddedS3
+from tests.support.guarded_s3 import Permissions
+from tests.support.roles import CHECKPOINTS, JOB, LAKE, ROLES, SWEEPER
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from tests.support.guarded_s3 import Need
+
+__all__ = ["needs_of_settling"]
+
+
+def needs_of_settling() -> list[Need]:
+    """Settle such writes as either role, without and with a creation note; return what the requests have needed."""
+    permissions = Permissions(ROLES)
+    for role in (JOB, SWEEPER):
+        for has_note in (False, True):
+            with EmbeddedS3(buckets=[CHECKPOINTS, LAKE], rules=[permissions.rule()]) as s3:
+                _settle(s3, role, has_note=has_note)
+    assert permissions.denied == []
+    return permissions.needs
+
+
+def _settle(s3: EmbeddedS3, role: str, *, has_note: bool) -> None:
+    world = World(existing=False)
+    job = world.job().begin()
+    assert not has_note or job.note()
+    for key, body in world.bucket.contents().items():
+        s3.observer().put_object(Bucket=CHECKPOINTS, Key=key, Body=body)
+    client = s3._client(role)
+    recovery = Recovery(
+        Checkpoints(S3ObjectStore(client, CHECKPOINTS)),
+        lambda _: S3ObjectStore(client, LAKE, "tables/t"),
+        clock=epoch_ms,
+    )
+
+    settled = recovery.settle(world.key, Cause.SWEEPER)
+
+    assert settled is not None
+    assert settled.document.status is Status.ROLLED_BACK

@@ -63,7 +63,9 @@ class SweepResult(BaseModel):
     unclean: int = Field(description="settled; what they left behind could not be removed")
     alive: int = Field(description="left alone: their owner lives, or may still come")
     failed: int = Field(description="still open: S3 did not let the truth be found out, or a person must look")
-    unreadable: int = Field(description="left alone: documents of a version that this code does not know")
+    unreadable: int = Field(
+        description="left alone: a document or marker is damaged, or of a version that is not known here"
+    )
     left: int = Field(description="not looked at for lack of time: the next sweep's")
     oldest_open_ms: int | None = Field(description="age of the oldest write that is still open")
     problems: tuple[Problem, ...] = Field(description=f"the first {_PROBLEMS_MAX}")

@@ -7,8 +7,9 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from safewriter.errors import UnreadableCheckpointError
 from safewriter.liveness import LEASE_MS, Sighting, is_over
 from safewriter.marker import Marker
 from safewriter.objects.store import PreconditionFailed, StoreError
@@ -17,17 +18,18 @@ from safewriter.state import Checkpoint
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from safewriter.objects.store import ListedObject, ObjectStore
+    from safewriter.objects.store import ListedObject, ObjectStore, StoredObject
     from safewriter.state import AttemptRecord
 
-__all__ = ["FINISHED", "Announced", "Checkpoints", "HeldCheckpoint", "Marked", "StoredCheckpoint"]
+__all__ = ["FINISHED", "UNCLAIMED", "Announced", "Checkpoints", "HeldCheckpoint", "Marked", "StoredCheckpoint"]
 
+_T = TypeVar("_T")
 FINISHED: Final = "soal=finished"
 """The tag of what may expire, as S3 takes it: documents that are settled and cleaned up after, and tombstones."""
 _CLOSED: Final = b'{"closed":true}\n'
 _OPEN: Final = "open/"
 _LEASES: Final = "leases/"
-_UNCLAIMED: Final = timedelta(days=1)
+UNCLAIMED: Final = timedelta(days=1)
 """An attempt without a deadline that has not claimed for so long does not claim any more."""
 _OLD_LEASE: Final = timedelta(days=1)
 """A lease expires after seconds, by S3's clock; this is more than two clocks are ever apart."""
@@ -75,7 +77,7 @@ class Announced:
     def is_over(self) -> bool:
         """Whether the attempt can claim no more: its deadline and grace have passed, without a deadline a day."""
         if self.marker.deadline_ms is None:
-            return self.now - self.since > _UNCLAIMED
+            return self.now - self.since > UNCLAIMED
         return is_over(self.marker.deadline_ms, self.now)
 
 
@@ -95,11 +97,18 @@ class Checkpoints:
         return self.store.uri(_document(write_key))
 
     def read(self, write_key: str) -> StoredCheckpoint | None:
-        """Return the document, or None; `UnreadableCheckpointError` if it is of an unknown version."""
-        found = self.store.get(_document(write_key))
+        """Return the document, or None; `UnreadableCheckpointError`, with its ETag, if it cannot be read."""
+        found = self.store.get(key := _document(write_key))
         if found is None:
             return None
-        return StoredCheckpoint(Checkpoint.from_bytes(found.body), found.etag, found.last_modified, found.server_date)
+        document = self._parsed(key, found, Checkpoint.from_bytes)
+        return StoredCheckpoint(document, found.etag, found.last_modified, found.server_date)
+
+    def _parsed(self, key: str, found: StoredObject, parse: Callable[[bytes], _T]) -> _T:
+        try:
+            return parse(found.body)
+        except UnreadableCheckpointError as error:
+            raise type(error)(f"{self.store.uri(key)}: {error}", found.etag) from error
 
     def create(self, document: Checkpoint) -> HeldCheckpoint | None:
         """Write the first document of a write key; None if there is one."""
@@ -131,11 +140,11 @@ class Checkpoints:
         self.store.put(_marker(marker.write_key, marker.nonce), body)
 
     def announced(self, marked: Marked) -> Announced | None:
-        """Return what a marker says, or None; `UnreadableCheckpointError` if it is of an unknown version."""
-        found = self.store.get(_marker(marked.write_key, marked.nonce))
-        return (
-            None if found is None else Announced(Marker.from_bytes(found.body), found.last_modified, found.server_date)
-        )
+        """Return what a marker says, or None; `UnreadableCheckpointError` if it cannot be read."""
+        found = self.store.get(key := _marker(marked.write_key, marked.nonce))
+        if found is None:
+            return None
+        return Announced(self._parsed(key, found, Marker.from_bytes), found.last_modified, found.server_date)
 
     def unmark(self, write_key: str, nonce: str) -> None:
         """Remove the marker and the lease of an attempt of which nothing is left to do."""

@@ -14,7 +14,8 @@
     ├── DeadlineError              the deadline came while the block was open                   exit 124
     ├── NotCommittedError          success() was called, but the write is not in the table      exit 1
     ├── SupersededError            a later attempt, or a settler, has taken the write over      exit 1
-    ├── UnreadableCheckpointError  the document is of a version that this code does not know    exit 1
+    ├── UnreadableCheckpointError  a document or marker is damaged                              exit 1
+    │   └── UnknownVersionError    it is of a version that this code does not know              exit 1
     └── UnknownOutcomeError        whether the write landed could not be established            exit 1
 
 Each class says by `exit_code` how a process that does not catch it should end, and by `retryable` whether the same call
@@ -42,6 +43,7 @@ __all__ = [
     "TryAgainError",
     "UnguardedSessionError",
     "UnknownOutcomeError",
+    "UnknownVersionError",
     "UnreadableCheckpointError",
     "UnsupportedError",
     "UsageError",
@@ -129,7 +131,18 @@ class SupersededError(SafeWriterError):
 
 
 class UnreadableCheckpointError(SafeWriterError):
-    """The checkpoint is of a schema version that is not known here, or damaged; it is left as it is."""
+    """The checkpoint is damaged, or of a schema version that is not known here; it is left as it is.
+
+    `etag` is that of the object, where it was read from a bucket.
+    """
+
+    def __init__(self, message: str, etag: str = "") -> None:
+        super().__init__(message)
+        self.etag = etag
+
+
+class UnknownVersionError(UnreadableCheckpointError):
+    """The checkpoint is of a schema version that is not known here: code of that version can read it."""
 
 
 class UnknownOutcomeError(SafeWriterError):

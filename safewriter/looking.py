@@ -7,17 +7,20 @@ person may have deleted what was open. So the table is asked before anything is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from safewriter.errors import SafeWriterError
+from safewriter.announcements import announcements
+from safewriter.checkpoint import UNCLAIMED, past_grace
+from safewriter.errors import SafeWriterError, UnreadableCheckpointError
 from safewriter.objects.store import StoreError
 from safewriter.recovery import Evidence
-from safewriter.state import OPEN, CommitPoint
+from safewriter.state import OPEN, CommitPoint, Status
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from datetime import datetime
 
     from safewriter.checkpoint import Checkpoints, Marked, StoredCheckpoint
     from safewriter.deadline import Clock
@@ -25,7 +28,10 @@ if TYPE_CHECKING:
     from safewriter.recovery import Cause, Recovery
     from safewriter.state import Checkpoint
 
-__all__ = ["Action", "Closed", "close_unclaimed", "look_after"]
+__all__ = ["Action", "Looked", "close_unclaimed", "look", "look_after"]
+
+_GIVEN_UP: Final = timedelta(days=7)
+"""An attempt that cannot be cleaned up after for so long (its table was dropped) is left to `soal orphans`."""
 
 
 class Action(StrEnum):
@@ -41,19 +47,50 @@ class Action(StrEnum):
     FAILED = "failed"
     """No verdict could be had; the write stays open."""
     UNREADABLE = "unreadable"
-    """A document of a version that is not known here: left alone."""
+    """A document or marker that is damaged, or of a version that is not known here: left alone."""
     LEFT = "left"
     """Time had run out before it was looked at."""
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
-    """What came of a write that has a marker and no document. `document` is the one that was made."""
+class Looked:
+    """What came of one write. `before` and `document` are its document as it was found and as it is now, as far as
+    there is one that could be read; `marker` tells of a write that has none.
+    """
 
     action: Action
-    marker: Marker | None = None
-    document: Checkpoint | None = None
     problem: str | None = None
+    before: Checkpoint | None = None
+    document: Checkpoint | None = None
+    marker: Marker | None = None
+
+
+def look(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock) -> Looked:
+    """Bring one write as far as it can be brought, and take away the markers that have no more to say.
+
+    Each write stands alone: whatever its objects hold and its stores answer, nothing is raised.
+    """
+    before: StoredCheckpoint | None = None
+    stored: StoredCheckpoint | None = None
+    try:
+        before = checkpoints.read(write_key)
+        if before is None:
+            return close_unclaimed(checkpoints, recovery, write_key, cause, clock)
+        stored = before
+        action, problem = look_after(checkpoints, recovery, before, cause)
+        if action is not Action.NONE:
+            stored = checkpoints.read(write_key) or before
+        gone = [_take_away(checkpoints, mark, stored) for mark in checkpoints.markers_of(write_key)]
+        if action is Action.NONE and not all(gone):
+            action = Action.ALIVE  # an attempt that has yet to claim
+    except UnreadableCheckpointError as error:
+        action, problem = Action.UNREADABLE, str(error)
+    except Exception as error:  # noqa: BLE001 - the other writes must be looked at, whatever it is
+        action = Action.FAILED
+        problem = str(error) if isinstance(error, (SafeWriterError, StoreError)) else repr(error)
+    return Looked(
+        action, problem, None if before is None else before.document, None if stored is None else stored.document
+    )
 
 
 def look_after(
@@ -83,45 +120,76 @@ def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None
     return Action.CLEANED, None
 
 
-def close_unclaimed(
-    checkpoints: Checkpoints, recovery: Recovery, marks: Sequence[Marked], cause: Cause, clock: Clock
-) -> Closed:
+def _take_away(checkpoints: Checkpoints, mark: Marked, stored: StoredCheckpoint) -> bool:
+    """Remove a marker that has no more to say; tell whether it is gone."""
+    document = stored.document
+    own = next((attempt for attempt in document.attempts if attempt.nonce == mark.nonce), None)
+    if own is None:
+        # A claim of it may still be on its way, made on this very version of a settled document: so that changes.
+        # An open one can only be claimed after it has changed.
+        over = _can_claim_no_more(checkpoints, mark, stored.server_date)
+        stays = not over or (document.status not in OPEN and not checkpoints.touch(stored))
+    else:
+        given_up = document.status not in OPEN and past_grace(own, stored.server_date - _GIVEN_UP)
+        stays = not own.cleaned and not given_up
+    if not stays:
+        checkpoints.unmark(mark.write_key, mark.nonce)
+    return not stays
+
+
+def _can_claim_no_more(checkpoints: Checkpoints, mark: Marked, now: datetime) -> bool:
+    try:
+        announced = checkpoints.announced(mark)
+    except UnreadableCheckpointError:
+        if now - mark.since > UNCLAIMED:  # whatever its deadline was
+            return True
+        raise
+    return announced is None or announced.is_over
+
+
+def close_unclaimed(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock) -> Looked:
     """Make the document of a write that was announced and has none, once none of its attempts can claim or commit.
 
-    `marks` are all markers of the write, the oldest first.
-
-    It says what the table says. Where that does not tell, the write stays open for a person.
+    It says what the table says. Where that does not tell, the write stays open for a person. Raises
+    `UnreadableCheckpointError` if a marker cannot be read: nobody knows until when its attempt may write.
     """
-    announced = [(mark, found) for mark in marks if (found := checkpoints.announced(mark)) is not None]
-    if not announced:
-        return Closed(Action.NONE)
-    marker = announced[0][1].marker
-    if any(not found.is_over or checkpoints.has_sign_of_life(mark) for mark, found in announced):
-        return Closed(Action.ALIVE, marker)
-    document = marker.tombstone(clock(), cause.value)
-    since_ms = min(found.since_ms for _, found in announced)
+    announced = announcements(checkpoints, write_key, clock)
+    if announced.problem is not None:
+        raise announced.problem
+    if not announced.readable:
+        return Looked(Action.NONE)
+    marker = announced.youngest
+    if announced.living is not None:
+        return Looked(Action.ALIVE, marker=marker)
+    unclaimed = "the attempt ended before it had claimed the write"
+    document = marker.document(Status.ROLLED_BACK, unclaimed, clock(), cause.value)
+    since_ms = min(found.since_ms for found in announced.readable)
     try:
-        trace = recovery.tables.open(document).trace(marker.write_key, since_ms)
+        trace = recovery.tables.open(document).trace(write_key, since_ms)
     except (RetentionGapError, StoreError, SafeWriterError) as error:
-        return Closed(Action.FAILED, marker, problem=_undecided(checkpoints, marker, str(error)))
+        return _undecided(checkpoints, marker, str(error))
     landed = None if trace is None else trace.landed
-    needs_success = any(found.marker.commit_point is CommitPoint.SUCCESS for _, found in announced)
+    needs_success = any(found.marker.commit_point is CommitPoint.SUCCESS for found in announced.readable)
     if landed is not None and needs_success:
         # An undo needs to know on what the attempt began, and nobody knows whether success() was called.
         problem = f"the table holds it as {landed.commit_version}, and nothing tells whether it was to stay"
-        return Closed(Action.FAILED, marker, problem=_undecided(checkpoints, marker, problem))
-    if trace is not None:
-        document = marker.found(trace, clock(), cause.value)
-    held = checkpoints.create(document)
-    if held is None:  # somebody has claimed it after all
-        return Closed(Action.ALIVE, marker)
-    for mark, _ in announced:
-        checkpoints.unmark(mark.write_key, mark.nonce)
-    return Closed(Action.SETTLED, marker, held.document)
+        return _undecided(checkpoints, marker, problem)
+    if landed is not None:
+        reason = "the table holds it, and its document was gone"
+        document = marker.document(Status.COMMITTED, reason, clock(), cause.value, trace)
+    elif trace is not None:  # what it holds no more was fenced or taken back
+        reason = "nothing of it is in the table any more, and its document was gone"
+        document = marker.document(Status.ROLLED_BACK, reason, clock(), cause.value, trace)
+    if checkpoints.create(document) is None:  # somebody has claimed it after all
+        return Looked(Action.ALIVE, marker=marker)
+    for mark in announced.marks:
+        checkpoints.unmark(write_key, mark.nonce)
+    return Looked(Action.SETTLED, document=document)
 
 
-def _undecided(checkpoints: Checkpoints, marker: Marker, problem: str) -> str:
-    return (
+def _undecided(checkpoints: Checkpoints, marker: Marker, problem: str) -> Looked:
+    text = (
         f"{checkpoints.uri(marker.write_key)} is not there, and {marker.table} does not decide: {problem}. Look at the"
         f" table and set the verdict by hand: soal recover --write {marker.write_key} --verdict ..."
     )
+    return Looked(Action.FAILED, text, marker=marker)

@@ -10,14 +10,14 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.errors import UnreadableCheckpointError
+from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from safewriter.identity import Attempt
 from safewriter.parsing import parsed
 from safewriter.state import AttemptRecord, Checkpoint, CommitPoint, Status
+from safewriter.tables.table import Trace
 
 if TYPE_CHECKING:
     from safewriter.identity import Write
-    from safewriter.tables.table import Trace
 
 __all__ = ["Marker"]
 
@@ -67,50 +67,30 @@ class Marker:
             deadline_ms=deadline_ms,
         )
 
-    def tombstone(self, settled_ms: int, settled_by: str, reason: str | None = None) -> Checkpoint:
-        """Return the document of a write that was announced and has left nothing: a claim of this attempt now loses.
-
-        A retry goes past it, as past any write that was rolled back.
+    def document(
+        self, status: Status, reason: str, settled_ms: int, settled_by: str, trace: Trace | None = None
+    ) -> Checkpoint:
+        """Return the settled document of a write that has none, of what this attempt has announced, and what the table
+        tells of it. A retry goes past the epoch that the table knows.
         """
-        reason = reason or "the attempt ended before it had claimed the write"
-        record = self._record(1, -1, settled_ms, settled_by)
-        return self._document(Status.ROLLED_BACK, dataclasses.replace(record, claimed=False), f"{settled_by}: {reason}")
-
-    def found(self, trace: Trace, settled_ms: int, settled_by: str) -> Checkpoint:
-        """Return the document of a write that has none, by what the table tells of it.
-
-        What is in the table no more was fenced or taken back; a claim must go past the epoch of that.
-        """
-        record = self._record(trace.epoch, trace.before, settled_ms, settled_by)
-        if trace.landed is None:
-            reason = f"{settled_by}: nothing of it is in the table any more, and its document was gone"
-            return self._document(Status.ROLLED_BACK, dataclasses.replace(record, claimed=False), reason)
-        record = dataclasses.replace(record, **dataclasses.asdict(trace.landed))
-        return self._document(Status.COMMITTED, record, f"{settled_by}: the table holds it, and its document was gone")
-
-    def committed(self, settled_ms: int, settled_by: str, reason: str) -> Checkpoint:
-        """Return the document of a write that has none and of which somebody knows that the table holds it."""
-        record = self._record(1, -1, settled_ms, settled_by)
-        return self._document(Status.COMMITTED, record, f"{settled_by}: {reason}")
-
-    def _record(self, epoch: int, version_before: int, settled_ms: int, settled_by: str) -> AttemptRecord:
+        trace = trace or Trace(epoch=1)
         # Counted as clean: what the attempt may have left cannot be told from what the table needs.
-        return AttemptRecord(
-            epoch=epoch,
+        record = AttemptRecord(
+            epoch=trace.epoch,
             nonce=self.nonce,
             run_id=self.run_id,
             request_id=self.request_id,
-            prefix=Attempt(self.nonce).file_prefix(self.write_key, epoch),
+            prefix=Attempt(self.nonce).file_prefix(self.write_key, trace.epoch),
             deadline_ms=self.deadline_ms,
             started_ms=self.started_ms,
-            version_before=version_before,
+            version_before=trace.before,
             catalog=self.catalog,
             settled_ms=settled_ms,
             settled_by=settled_by,
             cleaned=True,
+            claimed=status is Status.COMMITTED,
+            **({} if trace.landed is None else dataclasses.asdict(trace.landed)),
         )
-
-    def _document(self, status: Status, record: AttemptRecord, reason: str) -> Checkpoint:
         return Checkpoint(
             run_key=self.run_key,
             write_key=self.write_key,
@@ -123,7 +103,7 @@ class Marker:
             epoch=record.epoch,
             owner=self.nonce,
             attempts=(record,),
-            reason=reason,
+            reason=f"{settled_by}: {reason}",
         )
 
     def to_bytes(self) -> bytes:
@@ -136,7 +116,7 @@ class Marker:
         try:
             found: dict[str, Any] = parsed(body)
             if found["schema_version"] != _SCHEMA_VERSION:
-                raise UnreadableCheckpointError(
+                raise UnknownVersionError(
                     f"marker of schema version {found['schema_version']}; this code knows {_SCHEMA_VERSION}"
                 )
             found = {"catalog": {}, **found}  # a marker of an earlier version has none

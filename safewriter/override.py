@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from safewriter.errors import UsageError
+from safewriter.announcements import announcements
+from safewriter.checkpoint import HeldCheckpoint
+from safewriter.errors import UnknownVersionError, UnreadableCheckpointError, UsageError
 from safewriter.state import OPEN, Status
 
 if TYPE_CHECKING:
-    from safewriter.checkpoint import Checkpoints
+    from safewriter.checkpoint import Checkpoints, StoredCheckpoint
     from safewriter.deadline import Clock
     from safewriter.state import Checkpoint
 
@@ -20,17 +22,25 @@ _BY = "by hand"
 def override(checkpoints: Checkpoints, write_key: str, verdict: Status, reason: str, clock: Clock) -> Checkpoint:
     """Set the verdict of a write that settling has left open, whatever open state it is in; return its document.
 
-    One that was announced and has no document gets one. The line of the audit log is written first, so that no verdict
-    by hand is without one. Raises `UsageError` if the
-    verdict is none, the reason is empty, the document is settled already, or its owner lives.
+    One that was announced and has no document, or a damaged one, gets one of what its marker says. The line of the
+    audit log is written first, so that no verdict by hand is without one. Raises `UsageError` if the verdict is none,
+    the reason is empty, the document is settled already or of another version, its owner lives, or nothing that can be
+    read tells of the write.
     """
     if verdict in OPEN:
         raise UsageError(f"{verdict} is no verdict; a write ends committed or rolled_back")
     if not reason.strip():
         raise UsageError("a verdict by hand needs a reason; it is kept in the document and in the audit log")
-    stored = checkpoints.read(write_key)
+    damage: UnreadableCheckpointError | None = None
+    stored: StoredCheckpoint | None = None
+    try:
+        stored = checkpoints.read(write_key)
+    except UnknownVersionError as error:
+        raise UsageError(f"{error}. Settle it with the soal of the version that has written it") from error
+    except UnreadableCheckpointError as error:
+        damage = error
     if stored is None:
-        return _without_document(checkpoints, write_key, verdict, reason, clock)
+        return _of_marker(checkpoints, write_key, damage, verdict, reason, clock)
     status = stored.document.status
     if status not in OPEN:
         raise UsageError(f"{checkpoints.uri(write_key)} says {status} already; a verdict is not changed by hand")
@@ -39,30 +49,43 @@ def override(checkpoints: Checkpoints, write_key: str, verdict: Status, reason: 
             f"{checkpoints.uri(write_key)} says {status}, and its owner lives; wait for its end, or cancel it"
         )
     document = stored.document.moved(verdict, reason=f"{_BY}: {reason}", settled_ms=clock(), settled_by=_BY)
-    checkpoints.audit(document, f"by_hand_{verdict.value}")
-    won = checkpoints.replace(stored, document)
-    if won is None:
-        raise UsageError(f"{checkpoints.uri(write_key)} has changed meanwhile; look again")
-    return won.document
+    return _written(checkpoints, stored, document)
 
 
-def _without_document(
-    checkpoints: Checkpoints, write_key: str, verdict: Status, reason: str, clock: Clock
+def _of_marker(
+    checkpoints: Checkpoints,
+    write_key: str,
+    damage: UnreadableCheckpointError | None,
+    verdict: Status,
+    reason: str,
+    clock: Clock,
 ) -> Checkpoint:
-    """Make the document of a write that has a marker and nothing else."""
-    marks = checkpoints.markers_of(write_key)
-    announced = [(mark, found) for mark in marks if (found := checkpoints.announced(mark)) is not None]
-    if not announced:
-        raise UsageError(f"there is no document {checkpoints.uri(write_key)}, and no marker of that write")
-    for mark, found in announced:
-        if not found.is_over or checkpoints.has_sign_of_life(mark):
-            raise UsageError(f"attempt {mark.nonce} of {write_key} may still claim it; wait until its time is over")
-    marker = announced[0][1].marker
-    make = marker.tombstone if verdict is Status.ROLLED_BACK else marker.committed
-    document = make(clock(), _BY, reason)
-    checkpoints.audit(document, f"by_hand_{verdict.value}")
-    if checkpoints.create(document) is None:
-        raise UsageError(f"{checkpoints.uri(write_key)} has changed meanwhile; look again")
-    for mark, _ in announced:
+    """Make the document of a write that has a marker and no document that can be read."""
+    announced = announcements(checkpoints, write_key, clock)
+    if not announced.readable:
+        problem = damage or announced.problem
+        if problem is None:
+            raise UsageError(f"there is no document {checkpoints.uri(write_key)}, and no marker of that write")
+        raise UsageError(
+            f"{problem}; and nothing else tells which write it is. Bring back an earlier version of the object (the"
+            " bucket keeps them for some days). If there is none, make sure that nothing of the write is in its table,"
+            " and delete the object: a retry then begins anew"
+        ) from problem
+    if announced.living is not None:
+        raise UsageError(
+            f"attempt {announced.living} of {write_key} may still claim or write it; wait until its time is over"
+        )
+    document = announced.youngest.document(verdict, reason, clock(), _BY)
+    _written(checkpoints, None if damage is None else HeldCheckpoint(document, damage.etag), document)
+    for mark in announced.marks:
         checkpoints.unmark(write_key, mark.nonce)
     return document
+
+
+def _written(checkpoints: Checkpoints, held: HeldCheckpoint | None, document: Checkpoint) -> Checkpoint:
+    """Write the line of the audit log, then the document in the place of the one that was read, or as the first."""
+    checkpoints.audit(document, f"by_hand_{document.status.value}")
+    won = checkpoints.create(document) if held is None else checkpoints.replace(held, document)
+    if won is None:
+        raise UsageError(f"{checkpoints.uri(document.write_key)} has changed meanwhile; look again")
+    return won.document

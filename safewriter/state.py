@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.errors import UnreadableCheckpointError
+from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -248,9 +248,7 @@ class Checkpoint:
             found = parsed(body)
             version = found.pop("schema_version")
             if version != SCHEMA_VERSION:
-                raise UnreadableCheckpointError(
-                    f"checkpoint of schema version {version}; this code knows {SCHEMA_VERSION}"
-                )
+                raise UnknownVersionError(f"checkpoint of schema version {version}; this code knows {SCHEMA_VERSION}")
             return _read(found)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise UnreadableCheckpointError(f"not a checkpoint document: {error!r}") from error

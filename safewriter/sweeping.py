@@ -10,22 +10,18 @@ import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final
 
-from safewriter.checkpoint import past_grace
-from safewriter.errors import SafeWriterError, UnreadableCheckpointError
-from safewriter.looking import Action, close_unclaimed, look_after
+from safewriter.looking import Action, look
 from safewriter.objects.store import StoreError
 from safewriter.recovery import Cause
-from safewriter.state import OPEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime
 
-    from safewriter.checkpoint import Checkpoints, Marked, StoredCheckpoint
+    from safewriter.checkpoint import Checkpoints, Marked
     from safewriter.deadline import Clock
     from safewriter.recovery import Recovery
     from safewriter.state import Status
@@ -35,13 +31,11 @@ __all__ = ["Look", "Sweep", "Sweeper"]
 _log = logging.getLogger(__name__)
 _LISTED_MAX: Final = 20_000
 _THREADS: Final = 8
-_GIVEN_UP: Final = timedelta(days=7)
-"""An attempt that cannot be cleaned up after for so long (its table was dropped) is left to `soal orphans`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What came of one write. `status` is None if it has no document; `since`: when it was announced."""
+    """What came of one write. `status` is None if no document of it could be read; `since`: when it was announced."""
 
     write_key: str
     action: Action
@@ -86,7 +80,7 @@ class Sweeper:
     def sweep(self) -> Sweep:
         """Go through the markers once. Raises `StoreError` if they cannot be listed."""
         start = f"sw-{int(self.draw() * 0x10000):04x}"
-        writes = _by_write(islice(self.checkpoints.marked(start=start), _LISTED_MAX))
+        writes = _oldest(islice(self.checkpoints.marked(start=start), _LISTED_MAX))
         with ThreadPoolExecutor(self.threads) as pool:
             sweep = Sweep(tuple(pool.map(self._look, _from_both_ends(writes))))
         self._forget_leases()
@@ -98,65 +92,24 @@ class Sweeper:
         except StoreError as error:  # hygiene only
             _log.warning("old leases stay for the next sweep: %s", error)
 
-    def _look(self, marks: tuple[Marked, ...]) -> Look:
-        first = marks[0]
+    def _look(self, mark: Marked) -> Look:
         if not self.may_go_on():
-            return Look(first.write_key, Action.LEFT, since=first.since)
-        try:
-            return self._looked(marks)
-        except UnreadableCheckpointError as error:
-            return Look(first.write_key, Action.UNREADABLE, None, str(error), first.since)
-        except Exception as error:  # noqa: BLE001 - each write stands alone: the others must be looked at, whatever it is
-            problem = str(error) if isinstance(error, (SafeWriterError, StoreError)) else repr(error)
-            return Look(first.write_key, Action.FAILED, None, problem, first.since)
-
-    def _looked(self, marks: tuple[Marked, ...]) -> Look:
-        first = marks[0]
-        stored = self.checkpoints.read(first.write_key)
-        if stored is None:
-            closed = close_unclaimed(self.checkpoints, self.recovery, marks, Cause.SWEEPER, self.clock)
-            made = closed.document
-            status, reason = (None, closed.problem) if made is None else (made.status, made.reason)
-            return Look(first.write_key, closed.action, status, reason, first.since)
-        action, problem = look_after(self.checkpoints, self.recovery, stored, Cause.SWEEPER)
-        if action is not Action.NONE:
-            stored = self.checkpoints.read(first.write_key) or stored
-        gone = [self._take_away(mark, stored) for mark in marks]
-        if action is Action.NONE and not all(gone):
-            action = Action.ALIVE  # an attempt that has yet to claim
-        return Look(first.write_key, action, stored.document.status, problem, first.since)
-
-    def _take_away(self, mark: Marked, stored: StoredCheckpoint) -> bool:
-        """Remove a marker that has no more to say; tell whether it is gone."""
-        document = stored.document
-        own = next((attempt for attempt in document.attempts if attempt.nonce == mark.nonce), None)
-        if own is None:
-            # A claim of it may still be on its way, made on this very version of a settled document: so that changes.
-            # An open one can only be claimed after it has changed.
-            over = self._can_claim_no_more(mark)
-            if not over or (document.status not in OPEN and not self.checkpoints.touch(stored)):
-                return False
-        elif not own.cleaned and (document.status in OPEN or not past_grace(own, stored.server_date - _GIVEN_UP)):
-            return False
-        self.checkpoints.unmark(mark.write_key, mark.nonce)
-        return True
-
-    def _can_claim_no_more(self, mark: Marked) -> bool:
-        announced = self.checkpoints.announced(mark)
-        return announced is None or announced.is_over
+            return Look(mark.write_key, Action.LEFT, since=mark.since)
+        looked = look(self.checkpoints, self.recovery, mark.write_key, Cause.SWEEPER, self.clock)
+        status = None if looked.document is None else looked.document.status
+        return Look(mark.write_key, looked.action, status, looked.problem, mark.since)
 
 
-def _by_write(marks: Iterable[Marked]) -> list[tuple[Marked, ...]]:
-    """Group the markers by write, each group with its oldest first, the oldest group first."""
-    found: dict[str, list[Marked]] = {}
-    for mark in marks:
-        found.setdefault(mark.write_key, []).append(mark)
-    groups = [tuple(sorted(group, key=lambda mark: mark.since)) for group in found.values()]
-    return sorted(groups, key=lambda group: group[0].since)
+def _oldest(marks: Iterable[Marked]) -> list[Marked]:
+    """Return the oldest marker of each write, the oldest first."""
+    found: dict[str, Marked] = {}
+    for mark in sorted(marks, key=lambda mark: mark.since):
+        found.setdefault(mark.write_key, mark)
+    return list(found.values())
 
 
-def _from_both_ends(groups: list[tuple[Marked, ...]]) -> list[tuple[Marked, ...]]:
+def _from_both_ends(marks: list[Marked]) -> list[Marked]:
     """Order oldest, newest, second oldest, second newest, and so on."""
-    half = (len(groups) + 1) // 2
-    mixed = zip_longest(groups[:half], reversed(groups[half:]))
-    return [group for pair in mixed for group in pair if group is not None]
+    half = (len(marks) + 1) // 2
+    mixed = zip_longest(marks[:half], reversed(marks[half:]))
+    return [mark for pair in mixed for mark in pair if mark is not None]

@@ -10,6 +10,7 @@ import typer
 
 from safewriter.deadline import epoch_ms
 from safewriter.errors import SettingError, UsageError
+from safewriter.looking import Action
 from safewriter.objects import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.override import override
@@ -40,7 +41,7 @@ class Verdict(StrEnum):
 def recover(
     run: Annotated[str | None, typer.Option("--run", help="Only the writes of this run key.")] = None,
     verdict: Annotated[
-        Verdict | None, typer.Option(help="Set the verdict of a write that stays unknown: committed or rolled_back.")
+        Verdict | None, typer.Option(help="Set the verdict of a write that stays open: committed or rolled_back.")
     ] = None,
     reason: Annotated[str, typer.Option(help="Why; kept in the document and in the audit log.")] = "",
     write: Annotated[str | None, typer.Option("--write", help="Only this write key, where a run has several.")] = None,
@@ -53,8 +54,8 @@ def recover(
 ) -> None:
     """Settle the open writes of dead runs and clean up after them, without Spark; what lives is left alone.
 
-    Without --run, everything that has a marker. Exit codes: 0 all is settled, 1 something could not be, 75 something
-    lives.
+    Without --run, everything that has a marker. Exit codes: 0 all is settled, 1 something could not be (or not be
+    read), 75 something lives.
     """
     out = output(is_json=as_json)
     ledger = open_ledger(endpoint_url, bucket)
@@ -64,9 +65,9 @@ def recover(
             _by_hand(ledger, keys, verdict, reason, dry_run=dry_run)
         recoverer = _recoverer(ledger, endpoint_url, limit_s)
         recovered = [one for key in keys if (one := recoverer.settle(key, dry_run=dry_run)) is not None]
+        out.recovered(recovered)
         if run is None and write is None and not dry_run:
             recoverer.forget_leases()
-    out.recovered(recovered)
     if dry_run:
         out.remark("nothing was changed")
     if code := _exit_code(recovered):
@@ -117,6 +118,6 @@ def _recoverer(ledger: Ledger, endpoint_url: str | None, limit_s: int) -> Recove
 
 
 def _exit_code(recovered: list[Recovered]) -> int:
-    if any(one.action == "failed" or one.status == Status.UNKNOWN for one in recovered):
+    if any(one.action in (Action.FAILED, Action.UNREADABLE) or one.status == Status.UNKNOWN for one in recovered):
         return EXIT_FAILED
-    return EXIT_TRY_AGAIN if any(one.action == "alive" for one in recovered) else 0
+    return EXIT_TRY_AGAIN if any(one.action == Action.ALIVE for one in recovered) else 0

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from safewriter.checkpoint import Checkpoints
-from safewriter.looking import close_unclaimed, look_after
+from safewriter.looking import Action, look
 from safewriter.recovery import Cause, Recovery
 from safewriter.tables.rehearsal import Rehearsal
 from scripts.soal.overlay import Overlay
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from safewriter.deadline import Clock
-    from safewriter.looking import Closed
-    from safewriter.marker import Marker
     from safewriter.objects import ObjectStore
-    from safewriter.state import Checkpoint
 
 __all__ = ["Recovered", "Recoverer", "marked"]
 
 _ANNOUNCED: Final = "announced"
 """Of a write that has a marker and no document."""
+_UNREAD: Final = "unread"
+"""Of a write of which nothing could be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """What became of one write.
 
-    `action`: settled, cleaned, unclean (its verdict stands), alive (left alone), none (nothing to do) or failed.
+    `action`: settled, cleaned, unclean (its verdict stands), alive (left alone), none (nothing to do), failed or
+    unreadable. `run_key` and `table` are None if nothing of it could be read.
 
     `changes` are the requests that a dry run would have made; `changes_more` of them are not shown.
     """
 
     write_key: str
-    run_key: str
-    table: str
+    run_key: str | None
+    table: str | None
     step: str | None
     before: str
     status: str
@@ -68,7 +68,8 @@ class Recoverer:
     def settle(self, write_key: str, *, dry_run: bool) -> Recovered | None:
         """Settle one write if it is open and its owner is dead, and clean up after it; None if nothing tells of it.
 
-        `dry_run`: do the same on top of what is there, and change nothing.
+        Each write stands alone: nothing that it holds or that its stores answer is raised. `dry_run`: do the same on
+        top of what is there, and change nothing.
         """
         overlays: list[Overlay] = []
         rehearsal = Rehearsal() if dry_run else None
@@ -95,26 +96,20 @@ class Recoverer:
             may_go_on=lambda: self.clock() < self.until_ms,
             rehearsal=rehearsal,
         )
-        before = checkpoints.read(write_key)
-        write: Checkpoint | Marker
-        if before is None:
-            closed = self._close(checkpoints, recovery, write_key)
-            if closed is None or closed.marker is None:
-                return None
-            action, problem, document = closed.action, closed.problem, closed.document
-            write = closed.marker
-        else:
-            action, problem = look_after(checkpoints, recovery, before, Cause.OPERATOR)
-            write = document = (checkpoints.read(write_key) or before).document
+        looked = look(checkpoints, recovery, write_key, Cause.OPERATOR, self.clock)
+        document, write = looked.document, looked.document or looked.marker
+        if write is None and looked.action is Action.NONE:
+            return None
+        without = _UNREAD if write is None else _ANNOUNCED
         return Recovered(
             write_key=write_key,
-            run_key=write.run_key,
-            table=write.table,
-            step=write.step,
-            before=_ANNOUNCED if before is None else before.document.status.value,
-            status=_ANNOUNCED if document is None else document.status.value,
-            action=action.value,
-            reason=problem or (None if document is None else document.reason),
+            run_key=None if write is None else write.run_key,
+            table=None if write is None else write.table,
+            step=None if write is None else write.step,
+            before=without if looked.before is None else looked.before.status.value,
+            status=without if document is None else document.status.value,
+            action=looked.action.value,
+            reason=looked.problem or (None if document is None else document.reason),
             undo_refused=None if document is None else document.undo_refused,
             checkpoint=checkpoints.uri(write_key),
             changes=(
@@ -123,10 +118,6 @@ class Recoverer:
             ),
             changes_more=sum(overlay.changes_more for overlay in overlays),
         )
-
-    def _close(self, checkpoints: Checkpoints, recovery: Recovery, write_key: str) -> Closed | None:
-        marks = tuple(checkpoints.markers_of(write_key))
-        return close_unclaimed(checkpoints, recovery, marks, Cause.OPERATOR, self.clock) if marks else None
 
     def forget_leases(self) -> None:
         """Remove the leases that are older than a day: whoever has renewed them is no more."""

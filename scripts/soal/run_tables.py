@@ -70,7 +70,13 @@ def recovered_table(recovered: Sequence[Recovered], styled: Callable[[str], Text
         done = "nothing to do" if one.action == "none" else one.action
         reason = Text(one.undo_refused or one.reason or "")
         table.add_row(
-            Text(one.run_key), Text(one.table), one.step or "", styled(one.before), styled(one.status), done, reason
+            Text(one.run_key or "-"),
+            Text(one.table or one.write_key),
+            one.step or "",
+            styled(one.before),
+            styled(one.status),
+            done,
+            reason,
         )
     return table
 

@@ -298,7 +298,7 @@ def test_a_tombstone_is_finished() -> None:
     (mark,) = world.checkpoints.marked()
     announced = world.checkpoints.announced(mark)
     assert announced is not None
-    world.checkpoints.create(announced.marker.tombstone(1, "sweeper"))
+    world.checkpoints.create(announced.marker.document(Status.ROLLED_BACK, "never claimed", 1, "sweeper"))
     assert tag(world) == FINISHED
     assert world.checkpoints.close_creation(world.key, 1) is None
     assert world.bucket.tags[world.checkpoints.note_key(world.key, 1)] == FINISHED
@@ -363,7 +363,8 @@ def test_a_marker_says_how_the_catalog_is_reached() -> None:
     announced = world.checkpoints.announced(mark)
     assert announced is not None
     assert announced.marker.catalog == found
-    assert announced.marker.tombstone(1, "sweeper").attempt.catalog == found
+    made = announced.marker.document(Status.ROLLED_BACK, "never claimed", 1, "sweeper")
+    assert made.attempt.catalog == found
 
 
 def test_all_markers_are_one_listing() -> None:

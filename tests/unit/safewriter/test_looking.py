@@ -6,12 +6,14 @@ import dataclasses
 
 import pytest
 
-from safewriter.checkpoint import Checkpoints, Marked
+from safewriter import sweeping
+from safewriter.checkpoint import Checkpoints
 from safewriter.errors import UsageError
-from safewriter.looking import Action, Closed, close_unclaimed
+from safewriter.looking import Action, Looked, close_unclaimed
 from safewriter.override import override
 from safewriter.recovery import Cause
 from safewriter.state import CommitPoint, Status
+from safewriter.sweeping import Sweeper
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.invariants import check
@@ -25,11 +27,10 @@ def vanish(world: World) -> None:
     world.bucket.delete(f"checkpoints/{world.key}.json")
 
 
-def close(world: World, network: Network | None = None) -> Closed:
+def close(world: World, network: Network | None = None) -> Looked:
     """Look at the write as the sweeper does."""
-    (mark,) = world.checkpoints.markers_of(world.key)
     bucket = Checkpoints((network or Network()).store(world.bucket))
-    return close_unclaimed(bucket, world.recovery(network), [mark], Cause.SWEEPER, world.clock)
+    return close_unclaimed(bucket, world.recovery(network), world.key, Cause.SWEEPER, world.clock)
 
 
 def landed(commit_point: CommitPoint = CommitPoint.WRITE) -> tuple[World, Job]:
@@ -154,10 +155,16 @@ def test_an_attempt_whose_lease_is_renewed_is_alive_although_its_document_is_gon
 def test_a_marker_that_has_gone_since_it_was_listed_tells_nothing() -> None:
     """Its attempt has ended."""
     world = World()
-    gone = Marked(world.key, "0" * 16, world.now())
-    assert (
-        close_unclaimed(world.checkpoints, world.recovery(), [gone], Cause.SWEEPER, world.clock).action is Action.NONE
-    )
+    job = world.job()
+    job.claimer.mark()
+    world.grace_passes()
+
+    def overtake(_: int) -> None:
+        if network.sent[-1].verb == "get":
+            world.checkpoints.unmark(world.key, job.attempt.nonce)
+
+    network = Network(before=overtake)
+    assert close(world, network) == Looked(Action.NONE)
 
 
 @pytest.mark.parametrize("named", ["orc", "iceberg"])
@@ -184,15 +191,45 @@ def test_a_write_stays_open_as_long_as_any_attempt_of_it_may_live() -> None:
     younger = world.job().begin()
     world.sleep(270)
     world.bucket.delete(f"checkpoints/{world.key}.json")
-    marks = tuple(world.checkpoints.markers_of(world.key))
-    assert len(marks) == 2
+    assert len(world.marked()) == 2
 
-    found = close_unclaimed(world.checkpoints, world.recovery(), marks, Cause.SWEEPER, world.clock)
+    found = close(world)
 
     assert found.action is Action.ALIVE
     assert world.checkpoints.read(world.key) is None
     with pytest.raises(UsageError, match=younger.attempt.nonce):
         override(world.checkpoints, world.key, Status.ROLLED_BACK, "looked at it", world.clock)
+
+
+def test_attempts_that_a_sweep_did_not_list_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its listing is cut, and may be minutes old."""
+    world = World()
+    world.job().begin()
+    world.sleep(400)
+    world.job().begin()
+    world.sleep(270)
+    vanish(world)
+    monkeypatch.setattr(sweeping, "_LISTED_MAX", 1)
+    sweeper = Sweeper(world.checkpoints, world.recovery(), world.clock, lambda: True, draw=lambda: 0, threads=1)
+
+    assert [look.action for look in sweeper.sweep().looks] == [Action.ALIVE]
+    assert world.checkpoints.read(world.key) is None
+
+
+def test_the_highest_epoch_is_the_youngest_attempt_s() -> None:
+    """So the document names the attempt that has raised it, with its prefix."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    world.sleep(1)
+    younger = world.job().begin().land()
+    world.grace_passes()
+    vanish(world)
+    assert len(world.marked()) == 2
+
+    assert close(world).action is Action.SETTLED
+    assert (world.document.epoch, world.document.owner) == (2, younger.attempt.nonce)
+    assert world.document.attempt.prefix == younger.document.attempt.prefix
 
 
 def test_all_markers_of_a_write_that_is_closed_go() -> None:
@@ -201,9 +238,8 @@ def test_all_markers_of_a_write_that_is_closed_go() -> None:
     for _ in range(2):
         world.job().claimer.mark()
     world.grace_passes()
-    marks = tuple(world.checkpoints.markers_of(world.key))
 
-    found = close_unclaimed(world.checkpoints, world.recovery(), marks, Cause.SWEEPER, world.clock)
+    found = close(world)
 
     assert found.action is Action.SETTLED
     assert tuple(world.checkpoints.markers_of(world.key)) == ()
@@ -220,9 +256,8 @@ def test_what_was_fenced_is_closed_with_its_epoch() -> None:
     world.bucket.delete(f"checkpoints/{world.key}.json")
     world.job().claimer.mark()
     world.grace_passes()
-    marks = tuple(world.checkpoints.markers_of(world.key))
 
-    found = close_unclaimed(world.checkpoints, world.recovery(), marks, Cause.SWEEPER, world.clock)
+    found = close(world)
 
     assert found.document is not None
     assert (found.document.status, found.document.epoch) == (Status.ROLLED_BACK, 2)
@@ -240,10 +275,9 @@ def test_the_look_begins_with_the_oldest_attempt() -> None:
         world.append_foreign()
     world.job().claimer.mark()
     world.grace_passes()
-    marks = tuple(world.checkpoints.markers_of(world.key))
-    assert len(marks) == 2
+    assert len(world.marked()) == 2
 
-    found = close_unclaimed(world.checkpoints, world.recovery(), marks, Cause.SWEEPER, world.clock)
+    found = close(world)
 
     assert found.document is not None
     assert found.document.status is Status.COMMITTED
@@ -279,9 +313,8 @@ def test_a_write_of_which_any_attempt_needs_success_is_left_to_a_person() -> Non
     other = dataclasses.replace(world.job().claimer, commit_point=CommitPoint.SUCCESS)
     other.mark()
     world.grace_passes()
-    marks = tuple(world.checkpoints.markers_of(world.key))
 
-    found = close_unclaimed(world.checkpoints, world.recovery(), marks, Cause.SWEEPER, world.clock)
+    found = close(world)
 
     assert found.action is Action.FAILED
     assert world.checkpoints.read(world.key) is None

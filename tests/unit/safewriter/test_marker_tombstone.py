@@ -11,7 +11,7 @@ def test_a_tombstone_s_attempt_has_ended_and_left_nothing() -> None:
     job = world.job()
     marker = Marker.of(world.write, job.attempt, world.commit_point, started_ms=1, deadline_ms=5)
 
-    stone = marker.tombstone(7, "sweeper")
+    stone = marker.document(Status.ROLLED_BACK, "never claimed", 7, "sweeper")
 
     assert stone.attempts == (
         AttemptRecord(
@@ -30,4 +30,4 @@ def test_a_tombstone_s_attempt_has_ended_and_left_nothing() -> None:
         ),
     )
     assert (stone.epoch, stone.owner, stone.status) == (1, job.attempt.nonce, Status.ROLLED_BACK)
-    assert stone.reason == "sweeper: the attempt ended before it had claimed the write"
+    assert stone.reason == "sweeper: never claimed"

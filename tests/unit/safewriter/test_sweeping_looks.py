@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter import sweeping
+from safewriter import looking, sweeping
 from safewriter.checkpoint import Checkpoints
 from safewriter.identity import Attempt
 from safewriter.looking import Action, look_after
@@ -168,7 +168,7 @@ def test_a_document_that_goes_away_while_it_is_looked_after_is_told_as_it_was(mo
         world.bucket.delete(f"checkpoints/{world.key}.json")
         return Action.SETTLED, None
 
-    monkeypatch.setattr(sweeping, "look_after", look_after)
+    monkeypatch.setattr(looking, "look_after", look_after)
 
     assert look(world).action is Action.SETTLED
 
@@ -223,6 +223,6 @@ def test_a_claim_that_wins_against_the_sweep_is_alive(monkeypatch: pytest.Monkey
 )
 def test_a_backlog_is_taken_from_both_ends(given: str, expected: str) -> None:
     """Oldest, newest, second oldest, second newest."""
-    groups: list[Any] = [(letter,) for letter in given]
+    marks: list[Any] = list(given)
 
-    assert "".join(str(group[0]) for group in _from_both_ends(groups)) == expected
+    assert "".join(str(mark) for mark in _from_both_ends(marks)) == expected

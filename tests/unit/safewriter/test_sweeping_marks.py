@@ -47,3 +47,15 @@ def test_looks_are_counted_by_what_came_of_them() -> None:
     assert found.count(Action.SETTLED) == 2
     assert found.count(Action.SETTLED, Action.FAILED) == 3
     assert found.count(Action.LEFT) == 0
+
+
+def test_what_is_cleaned_and_what_never_claimed_go_with_one_look() -> None:
+    """The look that has changed the document knows it as it is now."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    world.job().claimer.mark()
+    world.grace_passes()
+
+    assert look(world).action is Action.CLEANED
+    assert world.marked() == ()

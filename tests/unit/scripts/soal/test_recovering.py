@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from safewriter.objects import PreconditionFailed, StoreError
 from safewriter.recovery import Cause
 from safewriter.state import CommitPoint, Status
 from scripts.soal.recovering import Recovered, Recoverer, marked
@@ -157,3 +158,69 @@ def test_old_leases_go() -> None:
     world.checkpoints.renew_lease("sw-new", "2")
     Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60).forget_leases()
     assert [key for key in world.bucket.contents() if key.startswith("leases/")] == ["leases/sw-new/2"]
+
+
+@pytest.mark.parametrize("damaged", ["document", "marker"])
+def test_what_cannot_be_read_is_told_and_left(damaged: str) -> None:
+    """The next write has its turn; a person can decide this one."""
+    world = World()
+    job = world.job()
+    job.claimer.mark()
+    names = {"document": f"checkpoints/{world.key}.json", "marker": f"open/{world.key}/{job.attempt.nonce}"}
+    world.bucket.put(names[damaged], b"no JSON")
+    world.grace_passes()
+    before = world.bucket.contents()
+
+    found = recover(world)
+
+    assert (found.run_key, found.table, found.before, found.status) == (None, None, "unread", "unread")
+    assert found.action == "unreadable"
+    assert str(found.reason).startswith(world.bucket.uri(names[damaged]))
+    assert world.bucket.contents() == before
+
+
+@pytest.mark.parametrize(("error", "reason"), [(StoreError("SlowDown"), "SlowDown"), (KeyError("x"), "KeyError('x')")])
+def test_whatever_one_write_meets_is_told(error: Exception, reason: str) -> None:
+    """No exception of one write ends the command before the others are looked at."""
+    world = World()
+    world.job().begin()
+
+    def get(_: str) -> None:
+        raise error
+
+    world.bucket.get = get  # type: ignore[method-assign,assignment]
+
+    found = recover(world)
+
+    assert (found.action, found.reason, found.status) == ("failed", reason, "unread")
+
+
+def test_a_marker_that_has_no_more_to_say_goes() -> None:
+    """As the sweeper takes it away; until its time is over, its attempt may still claim."""
+    world = World()
+    assert world.job().run()
+    world.grace_passes()
+    recover(world)
+    world.job().claimer.mark()
+    assert (recover(world).action, len(marked(world.bucket))) == ("alive", 1)
+    world.grace_passes()
+    assert recover(world, dry_run=True).action == "none"
+    assert len(marked(world.bucket)) == 1
+    assert (recover(world).action, marked(world.bucket)) == ("none", ())
+
+
+def test_a_claim_that_comes_first_is_told_with_its_run() -> None:
+    """The write had no document when it was looked at."""
+    world = World()
+    world.job().claimer.mark()
+    world.grace_passes()
+    world.bucket.create = refused  # type: ignore[method-assign]
+
+    found = recover(world)
+
+    assert (found.run_key, found.before, found.status, found.action) == ("run", "announced", "announced", "alive")
+
+
+def refused(key: str, body: bytes, *, tag: str = "") -> str:
+    """Find an object that was put first."""
+    raise PreconditionFailed(key)

@@ -77,6 +77,6 @@ def test_a_published_write_whose_document_has_expired_is_committed(bench: Bench)
     bench.grace_passes()
     bench.bucket.delete(f"checkpoints/{bench.write.key}.json")
 
-    found = close_unclaimed(bench.checkpoints, bench.recovery(), [mark], Cause.SWEEPER, bench.clock)
+    found = close_unclaimed(bench.checkpoints, bench.recovery(), bench.write.key, Cause.SWEEPER, bench.clock)
     assert found.action is Action.SETTLED
     assert bench.document.status is Status.COMMITTED

@@ -12,7 +12,7 @@ import java.util.function.Supplier;
 import org.apache.hadoop.fs.Path;
 
 /** An object store in memory that fails on order, and remembers what was asked of it. */
-final class MemoryObjects implements Objects {
+final class MemoryObjects implements ObjectStore {
   private final Map<String, String> bodies;
   private final JsonNode plan;
   private final Consumer<JsonNode> meanwhile;

@@ -19,7 +19,7 @@ import software.amazon.awssdk.core.exception.SdkServiceException;
  * So after any failure the object is read back. Equal bytes are ours, since no two commits are equal (each carries a
  * random id).
  */
-final class ConditionalPut implements Objects {
+final class ConditionalPut implements ObjectStore {
   private static final int TRIES = 5;
   private static final long PAUSE_MS = 100;
   private static final int CONFLICT = 409;

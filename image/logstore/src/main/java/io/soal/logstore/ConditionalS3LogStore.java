@@ -45,13 +45,13 @@ public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
       }
       return;
     }
-    Objects objects = new ConditionalPut(hadoopConf);
+    ObjectStore objects = new ConditionalPut(hadoopConf);
     Matcher commit = COMMIT.matcher(path.getName());
     if (commit.matches()) {
       String table = Gate.canonical(path.getParent().getParent().toString());
       Gate gate = Gate.BLOCKS.find(table, body, Statement::current);
       Gate.commit(gate, path, Long.parseLong(commit.group(1)), body, objects);
-    } else if (objects.put(path, body) != Objects.Outcome.LANDED) {
+    } else if (objects.put(path, body) != ObjectStore.Outcome.LANDED) {
       throw new FileAlreadyExistsException(path.toString());
     }
   }

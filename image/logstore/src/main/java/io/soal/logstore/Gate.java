@@ -231,9 +231,9 @@ public final class Gate {
   }
 
   /** Sends a commit: through the gate, which may be null, and then if its slot is free. */
-  static void commit(Gate gate, Path slot, long target, byte[] body, Objects objects) throws IOException {
+  static void commit(Gate gate, Path slot, long target, byte[] body, ObjectStore objects) throws IOException {
     byte[] sent = gate == null ? CommitBody.unmarked(body) : gate.pass(slot, target, body, objects);
-    Objects.Outcome outcome;
+    ObjectStore.Outcome outcome;
     try {
       outcome = objects.put(slot, sent);
     } catch (IOException error) {
@@ -242,18 +242,18 @@ public final class Gate {
       }
       throw error;
     }
-    if (gate != null && outcome == Objects.Outcome.LANDED) {
+    if (gate != null && outcome == ObjectStore.Outcome.LANDED) {
       gate.landed(target);
     } else if (gate != null) {
       gate.lost(slot, target, objects);
     }
-    if (outcome != Objects.Outcome.LANDED) {
+    if (outcome != ObjectStore.Outcome.LANDED) {
       throw new FileAlreadyExistsException(slot.toString());
     }
   }
 
   /** Lets one commit through or throws {@link Refused}; returns the commit as it is to be sent. */
-  private byte[] pass(Path slot, long target, byte[] body, Objects objects) throws IOException {
+  private byte[] pass(Path slot, long target, byte[] body, ObjectStore objects) throws IOException {
     CommitBody commit = CommitBody.parse(body);
     check(target, commit);
     lookForFence(slot, target, objects);
@@ -287,7 +287,7 @@ public final class Gate {
    * Looks at every version between the claim and the slot. All of them exist, since the slot is the next one, and none can
    * change; a fence that comes later takes the slot itself. Without other writers there is nothing to read.
    */
-  private void lookForFence(Path slot, long target, Objects objects) throws IOException {
+  private void lookForFence(Path slot, long target, ObjectStore objects) throws IOException {
     for (long between = seenUpTo + 1; between < target; between++) {
       Path path = new Path(slot.getParent(), String.format(Locale.ROOT, "%020d.json", between));
       byte[] body = objects.read(path);
@@ -335,10 +335,10 @@ public final class Gate {
    * and the block itself compete for one object. If the settler is first, this commit is never sent; if the note is, the
    * settler can fence with an empty table of the right shape.
    */
-  private void note(CommitBody commit, Objects objects) throws IOException {
+  private void note(CommitBody commit, ObjectStore objects) throws IOException {
     String actions = before.isEmpty() ? commit.creation.toString() : before;
     byte[] body = (actions + "{\"note\":{\"nonce\":\"" + nonce + "\"}}\n").getBytes(StandardCharsets.UTF_8);
-    if (objects.put(new Path(note), body) != Objects.Outcome.LANDED) {
+    if (objects.put(new Path(note), body) != ObjectStore.Outcome.LANDED) {
       shut("this write was settled by somebody else");
       throw refuse("fenced", "this write was settled by somebody else, nothing may be committed any more");
     }
@@ -362,7 +362,7 @@ public final class Gate {
   }
 
   /** The slot holds something else: a fence of ours ends the block, anything else is for Delta to check and rebase. */
-  private void lost(Path slot, long target, Objects objects) throws IOException {
+  private void lost(Path slot, long target, ObjectStore objects) throws IOException {
     synchronized (this) {
       status = "none";
     }

@@ -4,7 +4,7 @@ import java.io.IOException;
 import org.apache.hadoop.fs.Path;
 
 /** The object store, as a gate uses it: the table's log, and the note in the checkpoint bucket. */
-interface Objects {
+interface ObjectStore {
   /** What S3 has shown to be true. */
   enum Outcome {
     LANDED,

@@ -39,7 +39,7 @@ public final class Driver {
           return Store.answer(request);
       }
     } catch (Exception error) {
-      return Map.of("error", Store.told(error), "interrupted", Store.interrupted);
+      return Map.of("error", Store.told(error), "interrupted", Store.interrupted, "pauses", Store.pauses);
     }
   }
 }

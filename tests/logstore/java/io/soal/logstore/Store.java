@@ -24,6 +24,9 @@ final class Store {
   /** Whether the last call has left its thread interrupted. */
   static boolean interrupted;
 
+  /** How long the last call would have slept between its tries. */
+  static final List<Long> pauses = new ArrayList<>();
+
   private Store() {}
 
   static Object answer(JsonNode request) throws Exception {
@@ -51,15 +54,19 @@ final class Store {
     if (request.path("interrupted").asBoolean()) {
       Thread.currentThread().interrupt();
     }
-    if (request.has("interruptedInPause")) {
-      interruptInPause(Thread.currentThread());
-    }
+    pauses.clear();
+    ConditionalPut objects = new ConditionalPut(settings, ms -> {
+      pauses.add(ms);
+      if (request.path("interruptedInPause").asBoolean()) {
+        throw new InterruptedException("on order");
+      }
+    });
     try {
       switch (kind) {
         case "put":
-          return Map.of("outcome", new ConditionalPut(settings).put(path, body).name());
+          return Map.of("outcome", objects.put(path, body).name());
         case "read":
-          byte[] found = new ConditionalPut(settings).read(path);
+          byte[] found = objects.read(path);
           return found == null ? Map.of("missing", true) : Map.of("body", new String(found, StandardCharsets.UTF_8));
         case "write":
           write(path, request);
@@ -101,23 +108,6 @@ final class Store {
     } else {
       out.close();
     }
-  }
-
-  /** Interrupts a thread as soon as it sleeps in a pause of {@link ConditionalPut}. */
-  private static void interruptInPause(Thread sleeper) {
-    Thread watcher = new Thread(() -> {
-      while (true) {
-        for (StackTraceElement frame : sleeper.getStackTrace()) {
-          if (frame.getClassName().equals(ConditionalPut.class.getName()) && frame.getMethodName().equals("pause")) {
-            sleeper.interrupt();
-            return;
-          }
-        }
-        Thread.onSpinWait();
-      }
-    });
-    watcher.setDaemon(true);
-    watcher.start();
   }
 
   /** An error with its causes and what it suppresses, a line each. */

@@ -25,10 +25,21 @@ final class ConditionalPut implements ObjectStore {
   private static final int CONFLICT = 409;
   private static final int SERVER_ERROR = 500;
 
+  /** How a thread waits. */
+  interface Sleep {
+    void ms(long ms) throws InterruptedException;
+  }
+
   private final Configuration conf;
+  private final Sleep sleep;
 
   ConditionalPut(Configuration conf) {
+    this(conf, Thread::sleep);
+  }
+
+  ConditionalPut(Configuration conf, Sleep sleep) {
     this.conf = conf;
+    this.sleep = sleep;
   }
 
   @Override
@@ -49,7 +60,7 @@ final class ConditionalPut implements ObjectStore {
       if (there != null) {
         return Arrays.equals(there, body) ? Outcome.LANDED : Outcome.TAKEN;
       }
-      if (!again(doubt)) {
+      if (attempt == TRIES || !again(doubt)) {
         break;
       }
       pause(attempt);
@@ -107,9 +118,9 @@ final class ConditionalPut implements ObjectStore {
     return true;
   }
 
-  private static void pause(int attempt) throws IOException {
+  private void pause(int attempt) throws IOException {
     try {
-      Thread.sleep(PAUSE_MS * attempt);
+      sleep.ms(PAUSE_MS * attempt);
     } catch (InterruptedException interrupt) {
       Thread.currentThread().interrupt();
       throw new InterruptedIOException("interrupted between two tries of a conditional PUT");

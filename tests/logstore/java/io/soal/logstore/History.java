@@ -95,11 +95,11 @@ final class History {
       Files.delete(journal);
     }
     try {
-      gates.put(name, Gate.open(
-          blocks, numbers(step.get("ran_before")), session(step), step.get("table").asText(), step.get("key").asText(),
-          step.get("epoch").asLong(), step.get("claimed_at").asLong(), step.get("latest").asLong(),
-          step.get("before").asText(), step.get("note").asText(), kind.isEmpty() ? "" : journal.toString(),
-          step.get("nonce").asText(), step.get("prefix").asText()));
+      Block block = new Block(
+          step.get("table").asText(), step.get("key").asText(), step.get("epoch").asLong(), step.get("claimed_at").asLong(),
+          step.get("latest").asLong(), step.get("before").asText(), step.get("note").asText(),
+          kind.isEmpty() ? "" : journal.toString(), step.get("nonce").asText(), step.get("prefix").asText());
+      gates.put(name, Gate.open(blocks, numbers(step.get("ran_before")), session(step), block));
     } catch (IllegalStateException busy) {
       Files.deleteIfExists(journal);
       return "busy";
@@ -122,7 +122,7 @@ final class History {
       Gate gate = blocks.find(step.get("table").asText(), body, () -> statement);
       gates.forEach((name, one) -> passing[0] = one == gate ? name : passing[0]);
       now.put("gate", passing[0]);
-      Gate.commit(gate, new org.apache.hadoop.fs.Path(path), step.get("target").asLong(), body, objects);
+      ConditionalS3LogStore.commit(gate, new org.apache.hadoop.fs.Path(path), step.get("target").asLong(), body, objects);
       return "done";
     } catch (Refused refused) {
       return refused.getMessage().replaceFirst("^SafeWriter \\[(\\w+)\\]: .+", "refused: $1");

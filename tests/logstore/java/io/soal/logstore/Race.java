@@ -90,9 +90,9 @@ final class Race {
   }
 
   private static Gate open(Blocks blocks, Object session, Set<Long> running, long me, int round) {
-    return Gate.open(
-        blocks, Set.copyOf(running), session, TABLE, "key", 1, 0, 0, "before", "note", "", "nonce",
-        String.format("sw-%012x-%d-%016x-", me, 1, round));
+    String prefix = String.format("sw-%012x-%d-%016x-", me, 1, round);
+    Block block = new Block(TABLE, "key", 1, 0, 0, "before", "note", "", "nonce", prefix);
+    return Gate.open(blocks, Set.copyOf(running), session, block);
   }
 
   private static Gate find(Blocks blocks, Object session, Set<Long> executions) throws IOException {

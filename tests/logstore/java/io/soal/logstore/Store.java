@@ -39,8 +39,10 @@ final class Store {
     byte[] body = request.path("body").asText("").getBytes(StandardCharsets.UTF_8);
     if (kind.equals("guard")) {
       guarding = Gate.open(
-          Gate.BLOCKS, Set.of(), SESSION, request.get("table").asText(), "key", 1, 0, 0, "before", "note", "", "nonce",
-          "sw-0123456789ab-1-0123456789abcdef-");
+          Gate.BLOCKS, Set.of(), SESSION,
+          new Block(
+              request.get("table").asText(), "key", 1, 0, 0, "before", "note", "", "nonce",
+              "sw-0123456789ab-1-0123456789abcdef-"));
       return Map.of("done", true);
     }
     if (kind.equals("release")) {

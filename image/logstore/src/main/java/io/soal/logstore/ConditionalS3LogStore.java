@@ -48,11 +48,20 @@ public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
     ObjectStore objects = new ConditionalPut(hadoopConf);
     Matcher commit = COMMIT.matcher(path.getName());
     if (commit.matches()) {
-      String table = Gate.canonical(path.getParent().getParent().toString());
+      String table = Block.canonical(path.getParent().getParent().toString());
       Gate gate = Gate.BLOCKS.find(table, body, Statement::current);
-      Gate.commit(gate, path, Long.parseLong(commit.group(1)), body, objects);
+      commit(gate, path, Long.parseLong(commit.group(1)), body, objects);
     } else if (objects.put(path, body) != ObjectStore.Outcome.LANDED) {
       throw new FileAlreadyExistsException(path.toString());
+    }
+  }
+
+  /** Sends a commit if its slot is free: through the gate, or as one that belongs to no block if that is null. */
+  static void commit(Gate gate, Path slot, long target, byte[] body, ObjectStore objects) throws IOException {
+    ObjectStore.Outcome outcome =
+        gate == null ? objects.put(slot, CommitBody.unmarked(body)) : gate.commit(slot, target, body, objects);
+    if (outcome != ObjectStore.Outcome.LANDED) {
+      throw new FileAlreadyExistsException(slot.toString());
     }
   }
 

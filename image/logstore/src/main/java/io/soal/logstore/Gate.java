@@ -3,7 +3,6 @@ package io.soal.logstore;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
@@ -21,7 +20,7 @@ import org.apache.spark.sql.SparkSession;
  * Python, on the block's thread:
  *
  * <pre>
- * Gate gate = Gate.open(session, table, key, epoch, versionBefore, latestStartMs, before, note, journal, nonce, filePrefix);
+ * Gate gate = Gate.open(session, table, key, epoch, claimedAt, latestStartMs, before, note, journal, nonce, filePrefix);
  * gate.shut("deadline"); gate.status(); gate.passed(); gate.version(); gate.refusal(); gate.close();
  * </pre>
  *
@@ -42,16 +41,7 @@ public final class Gate {
   private final Set<Long> ranBefore;
   private final WeakReference<Object> session;
   private final WeakReference<Thread> thread;
-  private final String table;
-  private final String key;
-  private final long epoch;
-  private final long claimedAt;
-  private final long latestStartMs;
-  private final String before;
-  private final String note;
-  private final String journal;
-  private final String nonce;
-  private final String filePrefix;
+  private final Block block;
 
   private String status = "none";
   private String refusal = "";
@@ -62,54 +52,30 @@ public final class Gate {
   private long version = -1;
   private long seenUpTo;
 
-  private Gate(
-      Blocks blocks, Set<Long> ranBefore, Object session, String table, String key, long epoch, long versionBefore,
-      long latestStartMs, String before, String note, String journal, String nonce, String filePrefix) {
+  private Gate(Blocks blocks, Set<Long> ranBefore, Object session, Block block) {
     this.blocks = blocks;
     this.ranBefore = ranBefore;
     this.session = new WeakReference<>(session);
     this.thread = new WeakReference<>(Thread.currentThread());
-    this.table = table;
-    this.key = key;
-    this.epoch = epoch;
-    this.claimedAt = versionBefore;
-    this.seenUpTo = versionBefore;
-    this.latestStartMs = latestStartMs;
-    this.before = before;
-    this.note = note;
-    this.journal = journal;
-    this.nonce = nonce;
-    this.filePrefix = filePrefix;
+    this.block = block;
+    this.seenUpTo = block.claimedAt();
   }
 
   public static int protocol() {
     return PROTOCOL;
   }
 
-  /**
-   * Opens the gate of one block, on the thread that is going to write.
-   *
-   * @param versionBefore a version of the table before the claim; no fence of this epoch can stand in it or before it
-   * @param latestStartMs epoch milliseconds after which no commit may start; 0 or less: no limit
-   * @param before the protocol and metaData actions of the table at the claim, a line each; empty: there is none
-   * @param note s3a URI of the note that precedes a commit which creates the table or changes its metadata
-   * @param journal local file that learns of a commit before it is sent; empty: none
-   */
+  /** Opens the gate of one block, on the thread that is going to write; the arguments are those of {@link Block}. */
   public static Gate open(
-      SparkSession session, String table, String key, long epoch, long versionBefore, long latestStartMs,
-      String before, String note, String journal, String nonce, String filePrefix) {
-    return open(
-        BLOCKS, Statement.running(), session, table, key, epoch, versionBefore, latestStartMs, before, note, journal, nonce,
-        filePrefix);
+      SparkSession session, String table, String key, long epoch, long claimedAt, long latestStartMs, String before,
+      String note, String journal, String nonce, String filePrefix) {
+    Block block = new Block(table, key, epoch, claimedAt, latestStartMs, before, note, journal, nonce, filePrefix);
+    return open(BLOCKS, Statement.running(), session, block);
   }
 
   /** @param running the executions that run already: none of them is the block's */
-  static Gate open(
-      Blocks blocks, Set<Long> running, Object session, String table, String key, long epoch, long versionBefore,
-      long latestStartMs, String before, String note, String journal, String nonce, String filePrefix) {
-    Gate gate = new Gate(
-        blocks, running, session, canonical(table), key, epoch, versionBefore, latestStartMs, before, note, journal, nonce,
-        filePrefix);
+  static Gate open(Blocks blocks, Set<Long> running, Object session, Block block) {
+    Gate gate = new Gate(blocks, running, session, block);
     if (!blocks.open(gate, session)) {
       throw new IllegalStateException("another SafeWriter block is open on this Spark session");
     }
@@ -174,21 +140,15 @@ public final class Gate {
   }
 
   String table() {
-    return table;
+    return block.table();
   }
 
   String filePrefix() {
-    return filePrefix;
+    return block.filePrefix();
   }
 
   Set<Long> ranBefore() {
     return ranBefore;
-  }
-
-  /** One name for one table: scheme and slashes as in SafeWriter's own canonical form. */
-  static String canonical(String table) {
-    String path = new Path(table).toString().replaceFirst("^s3[an]://", "s3://");
-    return path.endsWith("/") ? path.substring(0, path.length() - 1) : path;
   }
 
   boolean isOf(Object other) {
@@ -207,13 +167,13 @@ public final class Gate {
    * @return the refusal, or null
    */
   Refused meet(String target, Statement statement, boolean writesRows, Set<String> prefixes) {
-    if (!table.equals(target)) {
+    if (!block.table().equals(target)) {
       if (statement.isOn(thread.get())) {
         strayed(target);
       }
       return null;
     }
-    if (!prefixes.contains(filePrefix) && (!writesRows || statement.isAmong(ranBefore))) {
+    if (!prefixes.contains(block.filePrefix()) && (!writesRows || statement.isAmong(ranBefore))) {
       return null;
     }
     if (statement.isOn(thread.get())) {
@@ -221,35 +181,31 @@ public final class Gate {
           + " with the session of the statement (frame.sparkSession for frame.write, that of DeltaTable.forPath for a"
           + " merge, spark for spark.sql), and do not restart Spark in it");
     }
-    return refuse("thread", "a SafeWriter block is open on " + table + ", and this write comes from another thread than the"
-        + " one that opened it; write in that thread, or open a block of its own there, on a session of its own. (A"
-        + " statement that was interrupted takes its thread with it: leave the block then, and begin a new one)");
+    return refuse("thread", "a SafeWriter block is open on " + block.table() + ", and this write comes from another thread"
+        + " than the one that opened it; write in that thread, or open a block of its own there, on a session of its own."
+        + " (A statement that was interrupted takes its thread with it: leave the block then, and begin a new one)");
   }
 
   private synchronized void strayed(String other) {
     stray = other;
   }
 
-  /** Sends a commit: through the gate, which may be null, and then if its slot is free. */
-  static void commit(Gate gate, Path slot, long target, byte[] body, ObjectStore objects) throws IOException {
-    byte[] sent = gate == null ? CommitBody.unmarked(body) : gate.pass(slot, target, body, objects);
+  /** Sends a commit of the block, if it may be sent, and remembers what became of it. */
+  ObjectStore.Outcome commit(Path slot, long target, byte[] body, ObjectStore objects) throws IOException {
+    byte[] sent = pass(slot, target, body, objects);
     ObjectStore.Outcome outcome;
     try {
       outcome = objects.put(slot, sent);
     } catch (IOException error) {
-      if (gate != null) {
-        gate.unknown(error);
-      }
+      unknown(error);
       throw error;
     }
-    if (gate != null && outcome == ObjectStore.Outcome.LANDED) {
-      gate.landed(target);
-    } else if (gate != null) {
-      gate.lost(slot, target, objects);
+    if (outcome == ObjectStore.Outcome.LANDED) {
+      landed(target);
+    } else {
+      lost(slot, target, objects);
     }
-    if (outcome != ObjectStore.Outcome.LANDED) {
-      throw new FileAlreadyExistsException(slot.toString());
-    }
+    return outcome;
   }
 
   /** Lets one commit through or throws {@link Refused}; returns the commit as it is to be sent. */
@@ -257,7 +213,7 @@ public final class Gate {
     CommitBody commit = CommitBody.parse(body);
     check(target, commit);
     lookForFence(slot, target, objects);
-    if ((before.isEmpty() || commit.changesMetadata) && !noted) {
+    if ((block.before().isEmpty() || commit.changesMetadata) && !noted) {
       note(commit, objects);
     }
     synchronized (this) {
@@ -274,7 +230,7 @@ public final class Gate {
     if (!shutBy.isEmpty()) {
       throw refuse("shut", "no commit may start any more: " + shutBy);
     }
-    if (latestStartMs > 0 && System.currentTimeMillis() > latestStartMs) {
+    if (block.latestStartMs() > 0 && System.currentTimeMillis() > block.latestStartMs()) {
       throw refuse("late", "the deadline is too near for a commit to start");
     }
     if (status.equals("landed") || status.equals("in flight")) {
@@ -301,7 +257,7 @@ public final class Gate {
   }
 
   private void checkFence(byte[] body) throws IOException {
-    if (CommitBody.parse(body).transactions.getOrDefault(key, -1L) >= epoch) {
+    if (CommitBody.parse(body).transactions.getOrDefault(block.key(), -1L) >= block.epoch()) {
       shut("this write was settled by somebody else");
       throw refuse("fenced", "this write was settled by somebody else, nothing may be committed any more");
     }
@@ -311,7 +267,7 @@ public final class Gate {
   private byte[] marked(byte[] body) {
     String text = new String(body, StandardCharsets.UTF_8);
     int end = text.indexOf('\n') + 1;
-    String mark = "{\"txn\":{\"appId\":\"" + key + "\",\"version\":" + epoch + ",\"lastUpdated\":"
+    String mark = "{\"txn\":{\"appId\":\"" + block.key() + "\",\"version\":" + block.epoch() + ",\"lastUpdated\":"
         + System.currentTimeMillis() + "}}\n";
     return (text.substring(0, end) + mark + text.substring(end)).getBytes(StandardCharsets.UTF_8);
   }
@@ -321,9 +277,9 @@ public final class Gate {
       throw refuse("operation", commit.operation + " is not guarded: a block holds one write ("
           + String.join(", ", CommitBody.GUARDED) + "); run it before the block or after it");
     }
-    if (target <= claimedAt) {
-      throw refuse("recreated", "version " + target + " of " + table + " is to be written, and the block began on version "
-          + claimedAt + ": the table was dropped and recreated while the block was open");
+    if (target <= block.claimedAt()) {
+      throw refuse("recreated", "version " + target + " of " + block.table() + " is to be written, and the block began on"
+          + " version " + block.claimedAt() + ": the table was dropped and recreated while the block was open");
     }
   }
 
@@ -336,9 +292,9 @@ public final class Gate {
    * settler can fence with an empty table of the right shape.
    */
   private void note(CommitBody commit, ObjectStore objects) throws IOException {
-    String actions = before.isEmpty() ? commit.creation.toString() : before;
-    byte[] body = (actions + "{\"note\":{\"nonce\":\"" + nonce + "\"}}\n").getBytes(StandardCharsets.UTF_8);
-    if (objects.put(new Path(note), body) != ObjectStore.Outcome.LANDED) {
+    String actions = block.before().isEmpty() ? commit.creation.toString() : block.before();
+    byte[] body = (actions + "{\"note\":{\"nonce\":\"" + block.nonce() + "\"}}\n").getBytes(StandardCharsets.UTF_8);
+    if (objects.put(new Path(block.note()), body) != ObjectStore.Outcome.LANDED) {
       shut("this write was settled by somebody else");
       throw refuse("fenced", "this write was settled by somebody else, nothing may be committed any more");
     }
@@ -349,10 +305,11 @@ public final class Gate {
 
   /** The supervisor trusts this line: as long as it is missing, no commit was sent. So it is written first. */
   private void announce() throws IOException {
-    if (!journal.isEmpty()) {
+    if (!block.journal().isEmpty()) {
       // The line break before it keeps a line that a full disk has torn from swallowing this one.
-      String line = "\n{\"event\":\"commit_passed\",\"atMs\":" + System.currentTimeMillis() + ",\"nonce\":\"" + nonce + "\"}\n";
-      Files.write(Paths.get(journal), line.getBytes(StandardCharsets.UTF_8), StandardOpenOption.APPEND);
+      String line = "\n{\"event\":\"commit_passed\",\"atMs\":" + System.currentTimeMillis() + ",\"nonce\":\""
+          + block.nonce() + "\"}\n";
+      Files.write(Paths.get(block.journal()), line.getBytes(StandardCharsets.UTF_8), StandardOpenOption.APPEND);
     }
   }
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tests.logstore.jvm import LogStore
 
 KNOWN: Final = "sw-[0-9]+-"
+KEY: Final = "sw-0123456789abcdef0123456789abcdef"
 
 
 def lines(*actions: dict[str, Any]) -> str:
@@ -81,3 +82,45 @@ def test_a_creation_is_kept_as_it_is_written(logstore: LogStore, kind: str, chan
     action = {kind: {"of": "table"}}
     found = parsed(logstore, info("CREATE TABLE"), action, add("a"))
     assert (found["changesMetadata"], found["creation"]) == (changes, lines(action) if belongs else "")
+
+
+def txn(key: str) -> dict[str, Any]:
+    return {"txn": {"appId": key, "version": 1, "lastUpdated": 0}}
+
+
+def unmarked(logstore: LogStore, body: str) -> str:
+    return str(logstore.ask("unmarked", body=body)["body"])
+
+
+def test_transactions_of_blocks_are_taken_out(logstore: LogStore) -> None:
+    """However many, wherever they stand; the order of the other actions stays."""
+    body = lines(info("WRITE"), txn(KEY), txn("user's"), add("a"), txn(KEY[:-1] + "0"))
+    assert unmarked(logstore, body) == lines(info("WRITE"), txn("user's"), add("a"))
+
+
+@pytest.mark.parametrize("key", ["sw-1", f"{KEY}0", KEY[:-1], f"my-{KEY}", KEY.upper(), f"{KEY[:-1]}x"])
+def test_a_transaction_that_only_looks_like_one_of_a_block_stays(logstore: LogStore, key: str) -> None:
+    """A user may call an application so."""
+    body = lines(info("WRITE"), txn(key))
+    assert unmarked(logstore, body) == body
+
+
+def test_a_transaction_is_known_by_what_it_says_and_not_by_how_it_is_spelled(logstore: LogStore) -> None:
+    """JSON may have spaces, and its fields another order."""
+    spaced = f'{{ "txn" : {{ "version" : 1, "appId" : "{KEY}" }} }}\n'
+    assert unmarked(logstore, lines(info("WRITE")) + spaced + lines(add("a"))) == lines(info("WRITE"), add("a"))
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        '{"add":{"path":"sw-0","partitionValues":{"txn":"appId"},"tags":{"appId":"' + KEY + '"}}}\n',
+        '{"commitInfo":{"userMetadata":"{\\"txn\\":{\\"appId\\":\\"' + KEY + '\\"}}"}}\n',
+        '\n{ "add" : {"path":"\u00e4 \U0001f600"} }\r\n\n',
+        '{"add":{"path":"the last line has no end"}}',
+    ],
+)
+def test_what_is_no_transaction_stays_byte_for_byte(logstore: LogStore, rest: str) -> None:
+    """Spaces, empty lines and letters as they are, with a transaction to be taken out and without."""
+    assert unmarked(logstore, rest) == rest
+    assert unmarked(logstore, lines(txn(KEY)) + rest) == rest

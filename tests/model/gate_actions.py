@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 __all__ = ["Actions", "announced", "marked", "note_of"]
 
@@ -27,6 +27,10 @@ class Actions:
     def creation(self) -> str:
         kinds = ("protocol", "metaData", "domainMetadata") if self.changes_metadata else ()
         return "".join(_line({kind: {"of": self.serial}}) for kind in kinds)
+
+    def with_only(self, transactions: tuple[tuple[str, int], ...]) -> Self:
+        """Return the same commit with these transactions instead of its own."""
+        return replace(self, transactions=transactions)
 
     def body(self) -> str:
         lines = [_line({"commitInfo": {"operation": self.operation, "serial": self.serial}})]

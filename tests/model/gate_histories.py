@@ -23,7 +23,7 @@ T = TypeVar("T")
 _TABLES: Final = ("s3://lake/one", "s3://lake/two")
 _THREADS: Final = ("thread 0", "thread 1", "thread 2")
 _SESSIONS: Final = ("session 0", "session 1", "session 2")
-_KEYS: Final = ("sw-aaaaaaaaaaaa", "sw-bbbbbbbbbbbb")
+_KEYS: Final = (f"sw-{'a' * 32}", f"sw-{'b' * 32}")
 _BLOCKS_MAX: Final = 4
 _STEPS_MAX: Final = 12
 _CHOICES: Final = 400
@@ -82,7 +82,7 @@ class _Drawn:
             table,
             self._often(_THREADS[number % 3], *_THREADS),
             self._often(_SESSIONS[number % 3], *_SESSIONS),
-            f"{key}-{0 if skips else epoch}-{number:016x}-",
+            f"{key[:15]}-{0 if skips else epoch}-{number:016x}-",
             1 if skips else epoch,
             claimed_at=claimed,
             creates=not before,
@@ -148,13 +148,18 @@ class _Drawn:
             operation=self._often("WRITE", "DELETE", self._one(GUARDED), self._one(_OTHERS)),
             adds=adds,
             changes_metadata=bool(self._often("", "changes")),
-            transactions=self._often((), (("the user's", 1),)),
+            transactions=self._transactions(),
         )
         target = max(0, self.world.head(table) + self._often(1, 0, 2))
         self.world.commit(table, statement, target, actions, self._plan(name, table, target))
         while self.world.seen[-1]["outcome"] == "taken" and self._often("again", ""):
             target = self.world.head(table) + self._often(1, 2)  # as Delta rebases
             self.world.commit(table, statement, target, actions, self._plan(name, table, target))
+
+    def _transactions(self) -> tuple[tuple[str, int], ...]:
+        """Return those that a commit comes with: mostly none, else a user's, and what a skipped block has set."""
+        users = self._often((), (("the user's", 1),))
+        return users + self._often((), ((self._one(_KEYS), self._one((1, 2, 3))),))
 
     def _statement(self, block: Block) -> Statement:
         thread = self._often(block.thread, *_THREADS)

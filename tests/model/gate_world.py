@@ -157,18 +157,18 @@ class World:
                 by_file = any((table, prefix) in self.machine.ended for prefix in actions.prefixes)
                 self.ends["over by its file" if by_file else "over by its execution"] += 1
             raise _RefusedError(found.code)
-        path, epochs = path_of(table, target), dict(actions.transactions)
+        path, own = path_of(table, target), actions.with_only(passing.unmarked(actions.transactions))
+        epochs = dict(own.transactions)
+        self.ends[f"a mark taken out, {'a block' if found.block else 'no block'}'s"] += own != actions
         if found.block is None:
-            won = self._put(path, actions.body(), epochs)
+            won = self._put(path, own.body(), epochs)
             self.ends["of no block: done" if won else "of no block: taken"] += 1
             return "done" if won else "taken"
         one = self._of(found.block)
         self._passing = next(name for name, other in self.blocks.items() if other is one)
         self._pass(one, table, commit, actions)
         try:
-            won = self._put(
-                path, marked(actions.body(), one.key, one.block.epoch), {**epochs, one.key: one.block.epoch}
-            )
+            won = self._put(path, marked(own.body(), one.key, one.block.epoch), {**epochs, one.key: one.block.epoch})
         except NoAnswerError:
             one.gate = passing.unknown(_RULES, one.gate)
             raise

@@ -6,6 +6,7 @@ A check without a rule of its own cannot be taken away: in the search it never r
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tests.model.rules import Rule
@@ -38,6 +39,7 @@ __all__ = [
     "refused",
     "sent",
     "unknown",
+    "unmarked",
 ]
 
 CODES: Final = ("session", "thread", "over", "shut", "late", "second", "operation", "recreated", "gap", "fenced")
@@ -50,6 +52,7 @@ GUARDED: Final = (
 BRING_BACK: Final = (
     *("RESTORE", "CLONE", "CONVERT", "COMPUTE STATS", "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL"),
 )
+_KEY: Final = re.compile(r"sw-[0-9a-f]{32}")
 _SHUTTING: Final = ("gap", "fenced")
 
 
@@ -161,6 +164,14 @@ def _is_over(machine: Machine, table: object, statement: Statement, commit: Comm
         commit.operation not in BRING_BACK
         and not machine.ended.isdisjoint((table, prefix) for prefix in commit.prefixes)
     )
+
+
+# -- what of a commit is sent ------------------------------------------------------------------------------------------
+
+
+def unmarked(transactions: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """Return the transactions of a commit without those of blocks: each is added by the gate of its block only."""
+    return tuple(one for one in transactions if not _KEY.fullmatch(one[0]))
 
 
 # -- whether a commit of a block passes --------------------------------------------------------------------------------

@@ -52,6 +52,9 @@ final class Store {
     if (kind.equals("parse")) {
       return parsed(body, Pattern.compile(request.get("pattern").asText()));
     }
+    if (kind.equals("unmarked")) {
+      return Map.of("body", new String(CommitBody.unmarked(body), StandardCharsets.UTF_8));
+    }
     Path path = new Path(request.get("path").asText());
     if (request.path("interrupted").asBoolean()) {
       Thread.currentThread().interrupt();

@@ -18,7 +18,7 @@ import java.util.regex.Pattern;
 final class CommitBody {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String ADD = "{\"add\"";
-  private static final String TRANSACTION = "{\"txn\"";
+  private static final String TRANSACTION = "\"txn\"";
   private static final Pattern KEY = Pattern.compile("sw-[0-9a-f]{32}");
 
   /** Operations that write rows. Whatever else a commit can be (maintenance, properties, a stream's own) is no batch. */
@@ -49,20 +49,22 @@ final class CommitBody {
   }
 
   /**
-   * Takes out the transaction actions of blocks. One leaves only through the gate of its block, which puts it in itself.
+   * Takes out the transaction actions of blocks, and leaves all else as it is. One gets into a commit only in the gate of
+   * its block.
    *
    * <p>A block that is skipped lets Delta skip its write by such a transaction, set on its session. Statements of the
-   * session on other tables would leave it there, and Delta would skip the next ones.
+   * session on other tables, and those of sessions that Spark copies from it, would leave it there, and Delta would skip
+   * the next ones.
    */
   static byte[] unmarked(byte[] body) throws IOException {
     String text = new String(body, StandardCharsets.UTF_8);
-    if (!text.contains("\"appId\":\"sw-")) {
+    if (!text.contains(TRANSACTION)) {
       return body;
     }
     StringBuilder kept = new StringBuilder();
-    for (String line : text.split("\n")) {
-      if (!line.startsWith(TRANSACTION) || !KEY.matcher(JSON.readTree(line).at("/txn/appId").asText()).matches()) {
-        kept.append(line).append('\n');
+    for (String line : text.split("(?<=\n)")) {
+      if (!line.contains(TRANSACTION) || !KEY.matcher(JSON.readTree(line).at("/txn/appId").asText()).matches()) {
+        kept.append(line);
       }
     }
     return kept.toString().getBytes(StandardCharsets.UTF_8);

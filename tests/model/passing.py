@@ -228,7 +228,7 @@ def landed(gate: Gate, version: int) -> Gate:
 
 def lost(gate: Gate) -> Gate:
     """The slot is somebody else's."""
-    return gate._replace(status="none" if gate.status == "in flight" else gate.status, journal=True)
+    return gate._replace(status="none", journal=True)
 
 
 def fence(rules: Collection[Enum], block: Block, winner: int | None) -> str:

@@ -1,11 +1,10 @@
-"""Changes the log store in one place at a time (`mutants.toml`) and looks whether a test notices.
+"""Changes the log store in one place at a time (`mutants.toml`) and looks whether a test notices: minutes.
 
-`python -m tests.logstore.mutants Gate Blocks` takes the mutants of two classes. It needs a JDK, and minutes.
+`scripts/mutants --java Gate Blocks` takes the mutants of two classes. It needs a JDK (`CompileAll.java`).
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -32,10 +31,12 @@ if TYPE_CHECKING:
 
     from tests.model.gate_world import World
 
+__all__ = ["Mutant", "campaign", "mutants"]
+
 _LIST: Final = Path(__file__).with_name("mutants.toml")
 _COMPILER: Final = Path(__file__).with_name("CompileAll.java")
 _PACKAGE: Final = SOURCES / "io" / "soal" / "logstore"
-_GATE: Final = ("Gate", "Blocks", "Statement", "CommitBody")
+_GATE: Final = ("Gate", "Block", "Blocks", "Statement", "CommitBody", "ConditionalS3LogStore")
 _LIMIT_S: Final = 300
 
 
@@ -49,50 +50,61 @@ class Mutant:
     reason: str
     folder: Path
 
+    @property
+    def stands(self) -> int:
+        """How often the class holds the text: once, or the change says nothing."""
+        return self._source.read_text(encoding="utf-8").count(self.old)
+
     def write(self) -> None:
         """Write the class with the change."""
-        source = _PACKAGE / f"{self.of}.java"
-        text = source.read_text(encoding="utf-8")
-        if text.count(self.old) != 1:
-            raise SystemExit(f"mutants: {self.of} holds {text.count(self.old)} times, not once: {self.old}")
+        if self.stands != 1:
+            raise SystemExit(f"mutants: {self.of} holds {self.stands} times, not once: {self.old}")
+        text = self._source.read_text(encoding="utf-8")
         self.folder.mkdir()
-        (self.folder / source.name).write_text(text.replace(self.old, self.new), encoding="utf-8")
+        (self.folder / self._source.name).write_text(text.replace(self.old, self.new), encoding="utf-8")
+
+    @property
+    def _source(self) -> Path:
+        return _PACKAGE / f"{self.of}.java"
 
     def __str__(self) -> str:
         return f"{self.of}: {' '.join(self.old.split())}  ->  {' '.join(self.new.split()) or 'nothing'}"
 
 
-def main(arguments: Sequence[str] = sys.argv[1:]) -> int:
-    """Return 0 if every mutant is noticed or excused, and each that is excused goes unnoticed."""
-    parser = argparse.ArgumentParser(prog="python -m tests.logstore.mutants", description=__doc__)
-    parser.add_argument("classes", nargs="*", help="default: all that mutants.toml names")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    options = parser.parse_args(arguments)
+def campaign(classes: Sequence[str], *, jobs: int) -> int:
+    """Return 0 if every mutant is noticed or excused, and each that is excused goes unnoticed; no class: of all."""
     with tempfile.TemporaryDirectory(prefix="logstore-mutants-") as folder:
-        mutants = list(_mutants(Path(folder), options.classes))
-        for mutant in mutants:
+        found = list(mutants(Path(folder), classes))
+        if not found:
+            raise SystemExit(f"mutants: no class of {_LIST.name} among: {', '.join(classes)}")
+        for mutant in found:
             mutant.write()
         as_it_is = compiled(Path(folder))
-        _compile(mutants, as_it_is)
+        _compile(found, as_it_is)
         worlds = _worlds()
-        with ThreadPoolExecutor(options.jobs) as pool:
-            found = list(pool.map(lambda mutant: _said(mutant, _noticed(mutant, as_it_is, worlds)), mutants))
-    survived = sum(not noticed and not mutant.reason for mutant, noticed in zip(mutants, found, strict=True))
-    stale = sum(bool(noticed and mutant.reason) for mutant, noticed in zip(mutants, found, strict=True))
-    print(f"{len(found)} mutants: {sum(map(bool, found))} noticed, {survived} survived, {stale} excused without need")
+        with ThreadPoolExecutor(jobs) as pool:
+            by = list(pool.map(lambda mutant: _said(mutant, _noticed(mutant, as_it_is, worlds)), found))
+    survived = sum(not noticed and not mutant.reason for mutant, noticed in zip(found, by, strict=True))
+    stale = sum(bool(noticed and mutant.reason) for mutant, noticed in zip(found, by, strict=True))
+    print(f"{len(by)} mutants: {sum(map(bool, by))} noticed, {survived} survived, {stale} excused without need")
     return 1 if survived or stale else 0
 
 
-def _mutants(folder: Path, classes: Sequence[str]) -> Iterator[Mutant]:
+def mutants(folder: Path, classes: Sequence[str] = ()) -> Iterator[Mutant]:
+    """Return those of some classes, or of all."""
     for of, changes in tomllib.loads(_LIST.read_text(encoding="utf-8")).items():
         if not classes or of in classes:
             for number, one in enumerate(changes):
                 yield Mutant(of, one["old"], one["new"], one.get("reason", ""), folder / f"{of}-{number}")
 
 
-def _compile(mutants: Sequence[Mutant], as_it_is: Path) -> None:
+def _compile(changed: Sequence[Mutant], as_it_is: Path) -> None:
     java, _ = ensure_java(Place(ROOT), os.environ)
-    folders = [str(mutant.folder) for mutant in mutants]
+    if java.javac is None:
+        raise SystemExit(
+            f"mutants: {java.home} is no JDK; to do: install one of Java 17 (Debian: openjdk-17-jdk-headless)"
+        )
+    folders = [str(mutant.folder) for mutant in changed]
     subprocess.run([java.java, _COMPILER, f"{as_it_is}:{class_path(Place(ROOT))}", *folders], check=True)
 
 
@@ -154,7 +166,3 @@ def _said(mutant: Mutant, noticed: str) -> str:
     word = "noticed" if noticed else "excused" if mutant.reason else "SURVIVED"
     print(f"{word:<9}{mutant}  [{noticed or mutant.reason}]", flush=True)
     return noticed
-
-
-if __name__ == "__main__":
-    sys.exit(main())

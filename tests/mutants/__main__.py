@@ -22,7 +22,10 @@ _PROGRESS_S: Final = 10
 def main() -> int:
     """Return 0 if each mutant is killed or excused, and each excuse is for a mutant."""
     parser = argparse.ArgumentParser(prog="scripts/mutants", description=__doc__)
-    parser.add_argument("paths", nargs="*", help="modules or folders; default: all but Spark's side and Iceberg")
+    parser.add_argument(
+        "paths", nargs="*", help="modules or folders (of Java: classes); default: all but Spark's side and Iceberg"
+    )
+    parser.add_argument("--java", action="store_true", help="the log store, as tests/logstore/mutants.toml changes it")
     parser.add_argument("--spark", action="store_true", help="Spark's side of the guard, with the tests that need it")
     parser.add_argument("--tests", nargs="*", help="files or folders of tests; default: all of the guard's")
     parser.add_argument("--seconds", type=float, default=60, help="how long a mutant is tested; default: %(default)s")
@@ -36,7 +39,17 @@ def main() -> int:
     options = parser.parse_args()
     with TemporaryDirectory(prefix="mutants-") as folder:
         tempfile.tempdir = folder  # of the children, too: what a mutant has left goes with it
-        return _run(options)
+        return _run_java(options) if options.java else _run(options)
+
+
+def _run_java(options: argparse.Namespace) -> int:
+    from tests.logstore.mutants import campaign, mutants  # what tests them is nothing that the guard's mutants need
+
+    if options.list:
+        for one in mutants(Path(), options.paths):
+            _print(str(one))
+        return 0
+    return campaign(options.paths, jobs=options.jobs)
 
 
 def _run(options: argparse.Namespace) -> int:

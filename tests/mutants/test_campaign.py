@@ -7,15 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.logstore.mutants import mutants as java_mutants
 from tests.mutants.campaign import Campaign, excuses, modules
 
 MODULE, TESTS = "safewriter/parsing.py", "tests/unit/safewriter/test_parsing.py"
 COMMAND = "import sys; sys.path.insert(0, '.'); import runpy; runpy.run_module('tests.mutants', run_name='__main__')"
 
 
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-P", "-c", COMMAND, *arguments]
+    return subprocess.run(line, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+
+
 def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-c", COMMAND, MODULE, "--tests", TESTS, "--folder", str(folder), *more]
-    return subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    return command(MODULE, "--tests", TESTS, "--folder", str(folder), *more)
 
 
 @pytest.mark.slow
@@ -59,3 +64,12 @@ def test_every_module_but_iceberg_s_is_selected_with_spark_or_without() -> None:
 def test_a_module_has_mutants(mirrored: str, tmp_path: Path) -> None:
     """A generator that finds none would let everything pass."""
     assert len(Campaign([mirrored], tmp_path, beside_each_other=1, seconds=1).candidates) > 20
+
+
+def test_the_log_store_s_mutants_are_those_of_its_list() -> None:
+    """`--java` takes them, of all classes or of some."""
+    of_two = command("--java", "--list", "Statement", "Block")
+
+    assert of_two.returncode == 0, of_two.stderr
+    listed = [str(one) for one in java_mutants(Path()) if one.of in ("Statement", "Block")]
+    assert of_two.stdout.splitlines() == listed != []

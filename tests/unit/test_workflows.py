@@ -44,6 +44,12 @@ def test_an_action_is_pinned_by_its_commit(path: Path) -> None:
     assert all(job["permissions"] == {"contents": "read"} and job["timeout-minutes"] for job in jobs(path))
 
 
+def test_every_night_takes_all_mutants() -> None:
+    """Of the guard with Spark and without, and of the log store: no other run takes them."""
+    nightly = commands(ROOT / ".github" / "workflows" / "nightly.yml")
+    assert {"scripts/mutants", "scripts/mutants --spark", "scripts/mutants --java"} <= set(nightly)
+
+
 def test_the_audit_holds_nothing_else_up() -> None:
     """It runs for each change and every night, in a job without another check: no change is at fault for it."""
     audits = [job for path in WORKFLOWS for job in jobs(path) if {"run": "scripts/audit"} in job["steps"]]

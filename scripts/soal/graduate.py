@@ -20,6 +20,7 @@ from handler.event import parse_event
 from handler.job import Job
 from handler.settings import read_settings
 from handler.usage import UsageError
+from safewriter.tables.delta.session import LOG_STORE
 from scripts.emulator.spark import shipped_settings
 from scripts.soal import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.invocation import read_event
@@ -105,6 +106,7 @@ def job_run(
         )
     confs = {
         **{key: value for key, value in shipped_settings().items() if key.startswith(_NEEDED)},
+        "spark.delta.logStore.s3n.impl": LOG_STORE,  # a third scheme by which EMR reaches the same tables
         f"{_DRIVER}.SW_CHECKPOINT_BUCKET": checkpoint_bucket,
         f"{_DRIVER}.SOAL_RUN_KEY": job.run_key,
         f"{_DRIVER}.SOAL_JOB_FINGERPRINT": job.fingerprint,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from safewriter.errors import SafeWriterError
     from safewriter.tables.session import Opening, Seen
 
-__all__ = ["DeltaSession", "GateState", "is_append_only"]
+__all__ = ["LOG_STORE", "DeltaSession", "GateState", "is_append_only"]
 
 _SCHEMES: Final = ("s3", "s3a", "s3n")
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"

@@ -30,6 +30,8 @@ class Bucket:
     s3: EmbeddedS3
     bucket: str
     folder: str
+    earlier: int
+    """How many requests there were before the test."""
 
     def ask(self, what: str, key: str, **request: object) -> Any:
         return self.store.ask(what, path=f"s3a://{self.bucket}/{self.folder}/{key}", **request)
@@ -48,8 +50,9 @@ class Bucket:
         self.s3.wire.add(Rule(match, action, times=times))
 
     def requests(self) -> list[str]:
-        """Return what S3 was asked: operation, and the condition if there was one."""
-        asked = [one for one in self.s3.trace() if one.bucket == self.bucket and one.key.startswith(self.folder)]
+        """Return what S3 was asked, listings included: operation, and the condition if there was one."""
+        since = [one for one in self.s3.trace()[self.earlier :] if one.bucket == self.bucket]
+        asked = [one for one in since if not one.key or one.key.startswith(self.folder)]
         return [f"{one.operation} {one.condition or ''}".strip() for one in asked]
 
 
@@ -69,5 +72,5 @@ def stores(logstore: LogStore) -> Iterator[EmbeddedS3]:
 
 @pytest.fixture
 def lake(logstore: LogStore, stores: EmbeddedS3) -> Iterator[Bucket]:
-    yield Bucket(logstore, stores, LAKE, uuid.uuid4().hex)
+    yield Bucket(logstore, stores, LAKE, uuid.uuid4().hex, earlier=len(stores.trace()))
     stores.wire.clear_rules()

@@ -110,9 +110,8 @@ final class Store {
     out.write(body);
     if (cancel) {
       out.cancel();
-    } else {
-      out.close();
     }
+    out.close(); // of a cancelled one, too: it sends nothing then
   }
 
   /** An error with its causes and what it suppresses, a line each. */

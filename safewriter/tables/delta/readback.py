@@ -11,8 +11,8 @@ from safewriter.tables.table import Landed, Move
 
 if TYPE_CHECKING:
     from safewriter.state import Checkpoint
+    from safewriter.tables.delta.gate import GateState
     from safewriter.tables.delta.history import DeltaHistory
-    from safewriter.tables.delta.session import GateState
 
 __all__ = ["ReadBack"]
 

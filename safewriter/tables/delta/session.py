@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.errors import BlockOpenError, DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
+from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
 from safewriter.identity import canonical_table
 from safewriter.parsing import parsed
+from safewriter.tables.delta.gate import SKIPPED, GateState, refusal_in
 from safewriter.tables.delta.undo import UNDOABLE_FEATURES
 from safewriter.tables.session import TableState
 from safewriter.tables.spark import SparkScope
@@ -20,10 +20,9 @@ from safewriter.tables.spark import SparkScope
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from safewriter.errors import SafeWriterError
     from safewriter.tables.session import Opening, Seen
 
-__all__ = ["LOG_STORE", "DeltaSession", "GateState", "is_append_only"]
+__all__ = ["LOG_STORE", "DeltaSession", "is_append_only"]
 
 _SCHEMES: Final = ("s3", "s3a", "s3n")
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
@@ -39,52 +38,12 @@ _AUTO_COMPACT: Final = "spark.databricks.delta.autoCompact.enabled"
 # Internal to Delta and static, so it is set on the session state. Tested with every Delta release that is pinned here.
 _FILE_PREFIX: Final = "spark.databricks.delta.testOnly.dataFileNamePrefix"
 _MARK: Final = re.compile("sw-[0-9a-f]{32}")
-_SKIPPED: Final = "this write was committed by an earlier attempt"
 _IS_THERE: Final = re.compile(
     "DELTA_PATH_EXISTS|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|TABLE_OR_VIEW_ALREADY_EXISTS"
 )
-_REFUSED: Final = re.compile(r"SafeWriter \[(\w+)\]: (.*)")
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class GateState:
-    """What the gate has seen. `status` is none, in flight, landed or unknown; `refusal` is `code: message` or empty.
-
-    `noted`: it has put a note into the checkpoint bucket. `tries`: how often a commit was sent, rebases included.
-    """
-
-    status: str
-    passed: bool
-    version: int
-    refusal: str
-    stray: str
-    noted: bool = False
-    tries: int = 1
-
-    @property
-    def answered(self) -> bool:
-        """Whether every commit that was sent has had its answer."""
-        return self.status in ("none", "landed")
-
-    def error_of(self, error: Exception) -> SafeWriterError | None:
-        """Return the refusal that `error` is about as a typed error that says what to do; None for one of another kind.
-
-        It need not be the first one that the gate has uttered.
-        """
-        found = _REFUSED.search(str(error))
-        if found is None:
-            return None
-        code, text = found.groups()
-        if code in ("operation", "second", "recreated"):
-            return UnsupportedError(text)
-        if code in ("session", "thread"):
-            return UnguardedSessionError(text)
-        if code == "fenced":
-            return SupersededError(text)
-        return DeadlineError(text) if code == "late" else None
 
 
 def is_append_only(before: TableState) -> bool:
@@ -264,7 +223,7 @@ class DeltaSession(SparkScope):
             note="",
             journal=None,
         )
-        self._gate.shut(_SKIPPED)
+        self._gate.shut(SKIPPED)
         # Delta skips what is not above the version that the table stores, and 1 is the lowest that there is.
         for key, value in ((_TXN_APP, write_key), (_TXN_VERSION, "1"), (_TXN_RESET, "false")):
             self.set(key, value)
@@ -273,9 +232,9 @@ class DeltaSession(SparkScope):
         """Tell whether `error` says no more than that the block was to be skipped: Delta does not skip by itself what
         creates a table, nor where it has forgotten our transaction.
         """
-        refused = _REFUSED.search(str(error))
+        refused = refusal_in(error)
         if refused is not None:
-            return refused[2].endswith(_SKIPPED)
+            return refused[1].endswith(SKIPPED)
         return _IS_THERE.search(str(error)) is not None and self._is_about_our_table(error)
 
     def _is_about_our_table(self, error: Exception) -> bool:

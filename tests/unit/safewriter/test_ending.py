@@ -19,7 +19,7 @@ from safewriter.ending import Ending
 from safewriter.errors import DeadlineError, NotCommittedError, UnknownOutcomeError
 from safewriter.objects import StoreError
 from safewriter.state import CommitPoint, Status
-from safewriter.tables.delta.session import GateState
+from safewriter.tables.delta.gate import GateState
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
 from tests.unit.safewriter.failing import Fault, Network

@@ -16,7 +16,7 @@ from safewriter.errors import (
 from safewriter.journal import Journal
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import CommitPoint, Status
-from safewriter.tables.delta.session import GateState
+from safewriter.tables.delta.gate import GateState
 from tests.support.hygiene import wait_for_hygiene
 from tests.unit.safewriter.test_ending import FakeSession, ending
 from tests.unit.safewriter.world import TABLE, Job, World

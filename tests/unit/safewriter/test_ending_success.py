@@ -16,7 +16,7 @@ from safewriter.errors import (
 from safewriter.objects import StoreError
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import NO_CHANGE, Checkpoint, Status
-from safewriter.tables.delta.session import GateState
+from safewriter.tables.delta.gate import GateState
 from safewriter.tables.delta.table import DeltaTable
 from safewriter.tables.table import Move
 from tests.support.hygiene import wait_for_hygiene

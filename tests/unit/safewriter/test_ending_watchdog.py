@@ -12,7 +12,7 @@ from safewriter.deadline import Deadline
 from safewriter.errors import DeadlineError
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import Status
-from safewriter.tables.delta.session import GateState
+from safewriter.tables.delta.gate import GateState
 from tests.support.hygiene import wait_for_hygiene
 from tests.unit.safewriter.test_ending import LEAD_MS, NOTHING_SENT, FakeSession, ending, exits
 from tests.unit.safewriter.world import World

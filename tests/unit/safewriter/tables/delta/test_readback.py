@@ -6,9 +6,9 @@ from safewriter.errors import NotCommittedError, SupersededError, UnknownOutcome
 from safewriter.recovery import Cause
 from safewriter.state import NO_CHANGE, Status
 from safewriter.tables.delta.fence import fence
+from safewriter.tables.delta.gate import GateState
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.readback import ReadBack
-from safewriter.tables.delta.session import GateState
 from safewriter.tables.table import Landed, Move
 from tests.unit.safewriter.delta_log import File, append_actions
 from tests.unit.safewriter.world import TABLE, Job, World

@@ -1,0 +1,62 @@
+"""What the gate in the log store says: of its block's commit, and to a statement that it refuses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from safewriter.errors import DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
+
+if TYPE_CHECKING:
+    from safewriter.errors import SafeWriterError
+
+__all__ = ["SKIPPED", "GateState", "refusal_in"]
+
+SKIPPED: Final = "this write was committed by an earlier attempt"
+"""Why the gate of a skipped block is shut."""
+_REFUSED: Final = re.compile(r"SafeWriter \[(\w+)\]: (.*)")
+
+
+def refusal_in(error: BaseException) -> tuple[str, str] | None:
+    """Return code and text of the refusal that an error tells of, by way of Java and Spark; None for any other."""
+    found = _REFUSED.search(str(error))
+    return None if found is None else (found[1], found[2])
+
+
+@dataclass(frozen=True, slots=True)
+class GateState:
+    """What the gate has seen. `status` is none, in flight, landed or unknown; `refusal` is `code: message` or empty.
+
+    `noted`: it has put a note into the checkpoint bucket. `tries`: how often a commit was sent, rebases included.
+    """
+
+    status: str
+    passed: bool
+    version: int
+    refusal: str
+    stray: str
+    noted: bool = False
+    tries: int = 1
+
+    @property
+    def answered(self) -> bool:
+        """Whether every commit that was sent has had its answer."""
+        return self.status in ("none", "landed")
+
+    def error_of(self, error: Exception) -> SafeWriterError | None:
+        """Return the refusal that `error` is about as a typed error that says what to do; None for one of another kind.
+
+        It need not be the first one that the gate has uttered.
+        """
+        found = refusal_in(error)
+        if found is None:
+            return None
+        code, text = found
+        if code in ("operation", "second", "recreated"):
+            return UnsupportedError(text)
+        if code in ("session", "thread"):
+            return UnguardedSessionError(text)
+        if code == "fenced":
+            return SupersededError(text)
+        return DeadlineError(text) if code == "late" else None

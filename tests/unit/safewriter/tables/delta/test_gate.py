@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from safewriter.errors import DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
+from safewriter.tables.delta.gate import GateState
+
+NOTHING = GateState("none", passed=False, version=-1, refusal="thread: a neighbour's", stray="")
+
+# What says it is tests/logstore and tests/model/test_gate_as_built.py.
+
+
+@pytest.mark.parametrize(
+    ("refusal", "error"),
+    [
+        ("operation: only appends", UnsupportedError),
+        ("second: one commit", UnsupportedError),
+        ("fenced: settled by somebody else", SupersededError),
+        ("late: the deadline is near", DeadlineError),
+    ],
+)
+def test_a_refusal_of_the_gate_has_a_type_and_its_message(refusal: str, error: type[Exception]) -> None:
+    """The code decides the type, the message goes on unchanged."""
+    code, _, text = refusal.partition(": ")
+    found = NOTHING.error_of(RuntimeError(f"java.io.IOException: SafeWriter [{code}]: {text}\n\tat Gate.java"))
+
+    assert type(found) is error
+    assert str(found) == refusal.partition(": ")[2]
+
+
+@pytest.mark.parametrize("refusal", ["", "shut: the block has failed", "gap: a version is gone"])
+def test_no_refusal_is_no_error(refusal: str) -> None:
+    """A gate that the guard itself has shut explains nothing."""
+    code, _, text = refusal.partition(": ")
+    assert NOTHING.error_of(RuntimeError(f"SafeWriter [{code}]: {text}" if code else "no space left")) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "answered"), [("none", True), ("landed", True), ("in flight", False), ("unknown", False)]
+)
+def test_a_gate_knows_whether_every_commit_was_answered(status: str, answered: object) -> None:
+    """A commit that is on its way, or whose end nobody knows, is not."""
+    assert GateState(status, passed=True, version=3, refusal="", stray="").answered is answered
+
+
+@pytest.mark.parametrize("code", ["session", "thread"])
+def test_a_write_from_elsewhere_is_a_session_that_is_not_guarded(code: str) -> None:
+    """Another thread or another session: the message says which one to take."""
+    found = NOTHING.error_of(RuntimeError(f"SafeWriter [{code}]: open a block there"))
+
+    assert (type(found), str(found)) == (UnguardedSessionError, "open a block there")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import pytest
 
 from safewriter import sweeping
 from safewriter.checkpoint import Checkpoints
 from safewriter.errors import UsageError
-from safewriter.looking import Action, Looked, close_unclaimed
+from safewriter.looking import Action, Looked, close_unclaimed, look
 from safewriter.override import override
 from safewriter.recovery import Cause
 from safewriter.state import CommitPoint, Status
@@ -18,6 +19,9 @@ from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.invariants import check
 from tests.unit.safewriter.world import Job, World
+
+if TYPE_CHECKING:
+    from safewriter.marker import Marker
 
 DAYS = 24 * 3600
 
@@ -31,6 +35,14 @@ def close(world: World, network: Network | None = None) -> Looked:
     """Look at the write as the sweeper does."""
     bucket = Checkpoints((network or Network()).store(world.bucket))
     return close_unclaimed(bucket, world.recovery(network), world.key, Cause.SWEEPER, world.clock)
+
+
+def marker_of(world: World) -> Marker:
+    """The only marker of the write."""
+    (mark,) = world.checkpoints.markers_of(world.key)
+    found = world.checkpoints.announced(mark)
+    assert found is not None
+    return found.marker
 
 
 def landed(commit_point: CommitPoint = CommitPoint.WRITE) -> tuple[World, Job]:
@@ -146,7 +158,8 @@ def test_an_attempt_whose_lease_is_renewed_is_alive_although_its_document_is_gon
     vanish(world)
     world.sleep(2 * DAYS)
     world.checkpoints.renew_lease(world.key, job.attempt.nonce)
-    assert close(world).action is Action.ALIVE
+    found = close(world)
+    assert (found.action, found.marker) == (Action.ALIVE, marker_of(world))
 
     world.owner_dies()
     assert close(world).action is Action.SETTLED
@@ -179,7 +192,8 @@ def test_a_table_that_cannot_be_asked_decides_nothing(named: str) -> None:
     world.checkpoints.mark(dataclasses.replace(announced.marker, format=named, table="nowhere.db.t"))
     world.grace_passes()
 
-    assert close(world).action is Action.FAILED
+    found = close(world)
+    assert (found.action, found.marker) == (Action.FAILED, marker_of(world))
     assert world.marked() == (job.attempt.nonce,)
 
 
@@ -318,3 +332,28 @@ def test_a_write_of_which_any_attempt_needs_success_is_left_to_a_person() -> Non
 
     assert found.action is Action.FAILED
     assert world.checkpoints.read(world.key) is None
+
+
+def test_a_write_that_is_claimed_while_it_is_looked_at_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its document was there first."""
+    world = World()
+    world.job().claimer.mark()
+    world.grace_passes()
+    monkeypatch.setattr(Checkpoints, "create", lambda *_: None)
+
+    found = close(world)
+
+    assert (found.action, found.marker) == (Action.ALIVE, marker_of(world))
+
+
+def test_a_look_tells_what_the_write_was_and_what_it_is() -> None:
+    """An operator sees both."""
+    world = World()
+    world.job().begin()
+    world.grace_passes()
+
+    found = look(world.checkpoints, world.recovery(), world.key, Cause.OPERATOR, world.clock)
+
+    assert found.before is not None
+    assert found.document is not None
+    assert (found.before.status, found.document.status) == (Status.IN_PROGRESS, Status.ROLLED_BACK)

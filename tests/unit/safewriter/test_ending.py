@@ -6,89 +6,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 import threading
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.block import Block
-from safewriter.ending import Ending
 from safewriter.errors import DeadlineError, NotCommittedError, UnknownOutcomeError
 from safewriter.objects import StoreError
 from safewriter.state import CommitPoint, Status
 from safewriter.tables.delta.gate import GateState
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
+from tests.unit.safewriter.ending_bench import LANDED, LEAD_MS, FakeSession, ending
 from tests.unit.safewriter.failing import Fault, Network
-from tests.unit.safewriter.world import TABLE, WHOLE_MS, Job, World
+from tests.unit.safewriter.world import WHOLE_MS, Job, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-LEAD_MS = 400
-LANDED = GateState("landed", passed=True, version=2, refusal="", stray="")
-NOTHING_SENT = GateState("none", passed=False, version=-1, refusal="", stray="")
-
-
-@dataclass
-class FakeSession:
-    """The Spark side of a block, as far as its end asks it."""
-
-    sight: GateState = NOTHING_SENT
-    quiet: Iterator[bool] = field(default_factory=lambda: iter([True]))
-    answer: Callable[[], object] = lambda: None
-    has_begun: bool = True
-
-    def may_have_left_files(self, seen: GateState) -> bool:
-        return False
-
-    def shut(self, reason: str) -> None:
-        self.answer()
-
-    def cancel(self) -> None:
-        pass
-
-    def wait_until_quiet(self, patience_s: float) -> bool:
-        return next(self.quiet)
-
-    def seen(self) -> GateState:
-        return self.sight
-
-
-def ending(
-    job: Job,
-    session: Any,
-    *,
-    sleep: Callable[[float], None] = lambda _: None,
-    commit_point: CommitPoint = CommitPoint.WRITE,
-) -> Ending:
-    world = job.world
-    assert job.held is not None
-    block = Block(
-        table=TABLE,
-        write=world.write,
-        attempt=job.attempt,
-        commit_point=commit_point,
-        deadline=job.deadline,
-        lead_ms=LEAD_MS,
-        checkpoints=job.checkpoints,
-        recovery=job.recovery,
-        session=session,
-        batch=None,
-        journal=None,
-    )
-    return Ending(block, job.held, sleep)
-
-
-@pytest.fixture
-def exits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The codes with which the process would have been ended."""
-    codes: list[int] = []
-    monkeypatch.setattr(os, "_exit", codes.append)
-    return codes
+    from safewriter.ending import Ending
 
 
 def test_a_jvm_that_hangs_at_the_deadline_costs_the_process_and_not_the_verdict(exits: list[int]) -> None:

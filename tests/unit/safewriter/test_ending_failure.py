@@ -16,9 +16,8 @@ from safewriter.errors import (
 from safewriter.journal import Journal
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import CommitPoint, Status
-from safewriter.tables.delta.gate import GateState
 from tests.support.hygiene import wait_for_hygiene
-from tests.unit.safewriter.test_ending import FakeSession, ending
+from tests.unit.safewriter.ending_bench import LANDED, FakeSession, ending
 from tests.unit.safewriter.world import TABLE, Job, World
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from safewriter.ending import Ending
 
-LANDED = GateState("landed", passed=True, version=2, refusal="", stray="")
 EXISTS = "[DELTA_PATH_EXISTS] Cannot write to already existent path"
 
 

@@ -16,19 +16,16 @@ from safewriter.errors import (
 from safewriter.objects import StoreError
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import NO_CHANGE, Checkpoint, Status
-from safewriter.tables.delta.gate import GateState
 from safewriter.tables.delta.table import DeltaTable
 from safewriter.tables.table import Move
 from tests.support.hygiene import wait_for_hygiene
 from tests.unit.safewriter.delta_log import key_of
-from tests.unit.safewriter.test_ending import FakeSession, ending
+from tests.unit.safewriter.ending_bench import LANDED, FakeSession, ending
 from tests.unit.safewriter.world import Job, World
 
 if TYPE_CHECKING:
     from safewriter.checkpoint import StoredCheckpoint
     from safewriter.ending import Ending
-
-LANDED = GateState("landed", passed=True, version=2, refusal="", stray="")
 
 
 def landed(world: World | None = None) -> tuple[World, Job, Ending]:

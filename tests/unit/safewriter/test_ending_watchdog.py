@@ -14,15 +14,13 @@ from safewriter.recovery import Cause, Evidence
 from safewriter.state import Status
 from safewriter.tables.delta.gate import GateState
 from tests.support.hygiene import wait_for_hygiene
-from tests.unit.safewriter.test_ending import LEAD_MS, NOTHING_SENT, FakeSession, ending, exits
+from tests.unit.safewriter.ending_bench import LANDED, LEAD_MS, NOTHING_SENT, FakeSession, ending
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["exits"]
 
-LANDED = GateState("landed", passed=True, version=2, refusal="", stray="")
 IN_FLIGHT = GateState("in flight", passed=True, version=-1, refusal="", stray="")
 
 

@@ -15,6 +15,7 @@ NOTHING = GateState("none", passed=False, version=-1, refusal="thread: a neighbo
     [
         ("operation: only appends", UnsupportedError),
         ("second: one commit", UnsupportedError),
+        ("recreated: the table was dropped", UnsupportedError),
         ("fenced: settled by somebody else", SupersededError),
         ("late: the deadline is near", DeadlineError),
     ],
@@ -49,3 +50,8 @@ def test_a_write_from_elsewhere_is_a_session_that_is_not_guarded(code: str) -> N
     found = NOTHING.error_of(RuntimeError(f"SafeWriter [{code}]: open a block there"))
 
     assert (type(found), str(found)) == (UnguardedSessionError, "open a block there")
+
+
+def test_a_gate_of_which_no_more_is_known_has_put_no_note() -> None:
+    """Nothing is looked for in the checkpoint bucket."""
+    assert not NOTHING.noted

@@ -162,7 +162,9 @@ def _replacements(place: _Place) -> Iterator[tuple[str, ast.AST]]:  # noqa: C901
             yield "", ast.Name(_NAMES[name], ast.Load())
         case ast.Call():
             yield from _calls(node)
-        case ast.Set(elts=elements) | ast.Tuple(elts=elements) if len(elements) > 1 and _is_choice(place):
+        case ast.Set(elts=elements) | ast.Tuple(elts=elements, ctx=ast.Load()) if len(elements) > 1 and _is_choice(
+            place
+        ):
             for one in elements:
                 rest = [other for other in elements if other is not one]
                 chosen = ast.Set(rest) if isinstance(node, ast.Set) else ast.Tuple(rest, ast.Load())

@@ -44,8 +44,8 @@ class DeltaHistory:
         Raises `RetentionGapError` if one is missing, or if the table is no longer the one that the attempt began on.
         """
         before = attempt.version_before
-        start = "_delta_log/" if before < 0 else f"_delta_log/{before:020}"
-        listed = _versions(self.store.list("_delta_log/", start_after=start))
+        # -1 stands before every version: a minus sign sorts before the digits.
+        listed = _versions(self.store.list("_delta_log/", start_after=f"_delta_log/{before:020}"))
         if before >= 0:
             _check_same_table(attempt, listed)
         return self._after(before, listed)
@@ -116,7 +116,7 @@ class DeltaHistory:
                 missing.pop()
                 if not missing:
                     return True
-        return not missing
+        return False
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from safewriter.objects import MemoryObjectStore, StoreError
+from safewriter.tables.delta.commit import Mark
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.table import RetentionGapError
 from tests.unit.safewriter.delta_log import DeltaLog, File, body_of, creation, key_of
@@ -82,11 +85,12 @@ def test_a_dropped_table_is_said() -> None:
         history(world).since(attempt(version_before=3))
 
 
-def test_a_recreated_table_is_said() -> None:
+@pytest.mark.parametrize("version_before", [0, 1])
+def test_a_recreated_table_is_said(version_before: int) -> None:
     """Another object in the place of the known version is another table, although the versions look right."""
     world = World()
     world.append_foreign()
-    begun = attempt(version_before=1, modified_ms=world.now_ms)
+    begun = attempt(version_before=version_before, modified_ms=world.now_ms)
     world.sleep(1)
     for version in world.log.versions:
         world.lake.put(key_of(version), world.lake.contents()[key_of(version)])
@@ -201,3 +205,15 @@ def test_keys_are_there_or_one_of_them_is_not(keys: set[str], *, there: bool) ->
         world.lake.put(key, b"")
 
     assert DeltaHistory(world.lake, world.clock).has_all(keys) is there
+
+
+def test_the_first_version_dates_what_comes_after_it() -> None:
+    """A fence on a table that has one version, whose writer's clock was ahead."""
+    store = MemoryObjectStore(World().now)
+    info = {"commitInfo": {"inCommitTimestamp": 9_000}}
+    store.put(f"_delta_log/{0:020}.json", json.dumps(info).encode())
+    begun = attempt(version_before=0, properties={"delta.enableInCommitTimestamps": "true"})
+
+    found = DeltaHistory(store, lambda: 1).info("FENCE", Mark("sw-1", 1), begun, ())
+
+    assert found["commitInfo"]["inCommitTimestamp"] == 9_001

@@ -64,12 +64,13 @@ def test_a_gap_after_the_known_version_is_said(lost: int) -> None:
         history(world).since(attempt(version_before=1))
 
 
-def test_retention_of_what_came_before_does_not_matter() -> None:
-    """Old versions may go, version 0 with the table's id included."""
+@pytest.mark.parametrize("gone", [(0, 1, 2), (0, 1, 2, 3)])
+def test_retention_of_what_came_before_does_not_matter(gone: tuple[int, ...]) -> None:
+    """Old versions may go, version 0 with the table's id and the one on which the attempt began included."""
     world = World()
     for _ in range(3):
         world.append_foreign()
-    for version in (0, 1, 2):
+    for version in gone:
         world.lake.delete(key_of(version))
 
     found = history(world).since(attempt(version_before=3, table_id="any", modified_ms=world.now_ms))

@@ -218,3 +218,16 @@ def test_the_first_version_dates_what_comes_after_it() -> None:
     found = DeltaHistory(store, lambda: 1).info("FENCE", Mark("sw-1", 1), begun, ())
 
     assert found["commitInfo"]["inCommitTimestamp"] == 9_001
+    assert found["commitInfo"]["isBlindAppend"] is False  # others check their rows against ours
+
+
+@pytest.mark.parametrize(
+    "body", [b"no json", b"[1]", b'{"txn": 5}', b'{"txn": {}}', b'{"txn": {"appId": "a", "version": []}}']
+)
+def test_what_is_no_commit_decides_nothing(body: bytes) -> None:
+    """Whatever is wrong with it, it is named, and the write stays open."""
+    store = MemoryObjectStore(World().now)
+    store.put(f"_delta_log/{3:020}.json", body)
+
+    with pytest.raises(StoreError, match="is no commit"):
+        DeltaHistory(store, lambda: 1).read(3)

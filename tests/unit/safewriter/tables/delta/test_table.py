@@ -99,3 +99,14 @@ def test_a_trace_is_that_of_the_highest_epoch() -> None:
     assert found.landed is not None
     assert (found.epoch, found.landed.commit_version, found.before) == (2, job.slot, job.slot - 1)
     assert table(world).trace("sw-of-another", 0) is None
+
+
+def test_of_several_fences_the_highest_counts() -> None:
+    """A claim must go past all of them."""
+    world = World()
+    for _ in range(2):
+        world.job().begin()
+        world.grace_passes()
+        world.settle()
+
+    assert table(world).trace(world.key, 0) == Trace(2)

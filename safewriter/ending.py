@@ -28,6 +28,7 @@ from safewriter.objects.store import StoreError
 from safewriter.patience import until_answered
 from safewriter.recovery import Cause, Evidence
 from safewriter.state import OPEN, Status
+from safewriter.tables.session import TABLE_EXISTS
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
@@ -46,9 +47,7 @@ _QUIET_S: Final = 30.0
 """How long a failed block waits for its tasks to end before it leaves their files to a later look."""
 _ANSWER_S, _ANSWER_MAX_S = 300.0, 3600.0
 """How long success() waits for S3 without a deadline, and at most with one."""
-_IS_THERE: Final = re.compile(
-    "DELTA_PATH_EXISTS|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|TABLE_OR_VIEW_ALREADY_EXISTS|AlreadyExistsException"
-)
+_IS_THERE: Final = re.compile(f"{TABLE_EXISTS}|AlreadyExistsException")  # the last is Iceberg's own
 
 
 class Ending:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from safewriter.errors import SafeWriterError
     from safewriter.state import Checkpoint
 
-__all__ = ["MicroBatch", "Opening", "Seen", "Session", "TableState"]
+__all__ = ["TABLE_EXISTS", "MicroBatch", "Opening", "Seen", "Session", "TableState"]
+
+TABLE_EXISTS: Final = "DELTA_PATH_EXISTS|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|TABLE_OR_VIEW_ALREADY_EXISTS"
+"""How Spark and Delta say that a table is there already: a pattern of their error classes."""
 
 
 @dataclass(frozen=True, slots=True)

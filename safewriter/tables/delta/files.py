@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import StoreError
@@ -61,4 +60,4 @@ def root_of_other_table(key: str) -> str | None:
 
 
 def _is_data_file(key: str, prefixes: tuple[str, ...]) -> bool:
-    return not key.startswith("_delta_log/") and PurePosixPath(key).name.startswith(prefixes)
+    return not key.startswith("_delta_log/") and key.rpartition("/")[2].startswith(prefixes)

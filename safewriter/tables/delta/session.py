@@ -14,7 +14,7 @@ from safewriter.identity import canonical_table
 from safewriter.parsing import parsed
 from safewriter.tables.delta.gate import SKIPPED, GateState, refusal_in
 from safewriter.tables.delta.undo import UNDOABLE_FEATURES
-from safewriter.tables.session import TableState
+from safewriter.tables.session import TABLE_EXISTS, TableState
 from safewriter.tables.spark import SparkScope
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ _AUTO_COMPACT: Final = "spark.databricks.delta.autoCompact.enabled"
 # Internal to Delta and static, so it is set on the session state. Tested with every Delta release that is pinned here.
 _FILE_PREFIX: Final = "spark.databricks.delta.testOnly.dataFileNamePrefix"
 _MARK: Final = re.compile("sw-[0-9a-f]{32}")
-_IS_THERE: Final = re.compile(
-    "DELTA_PATH_EXISTS|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|TABLE_OR_VIEW_ALREADY_EXISTS"
-)
+_IS_THERE: Final = re.compile(TABLE_EXISTS)
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
 )
@@ -67,13 +65,7 @@ class DeltaSession(SparkScope):
         """
         from py4j.protocol import Py4JError
 
-        scheme = self.table.split("://", 1)[0]
-        self._check_log_store(scheme)
-        files = self.jspark.sparkContext().hadoopConfiguration()
-        for other in _SCHEMES:  # a catalog may know the table by another scheme than the one that we were given
-            if other != scheme and files.get(f"fs.{other}.impl") is not None:
-                self._check_log_store(other)
-        key = f"spark.delta.logStore.{scheme}.impl"
+        key = self._check_log_stores()
         try:
             protocol = int(self._gates.protocol())
         except Py4JError:
@@ -89,14 +81,21 @@ class DeltaSession(SparkScope):
                 " after the other: a frame belongs to one session)"
             )
 
-    def _check_log_store(self, scheme: str) -> None:
-        key = f"spark.delta.logStore.{scheme}.impl"
-        conf = self.jspark.sparkContext().conf()  # PySpark's own getConf() copies every setting, one by one
-        found = conf.get(key, None) or conf.get(key.removeprefix("spark."), None)
-        other = conf.get("spark.delta.logStore.class", None)
-        if found != LOG_STORE or other not in (None, LOG_STORE):
-            what = f"{key} is {found or 'not set'}" if found != LOG_STORE else f"spark.delta.logStore.class is {other}"
-            raise UnguardedSessionError(_remedy(what, key))
+    def _check_log_stores(self) -> str:
+        """Raise if a scheme by which the table can be reached is not guarded; return the setting of the table's own."""
+        scheme = self.table.split("://", 1)[0]
+        context = self.jspark.sparkContext()
+        conf, files = context.conf(), context.hadoopConfiguration()  # PySpark's getConf() copies every setting
+        # A catalog may know the table by another scheme than the one that we were given.
+        for one in dict.fromkeys((scheme, *_SCHEMES)):
+            key = _log_store_of(one)
+            found = conf.get(key, None) or conf.get(key.removeprefix("spark."), None)
+            if found != LOG_STORE and (one == scheme or files.get(f"fs.{one}.impl") is not None):
+                raise UnguardedSessionError(_remedy(f"{key} is {found or 'not set'}", key))
+        own = _log_store_of(scheme)
+        if (other := conf.get("spark.delta.logStore.class", None)) not in (None, LOG_STORE):
+            raise UnguardedSessionError(_remedy(f"spark.delta.logStore.class is {other}", own))
+        return own
 
     def state(self) -> TableState:
         """Look at the table as it is now (one LIST on a table that this session knows)."""
@@ -277,6 +276,10 @@ class DeltaSession(SparkScope):
         """
         landed_at_once = isinstance(seen, GateState) and seen.status == "landed" and seen.tries == 1
         return not landed_at_once or not self.all_tasks_succeeded()  # an empty append writes an empty file
+
+
+def _log_store_of(scheme: str) -> str:
+    return f"spark.delta.logStore.{scheme}.impl"
 
 
 def _remedy(what: str, key: str) -> str:

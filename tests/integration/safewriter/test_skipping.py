@@ -26,6 +26,13 @@ def append(spark: SparkSession, table: str, rows: int) -> None:
     spark.range(0, rows, 1, 1).write.format("delta").mode("append").save(table)
 
 
+def commit(spark: SparkSession, table: str) -> None:
+    """As the first attempt does."""
+    with SafeWriter(spark, table) as block:
+        append(spark, block.table, 3)
+        block.success()
+
+
 def ctas(spark: SparkSession, table: str, name: str) -> None:
     spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{table}' AS SELECT * FROM range(3)")
 
@@ -88,9 +95,7 @@ def test_a_table_that_was_made_anew_is_not_written_by_the_retry(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Delta has no transaction there that it could know; the document stands."""
-    with SafeWriter(spark, lake.table) as block:
-        append(spark, block.table, 3)
-        block.success()
+    commit(spark, lake.table)
     wait_for_hygiene()
     keys = lake.keys()
     for key in keys:
@@ -111,15 +116,15 @@ def test_any_other_error_in_a_skipped_block_goes_on(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Another table that is there already, and the script's own."""
-    with SafeWriter(spark, lake.table) as block:
-        append(spark, block.table, 3)
-        block.success()
+    commit(spark, lake.table)
     ctas(spark, f"{lake.table}-other", name)
     next_attempt(monkeypatch)
     with pytest.raises(Exception, match="TABLE_OR_VIEW_ALREADY_EXISTS"), SafeWriter(spark, lake.table):
         ctas(spark, f"{lake.table}-other", name)
-    with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step="2") as block:
+    next_attempt(monkeypatch)
+    with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table) as block:
         _ = 1 / 0
+    assert block.already_committed
     spark.sql(f"DROP TABLE {name}")
 
 
@@ -127,9 +132,7 @@ def test_a_copy_of_a_skipped_blocks_session_writes_its_own_blocks(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a stream makes one for its batches: with the copied mark Delta would skip them."""
-    with SafeWriter(spark, lake.table) as block:
-        append(spark, block.table, 3)
-        block.success()
+    commit(spark, lake.table)
     next_attempt(monkeypatch)
     with SafeWriter(spark, lake.table) as skipped:
         append(spark, skipped.table, 3)

@@ -67,14 +67,14 @@ def of(monkeypatch: pytest.MonkeyPatch, session: Session | None = None, **more: 
 
 def test_a_block_is_what_arguments_and_environment_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table as the statements call it, the write by its one name, a nonce of its own."""
-    monkeypatch.setenv("SOAL_JOURNAL", "/work/journal")
+    monkeypatch.setenv("SOAL_JOURNAL", "journal.jsonl")
 
     found, other = of(monkeypatch, step="a step", commit_point="success"), of(monkeypatch)
 
     assert found.table == "s3a://lake/table"
     assert (str(found.write.table), found.write.format, found.write.step) == ("s3://lake/table", "delta", "a step")
     assert found.commit_point is CommitPoint.SUCCESS
-    assert found.journal == "/work/journal"
+    assert found.journal == "journal.jsonl"
     assert found.checkpoint_uri == f"s3://checkpoints/checkpoints/{found.write.key}.json"
     assert found.attempt.nonce != other.attempt.nonce
 

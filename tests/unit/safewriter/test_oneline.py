@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter import oneline
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+
+class Block:
+    """A block that remembers how it was made, and what was done in it."""
+
+    made: tuple[Any, ...] = ()
+    already_committed = False
+    table = "s3a://lake/t"
+    checkpoint: object = "the document"
+
+    def __init__(self, spark: object, table: str, **options: Any) -> None:
+        Block.made = (spark, table, options)
+        self.done: list[str] = []
+        Block.last = self
+
+    last: Block
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.done.append("ended")
+
+    def success(self) -> None:
+        self.done.append("success")
+
+
+class Writer:
+    """A frame's writer of the session "spark"."""
+
+    _spark = "spark"
+
+    def format(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(save=lambda path: Block.last.done.append(f"{name} to {path}"))
+
+
+@pytest.fixture(autouse=True)
+def block(monkeypatch: pytest.MonkeyPatch) -> type[Block]:
+    monkeypatch.setattr(oneline, "SafeWriter", Block)
+    return Block
+
+
+def test_a_line_is_a_block_with_its_write_and_success() -> None:
+    """With the step and the commit point that it was given; the document is what it returns."""
+    writer: Any = Writer()
+    document: Any = oneline.save(writer, "s3a://lake/t", step="daily", commit_point="success")
+    assert document == "the document"
+    assert Block.made == ("spark", "s3a://lake/t", {"step": "daily", "commit_point": "success"})
+    assert Block.last.done == ["delta to s3a://lake/t", "success", "ended"]
+
+
+def test_a_line_that_was_committed_before_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its frame is not even computed."""
+    monkeypatch.setattr(Block, "already_committed", True)
+    writer: Any = Writer()
+    oneline.save(writer, "s3a://lake/t")
+    assert Block.made[2] == {"step": None, "commit_point": "write"}
+    assert Block.last.done == ["success", "ended"]

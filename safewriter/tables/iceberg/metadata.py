@@ -109,7 +109,7 @@ class MetadataFile:
         location = f"{folder}/{int(version[1]) + 1 if version else 0:05d}-{uuid.uuid4()}{ending}"
         body = self._changed(self._fenced(fence)).encode()
         where = Location.parse(location)
-        table_store(str(Location(where.bucket))).put(where.key, gzip.compress(body, 6) if self.is_gzip else body)
+        table_store(str(Location(where.bucket))).put(where.key, gzip.compress(body) if self.is_gzip else body)
         return location
 
     def _fenced(self, fence: Fence) -> dict[str, Any]:

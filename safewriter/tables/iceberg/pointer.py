@@ -82,7 +82,7 @@ def _of_environment(name: str) -> str:
 
     pyiceberg reads them once, when it is imported: a password that has been rotated since would never be used.
     """
-    return json.dumps(Config().get_catalog_config(name) or {}, sort_keys=True)
+    return json.dumps(Config().get_catalog_config(name) or {})
 
 
 class _CatalogPointer:

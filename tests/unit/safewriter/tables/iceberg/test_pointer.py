@@ -212,6 +212,12 @@ def test_a_rehearsed_fence_stands_in_the_rehearsal_only(lite: SqlTable) -> None:
     assert lite.files() == files
 
 
+def test_a_table_that_is_gone_is_gone_in_a_rehearsal(lite: SqlTable) -> None:
+    """There is nothing to rehearse on."""
+    lite.catalog.drop_table(lite.name.identifier)
+    assert lite.pointer(Rehearsal()).read() is None
+
+
 def test_a_rotated_secret_reaches_a_catalog_that_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pyiceberg reads its variables when it is imported; a warm function lives on, and its password does not.
 

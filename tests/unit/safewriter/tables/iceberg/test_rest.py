@@ -58,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path.startswith("/v1/config"):
             self.reply(200, b'{"defaults":{},"overrides":{}}')
         else:
-            self.scripted(b"")
+            self.scripted(self.rfile.read(int(self.headers["Content-Length"] or 0)))
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -101,6 +101,7 @@ def test_what_the_server_loads_is_the_metadata(server: Server) -> None:
     held = server.pointer().read()
     assert held is not None
     assert held.metadata == METADATA
+    assert server.asked == [("GET", "/v1/namespaces/db/tables/t", b"", "Bearer None")]
 
 
 def test_a_table_that_the_server_does_not_know_is_gone(server: Server) -> None:

@@ -79,16 +79,17 @@ def test_a_lost_answer_is_an_error_and_the_fence_is_there(table: SqlTable, monke
 
 
 def test_a_file_that_cannot_be_written_moves_nothing(table: SqlTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file comes first."""
+    """The file comes first; the store's own error tells whether to try again."""
     held, fence, before = table.pointer().read(), table.fence(), table.load().metadata_location
     assert held is not None
 
     def refused(_key: str, _body: bytes) -> str:
-        raise StoreError("PUT is refused")
+        raise StoreError("PUT is refused", denied=True)
 
     monkeypatch.setattr(table.lake, "put", refused)
-    with pytest.raises(StoreError, match="PUT is refused"):
+    with pytest.raises(StoreError, match=r"^PUT is refused$") as caught:
         table.pointer().commit(held, fence)
+    assert caught.value.denied
     assert table.load().metadata_location == before
 
 

@@ -34,7 +34,10 @@ __all__ = [
     "watch",
 ]
 
-_IN_BLOCK: Final = ("wait", "after", "success", "failed", "unanswered", "put success", "look")
+_IN_BLOCK: Final = (
+    *("wait", "after", "success", "failed", "unanswered", "put success", "look"),
+    *("announce", "confirm"),  # Iceberg's
+)
 
 
 def wait(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:

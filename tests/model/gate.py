@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.model.setting import Setting
     from tests.model.state import Gate, Proc, State
 
-__all__ = ["cancel", "data", "note", "put", "raises", "returns", "try_to_pass"]
+__all__ = ["cancel", "data", "ends", "note", "put", "raises", "returns", "try_to_pass"]
 
 _WHY: Final = {
     "over": "the block is over",
@@ -134,16 +134,16 @@ def cancel(state: State, who: int) -> State:
 
 def returns(state: State, who: int) -> State:
     """Let a statement end well."""
-    return _ends(state, who, "after")
+    return ends(state, who, "after")
 
 
 def raises(state: State, who: int) -> State:
     """Let a statement end with an error."""
-    return _ends(state, who, "failed")
+    return ends(state, who, "failed")
 
 
-def _ends(state: State, who: int, then: str) -> State:
-    """The statement is over; the block goes on, if it still waits for it."""
+def ends(state: State, who: int, then: str) -> State:
+    """Let a statement be over; the block goes on, if it still waits for it."""
     guard = GUARDS[attempt_of(who)]
     state = state.proc(who, at="off", held=None, request=None, before=-1, slot=0)
     return state.proc(guard, at=then) if state.procs[guard].at == "wait" else state

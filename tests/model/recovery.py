@@ -29,6 +29,7 @@ __all__ = [
     "goes",
     "is_dead",
     "note",
+    "put_open",
     "put_verdict",
     "read",
     "seen_by",
@@ -97,6 +98,11 @@ def unknown(state: State, who: int, settling: Settling) -> State:
     return change(state, who, "S4 rolling", doc, doc._replace(status=Status.UNKNOWN))
 
 
+def put_open(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
+    """Say what is about to be done, or that the table cannot tell, and begin again."""
+    yield from send(setting, state, who, won=goes(who, "S1"), lost=goes(who, "S1"), failed=fails(who, settling))
+
+
 def put_verdict(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
     """Close the write, then clean up."""
 
@@ -155,7 +161,7 @@ def note(setting: Setting, state: State, who: int, settling: Settling) -> Iterat
 
 def cleaned(state: State, who: int, settling: Settling) -> State:
     """Return to where the settling was begun."""
-    done = settling._replace(seen=None, ours=-1, spared=(), doomed=(), over=())
+    done = settling._replace(seen=None, ours=-1, spared=(), over=())
     return state.proc(who, at=settling.then, settling=done, request=None)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from safewriter.state import LEGAL_MOVES, Status
-from tests.model.iceberg import catalog
 from tests.model.rules import Fault, Rule
 from tests.model.setting import GUARDS
 from tests.model.state import Request, State, changed
@@ -37,7 +36,7 @@ def fits(setting: Setting, state: State, request: Request) -> bool:
 def can_ever_fit(setting: Setting, state: State, request: Request) -> bool:
     """Tell whether a request in the air is worth to be waited for."""
     if request.commit is not None:
-        return state.table.may_ever_fit(request.commit)
+        return state.table.may_ever_fit(request.commit, settable=setting.may(state, Fault.SET_BACK))
     return fits(setting, state, request) or (request.kind == "log" and request.place > len(state.log))
 
 
@@ -46,7 +45,8 @@ def apply(state: State, request: Request) -> State:
     if request.entry is not None:
         return state._replace(log=(*state.log, request.entry))
     if request.commit is not None:
-        return catalog.committed(state, request.commit)
+        table, wrong = state.table.after(request.commit)
+        return state._replace(table=table, broken=state.broken or wrong)
     if request.doc is not None:
         return _written(state, request.doc)
     if request.kind == "note":
@@ -77,7 +77,7 @@ def send(
     won: Callable[[State], State],
     lost: Callable[[State], State],
     failed: Callable[[State], State],
-    read_back: Rule = Rule.STORE_READ_BACK,
+    read_back: Rule | None = Rule.STORE_READ_BACK,
 ) -> Iterator[tuple[str, State]]:
     """Send the request that a process holds; its next step is what `won`, `lost` (412) or `failed` make of it."""
     request = state.procs[who].request

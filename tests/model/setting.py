@@ -112,6 +112,16 @@ class Setting:
         """Return the step in which a settler looks at the table for the first time."""
         return "S3" if nothing_sent else "S2"
 
+    def traced(self, state: State) -> tuple[Claim, ...] | None:
+        """Return the claims of a write that the table tells of by itself, None if it does not decide."""
+        live = state.live()
+        if state.gap or (live and self.commit_point is CommitPoint.SUCCESS):
+            return None
+        if not live:
+            return ()
+        ours = state.log[live[0]]
+        return (Claim(ours.attempt, live[0] - 1, cleaned=True),) * ours.epoch
+
     def marker(self, attempt: int) -> int:
         """Return which marker an attempt puts and removes."""
         return attempt if Rule.MARKER_OF_ITS_OWN in self.rules else 0

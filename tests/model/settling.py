@@ -14,6 +14,7 @@ from tests.model.recovery import (
     fails,
     goes,
     note,
+    put_open,
     put_verdict,
     read,
     seen_by,
@@ -119,10 +120,6 @@ def _look(setting: Setting, state: State, who: int, settling: Settling) -> Itera
         )
 
 
-def _put_open(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
-    yield from send(setting, state, who, won=goes(who, "S1"), lost=goes(who, "S1"), failed=fails(who, settling))
-
-
 # -- S5: undo ----------------------------------------------------------------------------------------------------------
 
 
@@ -204,7 +201,7 @@ STEPS: Final[dict[str, Callable[[Setting, State, int, Settling], Iterator[tuple[
     "S2 close": _close,
     "S2 put": _put_fence,
     "S3": _look,
-    "S4 rolling": _put_open,
+    "S4 rolling": put_open,
     "S4 close": put_verdict,
     "S5": _undo,
     "S5 put": _put_revert,

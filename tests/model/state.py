@@ -57,12 +57,11 @@ class Entry(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """An attempt as the document names it; its epoch is its place in the list, from 1. `picked`: Iceberg's snapshot."""
+    """An attempt as the document names it; its epoch is its place in the list, from 1."""
 
     attempt: int
     before: int
     cleaned: bool = False
-    picked: int = 0
 
 
 class Doc(NamedTuple):
@@ -131,7 +130,6 @@ class Settling(NamedTuple):
     ours: int = -1
     by_me: bool = False
     spared: tuple[int, ...] = ()
-    doomed: tuple[int, ...] = ()
     over: tuple[int, ...] = ()  # whose grace was over when the document was read
     cleans_later: bool = False
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.model.setting import Setting
     from tests.model.state import State
 
-__all__ = ["answer", "events", "kill_child", "others", "supervise"]
+__all__ = ["answer", "events", "is_forgotten", "kill_child", "others", "supervise"]
 
 _OVER = ("done", "dead", "off")
 
@@ -88,7 +88,7 @@ def others(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
         yield "the log loses versions", state.spend()._replace(gap=True)
     if setting.may(state, Fault.VACUUM) and state.live() and not state.vacuumed:
         yield "VACUUM takes what our commit has removed", state.spend()._replace(vacuumed=True)
-    if setting.may(state, Fault.FORGET) and _is_forgotten(setting, state):
+    if setting.may(state, Fault.FORGET) and is_forgotten(setting, state):
         # What the attempts have left is the orphans command's from now on: nobody knows their prefixes.
         files = tuple("stray" if found == "there" else found for found in state.files)
         yield "the document is deleted", state.spend()._replace(doc=None, files=files)
@@ -103,7 +103,7 @@ def others(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
             )
 
 
-def _is_forgotten(setting: Setting, state: State) -> bool:
+def is_forgotten(setting: Setting, state: State) -> bool:
     """Tell whether a lifecycle rule may take an open document: after weeks nobody lives, and nothing is on its way."""
     attempts = (0, 1) if setting.second else (0,)
     ended = all(_is_over(state, attempt) and state.clocks[attempt] == 2 for attempt in attempts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from safewriter.recovery import Cause
-from safewriter.state import OPEN, CommitPoint, Status
+from safewriter.state import OPEN, Status
 from tests.model import recovery
 from tests.model.requests import send
 from tests.model.rules import Rule
@@ -66,13 +66,11 @@ def _see_to(setting: Setting, state: State, who: int, attempt: int) -> Iterator[
 
 def _made(setting: Setting, state: State, attempt: int) -> Doc | None:
     """Return the document of a write that has none, None if the table does not decide."""
-    live = state.live() if Rule.ASK_TABLE in setting.rules else []
-    if Rule.ASK_TABLE in setting.rules and (state.gap or (live and setting.commit_point is CommitPoint.SUCCESS)):
+    found = setting.traced(state) if Rule.ASK_TABLE in setting.rules else ()
+    if found is None:
         return None
-    if not live:
-        return Doc(Status.ROLLED_BACK, (Claim(attempt, -1, cleaned=True),))
-    ours = state.log[live[0]]
-    return Doc(Status.COMMITTED, (Claim(ours.attempt, live[0] - 1, cleaned=True),) * ours.epoch)
+    nothing = Doc(Status.ROLLED_BACK, (Claim(attempt, -1, cleaned=True),))
+    return Doc(Status.COMMITTED, found) if found else nothing
 
 
 def take_away(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:

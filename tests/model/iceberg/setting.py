@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tests.model.iceberg.rules import IcebergRule
-from tests.model.iceberg.table import FOREIGN, Commit, Snapshot, Table
+from tests.model.iceberg.table import Commit, Snapshot, Table
 from tests.model.rules import Rule
 from tests.model.setting import STATEMENTS, Setting, attempt_of
-from tests.model.state import Gate, Request, changed
+from tests.model.state import Claim, Gate, Request, changed
 
 if TYPE_CHECKING:
     from enum import Enum
@@ -23,56 +23,64 @@ _ALL: Final[frozenset[Enum]] = frozenset(Rule) | frozenset(IcebergRule)
 
 @dataclass(frozen=True)
 class IcebergSetting(Setting):
-    """One scenario.
-
-    `appends`: the block's statements only append. `unmarked`: their snapshots bear no mark, as those of statements that
-    only drop files. `empty`: the table has no snapshot yet.
-    """
+    """One scenario. `appends`: the block's statements only append. `empty`: the table has no snapshot yet."""
 
     appends: bool = True
-    unmarked: bool = False
     empty: bool = False
     rules: frozenset[Enum] = _ALL
 
     def start(self) -> State:
         """Return the state before anybody has begun."""
-        table = Table(there=not self.absent)
-        if not self.absent and not self.empty:
-            table = Table(snapshots=(Snapshot(FOREIGN),), refs=(0, 0, 0, 1))
-        state = super().start()
-        doc = state.doc
-        if doc is not None:
-            claims = tuple(claim._replace(before=-1 if self.absent else table.main) for claim in doc.claims)
-            doc = doc._replace(claims=claims)
-        return state._replace(log=(), table=table, doc=doc)
+        table = Table() if self.empty else Table(snapshots=(Snapshot(),), main=1)
+        return super().start()._replace(log=(), table=table)
 
     def version(self, state: State) -> int:
-        """Return the snapshot that main shows, 0 if there is none, -1 if there is no table."""
-        return state.table.main if state.table.there else -1
+        """Return 0, for any version."""
+        return 0
 
     def first_look(self, *, nothing_sent: bool) -> str:
-        """Return the step in which a settler looks at the table for the first time; staging needs no fence."""
-        return "I2"
+        """Return the step in which a settler looks at the table for the first time."""
+        return "S2"
 
     def opened(self, state: State, who: int) -> State:
-        """Make the branch of an attempt that has claimed the write, if there is something to begin on."""
-        attempt, before = attempt_of(who), state.procs[who].before
-        # A branch may come late until there is one: then what comes after its drop is refused.
-        gate = Gate("unknown" if before >= 0 else "none", journal=True, passed=True)
-        state = state._replace(gates=changed(state.gates, attempt, gate))
-        table, branch = state.table, self.branch(attempt)
-        base = before if before in table.line(table.main) else table.main
-        if before < 0 or not base:
-            return self.staging(state, who)
-        making = Commit(f"make branch {branch + 1}", ((branch, 0),), ((branch, base),), attempt=attempt)
-        return state.proc(who, at="branch", request=Request("catalog", attempt, commit=making))
+        """Let an attempt that has claimed the write begin; its gate counts in `version` what is staged."""
+        attempt = attempt_of(who)
+        state = state._replace(gates=changed(state.gates, attempt, Gate(version=0)))
+        return self.staging(state, who) if state.table.main else self.to_base(state, who)
+
+    @staticmethod
+    def to_base(state: State, who: int) -> State:
+        """Be about to give the table its first snapshot."""
+        empty = Commit("add an empty snapshot", main=0, adds=Snapshot())
+        return state.proc(who, at="base", request=Request("catalog", attempt_of(who), commit=empty))
 
     @staticmethod
     def staging(state: State, who: int) -> State:
-        """Let the block's statement begin."""
-        me = state.procs[who]
-        return state.proc(who, at="wait").proc(STATEMENTS[attempt_of(who)], at="data", before=me.before, held=me.held)
+        """Let the block's statement begin, on what main shows now."""
+        state = state.proc(who, at="wait", before=state.table.main)
+        return state.proc(STATEMENTS[attempt_of(who)], at="data", held=state.procs[who].held)
 
-    def branch(self, attempt: int) -> int:
-        """Return the branch that an attempt stages on."""
-        return attempt if IcebergRule.OWN_BRANCH in self.rules else 0
+    def name(self, attempt: int) -> int:
+        """Return by which name an attempt is marked and fenced."""
+        return attempt if IcebergRule.OWN_FENCE in self.rules else 0
+
+    def marked(self, table: Table, attempt: int) -> int:
+        """Return the epoch that the table has of an attempt's publication, 0 if it tells of none."""
+        if IcebergRule.PUBLISH_MARK in self.rules:
+            return max((epoch for name, epoch in table.marks if name == self.name(attempt)), default=0)
+        known = [table.at(one) for one in table.line(table.main)]
+        return int(any(one.attempt == attempt and not one.gone for one in known))
+
+    def is_old(self, table: Table, attempt: int) -> bool:
+        """Tell whether an attempt is older than six days: then it may not publish, and is not judged without a mark."""
+        return attempt == 0 and table.age > 0
+
+    def traced(self, state: State) -> tuple[Claim, ...] | None:
+        """Return the claims of a write that the table tells of by itself, None if it does not decide."""
+        table, rules = state.table, self.rules
+        if not table.there:
+            return None if IcebergRule.GONE_UNDECIDED in rules else ()
+        epoch, attempt = max((self.marked(table, attempt), attempt) for attempt in range(3))
+        if not epoch and table.age and IcebergRule.MARK_AGE in rules:
+            return None
+        return (Claim(attempt, 0, cleaned=True),) * epoch

@@ -1,17 +1,17 @@
-"""What others do to an Iceberg table."""
+"""What others, and time, do to an Iceberg table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.model.iceberg.table import FOREIGN, MAIN, Snapshot
+from tests.model.iceberg.table import Snapshot
 from tests.model.rules import Fault
-from tests.model.state import changed
+from tests.model.setting import STATEMENTS
+from tests.model.surroundings import is_forgotten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.model.iceberg.table import Table
     from tests.model.setting import Setting
     from tests.model.state import State
 
@@ -19,42 +19,52 @@ __all__ = ["others"]
 
 
 def others(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
-    """Return what others may do to the table now."""
+    """Return what may happen to the table now, and to its document."""
     table = state.table
-    if table.dropped:
-        yield "the table is registered again", state._replace(table=table._replace(there=True, dropped=False))
+    if not table.there:
+        yield "the table is registered again", state._replace(table=table._replace(there=True), gap=table.age > 0)
         return
-    if setting.may(state, Fault.GAP) and table.there:
-        dropped = table._replace(there=False, dropped=True)
-        yield "the table is dropped", state.spend()._replace(table=dropped, gap=True)
-    if state.foreign and table.there:
-        snapshots = (*table.snapshots, Snapshot(FOREIGN, parent=table.main))
-        after = table._replace(snapshots=snapshots, refs=changed(table.refs, MAIN, len(snapshots)))
+    if setting.may(state, Fault.GAP):
+        yield "the table is dropped", state.spend()._replace(table=table._replace(there=False), gap=True)
+    if setting.may(state, Fault.FORGET) and is_forgotten(setting, state):
+        yield "the document is deleted", state.spend()._replace(doc=None)
+    if state.foreign:
+        snapshots = (*table.snapshots, Snapshot(parent=table.main))
+        after = table._replace(snapshots=snapshots, main=len(snapshots))
         yield "somebody else commits", state._replace(table=after, foreign=state.foreign - 1)
-    if setting.may(state, Fault.SET_BACK) and len(table.line(table.main)) > 1:
-        yield "somebody sets main back", state.spend()._replace(table=_set_back(table))
+    yield from _history(setting, state)
+    if Fault.AGE in setting.kinds:
+        yield from _days(state)
+
+
+def _history(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
+    table = state.table
+    if setting.may(state, Fault.SET_BACK):
+        for number, one in enumerate(table.snapshots, 1):
+            if number != table.main and not one.gone:
+                after = table._replace(main=number)
+                after = after._replace(taken=not after.shown() and bool(table.shown() or table.taken))
+                yield f"somebody sets main to snapshot {number}", state.spend()._replace(table=after)
     if setting.may(state, Fault.EXPIRE):
-        for branch in range(MAIN):
-            if table.refs[branch]:
-                dropped = table._replace(refs=changed(table.refs, branch, 0))
-                yield f"retention takes branch {branch + 1}", state.spend()._replace(table=_expired(dropped, 99))
-    if setting.may(state, Fault.AGE):
-        after = _expired(table, 1)
-        if after != table:
-            yield "all but the newest snapshots are expired", state.spend()._replace(table=after, gap=True)
+        kept = tuple(one._replace(gone=number != table.main) for number, one in enumerate(table.snapshots, 1))
+        if kept != table.snapshots:
+            after = table._replace(snapshots=kept)
+            yield "all but main's newest snapshot are expired", state.spend()._replace(table=after)
 
 
-def _set_back(table: Table) -> Table:
-    parent = table.at(table.main).parent
-    after = table._replace(refs=changed(table.refs, MAIN, parent))
-    return after._replace(taken=table.taken or set(table.shown(table.main)) != set(table.shown(parent)))
-
-
-def _expired(table: Table, kept: int) -> Table:
-    """Expire what is no reference's snapshot and none of its nearest ancestors, `kept` of them with itself."""
-    used = {one for ref in table.refs for one in table.line(ref)[:kept]}
-    return table._replace(
-        snapshots=tuple(
-            one if number in used else one._replace(gone=True) for number, one in enumerate(table.snapshots, 1)
-        )
+def _days(state: State) -> Iterator[tuple[str, State]]:
+    """What was begun to be published lands within a day, or never."""
+    table = state.table
+    publishes = state.procs[STATEMENTS[0]].at == "put publication" or any(
+        request.attempt == 0 and request.commit is not None and request.commit.mark is not None for request in state.air
     )
+    if not table.age and state.faults:
+        yield "six days go by since attempt 1 began", state.spend()._replace(table=table._replace(age=1), gap=True)
+    if table.age == 1 and not publishes:
+        yield "another day goes by", state._replace(table=table._replace(age=2))
+    if table.age > 1:
+        marks, fences = frozenset(mark for mark in table.marks if mark[0]), table.fences - {0}
+        if marks != table.marks:
+            yield "its mark is removed", state._replace(table=table._replace(marks=marks))
+        if fences != table.fences:
+            yield "its fence expires", state._replace(table=table._replace(fences=fences))

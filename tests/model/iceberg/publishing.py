@@ -1,0 +1,156 @@
+"""A block, which stages in memory, and success(), which publishes: as `session.py` and `Publication.java` do it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from safewriter.recovery import Cause
+from safewriter.state import Status
+from tests.model import claiming, recovery
+from tests.model.block import after_deadline
+from tests.model.gate import ends, raises, returns
+from tests.model.iceberg.rules import IcebergRule
+from tests.model.iceberg.table import Commit, Snapshot
+from tests.model.requests import send
+from tests.model.rules import Fault, Rule
+from tests.model.setting import STATEMENTS, WATCHDOG, attempt_of
+from tests.model.state import Request, Settling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.model.iceberg.setting import IcebergSetting
+    from tests.model.state import Doc, State
+
+__all__ = ["STEPS"]
+
+
+def _mark(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Look at the table before the claim: one that is not there is refused, an empty one gets a snapshot."""
+    if not state.table.there:
+        yield "there is no table: refused", state.proc(who, at="done", answer="again")
+    elif not state.table.main and IcebergRule.BASE_FIRST in setting.rules:
+        yield "the table has no snapshot", setting.to_base(state, who)
+    else:
+        yield from claiming.mark(setting, state, who)
+
+
+def _base(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Give the table a snapshot on which an attempt can be fenced."""
+    claimed = state.procs[who].held is not None
+
+    def goes_on(after: State) -> State:
+        return setting.staging(after, who) if claimed else after.proc(who, at="mark")
+
+    def failed(after: State) -> State:
+        return after.proc(who, at="failed") if claimed else after.proc(who, at="done", answer="again")
+
+    yield from send(setting, state, who, won=goes_on, lost=goes_on, failed=failed, read_back=None)
+
+
+def _data(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Stage: nothing of it leaves the process but files of which nobody knows."""
+    attempt = attempt_of(who)
+    if setting.may(state, Fault.IDLE):
+        yield "changes nothing", returns(state.spend(), who)
+    yield "stages", returns(state.gate(attempt, version=state.gates[attempt].version + 1), who)
+
+
+def _success(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Publish what is staged, once."""
+    attempt = attempt_of(who)
+    if attempt == 0 and state.procs[WATCHDOG].at not in ("idle", "off"):
+        yield from after_deadline(state, who, "success")
+    elif state.gates[attempt].passed:
+        yield "success(): has published before", state.proc(who, at="confirm")
+    elif state.gates[attempt].version:
+        yield "success()", state.proc(who, at="announce")
+    else:
+        yield "success(): nothing is staged", _to_commit(state, who, no_change=True)
+
+
+def _announce(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Say that a commit is to be sent, to whoever settles this process; then it is the Java machine's."""
+    attempt, me = attempt_of(who), state.procs[who]
+    journal = Rule.JOURNAL_FIRST in setting.rules
+    announced = state.gate(attempt, passed=True, status="in flight", journal=journal).proc(who, at="wait")
+    publishing = announced.proc(STATEMENTS[attempt], at="publish", before=me.before, held=me.held)
+    yield "announces its publication", publishing
+
+
+def _publish(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Load the table, and make the commit for it; again, whenever the commit was refused."""
+    attempt, table, rules, refused = attempt_of(who), state.table, setting.rules, raises(state, who)
+    name, epoch, main = setting.name(attempt), _held(state, who).epoch, table.main
+    late = state.clocks[attempt] > 0 and IcebergRule.PUBLISH_IN_TIME in rules
+    old = setting.is_old(table, attempt) and IcebergRule.FENCE_OUTLIVES in rules
+    moved, alone = main != state.procs[who].before, setting.appends or state.gates[attempt].version == 1
+    if IcebergRule.PUBLISH_ONCE in rules and setting.marked(table, attempt):
+        yield "loads the table: its mark is there", ends(state, who, "confirm")
+    elif not table.there:
+        yield "loads the table: it is gone", refused
+    elif IcebergRule.PUBLISH_UNFENCED in rules and name in table.fences:
+        yield "loads the table: fenced", refused
+    elif late or old:
+        yield "is too late", refused
+    elif moved and not alone and IcebergRule.AGAIN_ALONE in rules:
+        yield "loads the table: others have committed", refused
+    else:
+        required = main if IcebergRule.PUBLISH_MAIN in rules else -1
+        absent = name if IcebergRule.PUBLISH_UNFENCED in rules else -1
+        commit = Commit("publish", required, absent, Snapshot(attempt, main), (name, epoch), unseen=moved and not alone)
+        request = Request("catalog", attempt, commit=commit)
+        yield "loads the table, applies what is staged", state.proc(who, at="put publication", request=request)
+        if moved and not setting.appends:
+            yield "loads the table: Iceberg finds a conflict", refused
+
+
+def _put(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Send the commit. The client may send it twice, and hear only that the second one was refused."""
+    attempt, request = attempt_of(who), state.procs[who].request
+    assert request is not None
+    yield from send(
+        setting,
+        state,
+        who,
+        won=lambda won: ends(won.gate(attempt, status="landed", journal=True), who, "confirm"),
+        lost=lambda lost: lost.proc(who, at="publish"),
+        failed=lambda doubt: ends(doubt.gate(attempt, status="unknown", journal=True), who, "confirm"),
+        read_back=None,
+    )
+    if setting.may(state, Fault.LATE):
+        yield "a copy of it stays in the air, it is sent again", state.spend()._replace(air=(*state.air, request))
+
+
+def _confirm(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Believe only the table: the mark is there, or the attempt has to be settled."""
+    if setting.marked(state.table, attempt_of(who)) and state.table.there:
+        yield "success(): loads the table: the mark is there", _to_commit(state, who, no_change=False)
+    else:
+        job = Settling(Cause.SUCCESS, _held(state, who).epoch, False, -1, "look", "unanswered", cleans_later=True)  # noqa: FBT003
+        yield "success(): loads the table: no mark", recovery.begin(state, who, job)
+
+
+def _to_commit(state: State, who: int, *, no_change: bool) -> State:
+    held = _held(state, who)
+    claims = (*held.claims[:-1], held.claims[-1]._replace(cleaned=held.epoch == 1))
+    doc = held._replace(status=Status.COMMITTED, claims=claims, named=not no_change, no_change=no_change)
+    return state.proc(who, at="put success", request=Request("document", attempt_of(who), held.etag, doc=doc))
+
+
+def _held(state: State, who: int) -> Doc:
+    held = state.procs[who].held
+    assert held is not None
+    return held
+
+
+STEPS = {
+    "mark": _mark,
+    "base": _base,
+    "data": _data,
+    "success": _success,
+    "announce": _announce,
+    "publish": _publish,
+    "put publication": _put,
+    "confirm": _confirm,
+}

@@ -1,4 +1,4 @@
-"""Iceberg's catalogs among a job's settings: where they name no way to S3, they get the one that marks files."""
+"""Iceberg's catalogs among a job's settings: where they name no way to S3, they get S3A."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["file_io"]
 
 _CATALOGS: Final = ("org.apache.iceberg.spark.SparkCatalog", "org.apache.iceberg.spark.SparkSessionCatalog")
 _DOTS: Final = "spark.sql.catalog.NAME".count(".")
-# Iceberg's own way to S3 needs clients of AWS that the image does not have; and no other marks files for SafeWriter.
-_FILE_IO: Final = "io.soal.iceberg.MarkedFileIO"
+# Iceberg's own way to S3 needs clients of AWS that the image does not have.
+_FILE_IO: Final = "org.apache.iceberg.hadoop.HadoopFileIO"
 
 
 def file_io(conf: Mapping[str, str]) -> dict[str, str]:

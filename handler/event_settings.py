@@ -216,8 +216,7 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
     (_one_of("glue", "rest", "jdbc"), f"{_CATALOG}.type"),
     (_one_of("org.apache.iceberg.aws.glue.GlueCatalog", "org.apache.iceberg.rest.RESTCatalog",
              "org.apache.iceberg.jdbc.JdbcCatalog"), f"{_CATALOG}.catalog-impl"),
-    (_one_of("io.soal.iceberg.MarkedFileIO", "io.soal.iceberg.MarkedS3FileIO", "org.apache.iceberg.hadoop.HadoopFileIO",
-             "org.apache.iceberg.aws.s3.S3FileIO"), f"{_CATALOG}.io-impl"),
+    (_one_of("org.apache.iceberg.hadoop.HadoopFileIO", "org.apache.iceberg.aws.s3.S3FileIO"), f"{_CATALOG}.io-impl"),
     (_PLACE, f"{_CATALOG}.warehouse"),
     (_IDENTIFIER, f"{_CATALOG}.default-namespace"),
     (_BOOLEAN, f"""

@@ -96,14 +96,6 @@ VARIABLES: Final = (
     ),
     Variable("SW_AUDIT_LOG", _BOOLEAN, "keep one line for each rollback", _BOTH, default="true", key="audit_log"),
     Variable(
-        "SW_ICEBERG_SET_WAP",
-        _BOOLEAN,
-        "SafeWriter may set `write.wap.enabled` on an Iceberg table that lacks it",
-        (Reader.JOB,),
-        default="true",
-        key="iceberg_set_wap",
-    ),
-    Variable(
         "LAMBDA_TIMEOUT_MS",
         "milliseconds",
         "the deadline where the handler passes none, counted from the start of the process; without it 900000 on"

@@ -118,7 +118,6 @@ class Config(BaseModel):
     jit: Literal["auto", "c1", "full"] = "auto"
     warn_before_ms: Annotated[int, Field(ge=1000, le=225_000)] | None = None
     audit_log: bool = True
-    iceberg_set_wap: bool = True
     entry_point: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.py$", max_length=512)] | None = None
     """The script for events that name none: its key, below `scripts`."""
     environment: Annotated[dict[str, str], BeforeValidator(_mapping)] = Field(default_factory=dict)

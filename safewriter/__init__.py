@@ -3,6 +3,7 @@
 from safewriter.errors import (
     AnotherAttemptError,
     BlockOpenError,
+    ConflictError,
     DeadlineError,
     FingerprintError,
     NotCommittedError,
@@ -25,6 +26,7 @@ from safewriter.writer import SafeWriter
 __all__ = [
     "AnotherAttemptError",
     "BlockOpenError",
+    "ConflictError",
     "DeadlineError",
     "FingerprintError",
     "NotCommittedError",

@@ -12,13 +12,12 @@ import re
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from safewriter import journal
 from safewriter.deadline import epoch_ms
 from safewriter.errors import (
     DeadlineError,
-    NotCommittedError,
     SafeWriterError,
     SupersededError,
     UnknownOutcomeError,
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from safewriter.checkpoint import HeldCheckpoint
     from safewriter.state import Checkpoint
     from safewriter.tables.session import Seen
-    from safewriter.tables.table import Move
 
 __all__ = ["Ending"]
 
@@ -189,33 +187,19 @@ class Ending:
         if self._after_deadline:  # the watchdog could not wait for the last try
             self._accept_deadline(None)
             return
-        if held.document.status is Status.IN_PROGRESS:
-            seen = block.session.seen()
-            self._noted = seen.noted
-            # After an earlier attempt something of it may have come late, after its own clean-up.
-            self._spotless = held.document.epoch == 1 and not block.session.may_have_left_files(seen)
-            move = block.recovery.tables.open(held.document).confirm(held.document, seen)
-            moved = held.document.moved(move.status, reason=move.reason, **self._closing(move), **move.record)
-            won = block.checkpoints.replace(held, moved)
-            if won is None:
-                self._lost()
-            else:
-                self._held = won
-        if self.document.status in OPEN:  # something has yet to be done to the table; what was picked binds everybody
-            self._settle(Cause.SUCCESS, Evidence(self.document.epoch, cleans_later=True))
-            self._check_settled()
-
-    def _check_settled(self) -> None:
-        document = self.document
-        if document.status is not Status.COMMITTED or document.owner != self._block.attempt.nonce:
-            raise NotCommittedError(
-                f"{self._block.table} does not hold this block's write: it is {document.status} ({document.reason})"
-            )
-
-    def _closing(self, move: Move) -> dict[str, Any]:
-        if move.status in OPEN:
-            return {}
-        return {"settled_ms": epoch_ms(), "settled_by": Cause.SUCCESS.value, "cleaned": self._spotless}
+        block.session.publish()
+        seen = block.session.seen()
+        self._noted = seen.noted
+        # After an earlier attempt something of it may have come late, after its own clean-up.
+        self._spotless = held.document.epoch == 1 and not block.session.may_have_left_files(seen)
+        move = block.recovery.tables.open(held.document).confirm(held.document, seen)
+        closing = {"settled_ms": epoch_ms(), "settled_by": Cause.SUCCESS.value, "cleaned": self._spotless}
+        moved = held.document.moved(move.status, reason=move.reason, **closing, **move.record)
+        won = block.checkpoints.replace(held, moved)
+        if won is None:
+            self._lost()
+        else:
+            self._held = won
 
     def _lost(self) -> None:
         """Somebody else has changed the document, or an earlier try whose answer was lost: only what it says now
@@ -226,8 +210,7 @@ class Ending:
             raise UnknownOutcomeError(f"{self._block.checkpoint_uri} is gone, or cannot be read")
         self._held = found
         document = self.document
-        known = document.status in (Status.COMMITTED, Status.PUBLISHING)
-        if not known or document.owner != self._block.attempt.nonce:
+        if document.status is not Status.COMMITTED or document.owner != self._block.attempt.nonce:
             raise SupersededError(
                 f"{self._block.checkpoint_uri}: settled as {document.status} by somebody else ({document.reason})"
             )

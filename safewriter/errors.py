@@ -10,6 +10,7 @@
     │   └── FingerprintError       the same run key with another job
     ├── TryAgainError              nothing was written; the same call may work later            exit 75
     │   ├── AnotherAttemptError    a live attempt of this run owns the write
+    │   ├── ConflictError          others have committed what this write does not fit on
     │   └── TooLateError           too close to the deadline to begin
     ├── DeadlineError              the deadline came while the block was open                   exit 124
     ├── NotCommittedError          success() was called, but the write is not in the table      exit 1
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AnotherAttemptError",
     "BlockOpenError",
+    "ConflictError",
     "DeadlineError",
     "FingerprintError",
     "NotCommittedError",
@@ -109,6 +111,10 @@ class TryAgainError(SafeWriterError):
 
 class AnotherAttemptError(TryAgainError):
     """Another attempt of the same run is alive and owns this write."""
+
+
+class ConflictError(TryAgainError):
+    """What others have committed since the block began excludes its write; done again, it sees what they wrote."""
 
 
 class TooLateError(TryAgainError):

@@ -170,7 +170,7 @@ def close_unclaimed(checkpoints: Checkpoints, recovery: Recovery, write_key: str
         return _undecided(checkpoints, marker, str(error))
     landed = None if trace is None else trace.landed
     needs_success = any(found.marker.commit_point is CommitPoint.SUCCESS for found in announced.readable)
-    if landed is not None and needs_success:
+    if landed is not None and needs_success and trace is not None and not trace.succeeded:
         # An undo needs to know on what the attempt began, and nobody knows whether success() was called.
         problem = f"the table holds it as {landed.commit_version}, and nothing tells whether it was to stay"
         return _undecided(checkpoints, marker, problem)

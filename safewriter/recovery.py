@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Cause", "Evidence", "Recovery"]
 
 _ROUNDS_MAX: Final = 50
-_MOVES_MAX: Final = 4
-"""From in_progress over rolling_back or publishing to the verdict, and one to spare."""
+_MOVES_MAX: Final = 3
+"""From in_progress over rolling_back to the verdict, and one to spare."""
 _log = logging.getLogger(__name__)
 
 

@@ -27,7 +27,6 @@ class Settings:
     checkpoint_bucket: Location
     warn_before_ms: int = _WARN_BEFORE_MS
     audit_log: bool = True
-    iceberg_set_wap: bool = True
 
     @classmethod
     def from_environment(
@@ -37,7 +36,7 @@ class Settings:
         checkpoint_bucket: str | None = None,
         warn_before_ms: int | None = None,
     ) -> Settings:
-        """Read `SW_CHECKPOINT_BUCKET`, `SW_WARN_BEFORE_MS`, `SW_AUDIT_LOG`, `SW_ICEBERG_SET_WAP`; arguments win.
+        """Read `SW_CHECKPOINT_BUCKET`, `SW_WARN_BEFORE_MS`, `SW_AUDIT_LOG`; arguments win.
 
         Raises `SettingError`, which names the variable, for a value that cannot be used.
         """
@@ -50,7 +49,6 @@ class Settings:
             checkpoint_bucket=_bucket(bucket),
             warn_before_ms=_WARN_BEFORE_MS if warn_before_ms is None else warn_before_ms,
             audit_log=boolean(environment, "SW_AUDIT_LOG", default=True),
-            iceberg_set_wap=boolean(environment, "SW_ICEBERG_SET_WAP", default=True),
         )
 
 

@@ -46,7 +46,6 @@ class Status(StrEnum):
     COMMITTED = "committed"
     ROLLED_BACK = "rolled_back"
     ROLLING_BACK = "rolling_back"
-    PUBLISHING = "publishing"
     UNKNOWN = "unknown"
 
 
@@ -57,7 +56,7 @@ class CommitPoint(StrEnum):
     SUCCESS = "success"
 
 
-OPEN: Final = frozenset({Status.IN_PROGRESS, Status.ROLLING_BACK, Status.PUBLISHING, Status.UNKNOWN})
+OPEN: Final = frozenset({Status.IN_PROGRESS, Status.ROLLING_BACK, Status.UNKNOWN})
 
 LEGAL_MOVES: Final = frozenset(
     {
@@ -68,12 +67,6 @@ LEGAL_MOVES: Final = frozenset(
         (Status.ROLLING_BACK, Status.ROLLED_BACK),
         (Status.ROLLING_BACK, Status.COMMITTED),  # the undo was refused
         (Status.ROLLING_BACK, Status.UNKNOWN),
-        # Where a write is staged: a snapshot is picked, and from then on everybody publishes it, and only it.
-        (Status.IN_PROGRESS, Status.PUBLISHING),
-        (Status.PUBLISHING, Status.COMMITTED),
-        (Status.PUBLISHING, Status.ROLLED_BACK),  # it can never be published any more
-        (Status.PUBLISHING, Status.UNKNOWN),
-        (Status.UNKNOWN, Status.PUBLISHING),
         (Status.UNKNOWN, Status.COMMITTED),
         (Status.UNKNOWN, Status.ROLLED_BACK),
         (Status.UNKNOWN, Status.ROLLING_BACK),

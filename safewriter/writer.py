@@ -80,8 +80,6 @@ class SafeWriter:
             checkpoint_bucket=checkpoint_bucket,
             warn_before_ms=warn_before_ms,
         )
-        self.table = self._block.session.table
-        """The table's path or name as it is to be given to the write."""
         self.already_committed = False
         """An earlier attempt of this run has committed this write; a write that is made all the same lands nowhere."""
         self._ending: Ending | None = None
@@ -90,6 +88,13 @@ class SafeWriter:
         self._process = os.getpid()
         self._entered = False
         self._ended = False
+
+    @property
+    def table(self) -> str:
+        """The table's path or name as it is to be given to the write. For Iceberg it is the block's own view of the
+        table, which there is from the block's first line to its last.
+        """
+        return self._block.session.table
 
     @property
     def checkpoint(self) -> Checkpoint | None:

@@ -119,7 +119,7 @@ def native(spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...]) -> Catalo
 
     _need(aws)
     catalog = Catalog.glue("native", s3.endpoint)
-    return _known(spark, catalog.with_s3_client(s3.endpoint, "io.soal.iceberg.MarkedS3FileIO"))
+    return _known(spark, catalog.with_s3_client(s3.endpoint, "org.apache.iceberg.aws.s3.S3FileIO"))
 
 
 @pytest.fixture(scope="session")

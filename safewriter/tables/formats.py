@@ -82,11 +82,12 @@ class TableOpener:
             store = self.table_store(document.table)
             return DeltaTable(store, self.checkpoints, self.clock, may_go_on=self.may_go_on)
         if document.format == "iceberg":
-            from safewriter.tables.iceberg.catalog import OneTable
             from safewriter.tables.iceberg.name import TableName
+            from safewriter.tables.iceberg.pointer import open_pointer
             from safewriter.tables.iceberg.table import IcebergTable
 
+            name = TableName.parse(document.table)
             catalog = {**document.attempt.catalog, **self.secrets}
-            one = OneTable(TableName.parse(document.table), catalog, self.table_store, self.rehearsal)
-            return IcebergTable(one, may_go_on=self.may_go_on)
+            pointer = open_pointer(name, catalog, self.table_store, self.rehearsal)
+            return IcebergTable(name, pointer, self.clock, may_go_on=self.may_go_on)
         raise UnsupportedError(f"{document.table}: format {document.format!r} is not guarded by this version")

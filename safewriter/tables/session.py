@@ -127,6 +127,13 @@ class Session(Protocol):
         """Whether a statement may have used the guard."""
         ...
 
+    def publish(self) -> None:
+        """Make visible what the block has staged, where its statements do not do that themselves.
+
+        Raises `StoreError` if the answer is lost; then the table tells.
+        """
+        ...
+
     def seen(self) -> Seen:
         """Say what is known of the block's commits."""
         ...

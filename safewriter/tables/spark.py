@@ -135,6 +135,9 @@ class SparkScope:
         if failure is not None:
             raise failure
 
+    def publish(self) -> None:
+        """Nothing, where each statement commits by itself."""
+
     # -- the block's jobs --------------------------------------------------------------------------------------------
 
     def cancel(self) -> None:

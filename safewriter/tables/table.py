@@ -61,12 +61,14 @@ class Move:
 @dataclass(frozen=True, slots=True)
 class Trace:
     """A write as its table alone tells of it. `epoch`: the highest that the table knows. `landed`: None if it holds the
-    write no more; `before`: the version or snapshot before the commit that it holds.
+    write no more; `before`: the version before the commit that it holds. `succeeded`: `success()` has been called, or
+    it would not be there.
     """
 
     epoch: int
     landed: Landed | None = None
     before: int = -1
+    succeeded: bool = False
 
 
 class Table(Protocol):

@@ -10,7 +10,7 @@ from pyiceberg.table.snapshots import ancestors_of
 
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
-from safewriter.tables.iceberg.fileio import ObjectFileIO
+from scripts.soal.iceberg_io import OBJECT_IO, ObjectFileIO
 from scripts.soal.table import TableView
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["main_snapshots", "referred", "view"]
 
-_IO = {"py-io-impl": f"{ObjectFileIO.__module__}.{ObjectFileIO.__qualname__}"}
-
 
 def view(client: S3Client, catalog: Mapping[str, str], name: str) -> TableView:
     """Look at the table `catalog.namespace.table`; its version is the number of main's snapshots, -1: it is not there.
@@ -32,7 +30,7 @@ def view(client: S3Client, catalog: Mapping[str, str], name: str) -> TableView:
     """
     own, _, identifier = name.partition(".")
     try:
-        table = load_catalog(own, **catalog, **_IO).load_table(identifier)
+        table = load_catalog(own, **catalog, **OBJECT_IO).load_table(identifier)
     except (NoSuchTableError, NoSuchNamespaceError):
         return TableView(-1, 0, 0, ())
     table.io = ObjectFileIO(table.io.properties, lambda uri: _store(client, uri))

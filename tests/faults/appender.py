@@ -1,7 +1,7 @@
-"""Appends to one table, one batch for each line on stdin: `python appender.py NAME guarded|default|iceberg [SETTINGS]`.
+"""Appends to one table, one batch for each line on stdin: `python appender.py NAME MODE [SETTINGS]`.
 
-`default` uses the log store that Delta itself has for S3, and no guard: what is shown beside it. SETTINGS are those of
-an Iceberg catalog, as JSON.
+MODE is guarded, default (the log store that Delta itself has for S3, and no guard: what is shown beside it), iceberg or
+plain-iceberg (no guard, too). SETTINGS are those of an Iceberg catalog, as JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(name: str, mode: str, settings: str = "{}") -> None:
     print("ready", flush=True)  # noqa: T201 - how it talks to the test
     for number, line in enumerate(sys.stdin):
         rows, table = spark.range(0, 1, 1, 1), line.strip()
-        if mode == "default":
+        if mode in ("default", "plain-iceberg"):
             append(rows, mode, table)
         else:
             lake_format = "iceberg" if mode == "iceberg" else "delta"
@@ -41,7 +41,7 @@ def main(name: str, mode: str, settings: str = "{}") -> None:
 
 
 def append(rows: DataFrame, mode: str, table: str) -> None:
-    if mode == "iceberg":
+    if mode.endswith("iceberg"):
         rows.writeTo(table).append()
     else:
         rows.write.format("delta").mode("append").save(table)

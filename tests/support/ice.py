@@ -11,9 +11,9 @@ from pyiceberg.catalog import load_catalog
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.state import NO_CHANGE
-from safewriter.tables.iceberg.staging import EPOCH, WRITE
 from scripts.emulator.postgres import USER
 from scripts.emulator.s3 import REGION
+from scripts.soal.iceberg_io import OBJECT_IO
 from scripts.soal.iceberg_table import main_snapshots, referred
 from tests.support.observed import LAKE, Observed
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
-    from safewriter.state import Checkpoint
 
 __all__ = ["Catalog", "Ice", "warehouse"]
 
@@ -71,8 +70,8 @@ class Catalog:
     def _of(cls, name: str, spark: dict[str, str], pyiceberg: dict[str, str], database: Path | None = None) -> Catalog:
         return cls(
             name,
-            {**spark, "warehouse": warehouse(name), "io-impl": "io.soal.iceberg.MarkedFileIO"},
-            {**pyiceberg, "py-io-impl": "safewriter.tables.iceberg.fileio.ObjectFileIO"},
+            {**spark, "warehouse": warehouse(name), "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"},
+            {**pyiceberg, **OBJECT_IO},
             database,
         )
 
@@ -145,14 +144,12 @@ class Ice(Observed):
         assert self.referred() <= self.keys()
         for document in self.documents():
             if document.reason != NO_CHANGE and document.status in ("committed", "rolled_back"):
-                live = list(self._live(document))
-                assert len(live) == (1 if document.status == "committed" else 0), (document, live)
+                held = {attempt for attempt in self._attempts() if attempt.startswith(f"{document.write_key[:15]}-")}
+                own = document.attempt.prefix.rstrip("-")
+                assert held == ({own} if document.status == "committed" else set()), (document, held)
 
-    def _live(self, document: Checkpoint) -> Iterator[int]:
-        picked = document.attempt.commit_version
+    def _attempts(self) -> Iterator[str]:
+        """Yield the attempts of which main holds a snapshot, as their statements have marked it."""
         for snapshot in self.snapshots():
-            said = snapshot.summary
-            if snapshot.snapshot_id == picked or (said is not None and said.get(WRITE) == document.write_key):
-                assert said is not None
-                assert int(said.get(EPOCH) or document.epoch) <= document.epoch
-                yield snapshot.snapshot_id
+            if snapshot.summary is not None and (attempt := snapshot.summary.get("safewriter.attempt")):
+                yield attempt

@@ -41,12 +41,11 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A tag to add. `target` is the reference that must be as it was read, or absent as it was."""
+    """A tag to add."""
 
     name: str
     snapshot_id: int
     max_ref_age_ms: int
-    target: str
 
     @property
     def tag(self) -> dict[str, Any]:

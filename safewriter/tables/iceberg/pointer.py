@@ -44,7 +44,7 @@ class Pointer(Protocol):
         ...
 
     def commit(self, held: Held, fence: Fence) -> bool:
-        """Add the fence; False if somebody was first: the table, its target or the fence's name is not as it was held.
+        """Add the fence; False if somebody was first: the table is not as it was held, where its catalog compares that.
 
         `StoreError` leaves open whether it was added: read again.
         """

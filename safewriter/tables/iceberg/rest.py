@@ -74,11 +74,10 @@ class RestPointer:
 
 def _request(metadata: dict[str, Any], fence: Fence) -> dict[str, Any]:
     """Return the commit that adds a fence to the table that was read."""
-    heads = {fence.name: None, fence.target: head_of(metadata, fence.target)}
     return {
         "requirements": [
             {"type": "assert-table-uuid", "uuid": table_uuid(metadata)},
-            *({"type": "assert-ref-snapshot-id", "ref": ref, "snapshot-id": head} for ref, head in heads.items()),
+            {"type": "assert-ref-snapshot-id", "ref": fence.name, "snapshot-id": None},
         ],
         "updates": [{"action": "set-snapshot-ref", "ref-name": fence.name, **fence.tag}],
     }

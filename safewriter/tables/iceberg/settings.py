@@ -83,7 +83,6 @@ def to_pyiceberg(name: str, properties: Mapping[str, str]) -> dict[str, str]:
     kind = properties["type"]
     common = {
         "type": "sql" if kind == "jdbc" else kind,
-        "py-io-impl": "safewriter.tables.iceberg.fileio.ObjectFileIO",
         **{key: properties[key] for key in ("warehouse",) if key in properties},
     }
     if kind == "jdbc":

@@ -6,22 +6,20 @@ Glue is moto's, which checks no version of a table; the emulator does (scripts/e
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import uuid
-from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+from pyspark.errors import AnalysisException
 
-from safewriter import DeadlineError, NotCommittedError, SafeWriter, UnsupportedError, writer
+from safewriter import ConflictError, DeadlineError, NotCommittedError, SafeWriter, UnsupportedError, writer
 from safewriter.journal import Journal
 from safewriter.objects.s3 import S3ObjectStore
+from safewriter.recovery import Cause
 from safewriter.settings import Settings
 from safewriter.state import NO_CHANGE
 from safewriter.supervision import Supervision
-from safewriter.tables.iceberg.publishing import make_branch
 from tests.support.attempts import next_attempt
 from tests.support.deadlines import FarDeadline, wait_for_watchdog
 from tests.support.hygiene import wait_for_hygiene
@@ -47,9 +45,9 @@ CATALOGS = [
     *(pytest.param(name, marks=pytest.mark.matrix) for name in ("rest", "postgres")),
     *(pytest.param(name, marks=[pytest.mark.matrix, pytest.mark.aws]) for name in ("glue", "native")),
 ]
-PLAIN = [pytest.param(name, marks=[pytest.mark.matrix, pytest.mark.aws]) for name in ("plain_s3", "plain_s3a")]
-everywhere = pytest.mark.parametrize("ice", [*CATALOGS, *PLAIN], indirect=True)
-"""A test that also runs with Iceberg's own way to S3, where the names of files bear no mark."""
+FORMATS = [1, 2, 3]
+MODES = ["copy-on-write", "merge-on-read"]
+COLUMNS = "(id LONG, part STRING) USING iceberg PARTITIONED BY (bucket(2, part))"
 
 
 @pytest.fixture(params=CATALOGS)
@@ -57,7 +55,7 @@ def ice(spark: SparkSession, s3: EmbeddedS3, lake: Lake, request: pytest.Fixture
     """A table of the test's own with five rows, partitioned by a hidden column, in each kind of catalog."""
     catalog: Catalog = request.getfixturevalue(request.param)
     table = catalog.table(s3.observer())
-    spark.sql(f"CREATE TABLE {table.name} (id LONG, part STRING) USING iceberg PARTITIONED BY (bucket(2, part))")
+    spark.sql(f"CREATE TABLE {table.name} {COLUMNS}")
     append(spark, table.name, 0, 5)
     return table
 
@@ -84,29 +82,29 @@ STATEMENTS = {
         [0, 1, 2, 4, 9, 103],
     ),
 }
-
-
-SHORT = {("append", "copy-on-write"), ("merge", "merge-on-read")}
+SHORT = {("append", "copy-on-write", 2), ("merge", "merge-on-read", 3), ("update", "copy-on-write", 1)}
 """What scripts/test runs of them; the others are for the matrix."""
 
 
-@everywhere
 @pytest.mark.parametrize(
-    ("name", "mode"),
+    ("name", "mode", "version"),
     [
         pytest.param(*case, marks=() if case in SHORT else pytest.mark.matrix)
-        for case in itertools.product(STATEMENTS, ["copy-on-write", "merge-on-read"])
+        for case in itertools.product(STATEMENTS, MODES, FORMATS)
+        if case[1:] != ("merge-on-read", 1)
     ],
 )
 def test_an_operation_is_dropped_by_a_failed_block_and_published_by_the_next(
-    spark: SparkSession, ice: Ice, name: str, mode: str
+    spark: SparkSession, ice: Ice, name: str, mode: str, version: int
 ) -> None:
-    """Main shows nothing of the failed attempt, and one snapshot of the retry; nothing is left behind."""
+    """The block sees its own rows, main nothing of the failed attempt and one snapshot of the retry."""
     statement, after = STATEMENTS[name]
+    spark.sql(f"DROP TABLE {ice.name}")
     spark.sql(
-        f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('write.delete.mode' = '{mode}', 'write.update.mode' = '{mode}',"
-        f" 'write.merge.mode' = '{mode}')"
+        f"CREATE TABLE {ice.name} {COLUMNS} TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' ="
+        f" '{mode}', 'write.update.mode' = '{mode}', 'write.merge.mode' = '{mode}')"
     )
+    append(spark, ice.name, 0, 5)
     with pytest.raises(AbandonedError), SafeWriter(spark, ice.name, format="iceberg") as block:
         spark.sql(statement.format(table=block.table, matched=MATCHED))
         assert ids(spark, block.table) == after, "the block sees its own rows"
@@ -117,94 +115,129 @@ def test_an_operation_is_dropped_by_a_failed_block_and_published_by_the_next(
 
     with SafeWriter(spark, ice.name, format="iceberg") as block:
         spark.sql(statement.format(table=block.table, matched=MATCHED))
+        assert len(ice.history()) == 1, "nothing is visible before success()"
         block.success()
     assert ids(spark, ice.name) == after
     assert len(ice.history()) == 2
     assert ice.document().status == "committed"
     assert ice.refs() == {"main"}
-    assert mode == "merge-on-read" or ice.rows() == len(after), "the totals in the metadata are main's"
+    assert mode == "merge-on-read" or ice.rows() == len(after)
     ice.check()
-    wait_for_hygiene()
-    assert ice.orphans() == set()
 
 
-@pytest.mark.parametrize("ice", ["lite", "rest"], indirect=True)
-def test_main_shows_nothing_before_success(spark: SparkSession, ice: Ice) -> None:
-    """The rows are on a branch until then, and the property that allows it was set and told."""
+def test_frames_are_staged_by_every_way_to_write_them(spark: SparkSession, ice: Ice) -> None:
+    """The block's name is one that each of Spark's interfaces takes, and all of it is published as one."""
+    frame = spark.range(5, 6, 1, 1).selectExpr("id", "'a' AS part")
     with SafeWriter(spark, ice.name, format="iceberg") as block:
-        append(spark, block.table, 5, 8)
+        frame.writeTo(block.table).append()
+        frame.write.mode("append").insertInto(block.table)
+        frame.write.mode("append").saveAsTable(block.table)
+        frame.write.format("iceberg").mode("append").save(block.table)
         assert ice.rows() == 5
         block.success()
-        assert ice.rows() == 8
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5, 5, 5, 5]
+    assert ice.document().attempt.rows == 4
+    ice.check()
 
 
-def test_setting_the_property_is_announced(spark: SparkSession, ice: Ice, caplog: pytest.LogCaptureFixture) -> None:
-    """A table without `write.wap.enabled` gets it, with a line in the log."""
-    with caplog.at_level(logging.WARNING), SafeWriter(spark, ice.name, format="iceberg") as block:
+def test_a_block_without_a_statement_changes_nothing(spark: SparkSession, ice: Ice) -> None:
+    """It is committed; the table's metadata are those of before, to the file."""
+    before = ice.load().metadata_location
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
         block.success()
-    assert "setting write.wap.enabled" in caplog.text
+    assert ice.document().reason == NO_CHANGE
+    assert ice.load().metadata_location == before
+
+
+def test_a_failed_block_commits_nothing_to_its_catalog(spark: SparkSession, ice: Ice) -> None:
+    """Nothing was sent that could arrive, so there is nothing to fence off."""
+    before = ice.load().metadata_location
+    with pytest.raises(AbandonedError), SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        raise AbandonedError
+    assert ice.load().metadata_location == before
+
+
+def test_an_empty_table_is_filled(spark: SparkSession, ice: Ice) -> None:
+    """One that has no snapshot yet."""
+    spark.sql(f"DROP TABLE {ice.name}")
+    spark.sql(f"CREATE TABLE {ice.name} {COLUMNS}")
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        block.success()
+    assert ids(spark, ice.name) == [5, 6, 7]
+    ice.check()
+
+
+def test_names_that_need_backticks_are_guarded(spark: SparkSession, ice: Ice) -> None:
+    """A hyphen, a dot, a backtick; the checkpoint finds the table by the same name."""
+    name = f"{ice.catalog.name}.db.`my-{uuid.uuid4().hex}.``t`"
+    spark.sql(f"CREATE TABLE {name} (id LONG, part STRING) USING iceberg")
+    with SafeWriter(spark, name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        block.success()
+    assert sorted(row.id for row in spark.table(name).collect()) == [5, 6, 7]
     assert block.checkpoint is not None
-    assert block.checkpoint.reason == NO_CHANGE
+    assert block.checkpoint.table == name
 
 
-def test_setting_the_property_can_be_refused(spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the block says what to do, and nothing is claimed."""
-    monkeypatch.setenv("SW_ICEBERG_SET_WAP", "False")
-    with pytest.raises(UnsupportedError, match="ALTER TABLE"), SafeWriter(spark, ice.name, format="iceberg"):
-        pass
+def test_a_table_that_is_not_there_is_refused_with_the_way_to_create_it(spark: SparkSession, ice: Ice) -> None:
+    """Nothing is claimed."""
+    with pytest.raises(UnsupportedError, match="CREATE TABLE IF NOT EXISTS"):
+        SafeWriter(spark, f"{ice.name}_new", format="iceberg").__enter__()
     assert ice.documents() == []
 
 
-@everywhere
-@pytest.mark.matrix
-def test_a_branch_that_was_made_without_an_answer_is_used(
-    spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A client that asks again by itself, as Amazon's do, is then told that it came too late."""
-
-    def make_and_be_refused(*arguments: Any) -> bool:
-        assert make_branch(*arguments)
-        return False
-
-    monkeypatch.setattr("safewriter.tables.iceberg.session.make_branch", make_and_be_refused)
+def test_columns_of_a_frame_become_visible_with_its_rows(spark: SparkSession, ice: Ice) -> None:
+    """`mergeSchema` adds them in the transaction, too."""
+    spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('write.spark.accept-any-schema' = 'true')")
+    frame = spark.range(5, 6, 1, 1).selectExpr("id", "'a' AS part", "1 AS extra")
     with SafeWriter(spark, ice.name, format="iceberg") as block:
-        append(spark, block.table, 5, 8)
+        frame.writeTo(block.table).option("mergeSchema", "true").append()
+        assert "extra" not in ice.load().schema().column_names
         block.success()
-    assert ids(spark, ice.name) == list(range(8))
-    assert ice.refs() == {"main"}
+    assert ice.load().schema().column_names == ["id", "part", "extra"]
+    ice.check()
 
 
-def test_an_append_is_published_on_a_main_that_has_moved(spark: SparkSession, ice: Ice) -> None:
-    """Whoever was first keeps their rows: the staged append is applied again on top of them."""
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE {table} ADD COLUMN more STRING",
+        "ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')",
+        "ALTER TABLE {table} ADD PARTITION FIELD truncate(2, part)",
+        "ALTER TABLE {table} WRITE ORDERED BY id",
+        "ALTER TABLE {table} CREATE BRANCH other",
+        "DROP TABLE {table}",
+        "CREATE OR REPLACE TABLE {table} (id LONG) USING iceberg",
+    ],
+)
+def test_what_is_no_write_of_rows_is_refused_inside_a_block(spark: SparkSession, ice: Ice, statement: str) -> None:
+    """It could not be published with the rows, so it is done before or after."""
+    before = ice.load().metadata_location
+    with pytest.raises(Exception, match=r"before or after|before the block|cannot be|not supported|not support|Cannot"):  # noqa: SIM117
+        with SafeWriter(spark, ice.name, format="iceberg") as block:
+            spark.sql(statement.format(table=block.table))
+            block.success()
+    assert ice.load().metadata_location == before
+
+
+def test_a_statement_finds_no_table_once_its_block_has_ended(spark: SparkSession, ice: Ice) -> None:
+    """The name is the block's, and gone with it."""
     with SafeWriter(spark, ice.name, format="iceberg") as block:
+        block.success()
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         append(spark, block.table, 5, 8)
-        foreign(spark, ice, 20, 22)
-        block.success()
-    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5, 6, 7, 20, 21]
-    assert len(ice.history()) == 3
-    ice.check()
-    spark.sql(f"DELETE FROM {ice.name} WHERE id = 6")  # Spark reads and rewrites what was applied without it
-    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5, 7, 20, 21]
 
 
-@everywhere
-def test_what_is_no_append_fails_on_a_main_that_has_moved(spark: SparkSession, ice: Ice) -> None:
-    """A rewrite of rows that others have changed meanwhile would have to be computed anew: the block says so."""
-    with (
-        pytest.raises(NotCommittedError, match="main has moved"),
-        SafeWriter(spark, ice.name, format="iceberg") as block,
-    ):
-        spark.sql(f"UPDATE {block.table} SET id = id + 10 WHERE id = 1")
-        foreign(spark, ice, 20, 22)
-        block.success()
-    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 20, 21]
-    assert ice.document().status == "rolled_back"
-    ice.check()
+# -- others commit meanwhile -------------------------------------------------------------------------------------------
 
 
 def foreign(spark: SparkSession, ice: Ice, begin: int, end: int) -> None:
-    """Append from a session that knows nothing of the block."""
-    append(session_of(spark, ice), ice.name, begin, end)
+    """Append as another application: pyiceberg would, and Spark signs what it writes with its application."""
+    session_of(spark, ice).range(begin, end, 1, 1).selectExpr("id", "'a' AS part").writeTo(ice.name).option(
+        "snapshot-property.spark.app.id", "another"
+    ).append()
 
 
 def session_of(spark: SparkSession, ice: Ice) -> SparkSession:
@@ -215,148 +248,217 @@ def session_of(spark: SparkSession, ice: Ice) -> SparkSession:
     return other
 
 
-def test_what_tasks_of_a_failed_statement_have_written_is_removed(spark: SparkSession, ice: Ice) -> None:
-    """Nothing was staged, so no snapshot names their files; their own names do."""
-    with pytest.raises(Exception, match="Division by zero"), SafeWriter(spark, ice.name, format="iceberg") as block:
-        frame = spark.range(0, 40, 1, 4).selectExpr("id", "if(id = 39, raise_error('Division by zero'), 'a') AS part")
-        frame.writeTo(block.table).append()
-    wait_for_hygiene()
-    assert len(ice.keys()) > 0
-    assert ice.orphans() == set()
+def test_appends_are_published_on_a_main_that_has_moved(spark: SparkSession, ice: Ice) -> None:
+    """Whoever was first keeps their rows: Iceberg itself appends again on top of them."""
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        foreign(spark, ice, 20, 22)
+        append(spark, block.table, 8, 9)
+        block.success()
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 20, 21]
     ice.check()
 
 
-@pytest.mark.matrix
-@everywhere
-def test_what_a_block_writes_bears_the_mark_of_its_attempt(spark: SparkSession, ice: Ice) -> None:
-    """A data file, a manifest and a list of manifests; but nothing where the way to S3 is Iceberg's own as it is."""
+@pytest.mark.parametrize("mode", MODES)
+def test_one_new_key_that_two_jobs_upsert_is_there_once(spark: SparkSession, ice: Ice, mode: str) -> None:
+    """The MERGE matches nothing, so that it only adds files: it is no append all the same. Done again, it matches."""
+    spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('write.merge.mode' = '{mode}')")
+    merge = (
+        "MERGE INTO {table} t USING (SELECT 9L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET part = 'c'"
+        " WHEN NOT MATCHED THEN INSERT (id, part) VALUES (s.id, 'b')"
+    )
+    tries = 0
+    while True:
+        try:
+            with SafeWriter(spark, ice.name, format="iceberg") as block:
+                spark.sql(merge.format(table=block.table))
+                if not tries:
+                    foreign(spark, ice, 9, 10)
+                block.success()
+            break
+        except ConflictError:
+            tries += 1
+    assert (tries, ids(spark, ice.name)) == (1, [0, 1, 2, 3, 4, 9])
+    assert ice.document().epoch == 2
+    ice.check()
+
+
+def test_one_statement_is_published_beside_what_iceberg_finds_no_conflict_with(spark: SparkSession, ice: Ice) -> None:
+    """A compaction of other files changes no row that it has read."""
+    for part in ("b", "b"):
+        spark.sql(f"INSERT INTO {ice.name} VALUES (30, '{part}')")
     with SafeWriter(spark, ice.name, format="iceberg") as block:
+        spark.sql(f"UPDATE {block.table} SET id = id + 10 WHERE part = 'a'")
+        catalog, _, table = ice.name.partition(".")
+        spark.sql(
+            f"CALL {catalog}.system.rewrite_data_files(table => '{table}', where => \"part = 'b'\","
+            " options => map('rewrite-all', 'true'))"
+        )
+        block.success()
+    assert ids(spark, ice.name) == [10, 11, 12, 13, 14, 30, 30]
+    ice.check()
+
+
+def test_of_several_statements_none_is_published_on_a_main_that_has_moved(spark: SparkSession, ice: Ice) -> None:
+    """Iceberg would look for conflicts with the second since the first, and not since the block began."""
+    with (
+        pytest.raises(ConflictError, match="several statements"),
+        SafeWriter(spark, ice.name, format="iceberg") as block,
+    ):
         append(spark, block.table, 5, 8)
+        spark.sql(STATEMENTS["merge"][0].format(table=block.table, matched=MATCHED))
+        foreign(spark, ice, 20, 22)
         block.success()
-    marked = [path for path in ice.referred() if "/sw-" in path]
-    assert len(marked) == (0 if ice.catalog.name.startswith("plain") else 3)
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 20, 21]
+    assert ice.document().status == "rolled_back"
+    ice.check()
 
 
-CREATIONS = {
-    "as select": "CREATE TABLE {table} USING iceberg AS SELECT id, 'a' AS part FROM range(3)",
-    "as select, staged": (
-        "CREATE TABLE {table} USING iceberg TBLPROPERTIES ('write.wap.enabled' = 'true')"
-        " AS SELECT id, 'a' AS part FROM range(3)"
-    ),
-}
+def test_a_statement_that_names_the_plain_table_fails_its_block(spark: SparkSession, ice: Ice) -> None:
+    """It went past the block, so that neither success nor "no change" is true of it; its rows stay, and it is told."""
+    with pytest.raises(ConflictError, match="past the block"), SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, ice.name, 5, 8)
+        block.success()
+    assert ids(spark, ice.name) == list(range(8))
+    assert ice.document().status == "rolled_back"
 
 
-@everywhere
-@pytest.mark.parametrize("creation", ["as select", pytest.param("as select, staged", marks=pytest.mark.matrix)])
-def test_a_creation_counts_or_leaves_an_empty_table(
-    spark: SparkSession, ice: Ice, creation: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The failed attempt's rows are gone, the retry appends to the table that is left, a success is skipped."""
-    monkeypatch.setenv("SOAL_RUN_KEY", f"create-{uuid.uuid4().hex}")
-    new = replace(ice, name=f"{ice.name}_{len(creation)}")
-    with pytest.raises(AbandonedError), SafeWriter(spark, new.name, format="iceberg") as block:
-        spark.sql(CREATIONS[creation].format(table=block.table))
+def test_another_table_in_the_block_is_written_as_ever(spark: SparkSession, ice: Ice) -> None:
+    """Also one that was guarded before: nothing about a table or session says that it is."""
+    other = f"{ice.name}_other"
+    spark.sql(f"CREATE TABLE {other} {COLUMNS}")
+    with SafeWriter(spark, other, format="iceberg") as block:
+        append(spark, block.table, 0, 1)
+        block.success()
+    with pytest.raises(AbandonedError), SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        append(spark, other, 1, 3)
         raise AbandonedError
-    assert new.document().status == "rolled_back"
-    assert (ids(spark, new.name), new.history()) == ([], [])
-    wait_for_hygiene()
-    assert new.orphans() == set()
+    assert (ids(spark, ice.name), ids(spark, other)) == ([0, 1, 2, 3, 4], [0, 1, 2])
 
-    with (
-        pytest.raises(Exception, match="ALREADY_EXISTS") as raised,
-        SafeWriter(spark, new.name, format="iceberg") as block,
-    ):
-        spark.sql(CREATIONS[creation].format(table=block.table))
-    assert "append to it" in "".join(raised.value.__notes__)
 
-    with SafeWriter(spark, new.name, format="iceberg") as block:
-        append(spark, block.table, 0, 3)
+# -- a branch as the target --------------------------------------------------------------------------------------------
+
+
+def test_a_branch_is_written_and_main_is_not(spark: SparkSession, ice: Ice) -> None:
+    """The block's table names it, too."""
+    spark.sql(f"ALTER TABLE {ice.name} CREATE BRANCH audit")
+    with SafeWriter(spark, f"{ice.name}.branch_audit", format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        spark.sql(f"DELETE FROM {block.table} WHERE id = 6")
         block.success()
-    assert (ids(spark, new.name), len(new.history())) == ([0, 1, 2], 1)
-    new.check()
+    assert ids(spark, f"{ice.name}.branch_audit") == [0, 1, 2, 3, 4, 5, 7]
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize("succeeds", [True, False])
-def test_a_block_that_does_not_create_its_table_changes_nothing(
-    spark: SparkSession, ice: Ice, *, succeeds: bool
-) -> None:
-    """There is no table before and after; the program's own exception goes on."""
-    new = replace(ice, name=f"{ice.name}_never")
-    with suppress(AbandonedError), SafeWriter(spark, new.name, format="iceberg") as block:
-        if not succeeds:
-            raise AbandonedError
-        block.success()
-    assert new.document().status == ("committed" if succeeds else "rolled_back")
-    assert new.document().attempt.cleaned
-    assert not spark.catalog.tableExists(new.name)
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize("creation", CREATIONS)
-def test_a_creation_is_one_commit(spark: SparkSession, ice: Ice, creation: str) -> None:
-    """The table and its rows, with the mark of the write."""
-    new = replace(ice, name=f"{ice.name}_{len(creation)}")
-    with SafeWriter(spark, new.name, format="iceberg") as block:
-        spark.sql(CREATIONS[creation].format(table=block.table))
-        block.success()
-    document = new.document()
-    assert (document.status, document.attempt.rows, ids(spark, new.name)) == ("committed", 3, [0, 1, 2])
-    assert (len(new.history()), new.refs()) == (1, {"main"})
-    new.check()
-
-
-@pytest.mark.matrix
-def test_a_creation_in_two_commits_fails(spark: SparkSession, ice: Ice) -> None:
-    """A kill between the two would leave half; what has landed is taken back."""
-    new = replace(ice, name=f"{ice.name}_new")
-    with (
-        pytest.raises(NotCommittedError, match="create the table before"),
-        SafeWriter(spark, new.name, format="iceberg") as block,
-    ):
-        spark.sql(CREATIONS["as select"].format(table=block.table))
-        append(spark, block.table, 3, 5)
-        block.success()
-    assert ids(spark, new.name) == []
-    new.check()
+# -- other attempts ----------------------------------------------------------------------------------------------------
 
 
 def test_a_committed_write_is_skipped(spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second attempt of the run lands nowhere, whatever it writes, and leaves no branch."""
-    monkeypatch.setenv("SOAL_RUN_KEY", f"skip-{uuid.uuid4().hex}")
+    """A second attempt of the run lands nowhere, whatever it writes."""
     with SafeWriter(spark, ice.name, format="iceberg", step="one") as block:
         append(spark, block.table, 5, 8)
         block.success()
+    before = ice.load().metadata_location
     next_attempt(monkeypatch)
     with SafeWriter(spark, ice.name, format="iceberg", step="one") as again:
         assert again.already_committed
         append(spark, again.table, 5, 8)
         again.success()
     assert ids(spark, ice.name) == list(range(8))
-    assert ice.refs() == {"main"}
+    assert ice.load().metadata_location == before
 
 
-@pytest.mark.matrix
-def test_a_table_of_format_version_3_is_refused(spark: SparkSession, ice: Ice) -> None:
-    """Whoever settles could not write its metadata."""
-    spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('format-version' = '3')")
-    with (
-        pytest.raises(UnsupportedError, match="format version 3"),
-        SafeWriter(spark, ice.name, format="iceberg"),
-    ):
-        pass
+def test_a_retry_skips_what_is_published_though_its_snapshot_is_expired(
+    spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process died before it could say so; the mark outlives the snapshot."""
+    block = SafeWriter(spark, ice.name, format="iceberg").__enter__()
+    append(spark, block.table, 5, 8)
+    block._block.session.publish()
+    _leave(spark, block)
+    append(spark, ice.name, 20, 21)
+    catalog, _, table = ice.name.partition(".")
+    spark.sql(f"CALL {catalog}.system.expire_snapshots(table => '{table}', older_than => now(), retain_last => 1)")
+    assert len(ice.history()) == 1
+
+    next_attempt(monkeypatch)
+    with SafeWriter(spark, ice.name, format="iceberg") as again:
+        assert again.already_committed
+    assert ice.document().status == "committed"
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5, 6, 7, 20]
 
 
-def test_a_replacement_of_the_table_fails_and_main_shows_its_rows_again(spark: SparkSession, ice: Ice) -> None:
-    """It takes main away, which no branch can hold back: the block fails, and main is put back."""
-    with (
-        pytest.raises(NotCommittedError, match="replaced the whole table"),
-        SafeWriter(spark, ice.name, format="iceberg") as block,
-    ):
-        spark.sql(f"CREATE OR REPLACE TABLE {block.table} USING iceberg AS SELECT 1L AS id, 'x' AS part")
-        block.success()
+def test_a_block_that_was_fenced_off_while_it_stood_still_publishes_nothing(
+    spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its retry has taken the write over, and the table holds the batch once."""
+    block = SafeWriter(spark, ice.name, format="iceberg").__enter__()
+    append(spark, block.table, 5, 8)
+    document = ice.document()
+    block._block.recovery.settle(document.write_key, Cause.KILLED)
     assert ice.document().status == "rolled_back"
-    assert ids(spark, ice.name) == [0, 1, 2, 3, 4]
+    writer._registry.close(spark, block._block.write)  # the retry is another process
+    next_attempt(monkeypatch)
+    other = session_of(spark, ice)
+    with SafeWriter(other, ice.name, format="iceberg") as again:
+        append(other, again.table, 5, 8)
+        again.success()
+    with pytest.raises(ConflictError, match="settled this attempt as rolled back"):
+        block.success()
+    block.__exit__(None, None, None)
+    assert ids(spark, ice.name) == list(range(8))
+    ice.check()
+
+
+def _leave(spark: SparkSession, block: SafeWriter) -> None:
+    """Leave a block as a process that is killed does."""
+    block._block.session.restore()
+    writer._registry.close(spark, block._block.write)
+    if block._heartbeat is not None:
+        block._heartbeat.stop()
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_a_supervisor_tells_the_truth_about_a_dead_child(
+    spark: SparkSession, ice: Ice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, published: bool
+) -> None:
+    """What it has published counts, what it has only staged does not; the catalog tells, without Spark."""
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    supervision = Supervision(journal, Settings.from_environment(os.environ))
+    monkeypatch.setenv("SOAL_JOURNAL", str(path))
+    if (password := ice.catalog.spark.get("jdbc.password")) is not None:
+        monkeypatch.setenv("PGPASSWORD", password)  # which no checkpoint holds
+    block = SafeWriter(spark, ice.name, format="iceberg").__enter__()
+    append(spark, block.table, 5, 8)
+    if published:
+        block._block.session.publish()
+    _leave(spark, block)
+    with journal:
+        (report,) = supervision.settle(budget_ms=60_000)
+    told = ("committed", 3, "iceberg") if published else ("rolled_back", None, "iceberg")
+    assert (report.status, report.rows, report.format) == told
+    assert len(ids(spark, ice.name)) == (8 if published else 5)
+    ice.check()
+
+
+@pytest.mark.parametrize("commit_point", ["write", "success"])
+def test_a_deadline_drops_what_is_staged(
+    spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch, commit_point: Literal["write", "success"]
+) -> None:
+    """The watchdog settles while the block still runs: only `success()` publishes."""
+    far = FarDeadline.of(monkeypatch)
+    with (
+        pytest.raises(DeadlineError),
+        SafeWriter(spark, ice.name, format="iceberg", commit_point=commit_point) as block,
+    ):
+        append(spark, block.table, 5, 8)
+        far.come()
+        wait_for_watchdog(block)
+        raise AbandonedError
+    assert len(ids(spark, ice.name)) == 5
+    wait_for_hygiene()
     ice.check()
 
 
@@ -386,99 +488,55 @@ def test_each_batch_of_a_stream_is_a_write_of_its_own(spark: SparkSession, ice: 
     assert [document.run_key.startswith("stream ") for document in ice.documents()] == [True]
 
 
-@everywhere
-def test_a_supervisor_publishes_what_a_dead_child_has_staged(
-    spark: SparkSession, ice: Ice, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+# -- answers that are lost ---------------------------------------------------------------------------------------------
+
+
+def test_a_publication_whose_answer_is_lost_is_read_back(
+    spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its journal says that something may be staged; the catalog tells the rest, without Spark."""
-    path = tmp_path / "journal"
-    journal = Journal(path)
-    supervision = Supervision(journal, Settings.from_environment(os.environ))
-    monkeypatch.setenv("SOAL_JOURNAL", str(path))
-    if (password := ice.catalog.spark.get("jdbc.password")) is not None:
-        monkeypatch.setenv("PGPASSWORD", password)  # which no checkpoint holds
-    block = SafeWriter(spark, ice.name, format="iceberg")
-    block.__enter__()
-    append(spark, block.table, 5, 8)
-    block._block.session.restore()  # nothing more of the child
-    writer._registry.close(spark, block._block.write)
-    with journal:
-        (report,) = supervision.settle(budget_ms=60_000)
-    assert (report.status, report.rows, report.format) == ("committed", 3, "iceberg")
-    assert ids(spark, ice.name) == list(range(8))
-
-
-@pytest.mark.matrix
-def test_two_tables_of_one_run_are_settled_independently(spark: SparkSession, ice: Ice) -> None:
-    """The first stays published when the second fails."""
-    other = f"{ice.name}_other"
-    spark.sql(f"CREATE TABLE {other} (id LONG, part STRING) USING iceberg")
-    with SafeWriter(spark, ice.name, format="iceberg") as first:
-        append(spark, first.table, 5, 8)
-        first.success()
-    with pytest.raises(AbandonedError), SafeWriter(spark, other, format="iceberg") as second:
-        append(spark, second.table, 0, 3)
-        raise AbandonedError
-    assert (len(ids(spark, ice.name)), ids(spark, other)) == (8, [])
-
-
-def both(spark: SparkSession, other: SparkSession, one: Ice, two: Ice, fail: str = "") -> None:
-    """The pattern of PROTOCOL.md: both staged, then published one right after the other."""
-    with (
-        SafeWriter(spark, one.name, format="iceberg", step="one", commit_point="success") as first,
-        SafeWriter(other, two.name, format="iceberg", step="two", commit_point="success") as second,
-    ):
-        if not first.already_committed:
-            append(spark, first.table, 5, 8)
-        if not second.already_committed:
-            append(other, second.table, 5, 9)
-        if fail == "before":
-            raise AbandonedError
-        first.success()
-        if fail == "between":
-            raise AbandonedError
-        second.success()
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize(("fail", "rows"), [("before", (5, 5)), ("between", (8, 5))])
-def test_two_tables_get_both_or_neither_unless_it_ends_between_their_publishings(
-    spark: SparkSession, s3: EmbeddedS3, ice: Ice, fail: str, rows: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever it was, the retry writes exactly what is missing."""
-    monkeypatch.setenv("SOAL_RUN_KEY", f"both-{uuid.uuid4().hex}")
-    other, two = session_of(spark, ice), ice.catalog.table(s3.observer())
-    spark.sql(f"CREATE TABLE {two.name} (id LONG, part STRING) USING iceberg")
-    append(spark, two.name, 0, 5)
-    with pytest.raises(AbandonedError):
-        both(spark, other, ice, two, fail)
-    assert (len(ids(spark, ice.name)), len(ids(spark, two.name))) == rows
-    next_attempt(monkeypatch)
-    both(spark, other, ice, two)
-    assert (ids(spark, ice.name), ids(spark, two.name)) == (list(range(8)), list(range(9)))
-    assert ice.refs() == two.refs() == {"main"}
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize(("commit_point", "rows"), [("write", 8), ("success", 5)])
-def test_a_deadline_publishes_or_drops_what_is_staged(
-    spark: SparkSession,
-    ice: Ice,
-    monkeypatch: pytest.MonkeyPatch,
-    commit_point: Literal["write", "success"],
-    rows: int,
-) -> None:
-    """The watchdog settles while the block still runs: what is staged counts, unless only `success()` does."""
-    far = FarDeadline.of(monkeypatch)
-    with (
-        pytest.raises(DeadlineError),
-        SafeWriter(spark, ice.name, format="iceberg", commit_point=commit_point) as block,
-    ):
+    """It has arrived, so the block is committed."""
+    _lose_the_answer(monkeypatch, before=False)
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
         append(spark, block.table, 5, 8)
-        far.come()
-        wait_for_watchdog(block)
-        raise AbandonedError
-    assert len(ids(spark, ice.name)) == rows
-    wait_for_hygiene()
-    assert ice.refs() == {"main"}
+        block.success()
+    assert ids(spark, ice.name) == list(range(8))
     ice.check()
+
+
+def test_a_publication_that_never_arrives_is_fenced_off(
+    spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then it is certain that it never will, and the retry writes the batch once."""
+    with monkeypatch.context() as patched:
+        _lose_the_answer(patched, before=True)
+        with (
+            pytest.raises(NotCommittedError, match="cannot any more"),
+            SafeWriter(spark, ice.name, format="iceberg") as block,
+        ):
+            append(spark, block.table, 5, 8)
+            block.success()
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4]
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        block.success()
+    assert ids(spark, ice.name) == list(range(8))
+    ice.check()
+
+
+def _lose_the_answer(monkeypatch: pytest.MonkeyPatch, *, before: bool) -> None:
+    """Let the connection break before the publication is sent, or after its commit."""
+    from safewriter.objects.store import StoreError
+    from safewriter.tables.iceberg.session import IcebergSession
+
+    publish = IcebergSession.publish
+
+    def broken(session: Any) -> None:
+        if session._sent:
+            return
+        if before:
+            session._sent = True
+        else:
+            publish(session)
+        raise StoreError("the connection was reset")
+
+    monkeypatch.setattr(IcebergSession, "publish", broken)

@@ -12,6 +12,6 @@ def test_each_of_iceberg_s_catalogs_gets_a_way_to_s3() -> None:
         "spark.sql.catalog.c": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     }
     assert file_io(conf) == {
-        "spark.sql.catalog.a.io-impl": "io.soal.iceberg.MarkedFileIO",
-        "spark.sql.catalog.spark_catalog.io-impl": "io.soal.iceberg.MarkedFileIO",
+        "spark.sql.catalog.a.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+        "spark.sql.catalog.spark_catalog.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
     }

@@ -26,7 +26,7 @@ def check(key: str, value: str = "x", permits: tuple[str, ...] = (), owned: dict
         ("spark.sql.catalog.ice", "org.apache.iceberg.spark.SparkCatalog"),
         ("spark.sql.catalog.ice.type", "glue"),
         ("spark.sql.catalog.ice.warehouse", "s3://lake/warehouse"),
-        ("spark.sql.catalog.ice.io-impl", "io.soal.iceberg.MarkedFileIO"),
+        ("spark.sql.catalog.ice.io-impl", "org.apache.iceberg.hadoop.HadoopFileIO"),
         ("spark.databricks.delta.optimizeWrite.enabled", "true"),
         ("spark.databricks.delta.commitInfo.userMetadata", "a note: $5"),
         (
@@ -111,7 +111,7 @@ def test_what_is_not_on_the_list(key: str) -> None:
         ("spark.sql.warehouse.dir", "hdfs://elsewhere:8020/w", "an s3:// or s3a:// location"),
         ("spark.sql.warehouse.dir", "https://elsewhere/w", "an s3:// or s3a:// location"),
         ("spark.sql.catalog.ice", "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog", "must be org"),
-        ("spark.sql.catalog.ice.io-impl", "com.example.FileIO", "must be io.soal.iceberg.MarkedFileIO or"),
+        ("spark.sql.catalog.ice.io-impl", "com.example.FileIO", "must be org.apache.iceberg.hadoop.HadoopFileIO or"),
         ("spark.sql.catalog.ice.warehouse", "file:///tmp/w", "an s3:// or s3a:// location"),
         ("spark.hadoop.fs.s3a.endpoint.region", "elsewhere.example/#", "a region such as eu-west-1"),
         (

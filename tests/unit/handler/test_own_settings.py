@@ -107,7 +107,7 @@ def test_a_spark_conf_is_put_back() -> None:
 
 
 CATALOG = {"spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog"}
-MARKED = {"spark.sql.catalog.ice.io-impl": "io.soal.iceberg.MarkedFileIO"}
+MARKED = {"spark.sql.catalog.ice.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_an_iceberg_catalog_goes_to_s3_as_spark_does_unless_it_says_otherwise(tm
     }
     own = read_settings({**BUCKET, "SOAL_CONF": json.dumps(given)})
     _, conf = composed(tmp_path, job(own), settings=own)
-    assert conf["spark.sql.catalog.a.io-impl"] == "io.soal.iceberg.MarkedFileIO"
+    assert conf["spark.sql.catalog.a.io-impl"] == "org.apache.iceberg.hadoop.HadoopFileIO"
     assert conf["spark.sql.catalog.b.io-impl"] == "org.apache.iceberg.aws.s3.S3FileIO"
     assert "spark.sql.catalog.c.io-impl" not in conf
 

@@ -30,7 +30,6 @@ BY_LIBRARIES = {"AWS_ENDPOINT_URL_SECRETS_MANAGER", "POWERTOOLS_LOG_LEVEL"}
 OTHER_VALUES: dict[str, Any] = {
     "warn_before_ms": 20_000,
     "audit_log": False,
-    "iceberg_set_wap": False,
     "entry_point": "jobs/nightly.py",
     "continue_max": 3,
     "errors": "return",
@@ -43,7 +42,6 @@ OTHER_VALUES: dict[str, Any] = {
 }
 AS_TEXT = {
     "audit_log": "false",
-    "iceberg_set_wap": "false",
     "conf": '{"spark.sql.ansi.enabled":"false"}',
     "conf_allow": "spark.sql.shuffle.* spark.x=1,2",
     "secrets": '{"PGPASSWORD":"arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf#password"}',
@@ -124,7 +122,6 @@ def test_defaults_are_those_of_the_code(variable: Variable) -> None:
         **fields,
         "SW_WARN_BEFORE_MS": with_nothing.warn_before_ms,
         "SW_AUDIT_LOG": str(with_nothing.audit_log).lower(),
-        "SW_ICEBERG_SET_WAP": str(with_nothing.iceberg_set_wap).lower(),
     }
 
     if variable.name in code:

@@ -37,7 +37,6 @@ FULL = {
     "environment": '{"TABLE": "s3a://my-lake/tables/t", "PYICEBERG_CATALOG__LAKE__URI": "https://catalog.example.org"}',
     "gradual_deployment": "canary_10_percent_10_minutes",
     "glue_databases": "sales",
-    "iceberg_set_wap": "no",
     "jit": "full",
     "kms": "true",
     "lake_bucket": "true",

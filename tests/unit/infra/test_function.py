@@ -63,7 +63,7 @@ def test_the_environment_is_what_the_handler_reads(
     assert (least.continue_max, least.script) == (0, None)
     assert settings.continue_max == 20
     assert settings.guard.warn_before_ms == 20_000
-    assert (settings.jit, settings.guard.audit_log, settings.guard.iceberg_set_wap) == ("full", False, False)
+    assert (settings.jit, settings.guard.audit_log) == ("full", False)
     assert {name: str(reference) for name, reference in settings.secrets.items()} == json.loads(full_context["secrets"])
     assert variables(full)["SOAL_CONF_ALLOW"] == full_context["conf_allow"]
     assert json.loads(variables(full)["SOAL_CONF"]) == json.loads(full_context["conf"])

@@ -88,11 +88,3 @@ def test_the_shortest_warning_is_a_millisecond() -> None:
     environment = {"SW_CHECKPOINT_BUCKET": "bucket", "SW_WARN_BEFORE_MS": "1"}
 
     assert Settings.from_environment(environment).warn_before_ms == 1
-
-
-def test_a_table_s_properties_are_left_alone_on_request() -> None:
-    """Each setting is read from its own variable."""
-    environment = {"SW_CHECKPOINT_BUCKET": "bucket", "SW_ICEBERG_SET_WAP": "false"}
-    found = Settings.from_environment(environment)
-
-    assert (found.iceberg_set_wap, found.audit_log) == (False, True)

@@ -14,11 +14,3 @@ if TYPE_CHECKING:
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """A table with one foreign snapshot of ten rows."""
     return Bench(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def empty(bench: Bench) -> Bench:
-    """A catalog without the table."""
-    bench.catalog.drop_table("db.t")
-    bench.lake.delete(next(one.key for one in bench.lake.list("") if "/data/" in one.key))
-    return bench

@@ -20,6 +20,7 @@ from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.pointer import Fence, Pointer, open_pointer
 from safewriter.tables.iceberg.settings import to_pyiceberg
 from scripts.emulator.iceberg_writer import BODY, add
+from scripts.soal.iceberg_io import OBJECT_IO
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,9 +47,9 @@ def make(catalog: Any, name: TableName, version: int = 2, **more: str) -> None:
     catalog.create_table(name.identifier, schema, sort_order=order, properties=properties)
 
 
-def fence_on(metadata: TableMetadata, target: str = MAIN_BRANCH, name: str = FENCE) -> Fence:
+def fence_on(metadata: TableMetadata, name: str = FENCE) -> Fence:
     """Return a fence on what main shows."""
-    return Fence(name, metadata.refs[MAIN_BRANCH].snapshot_id, WEEK_MS, target)
+    return Fence(name, metadata.refs[MAIN_BRANCH].snapshot_id, WEEK_MS)
 
 
 def fenced(table: Table, fence: Fence) -> TableMetadata:
@@ -73,7 +74,7 @@ class FencedTable:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lake = MemoryObjectStore(bucket="lake")
         monkeypatch.setattr("safewriter.objects.s3.table_store", self.table_store)
-        own = {**to_pyiceberg(self.name.catalog, self.properties), "init_catalog_tables": "true"}
+        own = {**to_pyiceberg(self.name.catalog, self.properties), **OBJECT_IO, "init_catalog_tables": "true"}
         self.catalog: Any = load_catalog(self.name.catalog, **own)
         self.catalog.create_namespace("db")
         self.create()
@@ -106,8 +107,8 @@ class FencedTable:
     def pointer(self, rehearsal: Rehearsal | None = None) -> Pointer:
         return open_pointer(self.name, self.properties, self.table_store, rehearsal)
 
-    def fence(self, target: str = MAIN_BRANCH) -> Fence:
-        return fence_on(self.load().metadata, target)
+    def fence(self) -> Fence:
+        return fence_on(self.load().metadata)
 
     def file(self) -> str:
         """The text of the metadata file that the catalog shows."""

@@ -25,7 +25,7 @@ from safewriter.tables.iceberg.metadata import (
 NOW_MS = 1_800_000_000_000
 PLACE = "s3a://lake/w/t/metadata"
 OLD = f"{PLACE}/00007-8f2b.metadata.json"
-FENCE = Fence("sw-1", 2**62 + 1, 5, "main")
+FENCE = Fence("sw-1", 2**62 + 1, 5)
 TAG = '"sw-1":{"snapshot-id":4611686018427387905,"type":"tag","max-ref-age-ms":5}'
 ENTRY = f'{{"timestamp-ms":1700000000000,"metadata-file":"{OLD}"}}'
 

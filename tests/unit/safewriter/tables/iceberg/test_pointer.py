@@ -143,7 +143,7 @@ def test_a_fence_that_is_there_is_not_set_again(table: FencedTable) -> None:
         lambda table: table.load().manage_snapshots().create_tag(table.fence().snapshot_id, "theirs").commit(),
         lambda table: table.create_again(),
     ],
-    ids=["the target has moved", "another tag", "another table of the name"],
+    ids=["a snapshot", "another tag", "another table of the name"],
 )
 def test_a_fence_comes_too_late(table: FencedTable, other: Callable[[FencedTable], None]) -> None:
     """Somebody has committed since the table was read; what they have committed stays as it is."""
@@ -169,14 +169,6 @@ def test_there_is_no_table_in_a_namespace_that_is_not_there(table: FencedTable) 
     """It is as gone as the table."""
     name = TableName.parse("lite.other.t")
     assert open_pointer(name, table.properties, table.table_store).read() is None
-
-
-def test_a_branch_that_is_gone_is_fenced_on_main(lite: SqlTable) -> None:
-    """The target that is not there is no obstacle."""
-    held = lite.pointer().read()
-    assert held is not None
-    assert lite.pointer().commit(held, lite.fence("gone"))
-    assert set(lite.load().metadata.refs) == {MAIN_BRANCH, FENCE}
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"format-version":2', "[]", '{"refs":{}}{}', "[" * 100_000, "\xff"])

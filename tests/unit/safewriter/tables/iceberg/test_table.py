@@ -1,510 +1,297 @@
-"""Settling an Iceberg write without a JVM: a real SQL catalog, an S3 in memory."""
-
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table.refs import SnapshotRefType
 
 from safewriter.errors import NotCommittedError, UnknownOutcomeError
-from safewriter.objects.location import Location
+from safewriter.objects.store import StoreError
 from safewriter.recovery import Cause
-from safewriter.state import CommitPoint, Status
-from safewriter.tables.iceberg.publishing import drop_branch, fast_forward, forget
+from safewriter.state import NO_CHANGE, CommitPoint, Status
+from safewriter.tables.iceberg.metadata import Held
 from safewriter.tables.iceberg.session import StagingState
-from safewriter.tables.iceberg.staging import Staged, branch_of
-from safewriter.tables.rehearsal import Rehearsal
-from safewriter.tables.table import Intent
-from tests.unit.safewriter.tables.iceberg.bench import Bench, KilledError
+from safewriter.tables.iceberg.sql import SqlPointer
+from safewriter.tables.iceberg.table import IcebergTable, name_of
+from safewriter.tables.table import Intent, Landed, RetentionGapError, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STEPS_MAX = 40
+    from safewriter.checkpoint import HeldCheckpoint
+    from safewriter.tables.iceberg.metadata import Fence
+    from tests.unit.safewriter.tables.iceberg.bench import Bench
+
+DAY_MS = 86_400_000
+SENT, UNSENT = StagingState(passed=True, answered=True), StagingState(passed=False, answered=True)
 
 
-def test_a_kill_before_anything_is_staged_is_rolled_back(bench: Bench) -> None:
-    """Main is untouched, the branch is gone."""
-    bench.claim()
-    document = bench.settle()
-    assert (document.status, bench.rows()) == (Status.ROLLED_BACK, 10)
-    assert set(bench.load().metadata.refs) == {"main"}
-
-
-@pytest.mark.parametrize("operation", ["append", "overwrite"])
-def test_a_kill_after_staging_is_published_without_a_jvm(bench: Bench, operation: str) -> None:
-    """The staged snapshot itself becomes main's, and its branch goes in the same commit."""
-    staged = bench.stage(bench.claim(), operation=operation)
-    document = bench.settle()
-    assert (document.status, document.attempt.commit_version, document.attempt.rows) == (
-        Status.COMMITTED,
-        staged,
-        10,
-    )
-    assert [snapshot.snapshot_id for snapshot in bench.main()][-1] == staged
-    assert set(bench.load().metadata.refs) == {"main"}
-    bench.check()
-
-
-@pytest.mark.parametrize(
-    ("commit_point", "cause"),
-    [(CommitPoint.SUCCESS, Cause.KILLED), (CommitPoint.WRITE, Cause.EXCEPTION), (CommitPoint.SUCCESS, Cause.SWEEPER)],
-)
-def test_what_is_not_to_count_is_dropped_with_its_files(bench: Bench, commit_point: CommitPoint, cause: Cause) -> None:
-    """Exactly ours go: the snapshot, its manifests, its data files."""
-    bench.stage(bench.claim(commit_point))
+@pytest.mark.parametrize("cause", [Cause.KILLED, Cause.EXCEPTION, Cause.SWEEPER])
+@pytest.mark.parametrize("commit_point", CommitPoint)
+def test_what_bears_its_mark_is_committed(bench: Bench, cause: Cause, commit_point: CommitPoint) -> None:
+    """Only `success()` publishes, so nothing is left to decide, whoever asks."""
+    snapshot = bench.publish(bench.claim(commit_point))
     document = bench.settle(cause)
-    assert (document.status, bench.rows(), bench.data()) == (Status.ROLLED_BACK, 10, {"foreign-0"})
-    assert len(bench.load().metadata.snapshots) == 1
-    bench.check()
-    left = {one.key for one in bench.lake.list("")} - bench.referred()
-    assert left == set()
+    assert (document.status, document.attempt.commit_version, document.attempt.rows) == ("committed", snapshot, 10)
+    assert document.attempt.bytes == 7
+    assert set(bench.refs()) == {"main"}
 
 
-@pytest.mark.parametrize("cause", [Cause.EXCEPTION, Cause.KILLED])
-def test_what_was_picked_is_published_by_whoever_comes(bench: Bench, cause: Cause) -> None:
-    """The pick is the decision, also for one that would have dropped it."""
-    held = bench.claim(CommitPoint.SUCCESS)
-    staged = bench.stage(held)
-    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
-    assert bench.settle(cause).status is Status.COMMITTED
-    assert bench.main()[-1].snapshot_id == staged
-
-
-def test_only_the_picked_snapshot_is_published(bench: Bench) -> None:
-    """What a statement that goes on adds to the branch after the pick does not come along."""
-    held = bench.claim()
-    staged = bench.stage(held)
-    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
-    bench.stage(held, "afterwards")
-    assert bench.settle().status is Status.COMMITTED
-    assert bench.main()[-1].snapshot_id == staged
-    assert bench.rows() == 20
-
-
-@pytest.mark.parametrize("picked", [False, True])
-def test_what_was_staged_and_is_gone_is_rolled_back(bench: Bench, picked: object) -> None:
-    """Somebody has expired or dropped it: never committed."""
-    held = bench.claim()
-    staged = bench.stage(held)
-    if picked:
-        bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
-    assert drop_branch(bench.one(), bench.load(), branch_of(held.document.attempt))
+@pytest.mark.parametrize("commit_point", CommitPoint)
+def test_what_bears_none_is_fenced_off_and_rolled_back(bench: Bench, commit_point: CommitPoint) -> None:
+    """The fence is a tag of the attempt's name on what main shows; main itself stays as it is."""
+    held = bench.claim(commit_point)
+    before = bench.refs()["main"]
     assert bench.settle().status is Status.ROLLED_BACK
+    assert bench.refs() == {"main": before, name_of(held.document.attempt): before}
     assert bench.rows() == 10
 
 
-def test_an_append_is_applied_again_on_a_main_that_has_moved(bench: Bench) -> None:
-    """Both are in main, each once; the new snapshot names the one that it repeats."""
-    staged = bench.stage(bench.claim())
-    bench.add("main", "foreign-1")
-    document = bench.settle()
-    assert (document.status, bench.rows(), bench.data()) == (
-        Status.COMMITTED,
-        30,
-        {"foreign-0", "foreign-1", "ours"},
-    )
-    summary = bench.main()[-1].summary
-    assert summary is not None
-    assert summary["source-snapshot-id"] == str(staged)
-    table = bench.load()
-    files = [
-        entry.data_file.file_path.rsplit("/", 1)[-1]
-        for manifest in bench.main()[-1].manifests(table.io)
-        for entry in manifest.fetch_manifest_entry(table.io)
-    ]
-    assert sorted(files) == ["foreign-0.parquet", "foreign-1.parquet", "ours.parquet"]
-    bench.check()
-
-
-def test_what_is_no_append_ends_rolled_back_on_a_main_that_has_moved(bench: Bench) -> None:
-    """Its branch is dropped before the document says so, and its files after."""
-    bench.stage(bench.claim(), operation="overwrite")
-    bench.add("main", "foreign-1")
-    document = bench.settle()
-    assert document.status is Status.ROLLED_BACK
-    assert "main has moved" in str(document.reason)
-    assert bench.data() == {"foreign-0", "foreign-1"}
-    bench.check()
-
-
-def test_a_publishing_that_comes_late_is_refused_after_the_drop(bench: Bench) -> None:
-    """Even if main is back where it was: the branch that the commit requires is gone."""
+def test_a_fence_is_a_tag_that_lives_a_week_from_now(bench: Bench) -> None:
+    """Iceberg counts the age of a tag from its snapshot, which here is 300 days old and not of this clock."""
+    made_ms = bench.main()[-1].timestamp_ms
+    bench.now_ms = made_ms + 300 * DAY_MS
     held = bench.claim()
-    staged = bench.stage(held, operation="overwrite")
-    table, branch = bench.load(), branch_of(held.document.attempt)
-    base = held.document.attempt.version_before
-    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
-    bench.add("main", "foreign-1")
-    assert bench.settle().status is Status.ROLLED_BACK
-    bench.load().manage_snapshots().rollback_to_snapshot(base).commit()
-    assert not fast_forward(bench.one(), table, branch, Staged(table.metadata, staged, base, "main"))
-    assert bench.rows() == 10
+    bench.settle()
+    tag = bench.load().metadata.refs[name_of(held.document.attempt)]
+    assert tag.snapshot_ref_type is SnapshotRefType.TAG
+    assert tag.max_ref_age_ms == 307 * DAY_MS
 
 
-def test_a_publishing_is_made_once(bench: Bench) -> None:
-    """A second settler finds the first one's, whatever it had read before."""
-    staged = bench.publish_and_die()
-    assert bench.settle().status is Status.COMMITTED
-    assert [snapshot.snapshot_id for snapshot in bench.main()].count(staged) == 1
-
-
-def test_a_history_that_was_cut_after_the_publishing_tells_nothing(bench: Bench) -> None:
-    """The snapshot was published and then expired, and main still shows its rows: never rolled_back."""
-    base = bench.main()[-1].snapshot_id
-    staged = bench.publish_and_die()
-    bench.add("main", "foreign-1")
-    assert forget(bench.one(), bench.load(), [base, staged])
-    with pytest.raises(UnknownOutcomeError, match="expired"):
-        bench.settle()
-    assert (bench.document.status, bench.rows()) == (Status.UNKNOWN, 30)
-
-
-@pytest.mark.parametrize("set_back", [False, True])
-def test_a_history_that_was_cut_before_the_claim_does_not_matter(bench: Bench, set_back: object) -> None:
-    """What is picked and gone was not published: main is known down to where the attempt began, or lies before."""
-    older = bench.add("main", "foreign-1")
-    bench.add("main", "foreign-2")
+def test_a_fence_on_a_snapshot_of_the_future_lives_a_week(bench: Bench) -> None:
+    """A clock that is behind makes it no shorter."""
+    bench.now_ms = bench.main()[-1].timestamp_ms - DAY_MS
     held = bench.claim()
-    staged = bench.stage(held)
-    bench.checkpoints.replace(held, held.document.moved(Status.PUBLISHING, commit_version=staged))
-    assert drop_branch(bench.one(), bench.load(), branch_of(held.document.attempt))
-    if set_back:
-        bench.load().manage_snapshots().rollback_to_snapshot(older).commit()
-    assert forget(bench.one(), bench.load(), [bench.main()[0].snapshot_id])
-    assert bench.settle().status is Status.ROLLED_BACK
+    bench.settle()
+    assert bench.load().metadata.refs[name_of(held.document.attempt)].max_ref_age_ms == 7 * DAY_MS
 
 
-def test_half_of_what_was_staged_is_not_applied_again(bench: Bench) -> None:
-    """The block's first snapshot was expired, and main has moved: its rows would be left out."""
-    held = bench.claim()
-    first = bench.stage(held)
-    bench.stage(held, "more")
-    bench.add("main", "foreign-1")
-    assert forget(bench.one(), bench.load(), [first])
-    assert (bench.settle().status, bench.rows()) == (Status.ROLLED_BACK, 20)
-
-
-def test_of_what_was_applied_again_and_set_back_nothing_stays(bench: Bench) -> None:
-    """Killed after the publishing, and somebody has taken it out of main: what it repeats goes with it."""
-    held = bench.claim()
-    staged = bench.stage(held)
-    before = bench.add("main", "foreign-1")
-    assert bench.settle().status is Status.COMMITTED
-    bench.load().manage_snapshots().rollback_to_snapshot(before).commit()
-    picked = held.document.moved(Status.PUBLISHING, commit_version=staged)
-    bench.bucket.put(f"checkpoints/{bench.write.key}.json", picked.to_bytes())
-    assert bench.settle(Cause.EXCEPTION).status is Status.ROLLED_BACK
-    assert len(bench.load().metadata.snapshots) == 2
-    assert bench.data() == {"foreign-0", "foreign-1"}
-    bench.check()
-
-
-def test_what_others_have_set_back_is_neither_published_nor_deleted(bench: Bench) -> None:
-    """The attempt began on a snapshot that somebody takes out of main meanwhile: that one is not ours."""
-    first = bench.main()[-1].snapshot_id
-    bench.add("main", "foreign-1")
-    bench.stage(bench.claim())
-    bench.load().manage_snapshots().rollback_to_snapshot(first).commit()
-    assert bench.settle().status is Status.COMMITTED
-    assert bench.rows() == 20
-    table = bench.load()
-    files = {
-        entry.data_file.file_path.rsplit("/", 1)[-1]
-        for manifest in bench.main()[-1].manifests(table.io)
-        for entry in manifest.fetch_manifest_entry(table.io)
-    }
-    assert files == {"foreign-0.parquet", "ours.parquet"}
-    assert bench.data() == {"foreign-0", "foreign-1", "ours"}
-
-
-@pytest.mark.parametrize("again", [False, True])
-def test_what_was_committed_is_not_deleted_if_somebody_sets_main_back(bench: Bench, again: object) -> None:
-    """They may set it forward again: the clean-up of a committed write keeps what it has published."""
-    held = bench.claim()
-    if again:
-        bench.add("main", "foreign-1")
-    before = bench.main()[-1].snapshot_id
-    bench.stage(held)
-    published = bench.settle().attempt.commit_version
-    assert published is not None
-    bench.load().manage_snapshots().rollback_to_snapshot(before).commit()
-    bench.grace_passes()
-    bench.recovery().clean(bench.write.key)
-    assert bench.document.attempt.cleaned
-    bench.load().manage_snapshots().set_current_snapshot(published).commit()
-    assert bench.rows() == 20 + 10 * bool(again)
-    bench.check()
-
-
-def test_a_settler_that_slept_does_not_see_the_next_attempt(bench: Bench) -> None:
-    """It may settle its own epoch only, and what is published with a newer one is not its own."""
+def test_where_nothing_was_sent_the_table_is_not_asked(bench: Bench) -> None:
+    """Nothing can arrive, so that nothing need be fenced off, and a catalog that is down is no obstacle."""
     bench.claim()
-    first = bench.settle()
-    held = bench.claim()
-    bench.stage(held)
-    bench.settle()
-    move = bench.recovery().tables.open(first).next_move(first, Intent("killed", undo=False, nothing_sent=False))
-    assert move.status is Status.ROLLED_BACK
-
-
-def test_what_a_thawed_attempt_stages_is_removed_when_it_comes_back(bench: Bench) -> None:
-    """Spark makes its branch again, on what the retry has published: only its own snapshot and file go."""
-    first = bench.claim()
-    bench.settle()
-    second = bench.claim()
-    bench.stage(second, "retry")
-    assert bench.settle().status is Status.COMMITTED
-    bench.stage(first, "thawed")
-    bench.recovery().clean(bench.write.key, quiet_nonce=first.document.owner)
-    assert set(bench.load().metadata.refs) == {"main"}
-    assert bench.data() == {"foreign-0", "retry"}
-    assert bench.rows() == 20
-    bench.check()
-
-
-def test_what_a_late_request_has_staged_goes_with_the_next_attempt(bench: Bench) -> None:
-    """The dead one was cleaned up after already; its branch and file are known by the write's name and mark."""
-    first = bench.claim()
-    bench.settle()
-    bench.grace_passes()
-    bench.recovery().clean(bench.write.key)
-    assert bench.document.attempt.cleaned
-    bench.stage(first, "late")
-    folder = Location.parse(f"{bench.load().metadata.location}/data").key
-    bench.lake.put(f"{folder}/{branch_of(first.document.attempt)}-00000-7-later.parquet", b"parquet")
-    bench.stage(bench.claim(), "retry")
-    assert bench.settle().status is Status.COMMITTED
-    assert set(bench.load().metadata.refs) == {"main"}
-    assert bench.data() == {"foreign-0", "retry"}
-    bench.check()
-
-
-def test_what_a_tag_leads_to_is_not_deleted(bench: Bench) -> None:
-    """Somebody wants to keep what was staged: the branch goes, the rows stay under the tag."""
-    staged = bench.stage(bench.claim())
-    bench.load().manage_snapshots().create_tag(staged, "kept").commit()
-    assert bench.settle(Cause.EXCEPTION).status is Status.ROLLED_BACK
-    assert set(bench.load().metadata.refs) == {"main", "kept"}
-    assert bench.data() == {"foreign-0", "ours"}
-    bench.check()
-
-
-def test_a_table_that_was_dropped_is_unknown(bench: Bench) -> None:
-    """Nothing can tell; the second look leaves it to a person."""
-    bench.stage(bench.claim())
     bench.catalog.drop_table("db.t")
-    with pytest.raises(UnknownOutcomeError, match="dropped"):
+    assert bench.settle(nothing_sent=True).status is Status.ROLLED_BACK
+
+
+def test_a_fenced_attempt_is_rolled_back_again_without_another_fence(bench: Bench) -> None:
+    """The settler before died between the fence and the document."""
+    held = bench.claim()
+    bench.table().next_move(held.document, Intent("killed", undo=False, nothing_sent=False))
+    before = bench.load().metadata_location
+    assert bench.settle().status is Status.ROLLED_BACK
+    assert bench.load().metadata_location == before
+
+
+def test_a_publication_that_comes_between_look_and_fence_counts(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the fence lands after it or is lost, the next look finds the mark."""
+    held = bench.claim()
+    _first(monkeypatch, lambda: bench.publish(held))
+    assert bench.settle().status is Status.COMMITTED
+    assert set(bench.refs()) == {"main"}
+
+
+def test_a_foreign_commit_between_look_and_fence_only_delays_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fence then stands on what main shows by now."""
+    held = bench.claim()
+    _first(monkeypatch, lambda: bench.add("main", "foreign-1"))
+    assert bench.settle().status is Status.ROLLED_BACK
+    refs = bench.refs()
+    assert refs[name_of(held.document.attempt)] == refs["main"]
+    assert bench.rows() == 20
+
+
+def _first(monkeypatch: pytest.MonkeyPatch, event: Callable[[], object]) -> None:
+    """Let something happen once, right before a fence is committed."""
+    commit, events = SqlPointer.commit, iter([event])
+
+    def late(pointer: SqlPointer, held: Held, fence: Fence) -> bool:
+        for one in events:
+            one()
+        return commit(pointer, held, fence)
+
+    monkeypatch.setattr(SqlPointer, "commit", late)
+
+
+def test_a_table_that_moves_at_every_look_is_left_open(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifty looks are enough for one settler."""
+    bench.claim()
+    tries = []
+    monkeypatch.setattr(SqlPointer, "commit", lambda *_: bool(tries.append(1)))
+    with pytest.raises(UnknownOutcomeError, match="could not be fenced off in time"):
+        bench.settle()
+    assert len(tries) == 50
+    assert bench.document.status is Status.IN_PROGRESS
+
+
+def test_without_time_nothing_is_asked(bench: Bench) -> None:
+    """The settler's own deadline comes first."""
+    held = bench.claim()
+    table = IcebergTable(bench.name, bench.pointer(), bench.clock, may_go_on=lambda: False)
+    with pytest.raises(StoreError, match="in time"):
+        table.next_move(held.document, Intent("killed", undo=False, nothing_sent=False))
+
+
+@pytest.mark.parametrize(("age_ms", "decided"), [(6 * DAY_MS, True), (6 * DAY_MS + 1, False)])
+def test_an_attempt_is_judged_by_its_missing_mark_for_six_days(bench: Bench, age_ms: int, *, decided: bool) -> None:
+    """Later others may have removed the mark, and the table does not tell."""
+    bench.claim()
+    bench.now_ms += age_ms
+    if decided:
+        assert bench.settle().status is Status.ROLLED_BACK
+    else:
+        with pytest.raises(UnknownOutcomeError, match="may have forgotten"):
+            bench.settle()
+        assert bench.document.status is Status.UNKNOWN
+
+
+def test_a_fence_of_long_ago_proves_nothing(bench: Bench) -> None:
+    """It may have come right after a publication of which the mark was removed since."""
+    held = bench.claim()
+    bench.table().next_move(held.document, Intent("killed", undo=False, nothing_sent=False))
+    bench.now_ms += 6 * DAY_MS + 1
+    with pytest.raises(UnknownOutcomeError, match="may have forgotten"):
+        bench.settle()
+
+
+def test_an_old_attempt_is_still_known_by_its_mark(bench: Bench) -> None:
+    """It says what came of it, whatever its age."""
+    bench.publish(bench.claim())
+    bench.now_ms += 100 * DAY_MS
+    assert bench.settle().status is Status.COMMITTED
+
+
+@pytest.mark.parametrize("recreated", [False, True])
+def test_another_table_than_the_one_that_was_claimed_tells_nothing(bench: Bench, *, recreated: bool) -> None:
+    """It was dropped, and perhaps made anew."""
+    bench.claim()
+    bench.catalog.drop_table("db.t")
+    if recreated:
+        bench.create()
+        bench.add("main", "foreign-1")
+    with pytest.raises(UnknownOutcomeError, match="was dropped"):
         bench.settle()
     assert bench.document.status is Status.UNKNOWN
 
 
-def test_a_dry_run_changes_nothing(bench: Bench) -> None:
-    """What would be committed is noted."""
-    bench.stage(bench.claim())
-    rehearsal = Rehearsal()
-    before = bench.load().metadata
-    bench.recovery(rehearsal=rehearsal).settle(bench.write.key, Cause.OPERATOR)
-    assert bench.load().metadata == before
-    assert rehearsal.changes == ["COMMIT lite.db.t: set-snapshot-ref, remove-snapshot-ref"]
-
-
-def test_a_creation_that_never_came_is_rolled_back_and_clean(empty: Bench) -> None:
-    """No catalog knows of it, and no later look has anything left to do."""
-    empty.claim()
-    assert empty.settle().status is Status.ROLLED_BACK
-    empty.grace_passes()
-    empty.recovery().clean(empty.write.key)
-    assert empty.document.attempt.cleaned
-
-
-def test_a_creation_that_came_is_known_by_its_mark(empty: Bench) -> None:
-    """The table and its rows are there by one commit of the catalog."""
-    held = empty.claim()
-    empty.create()
-    created = empty.commit(held)
-    document = empty.settle()
-    assert (document.status, document.attempt.commit_version, document.attempt.rows) == (Status.COMMITTED, created, 10)
-
-
-def test_a_creation_that_is_not_to_count_leaves_an_empty_table(empty: Bench) -> None:
-    """Main shows what it showed before, nothing; its file goes, and a catalog cannot drop a table under a condition."""
-    held = empty.claim(CommitPoint.SUCCESS)
-    empty.create()
-    empty.commit(held)
-    assert empty.settle().status is Status.ROLLED_BACK
-    assert (empty.main(), empty.data()) == ([], set())
-
-
-def test_a_creation_that_others_have_written_to_stays(empty: Bench) -> None:
-    """To take it back would take their rows away."""
-    held = empty.claim(CommitPoint.SUCCESS)
-    empty.create()
-    empty.commit(held)
-    empty.add("main", "foreign-1")
-    document = empty.settle()
-    assert document.status is Status.COMMITTED
-    assert "somebody else" in str(document.undo_refused)
-    assert empty.rows() == 20
-
-
-@pytest.mark.parametrize("cause", [Cause.KILLED, Cause.SWEEPER])
-def test_an_undo_that_was_begun_is_finished_by_whoever_comes(empty: Bench, cause: Cause) -> None:
-    """The document says it before the table does."""
-    held = empty.claim()
-    empty.create()
-    empty.commit(held)
-    empty.checkpoints.replace(held, held.document.moved(Status.ROLLING_BACK))
-    assert empty.settle(cause).status is Status.ROLLED_BACK
-    assert empty.main() == []
-
-
-def test_a_creation_that_lands_late_is_taken_for_the_write_by_the_next_attempt(empty: Bench) -> None:
-    """No fence can keep it out: the retry finds it, and does not bring its rows in twice."""
-    first = empty.claim()
-    assert empty.settle().status is Status.ROLLED_BACK
-    empty.create()
-    late = empty.commit(first, name="late")
-    empty.stage(empty.claim(), "again")
-    document = empty.settle()
-    assert (document.status, document.attempt.commit_version) == (Status.COMMITTED, late)
-    assert empty.rows() == 10
-    assert empty.data() == {"late"}
-
-
-@pytest.mark.parametrize("stages", [False, True])
-def test_a_creation_that_lands_late_is_a_success_of_the_next_attempt(empty: Bench, stages: object) -> None:
-    """Not something that has gone past the branch: what the retry stages besides is dropped."""
-    first = empty.claim()
-    empty.settle()
-    empty.create()
-    late = empty.commit(first, name="late")
-    held = empty.claim()
-    if stages:
-        empty.stage(held, "again")
-    move = empty.recovery().tables.open(held.document).confirm(held.document, StagingState(passed=True))
-    assert move.status is Status.COMMITTED
-    assert move.landed is not None
-    assert move.landed.commit_version == late
-
-
-def test_a_creation_in_two_commits_is_no_success(empty: Bench) -> None:
-    """A kill between the two would have left half of it for the whole."""
-    held = empty.claim()
-    empty.create()
-    empty.commit(held)
-    empty.commit(held, name="more")
-    table = empty.recovery().tables.open(held.document)
-    with pytest.raises(NotCommittedError, match="create the table before"):
-        table.confirm(held.document, StagingState(passed=True))
-    assert empty.settle(Cause.EXCEPTION).status is Status.ROLLED_BACK
-    assert (empty.main(), empty.data()) == ([], set())
-
-
-def test_what_went_past_its_branch_into_main_is_taken_back(bench: Bench) -> None:
-    """Main shows the snapshot of others again that it showed before."""
+def test_a_mark_that_cannot_be_read_is_left_to_a_person(bench: Bench) -> None:
+    """Somebody has set the property by hand, or a version to come."""
     held = bench.claim()
-    bench.commit(held)
-    assert bench.settle(Cause.EXCEPTION).status is Status.ROLLED_BACK
-    assert (bench.rows(), bench.data()) == (10, {"foreign-0"})
-    bench.check()
+    with bench.load().transaction() as change:
+        change.set_properties({f"safewriter.{name_of(held.document.attempt)}": "yes"})
+    with pytest.raises(UnknownOutcomeError, match="is no mark"):
+        bench.settle()
 
 
-def test_what_went_past_its_branch_stays_if_what_main_showed_before_was_expired(bench: Bench) -> None:
-    """There is nothing that main could show again: the rows of others must not go, too."""
+def test_a_write_to_a_branch_that_is_gone_is_fenced_off_on_main(bench: Bench) -> None:
+    """Its publication finds no branch; the fence is for one that is made anew."""
     held = bench.claim()
-    bench.commit(held)
-    assert forget(bench.one(), bench.load(), [held.document.attempt.version_before])
-    document = bench.settle(Cause.EXCEPTION)
-    assert (document.status, bench.rows()) == (Status.COMMITTED, 20)
-    assert "expired" in str(document.undo_refused)
+    pointer = bench.pointer()
+    table = IcebergTable(bench.name.parse("lite.db.t.branch_gone"), pointer, bench.clock, may_go_on=lambda: True)
+    move = table.next_move(held.document, Intent("killed", undo=False, nothing_sent=False))
+    assert move.status is Status.ROLLED_BACK
+    assert bench.refs()[name_of(held.document.attempt)] == bench.refs()["main"]
 
 
-def no_move(bench: Bench) -> None:
-    """Leave main where it is."""
+def test_a_table_without_a_snapshot_can_bear_no_fence(bench: Bench) -> None:
+    """A block gives an empty table its first one; here somebody has made the table anew under the same id."""
+    held = bench.claim()
+    empty = Held({"table-uuid": held.document.attempt.table_id, "properties": {}, "refs": {}}, None)
 
+    class Empty:
+        def read(self) -> Held:
+            return empty
 
-def move_main(bench: Bench) -> None:
-    bench.add("main", "foreign-1")
+        def commit(self, *_: Any) -> bool:
+            raise AssertionError
 
-
-SHORT = {
-    ("before", move_main, "append", Cause.KILLED),
-    ("after", move_main, "append", Cause.KILLED),
-    ("after", no_move, "append", Cause.EXCEPTION),
-    ("before", move_main, "overwrite", Cause.KILLED),
-}
-"""What scripts/test runs of them; the others are for the matrix."""
-
-
-@pytest.mark.parametrize(
-    ("when", "between", "operation", "cause"),
-    [
-        pytest.param(*case, marks=() if case in SHORT else pytest.mark.matrix)
-        for case in itertools.product(
-            ["before", "after"], [no_move, move_main], ["append", "overwrite"], [Cause.KILLED, Cause.EXCEPTION]
+    with pytest.raises(RetentionGapError, match="no snapshot"):
+        IcebergTable(bench.name, Empty(), bench.clock, may_go_on=lambda: True).next_move(
+            held.document, Intent("killed", undo=False, nothing_sent=False)
         )
-    ],
-)
-def test_a_settler_that_dies_at_any_write_is_finished_by_the_next(
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    when: str,
-    between: Callable[[Bench], None],
-    operation: str,
-    cause: Cause,
-) -> None:
-    """Killed before or after each PUT, DELETE and catalog commit: the verdict is true, and nothing is left."""
-    for step in range(STEPS_MAX):
-        with monkeypatch.context() as patched:
-            bench = Bench(tmp_path_factory.mktemp("bench"), patched)
-            bench.stage(bench.claim(), operation=operation)
-            between(bench)
-            if not dies(bench, step, when, cause):
-                break
-            document = bench.settle(Cause.SWEEPER)
-            assert bench.rows() == 10 + 10 * (between is move_main) + 10 * (document.status is Status.COMMITTED)
-            bench.grace_passes()
-            bench.recovery().clean(bench.write.key)
-            bench.check()
-            assert sum("ours" in file for file in bench.data()) == (document.status is Status.COMMITTED)
-            assert set(bench.load().metadata.refs) == {"main"}
-            assert all(attempt.cleaned for attempt in bench.document.attempts)
-            assert {one.key for one in bench.lake.list("")} == bench.referred(), "no file of any kind is left"
-    assert 2 < step < STEPS_MAX - 1
 
 
-def dies(bench: Bench, step: int, when: str, cause: Cause) -> bool:
-    """Settle, and die at the write number `step`; tell whether there were so many."""
-    left = step
-    places: list[tuple[Any, str]] = [(store, "_write") for store in (bench.bucket, bench.lake)]
-    places += [(store, "delete") for store in (bench.bucket, bench.lake)]
-    places.append((SqlCatalog, "commit_table"))
-    originals = {(where, name): getattr(where, name) for where, name in places}
+# -- success() ---------------------------------------------------------------------------------------------------------
 
-    def wrapped(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **more: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left < 0 and when == "before":
-                raise KilledError
-            result = original(*args, **more)
-            if left < 0:
-                raise KilledError
-            return result
 
-        return call
+def test_success_is_committed_when_the_mark_is_there(bench: Bench) -> None:
+    """What was published is read back from the catalog."""
+    held = bench.claim()
+    snapshot = bench.publish(held)
+    move = bench.table().confirm(held.document, SENT)
+    assert (move.status, move.landed) == (Status.COMMITTED, Landed(snapshot, 10, 7))
 
-    for (where, name), original in originals.items():
-        setattr(where, name, wrapped(original))
-    try:
-        bench.settle(cause)
-    except KilledError:
-        return True
+
+def test_success_without_anything_to_publish_is_no_change(bench: Bench) -> None:
+    """The table is not asked."""
+    held = bench.claim()
+    bench.catalog.drop_table("db.t")
+    move = bench.table().confirm(held.document, UNSENT)
+    assert (move.status, move.reason) == (Status.COMMITTED, NO_CHANGE)
+
+
+def test_success_fences_off_what_has_not_arrived(bench: Bench) -> None:
+    """Then it is certain that it never will."""
+    held = bench.claim()
+    with pytest.raises(NotCommittedError, match="cannot any more"):
+        bench.table().confirm(held.document, SENT)
+    assert name_of(held.document.attempt) in bench.refs()
+
+
+# -- writes without a document -----------------------------------------------------------------------------------------
+
+
+def test_a_write_without_a_document_is_known_by_its_mark(bench: Bench) -> None:
+    """Its epoch is in the attempt's name."""
+    held = bench.claim()
+    snapshot = bench.publish(held)
+    found = bench.table().trace(bench.write.key, bench.now_ms)
+    assert found == Trace(1, Landed(snapshot, 10, 7), succeeded=True)
+
+
+def test_of_several_attempts_the_mark_of_the_highest_epoch_counts(bench: Bench) -> None:
+    """Also beside fences of higher ones."""
+    key = bench.write.key[:15]
+    nonce = "0123456789abcdef"
+    with bench.load().transaction() as change:
+        change.set_properties({f"safewriter.{key}-{epoch}-{nonce}": f"{epoch} 1 1 1" for epoch in (2, 10, 9)})
+    assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(10, Landed(10, 1, 1), succeeded=True)
+
+
+def test_a_write_without_a_document_is_known_by_its_fences(bench: Bench) -> None:
+    """Each of them says that nothing was published."""
+    bench.claim()
+    bench.settle()
+    assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(1)
+
+
+def test_marks_and_fences_of_other_writes_tell_nothing(bench: Bench) -> None:
+    """Nor do names that only begin or end alike."""
+    key, nonce = bench.write.key[:15], "0123456789abcdef"
+    names = [f"sw-ffffffffffff-1-{nonce}", f"{key}-1-{nonce}0", f"x{key}-1-{nonce}", f"{key}-skipped-{nonce}"]
+    with bench.load().transaction() as change:
+        change.set_properties({f"safewriter.{name}": "1 1 1 1" for name in names})
+    assert bench.table().trace(bench.write.key, bench.now_ms) is None
+
+
+def test_a_table_that_is_gone_does_not_tell(bench: Bench) -> None:
+    """It may be registered again, with the write in it."""
+    bench.catalog.drop_table("db.t")
+    with pytest.raises(RetentionGapError, match="dropped"):
+        bench.table().trace(bench.write.key, bench.now_ms)
+
+
+@pytest.mark.parametrize(("age_ms", "decided"), [(6 * DAY_MS, True), (6 * DAY_MS + 1, False)])
+def test_a_write_of_which_nothing_is_known_is_judged_for_six_days(bench: Bench, age_ms: int, *, decided: bool) -> None:
+    """As an attempt is."""
+    since_ms = bench.now_ms - age_ms
+    if decided:
+        assert bench.table().trace(bench.write.key, since_ms) is None
     else:
-        return False
-    finally:
-        for (where, name), original in originals.items():
-            setattr(where, name, original)
+        with pytest.raises(RetentionGapError, match="may have forgotten"):
+            bench.table().trace(bench.write.key, since_ms)
+
+
+def test_nothing_is_deleted_by_name(bench: Bench) -> None:
+    """`remove_orphan_files` takes what no snapshot names."""
+    held: HeldCheckpoint = bench.claim()
+    assert bench.table().remove_leftovers(held.document, held.document.attempts) == 0

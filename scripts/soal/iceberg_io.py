@@ -1,4 +1,4 @@
-"""Iceberg's metadata files on S3, read and written through the same object store as everything else here.
+"""Iceberg's metadata files on S3 for pyiceberg, read and written through the object store of everything else here.
 
 pyiceberg's own ways to S3 are pyarrow (170 MB) and s3fs; metadata files are small, and each is read as a whole.
 """
@@ -6,9 +6,7 @@ pyiceberg's own ways to S3 are pyarrow (170 MB) and s3fs; metadata files are sma
 from __future__ import annotations
 
 import io
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
@@ -16,26 +14,13 @@ from safewriter.objects import s3
 from safewriter.objects.location import Location
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyiceberg.typedef import Properties
 
     from safewriter.objects.store import ObjectStore, StoredObject
 
-__all__ = ["ObjectFileIO", "written_files"]
-
-_written: ContextVar[list[str] | None] = ContextVar("written", default=None)
-
-
-@contextmanager
-def written_files() -> Iterator[list[str]]:
-    """Collect the locations of all that is written in the block. Catalogs do not say how they have called a file."""
-    written: list[str] = []
-    token = _written.set(written)
-    try:
-        yield written
-    finally:
-        _written.reset(token)
+__all__ = ["OBJECT_IO", "ObjectFileIO"]
 
 
 class _Place:
@@ -74,9 +59,8 @@ class _Input(InputFile):
 class _Upload(io.BytesIO):
     """What is written goes to S3 when it is closed; not if the writing has failed."""
 
-    def __init__(self, location: str, place: _Place) -> None:
+    def __init__(self, place: _Place) -> None:
         super().__init__()
-        self._location = location
         self._place = place
 
     def __exit__(self, kind: object, *rest: object) -> None:
@@ -89,8 +73,6 @@ class _Upload(io.BytesIO):
         if not self.closed:
             self._place.store.put(self._place.key, self.getvalue())
             super().close()
-            if (written := _written.get()) is not None:
-                written.append(self._location)
 
 
 class _Output(OutputFile):
@@ -108,7 +90,7 @@ class _Output(OutputFile):
         return _Input(self.location, self._place)
 
     def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT001, FBT002 - every name is new
-        return cast("OutputStream", _Upload(self.location, self._place))
+        return cast("OutputStream", _Upload(self._place))
 
 
 class ObjectFileIO(FileIO):
@@ -127,3 +109,7 @@ class ObjectFileIO(FileIO):
     def delete(self, location: Any) -> None:  # noqa: ANN401 - a path or one of the above
         place = _Place(location if isinstance(location, str) else location.location, self._table_store)
         place.store.delete(place.key)
+
+
+OBJECT_IO: Final = {"py-io-impl": f"{ObjectFileIO.__module__}.{ObjectFileIO.__qualname__}"}
+"""The property by which a catalog of pyiceberg uses it."""

@@ -1,0 +1,177 @@
+package io.soal.iceberg;
+
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotRef;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.exceptions.ValidationException;
+
+/**
+ * A table's own operations, for one commit of one block.
+ *
+ * <p>To what Iceberg commits it adds the attempt's mark, a table property that outlives the snapshot, and the requirement
+ * that nobody has fenced the attempt off by a reference of its name. Iceberg tries again whenever another commit was
+ * first, on the table as it is then; each try is looked at here.
+ */
+final class Publication extends Delegate {
+  /** The property of a mark is called this and the attempt. Its value: snapshot, rows, bytes, epoch milliseconds. */
+  static final String MARK = "safewriter.";
+
+  private static final Pattern MARKED = Pattern.compile("\\d+ \\d+ \\d+ (\\d{1,18})");
+  private static final long MARKS_MS = TimeUnit.DAYS.toMillis(7);
+
+  private final String target;
+  private final String attempt;
+  private final String application;
+  private final long untilMs;
+  private final TableMetadata begun;
+  private final Map<String, String> retries;
+  private TableMetadata found;
+  private TableMetadata shown;
+  private int appends;
+  private int others;
+
+  Publication(TableOperations table, String target, String attempt, String application, long untilMs) {
+    super(table);
+    this.target = target;
+    this.attempt = attempt;
+    this.application = application;
+    this.untilMs = untilMs;
+    // Iceberg's default of four tries is too few beside seven other writers; the time is what limits a block.
+    this.retries =
+        Map.of(
+            TableProperties.COMMIT_NUM_RETRIES, "10000",
+            TableProperties.COMMIT_MAX_RETRY_WAIT_MS, "2000",
+            TableProperties.COMMIT_TOTAL_RETRY_TIME_MS, String.valueOf(Math.max(1, untilMs - System.currentTimeMillis())));
+    this.begun = current();
+  }
+
+  /** The table as the block has found it. */
+  TableMetadata begun() {
+    return begun;
+  }
+
+  /** Counts an operation that is staged. An {@code append} reads nothing, so it fits on whatever comes before it. */
+  synchronized void count(boolean append) {
+    appends += append ? 1 : 0;
+    others += append ? 0 : 1;
+  }
+
+  @Override
+  public TableMetadata current() {
+    return shown(table.current());
+  }
+
+  /** Iceberg asks for it after each commit that was refused. */
+  @Override
+  public TableMetadata refresh() {
+    TableMetadata now = table.refresh();
+    if (now.properties().containsKey(MARK + attempt)) {
+      // What was refused is a second copy of a commit that has landed. Applied again, the rows would be there twice; and
+      // only of this exception does Iceberg not clean up files that the table needs.
+      throw new CommitStateUnknownException(new IllegalStateException(attempt + " is published already"));
+    }
+    return shown(now);
+  }
+
+  /** Iceberg takes the number of tries from the table's properties: those of this block stand there in memory only. */
+  private synchronized TableMetadata shown(TableMetadata now) {
+    if (now != found) {
+      found = now;
+      shown =
+          TableMetadata.buildFrom(now)
+              .setProperties(retries)
+              .discardChanges()
+              .withMetadataLocation(now.metadataFileLocation())
+              .build();
+    }
+    return shown;
+  }
+
+  @Override
+  public void commit(TableMetadata base, TableMetadata staged) {
+    if (base != shown) {
+      throw new CommitFailedException("%s has changed since it was read", target);
+    }
+    refuseStrays(base);
+    refuse(System.currentTimeMillis() > untilMs, "it is too late to begin a commit");
+    refuse(base.ref(target) == null, "the branch is gone");
+    refuse(base.ref(attempt) != null, "somebody has settled this attempt as rolled back while it was not running");
+    boolean moved = base.ref(target).snapshotId() != begun.ref(target).snapshotId();
+    refuse(moved && others > 0 && appends + others > 1, "others have committed, and the block has several statements");
+    long head = staged.ref(target).snapshotId();
+    TableMetadata.Builder builder = TableMetadata.buildFrom(staged);
+    // Set and removed: a REST catalog requires of a reference that is set that it is what it was, here none.
+    builder.setRef(attempt, SnapshotRef.tagBuilder(head).build()).removeRef(attempt);
+    Map<String, String> set = new HashMap<>(Map.of(MARK + attempt, mark(base, staged, head)));
+    Set<String> removed = outdated(base);
+    for (String name : retries.keySet()) {
+      String value = found.properties().get(name);
+      if (value == null) {
+        removed.add(name);
+      } else {
+        set.put(name, value);
+      }
+    }
+    table.commit(found, builder.setProperties(set).removeProperties(removed).build());
+  }
+
+  private void refuse(boolean refused, String reason) {
+    ValidationException.check(!refused, "%s is not published to %s: %s", attempt, target, reason);
+  }
+
+  /**
+   * Throws if a statement of this application has committed to the target since the block began, and not through a block:
+   * its rows are there whatever becomes of the block.
+   */
+  void refuseStrays(TableMetadata now) {
+    SnapshotRef head = now.ref(target);
+    Snapshot snapshot = head == null ? null : now.snapshot(head.snapshotId());
+    while (snapshot != null && begun.snapshot(snapshot.snapshotId()) == null) {
+      Map<String, String> summary = snapshot.summary();
+      boolean ours = application.equals(summary.get("spark.app.id"));
+      refuse(
+          ours && !summary.containsKey(StagedTable.SUMMARY),
+          "a statement has written snapshot " + snapshot.snapshotId() + " past the block, which stays; write the block's"
+              + " own table, SafeWriter.table");
+      Long parent = snapshot.parentId();
+      snapshot = parent == null ? null : now.snapshot(parent);
+    }
+  }
+
+  private static String mark(TableMetadata base, TableMetadata staged, long head) {
+    long rows = 0;
+    long bytes = 0;
+    Snapshot snapshot = staged.snapshot(head);
+    while (snapshot != null && base.snapshot(snapshot.snapshotId()) == null) {
+      rows += Long.parseLong(snapshot.summary().getOrDefault("added-records", "0"));
+      bytes += Long.parseLong(snapshot.summary().getOrDefault("added-files-size", "0"));
+      snapshot = snapshot.parentId() == null ? null : staged.snapshot(snapshot.parentId());
+    }
+    return head + " " + rows + " " + bytes + " " + System.currentTimeMillis();
+  }
+
+  private static Set<String> outdated(TableMetadata base) {
+    long since = System.currentTimeMillis() - MARKS_MS;
+    Set<String> names = new HashSet<>();
+    base.properties()
+        .forEach(
+            (name, value) -> {
+              Matcher mark = name.startsWith(MARK) ? MARKED.matcher(value) : null;
+              if (mark != null && mark.matches() && Long.parseLong(mark.group(1)) < since) {
+                names.add(name);
+              }
+            });
+    return names;
+  }
+}

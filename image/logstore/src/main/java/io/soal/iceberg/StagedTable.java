@@ -1,0 +1,103 @@
+package io.soal.iceberg;
+
+import org.apache.iceberg.AppendFiles;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.DeleteFiles;
+import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.OverwriteFiles;
+import org.apache.iceberg.ReplacePartitions;
+import org.apache.iceberg.RowDelta;
+import org.apache.iceberg.SnapshotUpdate;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.Transaction;
+import org.apache.iceberg.UpdateSchema;
+
+/**
+ * A table as an open block sees it: read from the block's transaction, and written into it. (The table that Iceberg's
+ * transaction offers cannot be read.)
+ */
+final class StagedTable extends BaseTable {
+  /** Stands in the summary of each snapshot that a block has made, with the attempt's name. */
+  static final String SUMMARY = "safewriter.attempt";
+
+  private final transient Transaction transaction;
+  private final transient Publication publication;
+  private final String attempt;
+  private volatile boolean shut;
+
+  StagedTable(Transaction transaction, Publication publication, String name, String attempt) {
+    super(new ReadOnly(((HasTableOperations) transaction.table()).operations(), name), name);
+    this.transaction = transaction;
+    this.publication = publication;
+    this.attempt = attempt;
+  }
+
+  void shut() {
+    shut = true;
+  }
+
+  private Transaction open() {
+    if (shut) {
+      throw new IllegalStateException("The block on " + name() + " has ended");
+    }
+    return transaction;
+  }
+
+  private <T extends SnapshotUpdate<T>> T staged(T update, boolean append) {
+    publication.count(append);
+    return update.set(SUMMARY, attempt);
+  }
+
+  @Override
+  public AppendFiles newAppend() {
+    return staged(open().newAppend(), true);
+  }
+
+  @Override
+  public AppendFiles newFastAppend() {
+    return staged(open().newFastAppend(), true);
+  }
+
+  @Override
+  public OverwriteFiles newOverwrite() {
+    return staged(open().newOverwrite(), false);
+  }
+
+  @Override
+  public ReplacePartitions newReplacePartitions() {
+    return staged(open().newReplacePartitions(), false);
+  }
+
+  @Override
+  public RowDelta newRowDelta() {
+    return staged(open().newRowDelta(), false);
+  }
+
+  @Override
+  public DeleteFiles newDelete() {
+    return staged(open().newDelete(), false);
+  }
+
+  /** A statement with {@code mergeSchema} adds its columns; they become visible with its rows. */
+  @Override
+  public UpdateSchema updateSchema() {
+    return open().updateSchema();
+  }
+
+  /** What a block does not stage (properties, partitioning, branches, maintenance) is refused when it commits. */
+  private static final class ReadOnly extends Delegate {
+    private final String name;
+
+    ReadOnly(TableOperations table, String name) {
+      super(table);
+      this.name = name;
+    }
+
+    @Override
+    public void commit(TableMetadata base, TableMetadata changed) {
+      throw new UnsupportedOperationException(
+          "A block on " + name + " stages rows only: alter or maintain the table before or after it, by its own name");
+    }
+  }
+}

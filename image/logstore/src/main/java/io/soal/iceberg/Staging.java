@@ -1,0 +1,106 @@
+package io.soal.iceberg;
+
+import java.util.UUID;
+import java.util.stream.Stream;
+import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.Transaction;
+import org.apache.iceberg.Transactions;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.exceptions.ValidationException;
+import org.apache.iceberg.spark.Spark3Util;
+import org.apache.spark.sql.SparkSession;
+
+/**
+ * What a block writes to an Iceberg table: one transaction in this Java machine's memory, of which the table's catalog
+ * learns when it is published, and not before. Called by {@code safewriter/tables/iceberg/session.py}.
+ */
+public final class Staging {
+  private final String attempt;
+  private final TableIdentifier calledAs;
+  private final Publication publication;
+  private final Transaction transaction;
+  private final StagedTable table;
+
+  private Staging(String attempt, TableIdentifier called, String name, Publication publication) {
+    this.attempt = attempt;
+    this.calledAs = called;
+    this.publication = publication;
+    this.transaction = Transactions.newTransaction(name, publication);
+    this.table = new StagedTable(transaction, publication, name, attempt);
+  }
+
+  /**
+   * Opens a block on the table as it is now.
+   *
+   * @param catalog its name in the session
+   * @param identifier the table's in its catalog, namespace first
+   * @param target the branch that is written
+   * @param uuid of the table that was claimed
+   * @param untilMs epoch milliseconds after which no publication may start
+   */
+  public static Staging open(
+      SparkSession spark, String catalog, String[] identifier, String target, String attempt, String uuid,
+      long untilMs) {
+    Table found = load(spark, catalog, identifier);
+    if (!found.uuid().equals(UUID.fromString(uuid))) {
+      throw new NoSuchTableException("%s was dropped and recreated: its id is %s, it was %s", found.name(), found.uuid(), uuid);
+    }
+    TableOperations operations = ((HasTableOperations) found).operations();
+    String[] called = Stream.concat(Stream.of(attempt), Stream.of(identifier)).toArray(String[]::new);
+    String application = spark.sparkContext().applicationId();
+    Publication publication = new Publication(operations, target, attempt, application, untilMs);
+    Staging staging = new Staging(attempt, TableIdentifier.of(called), found.name(), publication);
+    StagingCatalog.OPEN.put(attempt, staging);
+    return staging;
+  }
+
+  /** Gives an empty table its first snapshot, of no rows: a fence needs one to stand on. */
+  public static void begin(SparkSession spark, String catalog, String[] identifier) {
+    Table table = load(spark, catalog, identifier);
+    try {
+      table.newFastAppend().validateWith(earlier -> !earlier.iterator().hasNext()).commit();
+    } catch (CommitFailedException | ValidationException e) {
+      table.refresh();
+      if (table.currentSnapshot() == null) {
+        throw e; // nobody else was first
+      }
+    }
+  }
+
+  private static Table load(SparkSession spark, String catalog, String[] identifier) {
+    TableIdentifier name = TableIdentifier.of(identifier);
+    Catalog tables = Spark3Util.loadIcebergCatalog(spark, catalog);
+    tables.invalidateTable(name); // Spark's catalog keeps tables for half a minute
+    return tables.loadTable(name);
+  }
+
+  boolean called(TableIdentifier wanted) {
+    return calledAs.equals(wanted);
+  }
+
+  StagedTable table() {
+    return table;
+  }
+
+  /** Refuses the statements that would still begin. */
+  public void shut() {
+    StagingCatalog.OPEN.remove(attempt);
+    table.shut();
+  }
+
+  /** Tells whether there is anything to publish. Throws if the block's application has written past the block. */
+  public boolean isStaged() {
+    publication.refuseStrays(publication.refresh());
+    return table.operations().current() != publication.begun();
+  }
+
+  /** Commits all of it to the table's catalog, or throws. To be called once. */
+  public void publish() {
+    transaction.commitTransaction();
+  }
+}

@@ -1,0 +1,60 @@
+package io.soal.iceberg;
+
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.Namespace;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.spark.SparkCatalog;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * The catalog of Spark by whose name a block's statements call its table: {@code safewriter.`<attempt>`.db.table}.
+ *
+ * <p>It knows the tables of the blocks that are open in this Java machine, and no other. A statement that outlives its
+ * block finds no table.
+ */
+public final class StagingCatalog extends SparkCatalog {
+  static final Map<String, Staging> OPEN = new ConcurrentHashMap<>();
+
+  @Override
+  protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
+    return new Blocks(name);
+  }
+
+  private record Blocks(String name) implements Catalog {
+    @Override
+    public Table loadTable(TableIdentifier wanted) {
+      Namespace namespace = wanted.namespace();
+      Staging staging = namespace.isEmpty() ? null : OPEN.get(namespace.level(0));
+      if (staging == null || !staging.called(wanted)) {
+        throw new NoSuchTableException("No block is open on %s; a block's table is gone with the block", wanted);
+      }
+      return staging.table();
+    }
+
+    @Override
+    public List<TableIdentifier> listTables(Namespace namespace) {
+      return List.of();
+    }
+
+    @Override
+    public TableBuilder buildTable(TableIdentifier table, Schema schema) {
+      throw new UnsupportedOperationException("A block's table is created before the block: " + table);
+    }
+
+    @Override
+    public boolean dropTable(TableIdentifier table, boolean purge) {
+      throw new UnsupportedOperationException("A block's table cannot be dropped: " + table);
+    }
+
+    @Override
+    public void renameTable(TableIdentifier from, TableIdentifier to) {
+      throw new UnsupportedOperationException("A block's table cannot be renamed: " + from);
+    }
+  }
+}

@@ -45,14 +45,14 @@ class SafeWriter:
         A classic session whose Delta commits pass the conditional log store (`UnguardedSessionError` says what to add).
     table
         Delta: the table's path, `s3a://bucket/path`. A table that does not exist is created by the write. Iceberg: its
-        name, `catalog.namespace.table`, or a branch that it has, `catalog.namespace.table.branch_NAME`.
+        name, `catalog.namespace.table`, or a branch that it has, `catalog.namespace.table.branch_NAME`. It exists.
     format
         `delta` or `iceberg`.
     step
         Names this write when a run has several on one table. It must be the same on a retry.
     commit_point
-        What counts when a deadline or a kill comes before `success()`: `write`, the table's commit decides (Iceberg:
-        what is staged is published); `success`, a commit that had landed is undone (Iceberg: dropped).
+        What counts when a deadline or a kill comes before `success()`: `write`, the table's commit decides; `success`,
+        a commit that had landed is undone. An Iceberg table shows nothing before `success()`, so there both are one.
     checkpoint_bucket, warn_before_ms
         Override `SW_CHECKPOINT_BUCKET` and `SW_WARN_BEFORE_MS`.
 

@@ -20,6 +20,7 @@ from safewriter.recovery import Cause
 from safewriter.settings import Settings
 from safewriter.state import NO_CHANGE
 from safewriter.supervision import Supervision
+from scripts.emulator import LoseReply, Match, Rule
 from tests.support.attempts import next_attempt
 from tests.support.deadlines import FarDeadline, wait_for_watchdog
 from tests.support.hygiene import wait_for_hygiene
@@ -519,6 +520,19 @@ def test_a_publication_that_never_arrives_is_fenced_off(
     with SafeWriter(spark, ice.name, format="iceberg") as block:
         append(spark, block.table, 5, 8)
         block.success()
+    assert ids(spark, ice.name) == list(range(8))
+    ice.check()
+
+
+@pytest.mark.parametrize("ice", ["rest"], indirect=True)
+def test_a_commit_that_its_client_sends_twice_lands_once(spark: SparkSession, s3: EmbeddedS3, ice: Ice) -> None:
+    """The second copy is refused; what Iceberg would then apply again is in main already, and no file of it goes."""
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        rule = s3.wire.add(Rule(Match(operations={"CatalogChange"}), LoseReply(503)))
+        block.success()
+    s3.wire.clear_rules()
+    assert rule.hits == 1
     assert ids(spark, ice.name) == list(range(8))
     ice.check()
 

@@ -14,13 +14,14 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from safewriter import ConflictError, DeadlineError, NotCommittedError, SafeWriter, UnsupportedError, writer
+from safewriter.deadline import epoch_ms
 from safewriter.journal import Journal
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.recovery import Cause
 from safewriter.settings import Settings
 from safewriter.state import NO_CHANGE
 from safewriter.supervision import Supervision
-from scripts.emulator import LoseReply, Match, Rule
+from scripts.emulator import Freeze, Match, Refuse, Rule
 from tests.support.attempts import next_attempt
 from tests.support.deadlines import FarDeadline, wait_for_watchdog
 from tests.support.hygiene import wait_for_hygiene
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from scripts.emulator.exchange import Reply, Request
     from scripts.emulator.s3 import EmbeddedS3
     from tests.support.ice import Catalog, Ice
     from tests.support.lake import Lake
@@ -139,6 +141,21 @@ def test_frames_are_staged_by_every_way_to_write_them(spark: SparkSession, ice: 
     assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5, 5, 5, 5]
     assert ice.document().attempt.rows == 4
     ice.check()
+
+
+def test_nothing_of_a_table_changes_but_its_rows_and_the_mark(spark: SparkSession, ice: Ice) -> None:
+    """The number of tries that a block has stands in no property, also where the table has one of its own."""
+    spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('commit.retry.num-retries' = '3')")
+    before = ice.load()
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        block.success()
+    after = ice.load()
+    mark = "safewriter." + ice.document().attempt.prefix.rstrip("-")
+    assert after.properties.pop(mark).split()[:2] == [str(ice.document().attempt.commit_version), "3"]
+    assert after.properties == before.properties
+    assert after.metadata.refs.keys() == before.metadata.refs.keys()
+    assert (after.schema(), after.spec(), after.sort_order()) == (before.schema(), before.spec(), before.sort_order())
 
 
 def test_a_block_without_a_statement_changes_nothing(spark: SparkSession, ice: Ice) -> None:
@@ -412,6 +429,38 @@ def test_a_block_that_was_fenced_off_while_it_stood_still_publishes_nothing(
     ice.check()
 
 
+@pytest.mark.parametrize("ice", ["rest"], indirect=True)
+def test_a_publication_that_is_on_its_way_fails_on_a_fence(spark: SparkSession, s3: EmbeddedS3, ice: Ice) -> None:
+    """A REST server compares nothing but what a commit requires; and the fence is no change of main."""
+    with (
+        pytest.raises(ConflictError, match="settled this attempt as rolled back"),
+        SafeWriter(spark, ice.name, format="iceberg") as block,
+    ):
+        append(spark, block.table, 5, 8)
+        key = ice.document().write_key
+
+        def settle() -> None:
+            block._block.recovery.settle(key, Cause.KILLED)
+
+        s3.wire.add(Rule(Match(operations={"CatalogChange"}), Freeze(settle)))
+        block.success()
+    s3.wire.clear_rules()
+    assert ice.document().status == "rolled_back"
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4]
+    ice.check()
+
+
+def test_a_publication_that_begins_too_late_is_refused(spark: SparkSession, ice: Ice) -> None:
+    """By the clock of the JVM, whatever the process has slept through since it announced it."""
+    with pytest.raises(ConflictError, match="too late"), SafeWriter(spark, ice.name, format="iceberg") as block:
+        session: Any = block._block.session
+        session._staging.shut()
+        session._open(ice.document().attempt.prefix.rstrip("-"), ice.document().attempt.table_id, epoch_ms() - 1)
+        append(spark, block.table, 5, 8)
+        block.success()
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4]
+
+
 def _leave(spark: SparkSession, block: SafeWriter) -> None:
     """Leave a block as a process that is killed does."""
     block._block.session.restore()
@@ -526,15 +575,35 @@ def test_a_publication_that_never_arrives_is_fenced_off(
 
 @pytest.mark.parametrize("ice", ["rest"], indirect=True)
 def test_a_commit_that_its_client_sends_twice_lands_once(spark: SparkSession, s3: EmbeddedS3, ice: Ice) -> None:
-    """The second copy is refused; what Iceberg would then apply again is in main already, and no file of it goes."""
+    """The second copy is refused. Iceberg would then set main to the block's snapshot again, back behind what others
+    have committed since.
+    """
+
+    def twice(request: Request) -> Reply:
+        request.apply()
+        foreign(spark, ice, 20, 22)
+        return request.apply()
+
     with SafeWriter(spark, ice.name, format="iceberg") as block:
         append(spark, block.table, 5, 8)
-        rule = s3.wire.add(Rule(Match(operations={"CatalogChange"}), LoseReply(503)))
+        rule = s3.wire.add(Rule(Match(operations={"CatalogChange"}), twice))
         block.success()
-    s3.wire.clear_rules()
     assert rule.hits == 1
-    assert ids(spark, ice.name) == list(range(8))
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5, 6, 7, 20, 21]
     ice.check()
+
+
+@pytest.mark.parametrize("ice", ["rest"], indirect=True)
+def test_a_publication_is_tried_more_often_than_iceberg_does_by_itself(
+    spark: SparkSession, s3: EmbeddedS3, ice: Ice
+) -> None:
+    """Its four retries are too few beside seven other writers."""
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        rule = s3.wire.add(Rule(Match(operations={"CatalogChange"}), Refuse(409), times=5))
+        block.success()
+    assert rule.hits == 5
+    assert ids(spark, ice.name) == list(range(8))
 
 
 def _lose_the_answer(monkeypatch: pytest.MonkeyPatch, *, before: bool) -> None:

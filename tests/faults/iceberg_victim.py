@@ -1,7 +1,7 @@
 """One guarded write to an Iceberg table in a process of its own, to be killed: `python iceberg_victim.py SETTINGS`, the
 settings of the catalog as JSON.
 
-As `victim.py`: warm, `ready`, one line `TABLE RUN_KEY STATEMENT COMMIT_POINT`, and at the end what it believes.
+As `victim.py`: warm, `ready`, one line `TABLE RUN_KEY STATEMENT`, and at the end what it believes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ STATEMENTS = {
         "MERGE INTO {table} t USING (SELECT id FROM range(2, 9)) s ON t.id = s.id"
         " WHEN MATCHED THEN UPDATE SET id = t.id + 100 WHEN NOT MATCHED THEN INSERT *"
     ),
+    "overwrite": "INSERT OVERWRITE {table} SELECT id FROM range(2, 9)",
 }
 
 
@@ -28,11 +29,9 @@ def main() -> None:
     spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[1]", settings, more_jars=LOCAL_JARS)
     spark.range(1).count()
     print("ready", flush=True)  # noqa: T201 - how it talks to the test
-    table, run_key, statement, commit_point = sys.stdin.readline().split()
+    table, run_key, statement = sys.stdin.readline().split()
     os.environ["SOAL_RUN_KEY"] = run_key
-    with SafeWriter(
-        spark, table, format="iceberg", commit_point="success" if commit_point == "success" else "write"
-    ) as block:
+    with SafeWriter(spark, table, format="iceberg") as block:
         spark.sql(STATEMENTS[statement].format(table=block.table))
         block.success()
     print("acknowledged", flush=True)  # noqa: T201

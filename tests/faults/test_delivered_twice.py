@@ -92,8 +92,7 @@ def twice(
 @pytest.mark.parametrize("place", ["while it writes", "while it commits"])
 def test_who_comes_second_says_try_again_and_changes_nothing(twice: Twice, place: str) -> None:
     """The first one lives, its lease tells; it goes on as if it were alone."""
-    staged = 2 if isinstance(twice.case, IcebergCase) else 1  # after its branch
-    held = twice.hold(DATA, 1) if place == "while it writes" else twice.hold(COMMITS, staged)
+    held = twice.hold(DATA if place == "while it writes" else COMMITS, 1)
     with pytest.raises(AnotherAttemptError, match="is alive"):
         twice.case.write_again()
     held.release()

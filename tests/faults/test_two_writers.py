@@ -103,7 +103,8 @@ def test_no_commit_of_two_guarded_writers_to_an_iceberg_table_is_lost(
     table = catalog.table(s3.observer())
     spark.sql(f"CREATE TABLE {table.name} (id LONG) USING iceberg")
     append_by_two(s3, table.name, ROUNDS, "iceberg", json.dumps(catalog.settings()))
-    assert table.rows() == len(table.history()) == 2 * ROUNDS
+    assert table.rows() == 2 * ROUNDS
+    assert len(table.history()) == 1 + 2 * ROUNDS, "an empty snapshot, to which a fence could hold, and each append"
     assert [document.status for document in table.documents()] == ["committed"] * 2 * ROUNDS
     assert table.refs() == {"main"}
     table.check()

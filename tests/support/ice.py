@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyiceberg.catalog import load_catalog
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 
 __all__ = ["Catalog", "Ice", "warehouse"]
+
+_MARK: Final = "safewriter."
+"""What a table property begins with that the publication of an attempt has set."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,13 @@ class Ice(Observed):
     def refs(self) -> set[str]:
         return set(self.load().metadata.refs)
 
+    def strays(self) -> set[str]:
+        """The references that are neither main nor the fence of an attempt, a tag that expires."""
+        attempts = {attempt.prefix.rstrip("-") for document in self.documents() for attempt in document.attempts}
+        found = self.load().metadata.refs.items()
+        tags = {name for name, ref in found if ref.snapshot_ref_type is SnapshotRefType.TAG and ref.max_ref_age_ms}
+        return {name for name, _ in found} - {MAIN_BRANCH} - (attempts & tags)
+
     def rows(self) -> int:
         found = self.snapshots()
         return int(found[-1].summary.get("total-records") or 0) if found and found[-1].summary else 0
@@ -140,13 +151,16 @@ class Ice(Observed):
     # -- what must always hold ---------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """All files of the table are there; every settled document tells the truth about main."""
-        assert self.referred() <= self.keys()
-        for document in self.documents():
-            if document.reason != NO_CHANGE and document.status in ("committed", "rolled_back"):
-                held = {attempt for attempt in self._attempts() if attempt.startswith(f"{document.write_key[:15]}-")}
-                own = document.attempt.prefix.rstrip("-")
-                assert held == ({own} if document.status == "committed" else set()), (document, held)
+        """All files of the table are there; every settled document tells the truth about main and the marks."""
+        table = self.load()
+        assert referred(table) <= self.keys()
+        marks = [name.removeprefix(_MARK) for name in table.properties if name.startswith(_MARK)]
+        for found in (marks, [*self._attempts()]):
+            for document in self.documents():
+                if document.reason != NO_CHANGE and document.status in ("committed", "rolled_back"):
+                    held = {attempt for attempt in found if attempt.startswith(f"{document.write_key[:15]}-")}
+                    own = document.attempt.prefix.rstrip("-")
+                    assert held == ({own} if document.status == "committed" else set()), (document, held)
 
     def _attempts(self) -> Iterator[str]:
         """Yield the attempts of which main holds a snapshot, as their statements have marked it."""

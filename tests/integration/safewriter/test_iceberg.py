@@ -355,6 +355,21 @@ def test_another_table_in_the_block_is_written_as_ever(spark: SparkSession, ice:
     assert (ids(spark, ice.name), ids(spark, other)) == ([0, 1, 2, 3, 4], [0, 1, 2])
 
 
+def test_a_catalog_is_the_one_of_the_blocks_session(spark: SparkSession, ice: Ice) -> None:
+    """Also when another session is the active one of the thread, and knows no such catalog."""
+    other = spark.newSession()
+    for key, value in ice.catalog.settings().items():
+        other.conf.set(key.replace(f".{ice.catalog.name}", ".another", 1), value)
+    other.sql("CREATE NAMESPACE IF NOT EXISTS another.db")
+    name = f"another.db.t{uuid.uuid4().hex}"
+    other.sql(f"CREATE TABLE {name} (id LONG, part STRING) USING iceberg")
+    spark.newSession()  # which is active from now on
+    with SafeWriter(other, name, format="iceberg") as block:
+        append(other, block.table, 5, 8)
+        block.success()
+    assert ids(other, name) == [5, 6, 7]
+
+
 # -- a branch as the target --------------------------------------------------------------------------------------------
 
 

@@ -74,7 +74,8 @@ public final class Staging {
 
   private static Table load(SparkSession spark, String catalog, String[] identifier) {
     TableIdentifier name = TableIdentifier.of(identifier);
-    Catalog tables = Spark3Util.loadIcebergCatalog(spark, catalog);
+    // Spark reads a catalog's settings from the session that is active in the thread, which may be another one.
+    Catalog tables = spark.withActive(() -> Spark3Util.loadIcebergCatalog(spark, catalog));
     tables.invalidateTable(name); // Spark's catalog keeps tables for half a minute
     return tables.loadTable(name);
   }

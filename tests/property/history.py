@@ -1,13 +1,11 @@
-"""A random history of one table: guarded writers that succeed, fail or die, a late network, and neighbours.
+"""A random history of one Delta table: guarded writers that succeed, fail or die, a late network, and neighbours.
 
-Statements follow one another, blocks overlap. Whoever dies does it as a killed process does: nothing more of it is
-sent, its sign of life stops, and whatever it has written stays.
+Statements follow one another, blocks overlap.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import uuid
 from collections import Counter
 from typing import TYPE_CHECKING, Final
@@ -23,6 +21,7 @@ from tests.property.folder import check_folder
 from tests.property.judge import Log, check_metadata, check_verdicts, rows_at
 from tests.property.neighbours import Neighbours
 from tests.property.operations import ROWS, draw
+from tests.property.playing import PlannedError, Play
 from tests.property.writers import Write, Writer, leave_behind, new_session
 from tests.support.hygiene import wait_for_hygiene
 
@@ -41,23 +40,16 @@ HOURS_2_S: Final = 7200
 _BASE: Final = range(12)
 
 
-class _PlannedError(Exception):
-    """The user's own error."""
-
-
-class History:
-    """Plays `steps` random steps. The table's folder and rows are judged by `finish`."""
+class History(Play):
+    """The table's folder and rows are judged by `finish`."""
 
     def __init__(self, seed: int, spark: SparkSession, s3: EmbeddedS3, lake: Lake, deltalake: Deltalake) -> None:
-        self.random = random.Random(seed)  # noqa: S311 - a history is to be played again, not to be kept secret
-        self.spark, self.s3, self.lake, self.log = new_session(spark), s3, lake, Log(lake)
         self.writers = [Writer(name, new_session(spark)) for name in ("one", "two")]
+        super().__init__(seed, spark, s3, self.writers)
+        self.lake, self.log = lake, Log(lake)
         self.neighbours = Neighbours(self.random, spark, deltalake, self.log)
-        self.said: list[str] = [f"seed {seed}"]
         self.writes: dict[str, Operation] = {}
         self.dead: list[Write] = []
-        self.late: list[Late] = []
-        self.number = 0
 
     # -- the table ---------------------------------------------------------------------------------------------------
 
@@ -70,27 +62,6 @@ class History:
         self.say(f"create {properties}")
         frame = self.spark.range(_BASE.start, _BASE.stop, 1, 2)
         frame.write.format("delta").options(**properties).save(self.lake.table)
-
-    def say(self, what: str) -> None:
-        self.said.append(what)
-
-    def play(self, steps: int) -> None:
-        """Play; whatever fails says which steps led there."""
-        try:
-            self.create()
-            for _ in range(steps):
-                self.step()
-            self.finish()
-        except BaseException as error:
-            error.add_note("\n".join(self.said))
-            raise
-        finally:
-            self.s3.wire.clear_rules()
-            for one in self.writers:
-                if one.block is not None:
-                    one.vanish()
-                one.thread.shutdown()
-            self.s3.wire.clock_ahead_s = 0
 
     def step(self) -> None:
         one = self.random.choice(self.writers)
@@ -190,7 +161,7 @@ class History:
     def _leave(self, block: SafeWriter, how: str, *, changes: bool) -> None:
         """End a block on its writer's thread."""
         if how == "exception":
-            block.__exit__(_PlannedError, _PlannedError(), None)
+            block.__exit__(PlannedError, PlannedError(), None)
             return
         block.success()
         block.__exit__(None, None, None)
@@ -223,11 +194,6 @@ class History:
         self.s3.wire.clock_ahead_s = 0
         if self.random.random() < 0.5:
             self.dead.clear()  # nobody retries them
-
-    def deliver(self) -> None:
-        """Let the network deliver what it has held."""
-        late = self.late.pop(self.random.randrange(len(self.late)))
-        self.say(f"the network delivers: {[reply.status for reply in late.release()]}")
 
     def neighbour(self) -> None:
         """Let somebody without SafeWriter do something to the table."""

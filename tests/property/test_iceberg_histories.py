@@ -1,0 +1,55 @@
+"""Random histories of Iceberg tables on real Spark: whatever happens, the rows are those of a serial history of the
+neighbours' actions and of the writes that are committed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.property.iceberg_history import IcebergHistory
+from tests.support.lake import CHECKPOINTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from scripts.emulator.s3 import EmbeddedS3
+    from tests.support.ice import Catalog
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+STEPS = 30
+SEEDS = range(1, 201)
+SHORT = {7}
+"""Played with each change; the others by `scripts/histories`."""
+
+
+@pytest.fixture
+def history(
+    spark: SparkSession, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Callable[[int], IcebergHistory]:
+    for name, value in s3.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SW_CHECKPOINT_BUCKET", CHECKPOINTS)
+    monkeypatch.setenv("SOAL_RUN_KEY", f"history-{uuid.uuid4().hex}")
+    monkeypatch.setenv("SOAL_RUN_ID", "")  # each block gets one of its own
+
+    def new(seed: int) -> IcebergHistory:
+        # Only behind a server can a publication be late: the other one lies between two requests.
+        catalog: Catalog = request.getfixturevalue("lite" if seed % 3 == 0 else "rest")
+        return IcebergHistory(seed, spark, s3, catalog.table(s3.observer()))
+
+    return new
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(seed, id=f"seed-{seed}", marks=() if seed in SHORT else pytest.mark.matrix) for seed in SEEDS],
+)
+def test_a_history(history: Callable[[int], IcebergHistory], seed: int) -> None:
+    """Writers, deaths, late publications, retries, recoveries and neighbours, in an order that the seed draws."""
+    history(seed).play(STEPS)

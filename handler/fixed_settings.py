@@ -56,7 +56,8 @@ _RULES: Final = (
     rule("spark.databricks.delta.commit.* spark.databricks.delta.testOnly.* spark.databricks.delta.write.txn*"
           " spark.databricks.delta.coordinatedCommits.* spark.databricks.delta.managedCommit.*"
           " spark.databricks.delta.properties.defaults.coordinatedCommits.* spark.wap.id spark.wap.branch", _GUARD),
-    rule("spark.sql.catalog.spark_catalog spark.sql.catalog.spark_catalog.*", _GUARD),
+    rule("spark.sql.catalog.spark_catalog spark.sql.catalog.spark_catalog.* spark.sql.catalog.safewriter"
+          " spark.sql.catalog.safewriter.*", _GUARD),
     rule("spark.hadoop.fs.s3.impl spark.hadoop.fs.s3a.impl spark.hadoop.fs.s3n.impl"
           " spark.hadoop.fs.AbstractFileSystem.* spark.hadoop.fs.s3a.create.*"
           " spark.hadoop.fs.s3a.bucket.*.create.*", _GUARD),

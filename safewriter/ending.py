@@ -193,8 +193,14 @@ class Ending:
         # After an earlier attempt something of it may have come late, after its own clean-up.
         self._spotless = held.document.epoch == 1 and not block.session.may_have_left_files(seen)
         move = block.recovery.tables.open(held.document).confirm(held.document, seen)
-        closing = {"settled_ms": epoch_ms(), "settled_by": Cause.SUCCESS.value, "cleaned": self._spotless}
-        moved = held.document.moved(move.status, reason=move.reason, **closing, **move.record)
+        moved = held.document.moved(
+            move.status,
+            reason=move.reason,
+            settled_ms=epoch_ms(),
+            settled_by=Cause.SUCCESS.value,
+            cleaned=self._spotless,
+            **move.record,
+        )
         won = block.checkpoints.replace(held, moved)
         if won is None:
             self._lost()

@@ -114,36 +114,11 @@ def glue(spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...]) -> Catalog:
 
 @pytest.fixture(scope="session")
 def native(spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...]) -> Catalog:
-    """The Iceberg catalog `native`: in Glue, with Iceberg's own way to S3, and our marks in the names of files."""
+    """The Iceberg catalog `native`: in Glue, with Iceberg's own way to S3."""
     from tests.support.ice import Catalog
 
     _need(aws)
-    catalog = Catalog.glue("native", s3.endpoint)
-    return _known(spark, catalog.with_s3_client(s3.endpoint, "org.apache.iceberg.aws.s3.S3FileIO"))
-
-
-@pytest.fixture(scope="session")
-def plain_s3(
-    spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory
-) -> Catalog:
-    """The Iceberg catalog `plain_s3`, on a SQLite file, with Iceberg's own way to S3 as it is: no name bears a mark."""
-    return _plain(spark, s3, aws, tmp_path_factory.mktemp("catalog"), "s3")
-
-
-@pytest.fixture(scope="session")
-def plain_s3a(
-    spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory
-) -> Catalog:
-    """The same as `plain_s3`, with paths that begin with `s3a://`."""
-    return _plain(spark, s3, aws, tmp_path_factory.mktemp("catalog"), "s3a")
-
-
-def _plain(spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...], folder: Path, scheme: str) -> Catalog:
-    from tests.support.ice import Catalog
-
-    _need(aws)
-    catalog = Catalog.sqlite(f"plain_{scheme}", folder / "plain.db")
-    return _known(spark, catalog.with_s3_client(s3.endpoint, "org.apache.iceberg.aws.s3.S3FileIO", scheme))
+    return _known(spark, Catalog.glue("native", s3.endpoint).with_s3_client(s3.endpoint))
 
 
 def _need(aws: tuple[Path, ...]) -> None:

@@ -1,6 +1,7 @@
 """Write a CSV file of accommodations to an Iceberg table, guarded: the file lands whole, once, or not at all.
 
-The table is created with the first file. The function's settings (SOAL_CONF) name the catalog:
+The table is created before the block, with the columns of the first file. The function's settings (SOAL_CONF) name the
+catalog:
 
 {"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog", "spark.sql.catalog.lake.type": "rest",
  "spark.sql.catalog.lake.uri": "https://CATALOG"}
@@ -26,11 +27,11 @@ spark = SparkSession.builder.appName("accommodations").getOrCreate()
 frame = spark.read.csv(args.source, header=True, sep=";", quote='"', escape='"', multiLine=True, inferSchema=True)
 
 spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {args.table.rpartition('.')[0]}")
+if not spark.catalog.tableExists(args.table):
+    frame.limit(0).writeTo(args.table).using("iceberg").create()
 with SafeWriter(spark, args.table, format="iceberg") as sw:
     if sw.already_committed:
         print(f"{sw.table}: an earlier attempt of this run has committed this write")
-    elif spark.catalog.tableExists(sw.table):
-        frame.writeTo(sw.table).append()
     else:
-        frame.writeTo(sw.table).using("iceberg").create()
+        frame.writeTo(sw.table).append()
     sw.success()

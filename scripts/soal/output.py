@@ -53,7 +53,6 @@ _STYLES: Final = {
     "CANCELLED": "yellow",
     "RUNNING": "cyan",
     "in_progress": "cyan",
-    "publishing": "yellow",
     "rolling_back": "yellow",
     "rolled_back": "yellow",
     "warn": "yellow",

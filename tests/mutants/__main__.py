@@ -22,9 +22,7 @@ _PROGRESS_S: Final = 10
 def main() -> int:
     """Return 0 if each mutant is killed or excused, and each excuse is for a mutant."""
     parser = argparse.ArgumentParser(prog="scripts/mutants", description=__doc__)
-    parser.add_argument(
-        "paths", nargs="*", help="modules or folders (of Java: classes); default: all but Spark's side and Iceberg"
-    )
+    parser.add_argument("paths", nargs="*", help="modules or folders (of Java: classes); default: all but Spark's side")
     parser.add_argument("--java", action="store_true", help="the log store, as tests/logstore/mutants.toml changes it")
     parser.add_argument("--spark", action="store_true", help="Spark's side of the guard, with the tests that need it")
     parser.add_argument("--tests", nargs="*", help="files or folders of tests; default: all of the guard's")

@@ -22,9 +22,9 @@ __all__ = ["SPARK_TESTS", "TESTS", "Campaign", "Excuse", "Result", "excuses", "m
 
 TESTS: Final = ("tests/contract", "tests/model", "tests/unit/safewriter")
 SPARK_TESTS: Final = ("tests/integration/safewriter",)
-_ICEBERG: Final = "safewriter/tables/iceberg"
 _SPARK: Final = tuple(
-    f"safewriter/{name}.py" for name in ("oneline", "opening", "tables/delta/session", "tables/spark", "writer")
+    f"safewriter/{name}.py"
+    for name in ("oneline", "opening", "tables/delta/session", "tables/iceberg/session", "tables/spark", "writer")
 )
 """What runs only around a Spark session: hardly a line of it is run by the tests without one."""
 _EXCUSES: Final = Path(__file__).parent / "excuses.toml"
@@ -76,11 +76,11 @@ class _Candidate:
 
 def modules(wanted: Sequence[str] = (), *, spark: bool = False) -> list[str]:
     """The guard's modules below these paths; without any, those that tests without Spark can judge (with `spark` the
-    others), but not the adapter of Iceberg, which is being rebuilt.
+    others).
     """
     every = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "safewriter").rglob("*.py"))
     if not wanted:
-        return [one for one in every if not one.startswith(_ICEBERG) and (one in _SPARK) is spark]
+        return [one for one in every if (one in _SPARK) is spark]
     return [one for one in every if any(one == path or one.startswith(f"{path.rstrip('/')}/") for path in wanted)]
 
 

@@ -79,10 +79,10 @@ class Catalog:
             database,
         )
 
-    def with_s3_client(self, endpoint: str, io_impl: str, scheme: str = "s3") -> Catalog:
-        """Reach the same catalog, and S3 as Iceberg does by itself; its tables' paths begin with `scheme`."""
-        own = {"s3.endpoint": endpoint, "s3.path-style-access": "true", "client.region": REGION, "io-impl": io_impl}
-        return replace(self, spark={**self.spark, **own, "warehouse": warehouse(self.name, scheme)})
+    def with_s3_client(self, endpoint: str) -> Catalog:
+        """Reach the same catalog, and S3 as Iceberg does by itself."""
+        own = {"s3.endpoint": endpoint, "s3.path-style-access": "true", "client.region": REGION}
+        return replace(self, spark={**self.spark, **own, "io-impl": "org.apache.iceberg.aws.s3.S3FileIO"})
 
     def settings(self) -> dict[str, str]:
         """Return the settings of a Spark session that knows it."""

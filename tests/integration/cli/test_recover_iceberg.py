@@ -1,6 +1,4 @@
-"""`soal recover` and `soal runs` on what a killed write to an Iceberg table has staged: a real S3 endpoint and SQL
-catalog, no Spark.
-"""
+"""`soal recover` and `soal runs` on a killed write to an Iceberg table: a real S3 endpoint, a SQL catalog, no Spark."""
 
 from __future__ import annotations
 
@@ -12,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from safewriter.state import CommitPoint
+from safewriter.tables.iceberg.table import name_of
 from scripts.emulator import EmbeddedS3
 from scripts.soal.app import app
 from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
@@ -23,8 +22,11 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 
+COMMIT_POINTS = [CommitPoint.WRITE, pytest.param(CommitPoint.SUCCESS, marks=pytest.mark.matrix)]
+
+
 class Killed:
-    """A table and what attempts have staged, in memory until `put`; no owner has ended well."""
+    """A table and what attempts have published, in memory until `put`; no owner has ended well."""
 
     def __init__(self, s3: EmbeddedS3, folder: Path, patched: pytest.MonkeyPatch) -> None:
         for variable, value in s3.environment().items():
@@ -68,9 +70,6 @@ class Killed:
         """All that lies on S3."""
         return {f"{bucket}/{key}" for bucket in ("lake", "checkpoints") for key in self._s3.keys(bucket)}
 
-    def data(self) -> set[str]:
-        return {key.rsplit("/", 1)[-1].removesuffix(".parquet") for key in self.keys() if key.endswith(".parquet")}
-
 
 @pytest.fixture
 def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Killed]:
@@ -81,68 +80,52 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Killed]:
         yield one
 
 
-def test_what_was_staged_is_published_from_the_command_line(killed: Killed) -> None:
-    """First as a dry run, which changes nothing; afterwards main shows it, and `soal runs` says so."""
-    killed.bench.stage(killed.bench.claim())
-    killed.put()
-    before = killed.metadata()
-    code, out = killed.soal("recover", "--dry-run", "--json")
-    (dry,) = json.loads(out)
-    assert (code, dry["status"], dry["action"]) == (0, "committed", "settled")
-    assert "COMMIT lite.db.t: set-snapshot-ref, remove-snapshot-ref" in dry["changes"]
-    assert killed.metadata() == before
-
-    assert killed.soal("recover", "--run", "run")[0] == 0
-    after = killed.metadata()
-    assert set(after.refs) == {"main"}
-    assert after.current_snapshot_id != before.current_snapshot_id
-
-    code, out = killed.soal("runs", "show", "run", "--json")
-    assert code == 0, out
-    assert [(write["table"], write["status"]) for write in json.loads(out)["writes"]] == [("lite.db.t", "committed")]
-
-
-@pytest.mark.matrix
-def test_a_dry_run_on_a_main_that_has_moved_leaves_not_even_a_manifest(killed: Killed) -> None:
-    """Afterwards the append is applied again for good, beside what others have appended."""
-    killed.bench.stage(killed.bench.claim())
-    killed.bench.add("main", "foreign-1")
+@pytest.mark.parametrize("commit_point", COMMIT_POINTS)
+def test_what_is_not_published_is_fenced_off_from_the_command_line(killed: Killed, commit_point: CommitPoint) -> None:
+    """First as a dry run, which changes nothing and tells what it would; afterwards the table shows what it showed, a
+    tag says that the attempt is over, and `soal runs` that its write is rolled back.
+    """
+    name = name_of(killed.bench.claim(commit_point).document.attempt)
+    head = killed.bench.refs()["main"]
     killed.put()
     before, keys = killed.metadata(), killed.keys()
     code, out = killed.soal("recover", "--dry-run", "--json")
     (dry,) = json.loads(out)
-    assert (code, dry["status"], dry["action"]) == (0, "committed", "settled")
-    assert "COMMIT lite.db.t: add-snapshot, set-snapshot-ref, remove-snapshot-ref" in dry["changes"]
+    assert (code, dry["status"], dry["action"]) == (0, "rolled_back", "settled")
+    assert f"COMMIT lite.db.t: tag {name} on snapshot {head}" in dry["changes"]
     assert (killed.metadata(), killed.keys()) == (before, keys)
 
-    assert killed.soal("recover")[0] == 0
-    assert (killed.rows(), set(killed.metadata().refs)) == (30, {"main"})
-    assert killed.data() == {"foreign-0", "foreign-1", "ours"}
-    assert json.loads(killed.soal("recover", "--json")[1]) == []
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize("commit_point", [CommitPoint.WRITE, CommitPoint.SUCCESS])
-def test_what_is_not_to_count_is_dropped_from_the_command_line(killed: Killed, commit_point: CommitPoint) -> None:
-    """Without its `success()` where only that counts; or in conflict with what others have committed since."""
-    conflict = commit_point is CommitPoint.WRITE
-    killed.bench.stage(killed.bench.claim(commit_point), operation="overwrite")
-    if conflict:
-        killed.bench.add("main", "foreign-1")
-    killed.put()
     code, out = killed.soal("recover", "--json")
     (found,) = json.loads(out)
     assert (code, found["status"], found["action"]) == (0, "rolled_back", "settled")
-    assert killed.data() == ({"foreign-0", "foreign-1"} if conflict else {"foreign-0"})
-    assert set(killed.metadata().refs) == {"main"}
+    after = killed.metadata()
+    assert {reference: ref.snapshot_id for reference, ref in after.refs.items()} == {"main": head, name: head}
+    assert (after.snapshots, killed.rows()) == (before.snapshots, 10)
+
     (write,) = json.loads(killed.soal("runs", "show", "run", "--json")[1])["writes"]
-    assert (write["status"], ("conflict" in write["reason"])) == ("rolled_back", conflict)
+    assert (write["table"], write["status"]) == ("lite.db.t", "rolled_back")
+    assert json.loads(killed.soal("recover", "--json")[1]) == []
+
+
+@pytest.mark.parametrize("commit_point", COMMIT_POINTS)
+def test_what_is_published_is_told_from_the_command_line(killed: Killed, commit_point: CommitPoint) -> None:
+    """Whatever has come after it, and whatever its commit point: only `success()` publishes. Nothing is changed."""
+    killed.bench.publish(killed.bench.claim(commit_point))
+    killed.bench.add("main", "foreign-1")
+    killed.put()
+    before = killed.metadata()
+    code, out = killed.soal("recover", "--run", "run", "--json")
+    (found,) = json.loads(out)
+    assert (code, found["status"], found["action"]) == (0, "committed", "settled")
+    assert (killed.metadata(), killed.rows()) == (before, 30)
+    (write,) = json.loads(killed.soal("runs", "show", "run", "--json")[1])["writes"]
+    assert (write["table"], write["status"], write["rows"]) == ("lite.db.t", "committed", 10)
 
 
 @pytest.mark.matrix
 def test_what_lives_is_left(killed: Killed) -> None:
-    """Exit code 75 says to come again; nothing that is staged is touched."""
-    killed.bench.stage(killed.bench.claim())
+    """Exit code 75 says to come again; its publication is not fenced off."""
+    killed.bench.claim()
     killed.put(dead=False)
     before, keys = killed.metadata(), killed.keys()
     code, out = killed.soal("recover", "--json")

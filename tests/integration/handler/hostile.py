@@ -120,6 +120,8 @@ _OTHER_KEYS = {
     _LAKE: "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
     "spark.sql.catalog.spark_catalog": "com.example.Catalog",
     "spark.sql.catalog.spark_catalog.warehouse": f"s3a://{EVIL}/w",
+    "spark.sql.catalog.safewriter": "com.example.Catalog",
+    "spark.sql.catalog.safewriter.uri": _URL,
     "spark.master": f"spark://{EVIL}:7077",
     "spark.remote": f"sc://{EVIL}",
     "spark.api.mode": "connect",

@@ -60,6 +60,8 @@ def test_what_an_event_may_bring(key: str, value: str) -> None:
         "spark.hadoop.fs.s3a.create.conditional.enabled",
         "spark.databricks.delta.testOnly.dataFileNamePrefix",
         "spark.sql.catalog.spark_catalog",
+        "spark.sql.catalog.safewriter",
+        "spark.sql.catalog.safewriter.type",
         "spark.delta.logStore.gs.impl",
         "spark.wap.id",
         "spark.yarn.appMasterEnv.PATH",

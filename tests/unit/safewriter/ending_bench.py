@@ -29,12 +29,16 @@ class FakeSession:
     quiet: Iterator[bool] = field(default_factory=lambda: iter([True]))
     answer: Callable[[], object] = lambda: None
     has_begun: bool = True
+    publication: Callable[[], object] = lambda: None
 
     def may_have_left_files(self, seen: GateState) -> bool:
         return False
 
     def shut(self, reason: str) -> None:
         self.answer()
+
+    def publish(self) -> None:
+        self.publication()
 
     def cancel(self) -> None:
         pass

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from safewriter.errors import (
+    ConflictError,
     DeadlineError,
-    NotCommittedError,
     SupersededError,
     UnknownOutcomeError,
 )
 from safewriter.objects import StoreError
 from safewriter.recovery import Cause, Evidence
-from safewriter.state import NO_CHANGE, Checkpoint, Status
+from safewriter.state import NO_CHANGE, Status
 from safewriter.tables.delta.table import DeltaTable
 from safewriter.tables.table import Move
 from tests.support.hygiene import wait_for_hygiene
@@ -24,7 +24,6 @@ from tests.unit.safewriter.ending_bench import LANDED, FakeSession, ending
 from tests.unit.safewriter.world import Job, World
 
 if TYPE_CHECKING:
-    from safewriter.checkpoint import StoredCheckpoint
     from safewriter.ending import Ending
 
 
@@ -92,96 +91,73 @@ def test_a_table_that_cannot_be_read_back_leaves_the_outcome_open(
     assert not end.succeeded
 
 
-class Picks:
-    """A format that has something to do after success() was called, as Iceberg publishes what was picked."""
+def test_a_block_publishes_before_its_table_is_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A format that publishes only now sends its one commit, and the read-back judges by what was seen after it."""
+    done: list[str] = []
+    session = FakeSession(publication=lambda: done.append("published"))
+    end = ending(World().job().begin(), session)
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, then: Move) -> None:
-        self.intents: list[Any] = []
-        self._then = then
-        monkeypatch.setattr(DeltaTable, "confirm", lambda *_: Move(Status.PUBLISHING))
-        monkeypatch.setattr(DeltaTable, "next_move", self._next_move)
+    def confirm(*_: object) -> Move:
+        done.append("read back")
+        return Move(Status.COMMITTED)
 
-    def _next_move(self, document: Checkpoint, intent: Any) -> Move:
-        self.intents.append(intent)
-        return self._then
+    monkeypatch.setattr(DeltaTable, "confirm", confirm)
+
+    end.succeed()
+
+    assert done == ["published", "read back"]
 
 
-def test_an_outage_while_the_rest_is_done_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was picked stays picked: the table is not read back a second time."""
-    _, job, end = landed()
-    Picks(monkeypatch, then=Move(Status.COMMITTED, "published"))
-    settle, errors = job.recovery.settle, [UnknownOutcomeError("nobody can tell")]
-    errors[0].__cause__ = StoreError("SlowDown")
+def test_a_publication_without_an_answer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next try reads the table back: the format knows what it has sent, and sends nothing twice."""
+    errors = [StoreError("SlowDown")]
 
-    def settled(key: str, cause: Cause, evidence: Evidence) -> StoredCheckpoint | None:
+    def publication() -> None:
         if errors:
             raise errors.pop()
-        return settle(key, cause, evidence)
 
-    monkeypatch.setattr(job.recovery, "settle", settled)
+    end = ending(World().job().begin().land(), FakeSession(sight=LANDED, publication=publication))
 
     end.succeed()
 
     assert end.document.status is Status.COMMITTED
 
 
-def test_a_rest_that_cannot_be_told_of_is_settled_like_a_success_without_an_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The program has said success; what nobody could tell is no reason to undo."""
-    _, job, end = landed()
-    picks = Picks(monkeypatch, then=Move(Status.COMMITTED, "published"))
-    settle = job.recovery.settle
+def test_a_publication_that_is_refused_is_no_success_and_is_rolled_back() -> None:
+    """The script hears of the conflict; nothing has landed, so that nothing but the verdict is left to do."""
 
-    def lost(*_: object) -> None:
-        raise UnknownOutcomeError("nobody can tell")
+    def publication() -> None:
+        raise ConflictError("the table has moved")
 
-    monkeypatch.setattr(job.recovery, "settle", lost)
-    with pytest.raises(UnknownOutcomeError, match="could not be told"):
+    world = World()
+    end = ending(world.job().begin(), FakeSession(publication=publication))
+    with pytest.raises(ConflictError, match="has moved") as refused:
         end.succeed()
-    monkeypatch.setattr(job.recovery, "settle", settle)
+    assert not end.succeeded
+
+    end.fail(refused.value)
+
+    assert end.document.status is Status.ROLLED_BACK
+    assert end.document.attempt.settled_by == Cause.EXCEPTION.value
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_publication_without_any_answer_is_settled_by_what_the_table_says(*, is_told: bool) -> None:
+    """The program has said success, so that nothing of it is undone because nobody could tell."""
+    error = StoreError("no route to host")
+
+    def publication() -> None:
+        raise error
+
+    job = World().job().begin()
+    end = ending(job.land() if is_told else job, FakeSession(sight=LANDED, publication=publication))
+    with pytest.raises(UnknownOutcomeError, match=r"could not be told: .*no route to host"):
+        end.succeed()
 
     end.fail(None)
 
-    assert [intent.cause for intent in picks.intents] == [Cause.UNANSWERED.value]
-
-
-def test_what_is_left_to_do_after_success_is_done_before_it_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The block settles its own write to the end, and cleans up beside the job."""
-    _, job, end = landed()
-    picks = Picks(monkeypatch, then=Move(Status.COMMITTED, "published"))
-    monkeypatch.setattr(job.recovery, "clean", lambda *_, **__: pytest.fail("the job waits for its clean-up"))
-
-    end.succeed()
-
-    assert [intent.cause for intent in picks.intents] == ["success"]
-    assert (end.document.status, end.document.attempt.settled_by) == (Status.COMMITTED, "success")
-
-
-def test_what_is_still_to_be_published_is_not_dated_as_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who finds the document then knows that nothing is decided."""
-    world, _, end = landed()
-    Picks(monkeypatch, then=Move(Status.COMMITTED))
-
-    end.succeed()
-
-    written = [Checkpoint.from_bytes(body) for key, body in world.bucket.written if key.startswith("checkpoints/")]
-    (picked,) = [one.attempt for one in written if one.status is Status.PUBLISHING]
-    assert (picked.settled_ms, picked.settled_by, picked.cleaned) == (None, None, False)
-
-
-def test_a_spotless_publication_is_cleaned_without_a_look_at_the_lake(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The block knows that its tasks have left nothing, whoever has written the verdict."""
-    world, job, end = landed()
-    Picks(monkeypatch, then=Move(Status.COMMITTED))
-    end.succeed()
-
-    end.finish()
-    wait_for_hygiene()
-
-    assert world.document.attempt.cleaned
-    assert world.marked() == ()
-    assert job.leftover in world.lake.contents()
+    assert end.document.status is (Status.COMMITTED if is_told else Status.ROLLED_BACK)
+    assert end.document.attempt.settled_by == Cause.UNANSWERED.value
 
 
 def test_a_success_is_one_write_of_the_document() -> None:
@@ -224,32 +200,6 @@ def test_a_failed_block_whose_document_is_gone_keeps_what_it_knew() -> None:
     end.fail(RuntimeError("the script's own"))
 
     assert end.document.status is Status.IN_PROGRESS
-
-
-def test_what_cannot_be_published_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The verdict on what was picked is another one, and the script hears of it."""
-    _, _, end = landed()
-    Picks(monkeypatch, then=Move(Status.ROLLED_BACK, "main has moved"))
-
-    with pytest.raises(NotCommittedError, match=r"it is rolled_back \(main has moved\)"):
-        end.succeed()
-
-
-def test_what_another_attempt_published_is_no_success_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The document is committed, but its owner is another."""
-    _, job, end = landed()
-    Picks(monkeypatch, then=Move(Status.COMMITTED))
-    settle = job.recovery.settle
-
-    def settled_by_another(*arguments: Any) -> Any:
-        stored = settle(*arguments)
-        assert stored is not None
-        return replace(stored, document=replace(stored.document, owner="another"))
-
-    monkeypatch.setattr(job.recovery, "settle", settled_by_another)
-
-    with pytest.raises(NotCommittedError):
-        end.succeed()
 
 
 def test_a_success_after_the_watchdog_s_rollback_is_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,6 @@ def test_a_table_is_seen_with_its_orphans(s3: EmbeddedS3, tmp_path: Path, monkey
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/lite.db", "init_catalog_tables": "false"}
     with monkeypatch.context() as patched:
         bench = Bench(tmp_path, patched)
-        staged = bench.claim()
-        bench.stage(staged, "staged")
         bench.lake.put("w/db/t/data/lost.parquet", b"parquet")
     for key, body in contents(bench.lake):
         s3.observer().put_object(Bucket="lake", Key=key, Body=body)

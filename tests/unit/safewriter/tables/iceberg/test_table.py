@@ -115,8 +115,13 @@ def _first(monkeypatch: pytest.MonkeyPatch, event: Callable[[], object]) -> None
 def test_a_table_that_moves_at_every_look_is_left_open(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fifty looks are enough for one settler."""
     bench.claim()
-    tries = []
-    monkeypatch.setattr(SqlPointer, "commit", lambda *_: bool(tries.append(1)))
+    tries: list[Fence] = []
+
+    def late(_: SqlPointer, __: Held, fence: Fence) -> bool:
+        tries.append(fence)
+        return False
+
+    monkeypatch.setattr(SqlPointer, "commit", late)
     with pytest.raises(UnknownOutcomeError, match="could not be fenced off in time"):
         bench.settle()
     assert len(tries) == 50

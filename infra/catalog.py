@@ -30,11 +30,8 @@ def job_statements(config: Config) -> list[iam.PolicyStatement]:
 
 
 def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:
-    """Return the statements for the sweeper's role: an Iceberg table is settled by a change of its entry.
-
-    pyiceberg asks for the database before each commit, to see whether it is one of S3 Tables.
-    """
-    return [_use(config, ["glue:GetDatabase", "glue:GetTable", "glue:UpdateTable"])] if config.glue_databases else []
+    """Return the statements for the sweeper's role: an Iceberg table is settled by a change of its entry."""
+    return [_use(config, ["glue:GetTable", "glue:UpdateTable"])] if config.glue_databases else []
 
 
 def _use(config: Config, actions: list[str]) -> iam.PolicyStatement:

@@ -92,7 +92,7 @@ class Lake(Construct):
 
     def sweeper_statements(self) -> list[iam.PolicyStatement]:
         """Return what the sweeper may do: read and write logs and metadata, never rows, and remove what is left of a
-        write.
+        write to a Delta table. Of an Iceberg table it removes nothing, and lists nothing.
         """
         found: list[iam.PolicyStatement] = []
         for number, place in enumerate(self._written, start=1):

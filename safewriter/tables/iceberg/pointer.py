@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from pyiceberg.catalog import load_catalog
 from pyiceberg.utils.config import Config
 
-from safewriter.errors import SafeWriterError
+from safewriter.errors import SafeWriterError, UnsupportedError
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.tables.iceberg.glue import GluePointer
@@ -59,16 +59,20 @@ def open_pointer(
 ) -> Pointer:
     """Open a table by the properties of a session or of a checkpoint, in Iceberg's own words.
 
-    `table_store` opens an object store by its `s3://` URI. With a `rehearsal` commits are made there only.
+    `table_store` opens an object store by its `s3://` URI. With a `rehearsal` commits are made there only. Raises
+    `UnsupportedError` if the properties do not say of which kind the catalog is.
     """
     reached = tuple(sorted(properties.items()))
 
     def opened() -> Any:  # noqa: ANN401 - each kind of catalog has a class of its own
         return _catalog(name.catalog, reached, _of_environment(name.catalog))
 
-    if properties["type"] == "rest":
+    kind = properties.get("type")
+    if kind is None:
+        raise UnsupportedError(f"nothing says how the catalog {name.catalog!r} of {name} is reached")
+    if kind == "rest":
         return _CatalogPointer(name, RestPointer(name, opened), rehearsal)
-    files = GluePointer if properties["type"] == "glue" else SqlPointer
+    files = GluePointer if kind == "glue" else SqlPointer
     return _CatalogPointer(name, files(name, opened, table_store), rehearsal)
 
 

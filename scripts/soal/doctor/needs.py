@@ -53,7 +53,7 @@ SWEEPER: Final = (
     Need("s3:PutObject", "data", ("_delta_log", "metadata")),
     Need("s3:DeleteObject", "data"),
     Need("s3:AbortMultipartUpload", "data"),
-    Need("s3:ListBucket", "data", _TABLE),
+    Need("s3:ListBucket", "data", ("", "_delta_log")),
     Need("s3:ListBucketMultipartUploads", "data"),
 )
 

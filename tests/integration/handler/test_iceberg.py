@@ -44,4 +44,4 @@ def test_half_a_million_rows_land_guarded_in_two_gigabytes(tmp_path: Path) -> No
         (write,) = report.result.writes
         assert (write.status, write.rows) == ("committed", ROWS)
         seen = iceberg_table.view(s3.observer(), {"type": "rest", "uri": catalog.uri}, TABLE)
-        assert (seen.version, seen.rows, seen.orphans) == (1, ROWS, ())
+        assert (seen.version, seen.rows, seen.orphans) == (2, ROWS, ())

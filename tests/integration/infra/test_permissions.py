@@ -1,8 +1,8 @@
 """The job's function and the sweeper on an S3 that enforces the policies of the synthesised stack's roles.
 
 One scenario: a job makes a table, is refused a second commit, has a write undone, and dies with its handler behind a
-commit that does not count yet. Its retry begins. Another job dies when it has staged rows for an Iceberg table that has
-moved on meanwhile. The sweeper settles and cleans up. What the requests need is kept for
+commit that does not count yet. Its retry begins. Another job dies when it has staged rows for an Iceberg table. The
+sweeper settles and cleans up. What the requests need is kept for
 tests/unit/infra/test_permissions.py, which holds every permission against it in no time.
 """
 
@@ -29,6 +29,7 @@ from scripts.emulator.s3 import CREDENTIALS
 from scripts.emulator.wire import OBSERVER
 from scripts.soal import iceberg_table
 from tests.support.empty_log import needs_of_settling
+from tests.support.fencing import needs_of_fencing
 from tests.support.guarded_s3 import Permissions
 from tests.support.roles import CHECKPOINTS, JOB, LAKE, REQUESTS, ROLES, SCRIPTS, SWEEPER, kept_needs, kinds
 
@@ -88,7 +89,6 @@ spark.sql("CREATE TABLE {ICE} (id LONG) USING iceberg")
 spark.range(3).writeTo("{ICE}").append()
 with SafeWriter(spark, "{ICE}", format="iceberg") as sw:
     spark.range(3, 6).writeTo(sw.table).append()
-    spark.newSession().range(6, 7).writeTo("{ICE}").append()
     jvm = psutil.Process().parent()
     for process in (jvm.parent(), jvm, psutil.Process()):
         process.send_signal(signal.SIGKILL)
@@ -184,8 +184,8 @@ def test_the_job_its_retry_and_the_sweeper_come_to_their_ends(scenario: Scenario
     table = DeltaTable(TABLE, storage_options={**credentials, "AWS_ALLOW_HTTP": "true"})
 
     assert '"state": "SUCCESS"' in scenario.retried
-    assert (first.rolled_back, first.committed, first.failed, first.unreadable) == (2, 1, 0, 0)
-    assert scenario.ice_rows == 7
+    assert (first.rolled_back, first.committed, first.failed, first.unreadable) == (3, 0, 0, 0)
+    assert scenario.ice_rows == 3
     assert (second.failed, second.unclean, second.left) == (0, 0, 0)
     assert sum(table.get_add_actions(flatten=True)["num_records"].to_pylist()) == 3
     assert scenario.s3.keys(CHECKPOINTS, "open/") == ()
@@ -207,7 +207,7 @@ def test_every_commit_would_pass_a_bucket_that_demands_conditions(scenario: Scen
 
 def test_the_requests_are_those_that_are_kept(scenario: Scenario, tmp_path: Path) -> None:
     """tests/unit/infra holds every change of a policy against the kept ones, so they must not be out of date."""
-    seen = kinds([*scenario.permissions.needs, *needs_of_settling()])
+    seen = kinds([*scenario.permissions.needs, *needs_of_settling(), *needs_of_fencing()])
     fresh = tmp_path / "requests.json"
     rows = [json.dumps([need.role, need.action, need.resource, need.prefix]) for need in seen]
     fresh.write_text("[\n" + ",\n".join(rows) + "\n]\n")

@@ -18,9 +18,9 @@ def test_a_job_uses_tables_of_the_named_databases(plain: Synthesised, full: Synt
     assert not plain.access("RuntimeJobRole").may(action, f"{BASE}:table/sales/t")
 
 
-def test_the_sweeper_publishes_in_the_named_databases(plain: Synthesised, full: Synthesised) -> None:
-    """It reads a table's entry and changes it; it makes none."""
-    assert full.access("SweeperSweepRole").may("glue:GetDatabase", f"{BASE}:database/sales")
+def test_the_sweeper_fences_in_the_named_databases(plain: Synthesised, full: Synthesised) -> None:
+    """It reads a table's entry and changes it; it makes none, and asks for nothing else."""
+    assert not full.access("SweeperSweepRole").may("glue:GetDatabase", f"{BASE}:database/sales")
     for action in ("glue:GetTable", "glue:UpdateTable"):
         assert full.access("SweeperSweepRole").may(action, f"{BASE}:table/sales/t")
         assert not full.access("SweeperSweepRole").may(action, f"{BASE}:table/hr/t")

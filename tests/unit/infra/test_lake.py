@@ -71,7 +71,7 @@ def test_what_is_only_read_is_not_written(full: Synthesised, place: str) -> None
 
 
 def test_the_sweeper_reads_and_writes_logs_and_metadata_but_never_rows(plain: Synthesised) -> None:
-    """It fences and undoes in the log, publishes in the metadata, and removes files; it cannot read a data file or put
+    """It fences and undoes in the log, fences in the metadata, and removes files; it cannot read a data file or put
     one.
     """
     access = plain.access(SWEEPER)

@@ -8,6 +8,7 @@ from safewriter.objects import StoreError
 from safewriter.objects.s3 import S3ObjectStore
 from scripts.emulator import EmbeddedS3
 from tests.support.empty_log import needs_of_settling
+from tests.support.fencing import needs_of_fencing
 from tests.support.guarded_s3 import Permissions
 from tests.support.roles import CHECKPOINTS, JOB, LAKE, ROLES, SCRIPTS, SWEEPER, kept_needs, kinds
 
@@ -23,7 +24,7 @@ NEEDED_ELSEWHERE = {
     (JOB, "s3:AbortMultipartUpload", "/tables/*"): "S3A gives up the upload of a task that was cancelled",
     (SWEEPER, "s3:GetObject", "/tables/_delta_log/*"): "the log of a table that is the named place itself",
     (SWEEPER, "s3:PutObject", "/tables/_delta_log/*"): "as above",
-    (SWEEPER, "s3:GetObject", "/tables/metadata/*"): "the metadata of an Iceberg table that is the named place itself",
+    (SWEEPER, "s3:GetObject", "/tables/metadata/*"): "an Iceberg table that is the named place itself",
     (SWEEPER, "s3:PutObject", "/tables/metadata/*"): "as above",
 }
 
@@ -60,6 +61,11 @@ def test_no_permission_is_superfluous(case: tuple[str, Statement]) -> None:
 def test_what_an_empty_log_s_settler_needs_is_kept_with_the_rest() -> None:
     """Only there a tombstone is put and tagged, and the note of a creation read; the scenario with Spark has none."""
     assert set(kinds(needs_of_settling())) <= set(kept_needs())
+
+
+def test_what_a_fence_needs_is_kept_with_the_rest() -> None:
+    """Where the catalog is no REST server, the settler writes the metadata file itself; the scenario has a server."""
+    assert set(kinds(needs_of_fencing())) <= set(kept_needs())
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ def test_the_public_names_are_these() -> None:
     assert safewriter.__all__ == [
         "AnotherAttemptError",
         "BlockOpenError",
+        "ConflictError",
         "DeadlineError",
         "FingerprintError",
         "NotCommittedError",

@@ -1,17 +1,21 @@
-"""What a verdict on a dead Iceberg write takes without Java: what is staged is picked, published, told, cleaned up.
+"""What a verdict on a dead Iceberg write takes without Java: the table is read, the attempt fenced off, and told.
 
-Beside it, in turn, what the catalog alone takes for a look and a commit. One SQL catalog, one embedded S3, both here.
+Beside it, in turn, what the catalog alone takes for a look and a commit; and what the verdict takes in a process of its
+own on tables of many snapshots. One SQL catalog, one embedded S3, both here.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.catalog import load_catalog
 from pyiceberg.schema import Schema
@@ -25,30 +29,31 @@ from safewriter.objects.location import Location
 from safewriter.objects.s3 import open_store, table_store
 from safewriter.recovery import Cause, Recovery
 from safewriter.state import CommitPoint, Status
-from safewriter.tables.iceberg.catalog import OneTable
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.publishing import make_branch
 from safewriter.tables.iceberg.settings import to_pyiceberg
-from safewriter.tables.iceberg.staging import EPOCH, WRITE, branch_of, head_of
 from safewriter.tables.session import TableState
+from scripts.bench.history import lengthen
+from scripts.bench.settler import Settled
 from scripts.emulator.iceberg_writer import add
 from scripts.emulator.s3 import EmbeddedS3
+from scripts.soal.iceberg_io import OBJECT_IO
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyiceberg.table import Table
 
 __all__ = ["SettleCost", "measure"]
 
 _LAKE: Final = "bench-lake"
 _CHECKPOINTS: Final = "bench-checkpoints"
 _WARM_UP: Final = 2
-_NAME: Final = TableName.parse("bench.db.t")
 
 
 @dataclass(frozen=True, slots=True)
 class SettleCost:
     """Medians in milliseconds over `rounds` dead writes. `beyond_ms` is the verdict's time without the catalog's own:
-    two looks and one commit, which is what publishing needs.
+    two looks and one commit. Of a table of many snapshots: what a process that does nothing else needs in all.
     """
 
     rounds: int
@@ -58,6 +63,14 @@ class SettleCost:
     look_ms: float
     commit_ms: float
     beyond_ms: float
+    verdict_ms_at_1000_snapshots: float
+    peak_mb_at_1000_snapshots: float
+    metadata_reads_at_1000_snapshots: int
+    listings_at_1000_snapshots: int
+    verdict_ms_at_10000_snapshots: float
+    peak_mb_at_10000_snapshots: float
+    metadata_reads_at_10000_snapshots: int
+    listings_at_10000_snapshots: int
 
 
 def measure(rounds: int = 20, progress: Callable[[int], None] = lambda _: None) -> SettleCost:
@@ -66,73 +79,108 @@ def measure(rounds: int = 20, progress: Callable[[int], None] = lambda _: None) 
     with EmbeddedS3(buckets=(_LAKE, _CHECKPOINTS)) as s3, tempfile.TemporaryDirectory(prefix="soal-bench-") as folder:
         os.environ.update(s3.environment())
         try:
-            return _Bench(folder).measure(rounds, progress)
+            bench = _Bench(s3, folder)
+            few, thousand, ten_thousand = (bench.table(name) for name in ("few", "thousand", "ten_thousand"))
+            return SettleCost(
+                rounds=rounds,
+                **bench.measure(few, rounds, progress),
+                **bench.measure_alone(thousand, 1_000),
+                **bench.measure_alone(ten_thousand, 10_000),
+            )
         finally:
             os.environ.clear()
             os.environ.update(before)
 
 
 class _Bench:
-    def __init__(self, folder: str) -> None:
-        self.catalog = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/bench.db", "warehouse": f"s3://{_LAKE}/w"}
-        own = {**to_pyiceberg(_NAME.catalog, self.catalog), "init_catalog_tables": "true"}
-        made = load_catalog(_NAME.catalog, **own)
-        made.create_namespace("db")
-        made.create_table(_NAME.identifier, Schema(NestedField(1, "id", LongType(), required=False)))
-        self.one = OneTable(_NAME, self.catalog, table_store)
+    def __init__(self, s3: EmbeddedS3, folder: str) -> None:
+        self.s3 = s3
+        self.where = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/bench.db", "warehouse": f"s3://{_LAKE}/w"}
+        own = {**to_pyiceberg("bench", self.where), **OBJECT_IO, "init_catalog_tables": "true"}
+        self.catalog = load_catalog("bench", **own)
+        self.catalog.create_namespace("db")
         self.checkpoints = Checkpoints(open_store(Location(_CHECKPOINTS)))
-        add(self.one.load(), "main", self.path("first"))
 
-    def path(self, name: str) -> str:
-        return f"{self.one.load().metadata.location}/data/{name}.parquet"
+    def table(self, name: str) -> TableName:
+        """Make a table with one snapshot."""
+        found = TableName.parse(f"bench.db.{name}")
+        table = self.catalog.create_table(found.identifier, Schema(NestedField(1, "id", LongType(), required=False)))
+        add(table, "main", f"{table.metadata.location}/data/first.parquet")
+        return found
 
-    def measure(self, rounds: int, progress: Callable[[int], None]) -> SettleCost:
+    def load(self, name: TableName) -> Table:
+        return self.catalog.load_table(name.identifier)
+
+    def measure(self, name: TableName, rounds: int, progress: Callable[[int], None]) -> dict[str, Any]:
         verdicts, looks, commits = [], [], []
         for turn in range(-_WARM_UP, rounds):
-            look_ms, commit_ms = self.catalog_alone()
-            verdict_ms = self.verdict()
+            look_ms, commit_ms = self.catalog_alone(name)
+            verdict_ms = self.verdict(name)
             if turn >= 0:
                 verdicts.append(verdict_ms)
                 looks.append(look_ms)
                 commits.append(commit_ms)
                 progress(turn + 1)
         middle, look_ms, commit_ms = (statistics.median(taken) for taken in (verdicts, looks, commits))
-        return SettleCost(
-            rounds=rounds,
-            verdict_ms=middle,
-            verdict_ms_min=min(verdicts),
-            verdict_ms_max=max(verdicts),
-            look_ms=look_ms,
-            commit_ms=commit_ms,
-            beyond_ms=middle - 2 * look_ms - commit_ms,
-        )
+        return {
+            "verdict_ms": middle,
+            "verdict_ms_min": min(verdicts),
+            "verdict_ms_max": max(verdicts),
+            "look_ms": look_ms,
+            "commit_ms": commit_ms,
+            "beyond_ms": middle - 2 * look_ms - commit_ms,
+        }
 
-    def catalog_alone(self) -> tuple[float, float]:
+    def catalog_alone(self, name: TableName) -> tuple[float, float]:
         """What a look at the table and a commit that changes a property take."""
         began = time.monotonic_ns()
-        table = self.one.load()
+        table = self.load(name)
         looked = time.monotonic_ns()
         with table.transaction() as change:
             change.set_properties({"turn": uuid.uuid4().hex})
         return (looked - began) / 1e6, (time.monotonic_ns() - looked) / 1e6
 
-    def verdict(self) -> float:
-        """Stage a write as a dead attempt does, and settle it."""
-        recovery = Recovery(self.checkpoints, table_store, clock=epoch_ms)
-        write = Write(Run(uuid.uuid4().hex, "bench", "bench", "bench"), _NAME, "iceberg", None)
-        claimer = Claimer(self.checkpoints, recovery, write, Attempt.draw(), CommitPoint.WRITE, None, 0)
-        claimer.mark()
-        table = self.one.load()
-        base = head_of(table.metadata, "main") or 0
-        before = TableState(base, str(table.metadata.table_uuid), (), {}, catalog=self.catalog)
-        document = claimer.claim(before).held.document
-        branch = branch_of(document.attempt)
-        make_branch(self.one, table, branch, base, {})
-        marks = {WRITE: document.write_key, EPOCH: str(document.epoch)}
-        add(self.one.load(), branch, self.path(f"{branch}-x"), marks=marks)
+    def verdict(self, name: TableName) -> float:
+        """Claim a write as an attempt does that dies then, and settle it."""
+        key = self._die(name)
         began = time.monotonic_ns()
-        settled = recovery.settle(write.key, Cause.KILLED)
+        settled = self._recovery().settle(key, Cause.KILLED)
         taken_ms = (time.monotonic_ns() - began) / 1e6
-        if settled is None or settled.document.status is not Status.COMMITTED:
-            raise RuntimeError(f"the write was not published: {settled}")
+        if settled is None or settled.document.status is not Status.ROLLED_BACK:
+            raise RuntimeError(f"the write was not fenced off: {settled}")
         return taken_ms
+
+    def measure_alone(self, name: TableName, snapshots: int) -> dict[str, Any]:
+        """Settle a dead write to a table of so many snapshots in a process of its own."""
+        lengthen(self.load(name), snapshots)
+        key = self._die(name)
+        length = len(self.s3.trace())
+        line = [sys.executable, "-P", "-m", "scripts.bench.settler", _CHECKPOINTS, key]
+        done = subprocess.run(line, env=_with_path(), capture_output=True, text=True, check=True)
+        settled = Settled(**json.loads(done.stdout))
+        if settled.status != Status.ROLLED_BACK:
+            raise RuntimeError(f"the write was not fenced off: {settled}")
+        asked = [one.operation for one in self.s3.trace()[length:] if one.bucket == _LAKE]
+        found = {
+            "verdict_ms": settled.verdict_ms,
+            "peak_mb": settled.peak_mb,
+            "metadata_reads": asked.count("GetObject"),
+            "listings": sum(one.startswith("List") for one in asked),
+        }
+        return {f"{what}_at_{snapshots}_snapshots": value for what, value in found.items()}
+
+    def _die(self, name: TableName) -> str:
+        write = Write(Run(uuid.uuid4().hex, "bench", "bench", "bench"), name, "iceberg", None)
+        claimer = Claimer(self.checkpoints, self._recovery(), write, Attempt.draw(), CommitPoint.WRITE, None, 0)
+        claimer.mark()
+        metadata = self.load(name).metadata
+        head = metadata.refs["main"].snapshot_id
+        claimer.claim(TableState(head, str(metadata.table_uuid), (), {}, catalog=self.where))
+        return write.key
+
+    def _recovery(self) -> Recovery:
+        return Recovery(self.checkpoints, table_store, clock=epoch_ms)
+
+
+def _with_path() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -23,8 +23,14 @@ def test_both_ways_to_start_cold_are_timed() -> None:
 
 
 def test_a_verdict_on_a_dead_iceberg_write_is_timed() -> None:
-    """Each round ends with the write published."""
+    """Each round ends with the write fenced off. However long the table's history is: two reads of its metadata, no
+    listing, and no more memory than the smallest function has left.
+    """
     done = CliRunner().invoke(app, ["bench", "settle", "--rounds", "2", "--json"])
     assert done.exit_code == 0, done.output
     cost = json.loads(done.stdout)
     assert cost["beyond_ms"] == pytest.approx(cost["verdict_ms"] - 2 * cost["look_ms"] - cost["commit_ms"])
+    for snapshots in (1_000, 10_000):
+        assert cost[f"metadata_reads_at_{snapshots}_snapshots"] == 2
+        assert cost[f"listings_at_{snapshots}_snapshots"] == 0
+        assert cost[f"peak_mb_at_{snapshots}_snapshots"] < 256

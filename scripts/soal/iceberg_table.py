@@ -57,8 +57,10 @@ def referred(table: Table) -> set[str]:
     for snapshot in table.metadata.snapshots:
         found.add(snapshot.manifest_list)
         for manifest in snapshot.manifests(table.io):
-            found.add(manifest.manifest_path)
-            found |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+            if manifest.manifest_path not in found:  # many snapshots share one
+                found.add(manifest.manifest_path)
+                found |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+    found |= {one.statistics_path for one in (*table.metadata.statistics, *table.metadata.partition_statistics)}
     return {str(Location.parse(path)) for path in found}
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scripts.soal.orphans.table import orphans_view
+from scripts.soal.orphans.table import iceberg_view, orphans_view
 from scripts.soal.run_tables import event_line, recovered_table, redriven_table, run_table, writes_table
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from scripts.soal.invocation import Report
     from scripts.soal.ledger import RunView
     from scripts.soal.logs import LogLine
+    from scripts.soal.orphans.iceberg import IcebergReport
     from scripts.soal.orphans.report import OrphanReport
     from scripts.soal.problem import Problem
     from scripts.soal.recovering import Recovered
@@ -90,6 +91,7 @@ class Output(Protocol):
     def recovered(self, recovered: Sequence[Recovered]) -> None: ...
     def redriven(self, redriven: Sequence[Redriven]) -> None: ...
     def orphans(self, report: OrphanReport) -> None: ...
+    def iceberg_orphans(self, report: IcebergReport) -> None: ...
     def size(self, size: Size) -> None: ...
     def remark(self, text: str) -> None: ...
     def problem(self, problem: Problem) -> None: ...
@@ -185,6 +187,9 @@ class ConsoleOutput(_Talk):
     def orphans(self, report: OrphanReport) -> None:
         self.data.print(orphans_view(report))
 
+    def iceberg_orphans(self, report: IcebergReport) -> None:
+        self.data.print(iceberg_view(report))
+
     def size(self, size: Size) -> None:
         table = Table(box=None, header_style="dim")
         table.add_column("layer, part", overflow="ellipsis", no_wrap=True)
@@ -270,6 +275,9 @@ class JsonOutput(_Talk):
         _dump([asdict(one) for one in redriven])
 
     def orphans(self, report: OrphanReport) -> None:
+        _dump(report.document())
+
+    def iceberg_orphans(self, report: IcebergReport) -> None:
         _dump(report.document())
 
     def size(self, size: Size) -> None:

@@ -11,6 +11,7 @@ from safewriter.errors import SettingError, UnsupportedError
 from safewriter.identity import canonical_table
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.settings import Settings
+from safewriter.tables.iceberg.name import TableName
 from scripts.soal import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.orphans.age import parse_age
 from scripts.soal.orphans.deleting import delete
@@ -26,6 +27,8 @@ from scripts.soal.runs import Bucket, Endpoint, asking
 from scripts.soal.target import checkpoint_bucket, target
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from safewriter.objects import Location
     from scripts.soal.output import Output
     from scripts.soal.target import Target
@@ -34,7 +37,10 @@ __all__ = ["orphans"]
 
 
 def orphans(
-    table: Annotated[str, typer.Argument(help="The table's path: s3a://bucket/path.")],
+    table: Annotated[
+        str,
+        typer.Argument(help="A Delta table's path, s3a://bucket/path, or an Iceberg table, catalog.namespace.table."),
+    ],
     older_than: Annotated[str, typer.Option(help="Only what is older, by S3's own clock: 7d, 36h, 90m.")] = "7d",
     endpoint_url: Endpoint = None,
     bucket: Bucket = None,
@@ -50,11 +56,17 @@ def orphans(
 ) -> None:
     """Show the files in a Delta table's folder that no version refers to: of killed jobs, deletion vectors included.
 
+    Of an Iceberg table, whose catalog pyiceberg's variables name: files that no snapshot names, the fences that dead
+    writes have left, and the statements of Iceberg that take both away. It deletes nothing there.
+
     Exit codes: 0 done, 1 the table cannot be judged or something could not be deleted, 75 the log has moved: again.
     """
     out = output(is_json=as_json)
     age = parse_age(older_than, allow_young=allow_young)
     found = target(endpoint_url, Home.of())
+    if "/" not in table:
+        _iceberg(out, found, table, age, delete_them=delete_them)
+        return
     where = _table(table)
     attempts = None if unguarded else _attempts(found, bucket, where, is_needed=delete_them)
     store = S3ObjectStore(found.client(), where.bucket, where.key)
@@ -74,6 +86,22 @@ def orphans(
             raise Problem(str(error), todo="run it again", exit_code=EXIT_TRY_AGAIN) from error
     out.orphans(report)
     _say(out, problem, report.has_failed, dry_run=report.dry_run)
+
+
+def _iceberg(out: Output, found: Target, table: str, age: timedelta, *, delete_them: bool) -> None:
+    from scripts.soal.orphans.iceberg import look  # pyiceberg, a second that Delta's tables do not need
+
+    if delete_them:
+        raise Problem(
+            "nothing of an Iceberg table is deleted here", todo="run the statements that are shown without it"
+        )
+    try:
+        name = TableName.parse(table)
+    except UnsupportedError as error:
+        raise Problem(str(error), todo="give s3a://bucket/path or catalog.namespace.table") from error
+    with asking(), Counting(out.talk, f"looking at {name}") as counting:
+        report = look(found.client(), name, age, counting.seen)
+    out.iceberg_orphans(report)
 
 
 def _say(out: Output, problem: str | None, has_failed: object, *, dry_run: bool) -> None:

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from scripts.soal.orphans.iceberg import IcebergReport
     from scripts.soal.orphans.report import Orphan, OrphanReport, OrphanUpload
 
-__all__ = ["orphans_view"]
+__all__ = ["iceberg_view", "orphans_view"]
 
 _SHOWN_MAX: Final = 100
 
@@ -24,6 +25,27 @@ _SHOWN_MAX: Final = 100
 def orphans_view(report: OrphanReport) -> RenderableType:
     """Return the files, the uploads, and what is beside them, in numbers."""
     return Group(*_lines(report))
+
+
+def iceberg_view(report: IcebergReport) -> RenderableType:
+    """Return the same of an Iceberg table, and what to run."""
+    return Group(*_iceberg_lines(report))
+
+
+def _iceberg_lines(report: IcebergReport) -> Iterator[RenderableType]:
+    for one in report.orphans[:_SHOWN_MAX]:
+        yield Text(f"{_time(one.last_modified)}  {one.bytes:,}  {one.path}")
+    if len(report.orphans) > _SHOWN_MAX:
+        yield Text(f"  and {len(report.orphans) - _SHOWN_MAX:,} more; --json names all", style="dim")
+    for fence in report.fences:
+        yield Text(f"fence {fence.name}, made {_time(fence.made)}, expires {_time(fence.expires)}")
+    size = sum(one.bytes for one in report.orphans)
+    yield Text(
+        f"{report.table}: no snapshot names {len(report.orphans):,} files ({size:,} bytes) below {report.location};"
+        f" {report.retained.files:,} are named, {report.young.files:,} are too young; {len(report.fences):,} fences"
+    )
+    for statement in report.statements:
+        yield Text(statement, "yellow")
 
 
 def _lines(report: OrphanReport) -> Iterator[RenderableType]:

@@ -1,0 +1,148 @@
+"""What lies in an Iceberg table's folder and no snapshot names, and the fences that SafeWriter has left in the table.
+
+Nothing is deleted here: Iceberg's own procedures do that, and the report says with which statements.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.utils.config import Config
+
+from safewriter.objects.location import Location
+from safewriter.objects.s3 import S3ObjectStore
+from scripts.soal.iceberg_io import OBJECT_IO, ObjectFileIO
+from scripts.soal.iceberg_table import referred
+from scripts.soal.orphans.report import Tally
+from scripts.soal.problem import EXIT_FAILED, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from mypy_boto3_s3 import S3Client
+    from pyiceberg.table import Table
+
+    from safewriter.objects import ListedObject
+    from safewriter.tables.iceberg.name import TableName
+
+__all__ = ["Fence", "IcebergOrphan", "IcebergReport", "look"]
+
+_FENCE: Final = re.compile(r"sw-[0-9a-f]{12}-\d+-[0-9a-f]{16}")
+_KEPT: Final = timedelta(days=7)
+"""How long a fence is kept from its making: `safewriter/tables/iceberg/table.py`."""
+_LEAST: Final = timedelta(days=1)
+"""Iceberg's procedure refuses to take files that are younger."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class IcebergOrphan(_Part):
+    """A file below the table's location that no snapshot names, and that is older than the bound."""
+
+    path: str
+    bytes: int
+    last_modified: datetime
+
+
+class Fence(_Part):
+    """A tag by which an attempt was fenced off."""
+
+    name: str
+    snapshot_id: int
+    made: datetime
+    expires: datetime = Field(description="from then on expire_snapshots removes it")
+
+
+class IcebergReport(_Part):
+    """All times of files are the store's own."""
+
+    table: str
+    location: str
+    now: datetime
+    older_than_s: int
+    orphans: tuple[IcebergOrphan, ...]
+    retained: Tally
+    young: Tally
+    fences: tuple[Fence, ...]
+    statements: tuple[str, ...] = Field(description="for Spark SQL: what takes away what was found")
+
+    def document(self) -> dict[str, Any]:
+        """Return the document as JSON values."""
+        return self.model_dump(mode="json")
+
+
+def look(client: S3Client, name: TableName, older_than: timedelta, seen: Callable[[int], None]) -> IcebergReport:
+    """Look at a table of a catalog that pyiceberg's variables name. `seen` is told how many files were listed.
+
+    The files are listed before the metadata is read: a file that was listed and is committed meanwhile is named there.
+    """
+    where = Location.parse(_load(client, name).metadata.location)
+    store = S3ObjectStore(client, where.bucket, where.key)
+    listed = [one for one in store.list("") if not one.key.endswith("/")]
+    seen(len(listed))
+    table = _load(client, name)
+    file = Location.parse(table.metadata_location)
+    stored = S3ObjectStore(client, file.bucket).get(file.key)
+    if stored is None:
+        raise Problem(f"{file} is not there", todo="run it again", exit_code=EXIT_FAILED)
+    now, named = stored.server_date, referred(table)
+    unnamed = [one for one in listed if store.uri(one.key) not in named]
+    old = [one for one in unnamed if one.last_modified < now - older_than]
+    fences = tuple(_fences(table))
+    return IcebergReport(
+        table=str(name),
+        location=str(where),
+        now=now,
+        older_than_s=int(older_than.total_seconds()),
+        orphans=tuple(
+            IcebergOrphan(path=store.uri(one.key), bytes=one.size, last_modified=one.last_modified) for one in old
+        ),
+        retained=_tally(one for one in listed if store.uri(one.key) in named),
+        young=_tally(one for one in unnamed if one.last_modified >= now - older_than),
+        fences=fences,
+        statements=tuple(_statements(name, fences, now, now - max(older_than, _LEAST) if old else None)),
+    )
+
+
+def _tally(listed: Iterable[ListedObject]) -> Tally:
+    sizes = [one.size for one in listed]
+    return Tally(files=len(sizes), bytes=sum(sizes))
+
+
+def _statements(name: TableName, fences: tuple[Fence, ...], now: datetime, before: datetime | None) -> Iterator[str]:
+    call, table = f"CALL {name.catalog}.system", f"table => '{name.table.partition('.')[2]}'"
+    if before is not None:
+        yield f"{call}.remove_orphan_files({table}, older_than => TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}Z')"
+    if any(one.expires < now for one in fences):
+        yield f"{call}.expire_snapshots({table})"
+
+
+def _fences(table: Table) -> Iterator[Fence]:
+    for name, reference in table.metadata.refs.items():
+        snapshot = table.snapshot_by_id(reference.snapshot_id)
+        if _FENCE.fullmatch(name) and snapshot is not None and reference.max_ref_age_ms is not None:
+            expires = datetime.fromtimestamp((snapshot.timestamp_ms + reference.max_ref_age_ms) / 1000, UTC)
+            yield Fence(name=name, snapshot_id=snapshot.snapshot_id, made=expires - _KEPT, expires=expires)
+
+
+def _load(client: S3Client, name: TableName) -> Table:
+    try:
+        own = Config().get_catalog_config(name.catalog) or {}
+        table = load_catalog(name.catalog, **{**own, **OBJECT_IO}).load_table(name.identifier)
+    except (NoSuchTableError, NoSuchNamespaceError) as error:
+        raise Problem(f"{name} is not there", todo="look at its name", exit_code=EXIT_FAILED) from error
+    except Exception as error:  # each catalog has errors of its own: databases, HTTP, AWS
+        raise Problem(
+            f"{name} cannot be read: {error}",
+            todo=f"name the catalog in pyiceberg's variables: PYICEBERG_CATALOG__{name.catalog.upper()}__URI and more",
+            exit_code=EXIT_FAILED,
+        ) from error
+    table.io = ObjectFileIO(table.io.properties, lambda uri: S3ObjectStore(client, Location.parse(uri).bucket))
+    return table

@@ -134,8 +134,8 @@ def _fences(table: Table) -> Iterator[Fence]:
 
 def _load(client: S3Client, name: TableName) -> Table:
     try:
-        own = Config().get_catalog_config(name.catalog) or {}
-        table = load_catalog(name.catalog, **{**own, **OBJECT_IO}).load_table(name.identifier)
+        own: dict[str, Any] = {**(Config().get_catalog_config(name.catalog) or {}), **OBJECT_IO}
+        table = load_catalog(name.catalog, **own).load_table(name.identifier)
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         raise Problem(f"{name} is not there", todo="look at its name", exit_code=EXIT_FAILED) from error
     except Exception as error:  # each catalog has errors of its own: databases, HTTP, AWS

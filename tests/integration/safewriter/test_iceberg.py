@@ -356,18 +356,18 @@ def test_another_table_in_the_block_is_written_as_ever(spark: SparkSession, ice:
 
 
 def test_a_catalog_is_the_one_of_the_blocks_session(spark: SparkSession, ice: Ice) -> None:
-    """Also when another session is the active one of the thread, and knows no such catalog."""
-    other = spark.newSession()
+    """Also when another session is the active one of the thread, and the block is the first to use the catalog."""
+    maker, other = spark.newSession(), spark.newSession()
     for key, value in ice.catalog.settings().items():
-        other.conf.set(key.replace(f".{ice.catalog.name}", ".another", 1), value)
-    other.sql("CREATE NAMESPACE IF NOT EXISTS another.db")
+        for session in (maker, other):
+            session.conf.set(key.replace(f".{ice.catalog.name}", ".another", 1), value)
+    maker.sql("CREATE NAMESPACE IF NOT EXISTS another.db")
     name = f"another.db.t{uuid.uuid4().hex}"
-    other.sql(f"CREATE TABLE {name} (id LONG, part STRING) USING iceberg")
-    spark.newSession()  # which is active from now on
+    maker.sql(f"CREATE TABLE {name} (id LONG, part STRING) USING iceberg")
     with SafeWriter(other, name, format="iceberg") as block:
         append(other, block.table, 5, 8)
         block.success()
-    assert ids(other, name) == [5, 6, 7]
+    assert ids(maker, name) == [5, 6, 7]
 
 
 # -- a branch as the target --------------------------------------------------------------------------------------------

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import CapturedException
 
 from safewriter import journal
 from safewriter.deadline import epoch_ms
@@ -30,10 +33,17 @@ if TYPE_CHECKING:
 
 __all__ = ["IcebergSession", "StagingState"]
 
+_log = logging.getLogger(__name__)
 _CATALOG: Final = "spark.sql.catalog.safewriter"
 _STAGE_ELSEWHERE: Final = ("spark.wap.branch", "spark.wap.id")
-_REFUSED: Final = ("CommitFailedException", "ValidationException", "IllegalStateException")
-"""By these Iceberg and `Publication.java` say that nothing was committed."""
+_REFUSED: Final = (
+    "CommitFailedException", "ValidationException", "IllegalStateException", "IllegalArgumentException"
+)  # fmt: skip
+"""By these Iceberg and `Publication.java` say that nothing was committed. The last is Iceberg's of a merge-on-read
+statement whose snapshot is not in main's history any more.
+"""
+_GONE: Final = ("NoSuchTableException", "NotFoundException")
+"""By these Iceberg says that the table is not there under its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,14 +186,24 @@ class IcebergSession(SparkScope):
             self._sent, self._answered = True, False
             self._staging.publish()
             self._answered = True
-        except Py4JJavaError as error:
-            thrown = error.java_exception
+        except (Py4JJavaError, CapturedException) as error:
+            # pyspark has an exception of its own for some that Java throws.
+            thrown: Any = error._origin if isinstance(error, CapturedException) else error.java_exception  # noqa: SLF001 - as above
             kind, text = str(thrown.getClass().getSimpleName()), str(thrown.getMessage())
-            if kind in _REFUSED:
+            if kind in _REFUSED or (kind in _GONE and not self._sent):
                 raise ConflictError(f"{self._name} does not hold this block's write: {text}") from error
             raise StoreError(f"{self._name}: {kind}: {text}") from error
         finally:
-            self.spark.catalog.refreshTable(self._name.quoted)  # Iceberg's catalog in Spark keeps tables
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """Let the session see what was published: Iceberg's catalog in Spark keeps tables. If it cannot, the verdict is
+        the same: the table may be gone, or its catalog not answer.
+        """
+        try:
+            self.spark.catalog.refreshTable(self._name.quoted)
+        except (Py4JError, PySparkException) as error:
+            _log.warning("%s: the session may show the table as it was before: %s", self._name, error)
 
     def may_have_left_files(self, seen: Seen) -> bool:
         """Return False: nothing of a block is looked for by name."""

@@ -370,6 +370,40 @@ def test_a_catalog_is_the_one_of_the_blocks_session(spark: SparkSession, ice: Ic
     assert ids(maker, name) == [5, 6, 7]
 
 
+def test_a_block_whose_table_is_renamed_publishes_nothing(spark: SparkSession, ice: Ice) -> None:
+    """It says so at once: to wait for the table would be in vain."""
+    away = f"{ice.name}_away"
+    with (
+        pytest.raises(ConflictError, match="does not hold"),
+        SafeWriter(spark, ice.name, format="iceberg") as block,
+    ):
+        append(spark, block.table, 5, 8)
+        spark.sql(f"ALTER TABLE {ice.name} RENAME TO {away.partition('.')[2]}")
+        block.success()
+    assert ice.document().status == "rolled_back"
+    spark.sql(f"ALTER TABLE {away} RENAME TO {ice.name.partition('.')[2]}")
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4]
+    ice.check()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_was_computed_from_rows_that_main_has_lost_is_not_published(
+    spark: SparkSession, ice: Ice, mode: str
+) -> None:
+    """Somebody has set main back; Iceberg has several ways to refuse, and each is a conflict."""
+    spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('write.delete.mode' = '{mode}')")
+    back = ice.snapshots()[-1]
+    foreign(spark, ice, 5, 8)
+    catalog, _, table = ice.name.partition(".")
+    with pytest.raises(ConflictError), SafeWriter(spark, ice.name, format="iceberg") as block:
+        spark.sql(f"DELETE FROM {block.table} WHERE id IN (1, 6)")
+        spark.sql(f"CALL {catalog}.system.set_current_snapshot(table => '{table}', snapshot_id => {back.snapshot_id})")
+        block.success()
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4]
+    assert ice.document().status == "rolled_back"
+    ice.check()
+
+
 # -- a branch as the target --------------------------------------------------------------------------------------------
 
 

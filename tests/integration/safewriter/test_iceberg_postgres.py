@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from safewriter.tables.iceberg.pointer import Held
 
-pytestmark = pytest.mark.slow
+# The server runs as another user, who cannot enter the folder of each run.
+pytestmark = [pytest.mark.slow, pytest.mark.matrix]
 
 SETTLERS = 8
 

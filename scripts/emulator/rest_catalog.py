@@ -74,8 +74,9 @@ class RestCatalog:
             self._server.stop()
         if self._gateway is not None:
             self._gateway.shutdown()
-        if self._process is not None:
-            self._process.communicate()  # the end of its input is its end
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()  # the end of its input is its end
+            self._process.wait()  # not communicate(): a thread of py4j's reads its output, and may close it
 
     def _serve(self, jvm: JVMView) -> JavaObject:
         iceberg, jetty = jvm.org.apache.iceberg, jvm.org.eclipse.jetty

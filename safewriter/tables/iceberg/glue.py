@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from safewriter.tables.iceberg.metadata import Fence, Held, MetadataFile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyiceberg.catalog.glue import GlueCatalog
-
-    from safewriter.objects.store import ObjectStore
-    from safewriter.tables.iceberg.name import TableName
+from safewriter.tables.iceberg.files import FilePointer
 
 __all__ = ["GluePointer"]
 
 
-class GluePointer:
+class GluePointer(FilePointer):
     """One table, of which Glue changes the version that a change names, and no other."""
 
-    def __init__(
-        self, name: TableName, opened: Callable[[], GlueCatalog], table_store: Callable[[str], ObjectStore]
-    ) -> None:
-        self._name = name
-        self._opened = opened
-        self._table_store = table_store
+    def _location(self) -> str | None:
+        return _location(self._found())
 
-    def read(self) -> Held | None:
-        location = _location(self._found())
-        if location is None:
-            return None
-        file = MetadataFile.read(location, self._table_store)
-        return Held(file.metadata, file)
-
-    def commit(self, held: Held, fence: Fence) -> bool:
-        old, new = held.version.location, held.version.write_fenced(fence, self._table_store)
+    def _swap(self, old: str, new: str) -> bool:
         # As Iceberg does in Java, right before the change: a table that is made anew counts its versions from 0 again.
         found = self._found()
         if _location(found) != old:

@@ -145,10 +145,10 @@ class IcebergSession(SparkScope):
 
     @property
     def _identifier(self) -> Any:  # noqa: ANN401 - as above
-        gateway: Any = self.spark.sparkContext._gateway  # noqa: SLF001 - py4j's only way to an array
-        parts = gateway.new_array(self.java_class("java.lang.String"), len(self._name.identifier))
-        for number, part in enumerate(self._name.identifier):
-            parts[number] = part
+        """Return the table's name in its catalog as a list of Java's."""
+        parts = self.java_class("java.util.ArrayList")()
+        for part in self._name.identifier:
+            parts.add(part)
         return parts
 
     def was_skipped(self, error: Exception) -> bool:  # noqa: ARG002 - of the protocol

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
-from safewriter.tables.iceberg.metadata import Fence, Held, MetadataFile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyiceberg.catalog.sql import SqlCatalog
-
-    from safewriter.objects.store import ObjectStore
-    from safewriter.tables.iceberg.name import TableName
+from safewriter.tables.iceberg.files import FilePointer
 
 __all__ = ["SqlPointer"]
 
@@ -24,35 +16,25 @@ _SWAP: Final = (
 )
 
 
-class SqlPointer:
-    """One row. The metadata file's location is its version: no two files have one name."""
+class SqlPointer(FilePointer):
+    """One row."""
 
-    def __init__(
-        self, name: TableName, opened: Callable[[], SqlCatalog], table_store: Callable[[str], ObjectStore]
-    ) -> None:
-        self._row = {
-            "catalog": name.catalog,
-            "namespace": ".".join(name.identifier[:-1]),
-            "table": name.identifier[-1],
-        }
-        self._opened = opened
-        self._table_store = table_store
+    def _location(self) -> str | None:
+        for row in self._executed(_READ):
+            if row.get("iceberg_type") in (None, "TABLE"):  # or it is a view; the first version has no such column
+                return str(row["metadata_location"])
+        return None
 
-    def read(self) -> Held | None:
+    def _swap(self, old: str, new: str) -> bool:
+        return bool(self._executed(_SWAP, old=old, new=new) == 1)
+
+    def _executed(self, statement: str, **values: str) -> Any:  # noqa: ANN401 - SQLAlchemy's rows, which an image may lack
+        """Return the rows that a statement has read, or the number of those that it has changed."""
         engine = self._opened().engine
         from sqlalchemy import text  # whoever lacks it has been told so by now
 
-        with engine.connect() as connection:
-            found = connection.execute(text(_READ), self._row).mappings().one_or_none()
-        if found is None or found.get("iceberg_type") not in (None, "TABLE"):
-            return None  # or a view
-        file = MetadataFile.read(found["metadata_location"], self._table_store)
-        return Held(file.metadata, file)
-
-    def commit(self, held: Held, fence: Fence) -> bool:
-        engine = self._opened().engine
-        from sqlalchemy import text
-
-        locations = {"old": held.version.location, "new": held.version.write_fenced(fence, self._table_store)}
+        *namespace, table = self._name.identifier
+        row = {"catalog": self._name.catalog, "namespace": ".".join(namespace), "table": table}
         with engine.begin() as connection:
-            return connection.execute(text(_SWAP), {**self._row, **locations}).rowcount == 1
+            result = connection.execute(text(statement), {**row, **values})
+            return result.mappings().all() if result.returns_rows else result.rowcount

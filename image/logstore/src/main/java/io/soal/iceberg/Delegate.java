@@ -48,14 +48,4 @@ abstract class Delegate implements TableOperations {
   public TableOperations temp(TableMetadata metadata) {
     return table.temp(metadata);
   }
-
-  @Override
-  public long newSnapshotId() {
-    return table.newSnapshotId();
-  }
-
-  @Override
-  public boolean requireStrictCleanup() {
-    return table.requireStrictCleanup();
-  }
 }

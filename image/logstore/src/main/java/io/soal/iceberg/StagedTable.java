@@ -55,11 +55,6 @@ final class StagedTable extends BaseTable {
   }
 
   @Override
-  public AppendFiles newFastAppend() {
-    return staged(open().newFastAppend(), true);
-  }
-
-  @Override
   public OverwriteFiles newOverwrite() {
     return staged(open().newOverwrite(), false);
   }

@@ -1,5 +1,6 @@
 package io.soal.iceberg;
 
+import java.util.List;
 import java.util.UUID;
 import java.util.stream.Stream;
 import org.apache.iceberg.HasTableOperations;
@@ -9,9 +10,7 @@ import org.apache.iceberg.Transaction;
 import org.apache.iceberg.Transactions;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
-import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.SparkSession;
 
@@ -20,18 +19,16 @@ import org.apache.spark.sql.SparkSession;
  * learns when it is published, and not before. Called by {@code safewriter/tables/iceberg/session.py}.
  */
 public final class Staging {
-  private final String attempt;
-  private final TableIdentifier calledAs;
+  private final TableIdentifier name;
   private final Publication publication;
   private final Transaction transaction;
   private final StagedTable table;
 
-  private Staging(String attempt, TableIdentifier called, String name, Publication publication) {
-    this.attempt = attempt;
-    this.calledAs = called;
+  private Staging(TableIdentifier name, Table found, String attempt, Publication publication) {
+    this.name = name;
     this.publication = publication;
-    this.transaction = Transactions.newTransaction(name, publication);
-    this.table = new StagedTable(transaction, publication, name, attempt);
+    this.transaction = Transactions.newTransaction(found.name(), publication);
+    this.table = new StagedTable(transaction, publication, found.name(), attempt);
   }
 
   /**
@@ -44,44 +41,32 @@ public final class Staging {
    * @param untilMs epoch milliseconds after which no publication may start
    */
   public static Staging open(
-      SparkSession spark, String catalog, String[] identifier, String target, String attempt, String uuid,
+      SparkSession spark, String catalog, List<String> identifier, String target, String attempt, String uuid,
       long untilMs) {
     Table found = load(spark, catalog, identifier);
     if (!found.uuid().equals(UUID.fromString(uuid))) {
       throw new NoSuchTableException("%s was dropped and recreated: its id is %s, it was %s", found.name(), found.uuid(), uuid);
     }
     TableOperations operations = ((HasTableOperations) found).operations();
-    String[] called = Stream.concat(Stream.of(attempt), Stream.of(identifier)).toArray(String[]::new);
     String application = spark.sparkContext().applicationId();
     Publication publication = new Publication(operations, target, attempt, application, untilMs);
-    Staging staging = new Staging(attempt, TableIdentifier.of(called), found.name(), publication);
-    StagingCatalog.OPEN.put(attempt, staging);
+    String[] called = Stream.concat(Stream.of(attempt), identifier.stream()).toArray(String[]::new);
+    Staging staging = new Staging(TableIdentifier.of(called), found, attempt, publication);
+    StagingCatalog.OPEN.put(staging.name, staging);
     return staging;
   }
 
-  /** Gives an empty table its first snapshot, of no rows: a fence needs one to stand on. */
-  public static void begin(SparkSession spark, String catalog, String[] identifier) {
-    Table table = load(spark, catalog, identifier);
-    try {
-      table.newFastAppend().validateWith(earlier -> !earlier.iterator().hasNext()).commit();
-    } catch (CommitFailedException | ValidationException e) {
-      table.refresh();
-      if (table.currentSnapshot() == null) {
-        throw e; // nobody else was first
-      }
-    }
+  /** Gives an empty table a snapshot of no rows: a fence needs one to stand on. A second one does no harm. */
+  public static void begin(SparkSession spark, String catalog, List<String> identifier) {
+    load(spark, catalog, identifier).newFastAppend().commit();
   }
 
-  private static Table load(SparkSession spark, String catalog, String[] identifier) {
-    TableIdentifier name = TableIdentifier.of(identifier);
+  private static Table load(SparkSession spark, String catalog, List<String> identifier) {
+    TableIdentifier name = TableIdentifier.of(identifier.toArray(String[]::new));
     // Spark reads a catalog's settings from the session that is active in the thread, which may be another one.
     Catalog tables = spark.withActive(() -> Spark3Util.loadIcebergCatalog(spark, catalog));
     tables.invalidateTable(name); // Spark's catalog keeps tables for half a minute
     return tables.loadTable(name);
-  }
-
-  boolean called(TableIdentifier wanted) {
-    return calledAs.equals(wanted);
   }
 
   StagedTable table() {
@@ -90,7 +75,7 @@ public final class Staging {
 
   /** Refuses the statements that would still begin. */
   public void shut() {
-    StagingCatalog.OPEN.remove(attempt);
+    StagingCatalog.OPEN.remove(name);
     table.shut();
   }
 

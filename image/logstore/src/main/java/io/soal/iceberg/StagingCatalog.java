@@ -19,7 +19,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * block finds no table.
  */
 public final class StagingCatalog extends SparkCatalog {
-  static final Map<String, Staging> OPEN = new ConcurrentHashMap<>();
+  static final Map<TableIdentifier, Staging> OPEN = new ConcurrentHashMap<>();
 
   @Override
   protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
@@ -29,9 +29,8 @@ public final class StagingCatalog extends SparkCatalog {
   private record Blocks(String name) implements Catalog {
     @Override
     public Table loadTable(TableIdentifier wanted) {
-      Namespace namespace = wanted.namespace();
-      Staging staging = namespace.isEmpty() ? null : OPEN.get(namespace.level(0));
-      if (staging == null || !staging.called(wanted)) {
+      Staging staging = OPEN.get(wanted);
+      if (staging == null) {
         throw new NoSuchTableException("No block is open on %s; a block's table is gone with the block", wanted);
       }
       return staging.table();

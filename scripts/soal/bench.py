@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.progress import Progress
@@ -41,6 +41,24 @@ def guard(
     with Progress(console=out.talk, transient=True, disable=not out.talk.is_terminal) as progress:
         task = progress.add_task("appends", total=rounds)
         cost = guard_bench.measure(rounds, rows, lambda done: progress.update(task, completed=done))
+    out.figures(cost)
+
+
+@app.command()
+def fanout(
+    catalog: Annotated[Literal["sqlite", "rest"], typer.Option(help="Where the table is.")] = "sqlite",
+    writers: Annotated[int, typer.Option(min=1, max=64, help="Processes, each with a Spark: 600 MB.")] = 8,
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Pairs of a plain and a guarded round.")] = 5,
+    *,
+    as_json: local.Json = False,
+) -> None:
+    """What the guard costs where several processes append to one Iceberg table at once."""
+    from scripts.bench import fanout as fanout_bench
+
+    out = output(is_json=as_json)
+    with Progress(console=out.talk, transient=True, disable=not out.talk.is_terminal) as progress:
+        task = progress.add_task("rounds", total=rounds)
+        cost = fanout_bench.measure(catalog, writers, rounds, lambda done: progress.update(task, completed=done))
     out.figures(cost)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from handler.redriving import Redriven
     from handler.response import Result
+    from scripts.bench.fanout import FanoutCost
     from scripts.bench.guard import GuardCost
     from scripts.bench.settle import SettleCost
     from scripts.bench.start import StartCost
@@ -84,7 +85,7 @@ class Output(Protocol):
     def document(self, document: Mapping[str, Any]) -> None: ...
     def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None: ...
     def findings(self, findings: Sequence[Finding]) -> None: ...
-    def figures(self, measured: GuardCost | SettleCost | StartCost) -> None: ...
+    def figures(self, measured: FanoutCost | GuardCost | SettleCost | StartCost) -> None: ...
     def runs(self, runs: Sequence[RunView]) -> None: ...
     def run(self, run: RunView) -> None: ...
     def event(self, event: Event) -> None: ...
@@ -155,7 +156,7 @@ class ConsoleOutput(_Talk):
             table.add_row(_styled(finding.status), finding.name, what)
         self.data.print(table)
 
-    def figures(self, measured: GuardCost | SettleCost | StartCost) -> None:
+    def figures(self, measured: FanoutCost | GuardCost | SettleCost | StartCost) -> None:
         table = Table(box=None, show_header=False)
         for name, value in asdict(measured).items():
             table.add_row(name.replace("_", " "), _figure(value))
@@ -253,7 +254,7 @@ class JsonOutput(_Talk):
     def findings(self, findings: Sequence[Finding]) -> None:
         _dump([asdict(finding) for finding in findings])
 
-    def figures(self, measured: GuardCost | SettleCost | StartCost) -> None:
+    def figures(self, measured: FanoutCost | GuardCost | SettleCost | StartCost) -> None:
         _dump(asdict(measured))
 
     def runs(self, runs: Sequence[RunView]) -> None:

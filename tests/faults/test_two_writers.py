@@ -43,39 +43,41 @@ KILLS = 200
 SEED = 20261121
 ADDED = range(2, 9)
 """What one append of the victim's adds."""
+DEFAULT = {f"spark.delta.logStore.{scheme}.impl": "io.delta.storage.S3SingleDriverLogStore" for scheme in ("s3", "s3a")}
+"""The log store that Delta itself has for S3."""
 
 
-def append_by_two(s3: EmbeddedS3, table: str, rounds: int, *mode: str) -> None:
+def append_by_two(s3: EmbeddedS3, table: str, rounds: int, way: str, *session: str) -> None:
     """Let two processes append `rounds` times each, side by side, every PUT delayed."""
     environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
     with (
-        _appender("a", *mode, **environment) as one,
-        _appender("b", *mode, **environment) as two,
+        _appender("a", *session, **environment) as one,
+        _appender("b", *session, **environment) as two,
     ):
         for child in (one, two):
             child.expect("ready")
-        one.tell(table)  # creates the table, so that all that follows is appends
+        one.tell(f"{way} {table}")  # creates the table, so that all that follows is appends
         one.expect("done 0")
-        two.tell(table)
+        two.tell(f"{way} {table}")
         two.expect("done 0")
         s3.wire.add(Rule(Match(operations={"PutObject"}), Delay(100), times=None))
         for number in range(1, rounds):
             for child in (one, two):
-                child.tell(table)
+                child.tell(f"{way} {table}")
             for child in (one, two):
                 child.expect(f"done {number}")
     s3.wire.clear_rules()
 
 
 def _appender(*arguments: str, **environment: str) -> Child:
-    return Child("tests.faults.appender", *arguments, environment={**environment, "SOAL_RUN_KEY": uuid.uuid4().hex})
+    return Child("scripts.bench.appender", *arguments, environment={**environment, "SOAL_RUN_KEY": uuid.uuid4().hex})
 
 
 @pytest.mark.parametrize("rounds", [3, pytest.param(ROUNDS, marks=pytest.mark.matrix)])
 def test_no_commit_of_two_guarded_writers_is_lost(s3: EmbeddedS3, lake: Callable[[], Lake], rounds: int) -> None:
     """As many rows, versions and true verdicts as appends."""
     table = lake()
-    append_by_two(s3, table.table, rounds, "guarded")
+    append_by_two(s3, table.table, rounds, "guarded", "delta")
     assert table.rows() == 2 * rounds
     assert table.operations() == ["WRITE"] * 2 * rounds
     assert {document.status for document in table.documents()} == {"committed"}
@@ -86,7 +88,7 @@ def test_no_commit_of_two_guarded_writers_is_lost(s3: EmbeddedS3, lake: Callable
 def test_deltas_default_store_loses_commits_in_the_same_test(s3: EmbeddedS3, lake: Callable[[], Lake]) -> None:
     """The control: without the conditional store both writers report success, and rows are missing."""
     table = lake()
-    append_by_two(s3, table.table, ROUNDS, "default")
+    append_by_two(s3, table.table, ROUNDS, "plain", "delta", json.dumps(DEFAULT))
     assert table.rows() < 2 * ROUNDS
 
 
@@ -102,7 +104,7 @@ def test_no_commit_of_two_guarded_writers_to_an_iceberg_table_is_lost(
     catalog: Catalog = request.getfixturevalue(kind)
     table = catalog.table(s3.observer())
     spark.sql(f"CREATE TABLE {table.name} (id LONG) USING iceberg")
-    append_by_two(s3, table.name, ROUNDS, "iceberg", json.dumps(catalog.settings()))
+    append_by_two(s3, table.name, ROUNDS, "guarded", "iceberg", json.dumps(catalog.settings()))
     assert table.rows() == 2 * ROUNDS
     assert len(table.history()) == 1 + 2 * ROUNDS, "an empty snapshot, to which a fence could hold, and each append"
     assert [document.status for document in table.documents()] == ["committed"] * 2 * ROUNDS

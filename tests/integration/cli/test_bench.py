@@ -22,6 +22,21 @@ def test_both_ways_to_start_cold_are_timed() -> None:
     assert cost["ratio"] == pytest.approx(cost["soal_ms"] / cost["peer_ms"])
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.matrix
+@pytest.mark.parametrize("catalog", ["sqlite", "rest"])
+def test_appends_of_several_processes_are_timed(catalog: str) -> None:
+    """Guarded ones are all in the table, whatever becomes of the plain ones beside them."""
+    line = ["bench", "fanout", "--catalog", catalog, "--writers", "2", "--rounds", "2", "--json"]
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 0, done.output
+    cost = json.loads(done.stdout)
+    assert cost["guarded_rows"] == 4
+    assert 0 < cost["plain_rows"] <= 4
+    assert cost["plain_s"] > 0
+
+
 def test_a_verdict_on_a_dead_iceberg_write_is_timed() -> None:
     """Each round ends with the write fenced off. However long the table's history is: two reads of its metadata, no
     listing, and no more memory than the smallest function has left.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from safewriter.writer import SafeWriter
 
@@ -33,6 +33,4 @@ def save(
         if not block.already_committed:
             writer.format("delta").save(block.table)
         block.success()
-    if block.checkpoint is None:
-        raise AssertionError  # for the type checker: a block that has ended has one
-    return block.checkpoint
+    return cast("Checkpoint", block.checkpoint)  # a block that has ended has one

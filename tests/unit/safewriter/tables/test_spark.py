@@ -130,3 +130,10 @@ def test_a_session_is_put_back_whatever_fails_and_the_first_failure_is_told() ->
     assert done == ["first", "second", "third"]
     found.restore()
     assert len(done) == 3
+
+
+def test_of_a_stopped_spark_nobody_knows_whether_its_tasks_succeeded() -> None:
+    """So files of theirs are looked for."""
+    found = scope({}, {})
+    found.jspark.sparkContext = lambda: SimpleNamespace(isStopped=lambda: True)
+    assert found.all_tasks_succeeded() is False

@@ -187,6 +187,23 @@ def test_an_empty_table_is_filled(spark: SparkSession, ice: Ice) -> None:
     ice.check()
 
 
+@pytest.mark.parametrize("ice", ["rest"], indirect=True)
+def test_an_empty_table_that_others_fill_at_once_gets_no_snapshot_of_ours(
+    spark: SparkSession, s3: EmbeddedS3, ice: Ice
+) -> None:
+    """Of eight blocks that begin on an empty table at once each would use up Iceberg's four tries."""
+    spark.sql(f"DROP TABLE {ice.name}")
+    spark.sql(f"CREATE TABLE {ice.name} {COLUMNS}")
+    rule = s3.wire.add(Rule(Match(operations={"CatalogChange"}), Freeze(lambda: foreign(spark, ice, 20, 22))))
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        block.success()
+    assert rule.hits == 1
+    assert ids(spark, ice.name) == [5, 6, 7, 20, 21]
+    assert len(ice.history()) == 2
+    ice.check()
+
+
 def test_names_that_need_backticks_are_guarded(spark: SparkSession, ice: Ice) -> None:
     """A hyphen, a dot, a backtick; the checkpoint finds the table by the same name."""
     name = f"{ice.catalog.name}.db.`my-{uuid.uuid4().hex}.``t`"

@@ -10,7 +10,9 @@ import org.apache.iceberg.Transaction;
 import org.apache.iceberg.Transactions;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.SparkSession;
 
@@ -56,9 +58,17 @@ public final class Staging {
     return staging;
   }
 
-  /** Gives an empty table a snapshot of no rows: a fence needs one to stand on. A second one does no harm. */
+  /** Gives an empty table its first snapshot, of no rows: a fence needs one to stand on. */
   public static void begin(SparkSession spark, String catalog, List<String> identifier) {
-    load(spark, catalog, identifier).newFastAppend().commit();
+    Table table = load(spark, catalog, identifier);
+    try {
+      table.newFastAppend().validateWith(earlier -> !earlier.iterator().hasNext()).commit();
+    } catch (CommitFailedException | ValidationException e) {
+      table.refresh();
+      if (table.currentSnapshot() == null) {
+        throw e; // nobody else was first
+      }
+    }
   }
 
   private static Table load(SparkSession spark, String catalog, List<String> identifier) {

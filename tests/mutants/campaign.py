@@ -27,6 +27,8 @@ _SPARK: Final = tuple(
     for name in ("oneline", "opening", "tables/delta/session", "tables/iceberg/session", "tables/spark", "writer")
 )
 """What runs only around a Spark session: hardly a line of it is run by the tests without one."""
+_PATIENCE: Final = 5
+"""A mutant's tests took so many seconds; one whose process has not ended after five times as long is killed."""
 _EXCUSES: Final = Path(__file__).parent / "excuses.toml"
 
 
@@ -189,7 +191,10 @@ class Campaign:
                 yield self._result(trial, "survived", "no test runs the line")
             else:
                 trials.append(trial)
-        for trial, killer in in_children(trials, try_out, beside_each_other=self._beside_each_other):
+        at_most_s = _PATIENCE * self._seconds
+        for trial, killer in in_children(
+            trials, try_out, beside_each_other=self._beside_each_other, at_most_s=at_most_s
+        ):
             yield self._result(trial, "survived" if killer is None else "killed", killer)
 
     def _result(self, trial: Trial, outcome: str, by: str | None) -> Result:

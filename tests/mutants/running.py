@@ -44,7 +44,6 @@ _Task = TypeVar("_Task")
 _RAN: Final = "_statement_ran_"
 _OURS: Final = ("handler", "image", "infra", "safewriter", "scripts", "tests")
 _TEST_S: Final = 30
-_TRIAL_S: Final = 300.0
 WATCH_S: Final = 1800.0
 _MEMORY_BYTES: Final = 16 << 30
 """Of address space, of which a Java machine asks for more than it uses; a list that a mutant lets grow stops there."""
@@ -89,7 +88,7 @@ def load_libraries(tests: Sequence[str]) -> None:
 
 
 def in_children(
-    tasks: Iterable[_Task], work: Callable[[_Task], object], *, beside_each_other: int, at_most_s: float = _TRIAL_S
+    tasks: Iterable[_Task], work: Callable[[_Task], object], *, beside_each_other: int, at_most_s: float
 ) -> Iterator[tuple[_Task, Any]]:
     """Yield each task with what `work` returned in a child of its own, or with a sentence on how the child ended."""
     context = multiprocessing.get_context("fork")

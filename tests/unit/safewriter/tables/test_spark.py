@@ -132,8 +132,17 @@ def test_a_session_is_put_back_whatever_fails_and_the_first_failure_is_told() ->
     assert len(done) == 3
 
 
-def test_of_a_stopped_spark_nobody_knows_whether_its_tasks_succeeded() -> None:
-    """So files of theirs are looked for."""
+@pytest.mark.parametrize(
+    ("jobs", "succeeded"),
+    [([], False), ([None], False), (["RUNNING"], False), (["SUCCEEDED", "FAILED"], False), (["SUCCEEDED"], True)],
+)
+def test_all_tasks_of_a_block_succeeded_where_each_of_its_jobs_did(jobs: list[str | None], succeeded: object) -> None:
+    """A job that Spark has forgotten may have been any; a block without one has no tasks that could say so."""
     found = scope({}, {})
-    found.jspark.sparkContext = lambda: SimpleNamespace(isStopped=lambda: True)
-    assert found.all_tasks_succeeded() is False
+    found.jspark.sparkContext = lambda: SimpleNamespace(isStopped=lambda: False)
+    context: Any = found.spark.sparkContext
+    context.statusTracker = lambda: SimpleNamespace(
+        getJobIdsForGroup=lambda _: range(len(jobs)),
+        getJobInfo=lambda job: None if jobs[job] is None else SimpleNamespace(status=jobs[job], stageIds=[]),
+    )
+    assert found.all_tasks_succeeded() is succeeded

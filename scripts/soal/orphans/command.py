@@ -56,8 +56,8 @@ def orphans(
 ) -> None:
     """Show the files in a Delta table's folder that no version refers to: of killed jobs, deletion vectors included.
 
-    Of an Iceberg table, whose catalog pyiceberg's variables name: files that no snapshot names, the fences that dead
-    writes have left, and the statements of Iceberg that take both away. It deletes nothing there.
+    On an Iceberg table, whose catalog pyiceberg's variables name, it deletes nothing. It shows the files that no
+    snapshot names, the fences that settlers have set, and the Spark SQL statements that remove both.
 
     Exit codes: 0 done, 1 the table cannot be judged or something could not be deleted, 75 the log has moved: again.
     """

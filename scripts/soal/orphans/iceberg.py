@@ -1,13 +1,14 @@
-"""What lies in an Iceberg table's folder and no snapshot names, and the fences that SafeWriter has left in the table.
+"""The leftovers of an Iceberg table: files in its folder that no snapshot names, and the fences that SafeWriter set.
 
-Nothing is deleted here: Iceberg's own procedures do that, and the report says with which statements.
+This module deletes nothing. The report holds the statements by which Iceberg's own procedures delete. The report's
+schema is published as `iceberg.schema.json` beside this file; `python -m scripts.soal.orphans.iceberg` prints it.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pyiceberg.catalog import load_catalog
@@ -18,7 +19,7 @@ from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from scripts.soal.iceberg_io import OBJECT_IO, ObjectFileIO
 from scripts.soal.iceberg_table import referred
-from scripts.soal.orphans.report import Tally
+from scripts.soal.orphans.report import Tally, schema_text
 from scripts.soal.problem import EXIT_FAILED, Problem
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ __all__ = ["Fence", "IcebergOrphan", "IcebergReport", "look"]
 
 _FENCE: Final = re.compile(r"sw-[0-9a-f]{12}-\d+-[0-9a-f]{16}")
 _KEPT: Final = timedelta(days=7)
-"""How long a fence is kept from its making: `safewriter/tables/iceberg/table.py`."""
+"""How long Iceberg keeps a fence after a settler has set it: `safewriter/tables/iceberg/table.py`."""
 _LEAST: Final = timedelta(days=1)
-"""Iceberg's procedure refuses to take files that are younger."""
+"""`remove_orphan_files` refuses to delete files that are younger."""
 
 
 class _Part(BaseModel):
@@ -44,7 +45,7 @@ class _Part(BaseModel):
 
 
 class IcebergOrphan(_Part):
-    """A file below the table's location that no snapshot names, and that is older than the bound."""
+    """A file below the table's location that no snapshot names and that is older than `older_than_s`."""
 
     path: str
     bytes: int
@@ -52,26 +53,27 @@ class IcebergOrphan(_Part):
 
 
 class Fence(_Part):
-    """A tag by which an attempt was fenced off."""
+    """A tag that a settler has set so that a dead attempt can no longer publish its write."""
 
-    name: str
+    name: str = Field(description="the attempt's name")
     snapshot_id: int
     made: datetime
-    expires: datetime = Field(description="from then on expire_snapshots removes it")
+    expires: datetime = Field(description="after this time expire_snapshots removes the tag")
 
 
 class IcebergReport(_Part):
-    """All times of files are the store's own."""
+    """S3 dates the files and tells `now`; the clock of the settler dates the fences."""
 
+    schema_version: Literal[1] = 1
     table: str
     location: str
     now: datetime
     older_than_s: int
     orphans: tuple[IcebergOrphan, ...]
-    retained: Tally
-    young: Tally
+    retained: Tally = Field(description="files that the table's metadata names")
+    young: Tally = Field(description="files that it does not name, younger than older_than_s")
     fences: tuple[Fence, ...]
-    statements: tuple[str, ...] = Field(description="for Spark SQL: what takes away what was found")
+    statements: tuple[str, ...] = Field(description="Spark SQL that removes the orphans and the expired fences")
 
     def document(self) -> dict[str, Any]:
         """Return the document as JSON values."""
@@ -79,9 +81,9 @@ class IcebergReport(_Part):
 
 
 def look(client: S3Client, name: TableName, older_than: timedelta, seen: Callable[[int], None]) -> IcebergReport:
-    """Look at a table of a catalog that pyiceberg's variables name. `seen` is told how many files were listed.
+    """Look at a table of a catalog that pyiceberg's variables name; call `seen` with the number of files listed.
 
-    The files are listed before the metadata is read: a file that was listed and is committed meanwhile is named there.
+    It lists the files first and reads the metadata then: if others commit a listed file meanwhile, it is named there.
     """
     where = Location.parse(_load(client, name).metadata.location)
     store = S3ObjectStore(client, where.bucket, where.key)
@@ -146,3 +148,7 @@ def _load(client: S3Client, name: TableName) -> Table:
         ) from error
     table.io = ObjectFileIO(table.io.properties, lambda uri: S3ObjectStore(client, Location.parse(uri).bucket))
     return table
+
+
+if __name__ == "__main__":
+    print(schema_text(IcebergReport), end="")

@@ -1,5 +1,5 @@
-"""What `soal orphans` has found and done: one document. Its schema is published as `report.schema.json` beside this
-file; `python -m scripts.soal.orphans.report` prints it.
+"""The report of `soal orphans` on a Delta table: one document. Its schema is published as `report.schema.json` beside
+this file; `python -m scripts.soal.orphans.report` prints it. An Iceberg table's report is in `iceberg.py`.
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ class OrphanReport(_Part):
         return any(one.error is not None for one in self.orphans) or any(one.error is not None for one in self.uploads)
 
 
-def schema_text() -> str:
-    """Return the JSON schema of the document, as it is published."""
+def schema_text(report: type[BaseModel]) -> str:
+    """Return the JSON schema of a report, as it is published."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **OrphanReport.model_json_schema(mode="serialization"),
+        **report.model_json_schema(mode="serialization"),
     }
     return json.dumps(schema, indent=2) + "\n"
 
 
 if __name__ == "__main__":
-    print(schema_text(), end="")
+    print(schema_text(OrphanReport), end="")

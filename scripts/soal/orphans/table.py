@@ -28,7 +28,7 @@ def orphans_view(report: OrphanReport) -> RenderableType:
 
 
 def iceberg_view(report: IcebergReport) -> RenderableType:
-    """Return the same of an Iceberg table, and what to run."""
+    """Return the files and fences of an Iceberg table, in numbers, too, and the statements to run."""
     return Group(*_iceberg_lines(report))
 
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
+import scripts.soal.orphans.iceberg
 from safewriter.recovery import Cause
 from safewriter.tables.iceberg.table import name_of
 from scripts.emulator import EmbeddedS3
 from scripts.soal.app import app
+from scripts.soal.orphans.iceberg import IcebergReport
+from scripts.soal.orphans.report import schema_text
 from scripts.soal.problem import Problem
 from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 DAY_S = 86_400
 LOST = "s3://lake/w/db/t/data/lost.parquet"
@@ -53,6 +57,21 @@ class Left:
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Left]:
     with EmbeddedS3(buckets=["lake"]) as s3:
         yield Left(s3, tmp_path, monkeypatch)
+
+
+def test_the_published_schema_is_the_models() -> None:
+    """If this fails: `python -m scripts.soal.orphans.iceberg > scripts/soal/orphans/iceberg.schema.json`."""
+    published = Path(scripts.soal.orphans.iceberg.__file__).with_name("iceberg.schema.json")
+    assert published.read_text(encoding="utf-8") == schema_text(IcebergReport)
+
+
+def test_a_report_names_its_version_and_is_valid_under_its_schema(left: Left) -> None:
+    """One that holds something of everything."""
+    left.s3.wire.clock_ahead_s = 200 * DAY_S
+    found = left.soal("--older-than", "1d", "--json")
+    assert found["schema_version"] == 1
+    assert all(found[name] for name in ("orphans", "fences", "statements"))
+    Draft202012Validator(json.loads(schema_text(IcebergReport))).validate(found)
 
 
 def test_what_no_snapshot_names_and_what_fences_there_are_is_told(left: Left) -> None:

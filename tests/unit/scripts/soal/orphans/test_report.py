@@ -7,14 +7,14 @@ from jsonschema import Draft202012Validator
 
 import scripts.soal.orphans.report
 from safewriter.objects import Upload
-from scripts.soal.orphans.report import schema_text
+from scripts.soal.orphans.report import OrphanReport, schema_text
 from tests.unit.scripts.soal.orphans.bench import Bench, data_key
 
 
 def test_the_published_schema_is_the_models() -> None:
     """If this fails: `python -m scripts.soal.orphans.report > scripts/soal/orphans/report.schema.json`."""
     published = Path(scripts.soal.orphans.report.__file__).with_name("report.schema.json")
-    assert published.read_text(encoding="utf-8") == schema_text()
+    assert published.read_text(encoding="utf-8") == schema_text(OrphanReport)
 
 
 def test_a_report_is_valid_under_its_schema() -> None:
@@ -26,4 +26,4 @@ def test_a_report_is_valid_under_its_schema() -> None:
     bench.world.job(deadline_ms=None).begin()
     document = bench.look().document()
     assert all(document[name] for name in ("orphans", "uploads", "open_writes", "other_tables"))
-    Draft202012Validator(json.loads(schema_text())).validate(document)
+    Draft202012Validator(json.loads(schema_text(OrphanReport))).validate(document)

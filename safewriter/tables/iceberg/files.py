@@ -17,7 +17,7 @@ __all__ = ["FilePointer"]
 
 
 class FilePointer(ABC):
-    """One table. The metadata file's location is its version: no two files have one name."""
+    """One table. Its version is the location of its metadata file: no two metadata files have one name."""
 
     def __init__(self, name: TableName, opened: Callable[[], Any], table_store: Callable[[str], ObjectStore]) -> None:
         self._name = name

@@ -10,18 +10,18 @@ __all__ = ["GluePointer"]
 
 
 class GluePointer(FilePointer):
-    """One table, of which Glue changes the version that a change names, and no other."""
+    """One table. Glue makes a change only if it names the table's newest version."""
 
     def _location(self) -> str | None:
         return _location(self._found())
 
     def _swap(self, old: str, new: str) -> bool:
-        # As Iceberg does in Java, right before the change: a table that is made anew counts its versions from 0 again.
+        # Read it again right before the change, as Iceberg does in Java: the versions of a recreated table begin at 0.
         found = self._found()
         if _location(found) != old:
             return False
         client: Any = self._opened().glue
-        taken = client.meta.service_model.shape_for("TableInput").members  # Glue tells more of a table than it takes
+        taken = client.meta.service_model.shape_for("TableInput").members  # get_table returns more than these
         table = {key: value for key, value in found.items() if key in taken}
         pointer = {"metadata_location": new, "previous_metadata_location": old}
         try:
@@ -32,11 +32,11 @@ class GluePointer(FilePointer):
                 VersionId=found["VersionId"],
             )
         except (client.exceptions.ConcurrentModificationException, client.exceptions.EntityNotFoundException):
-            return False  # also after the lost answer to one that boto3 has sent again: whoever reads finds the fence
+            return False  # also if boto3 lost an answer and sent it twice: the next read finds the fence
         return True
 
     def _found(self) -> dict[str, Any]:
-        """Return what Glue tells of the table; nothing if there is none."""
+        """Return Glue's description of the table; {} if there is no such table."""
         client: Any = self._opened().glue
         database, table = self._name.identifier
         try:

@@ -1,7 +1,7 @@
-"""An Iceberg table's metadata as JSON: what a settler reads of it, and the one change that it makes to a metadata file.
+"""An Iceberg table's metadata as JSON: the fields that a settler reads, and the one change that it makes: a fence.
 
-A file is changed in its text, and there only where the change is: a field that nobody here knows, a number that Python
-would write otherwise, all stays as it was written, to the byte.
+`MetadataFile` replaces values in the file's text. All other text stays as it was, to the byte: fields that this module
+does not know, and numbers that Python would write otherwise.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OPEN, _COLON, _COMMA, _CLOSE = (re.compile(rf"[ \t\r\n]*{sign}[ \t\r\n]*") for 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A table's metadata as it was read. `version` is the catalog's own: what a commit is compared with."""
+    """A table's metadata as it was read. The catalog compares a commit with `version`, in the catalog's own terms."""
 
     metadata: dict[str, Any]
     version: Any
@@ -41,7 +41,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A tag to add."""
+    """The tag that a settler adds."""
 
     name: str
     snapshot_id: int
@@ -49,7 +49,7 @@ class Fence:
 
     @property
     def tag(self) -> dict[str, Any]:
-        """What metadata and REST requests say of it."""
+        """The tag as it stands in metadata and in REST requests."""
         return {"snapshot-id": self.snapshot_id, "type": "tag", "max-ref-age-ms": self.max_ref_age_ms}
 
 
@@ -64,7 +64,7 @@ def properties(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def references(metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return branches and tags by their names; main alone of metadata without that field, as version 1 once was."""
+    """Return branches and tags by their names; main alone if the metadata has no `refs`, as in old version 1."""
     found: dict[str, dict[str, Any]] | None = metadata.get("refs")
     if found is not None:
         return found
@@ -101,7 +101,7 @@ class MetadataFile:
         return cls(location, *_parsed(text), is_gzip)
 
     def write_fenced(self, fence: Fence, table_store: Callable[[str], ObjectStore]) -> str:
-        """Write what follows on this file, with the fence, beside it, as catalogs name such files; return where."""
+        """Write the next metadata file, with the fence, beside this one, named as catalogs do; return its location."""
         folder, _, name = self.location.rpartition("/")
         version = _VERSION.match(name)
         ending = f"{'.gz' if self.is_gzip else ''}.metadata.json"
@@ -122,7 +122,7 @@ class MetadataFile:
         }
 
     def _changed(self, fields: Mapping[str, Any]) -> str:
-        """Return the text with other values of some fields; those that it lacks come last."""
+        """Return the text with new values of some fields; a field that the text lacks goes to its end."""
         pieces, at = [], 0
         for name, (start, end) in self.spans.items():
             if name in fields:

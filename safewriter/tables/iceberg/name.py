@@ -54,7 +54,7 @@ class TableName:
         return _joined((self.catalog, *self.identifier), always=True)
 
     def staged(self, attempt: str) -> str:
-        """Return what the statements of an attempt's block call it, in the catalog of the open blocks."""
+        """Return the table's name in the catalog of the open blocks, by which an attempt's statements write it."""
         return _joined(("safewriter", attempt, *self.identifier, *self._branch), always=True)
 
     @property

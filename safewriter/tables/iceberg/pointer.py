@@ -1,7 +1,7 @@
-"""A catalog's pointer to a table's metadata, read and moved without a JVM: for settlers, whose one commit is a fence.
+"""A catalog's pointer to a table's metadata. Settlers read and move it without a JVM; their one commit sets a fence.
 
-pyiceberg connects and logs in, no more: its models of metadata refuse what they do not know, drop fields that they do
-not have, and take seconds for ten thousand snapshots.
+pyiceberg only connects and logs in here. Its models of metadata refuse values that they do not know, drop fields that
+they do not have, and take seconds for ten thousand snapshots.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Pointer(Protocol):
         ...
 
     def commit(self, held: Held, fence: Fence) -> bool:
-        """Add the fence; False if somebody was first: the table is not as it was held, where its catalog compares that.
+        """Add the fence; return False if the catalog refused it, since another commit was first.
 
-        `StoreError` leaves open whether it was added: read again.
+        After a `StoreError` nobody knows whether the catalog added it: read again.
         """
         ...
 
@@ -59,7 +59,7 @@ def open_pointer(
 ) -> Pointer:
     """Open a table by the properties of a session or of a checkpoint, in Iceberg's own words.
 
-    `table_store` opens an object store by its `s3://` URI. With a `rehearsal` commits are made there only. Raises
+    `table_store` opens an object store by its `s3://` URI. With a `rehearsal` the pointer commits there only. Raises
     `UnsupportedError` if the properties do not say of which kind the catalog is.
     """
     reached = tuple(sorted(properties.items()))
@@ -82,15 +82,15 @@ def _catalog(name: str, properties: tuple[tuple[str, str], ...], environment: st
 
 
 def _of_environment(name: str) -> str:
-    """Return what pyiceberg's own variables say of a catalog now, as JSON.
+    """Return the catalog's properties in pyiceberg's own variables now, as JSON.
 
-    pyiceberg reads them once, when it is imported: a password that has been rotated since would never be used.
+    pyiceberg reads its variables once, at its import. It would never use a password that somebody rotated since then.
     """
     return json.dumps(Config().get_catalog_config(name) or {})
 
 
 class _CatalogPointer:
-    """A pointer whose errors all tell which catalog they are from; with a rehearsal it is moved there only."""
+    """A pointer whose errors name their catalog. With a rehearsal it commits there only."""
 
     def __init__(self, name: TableName, pointer: Pointer, rehearsal: Rehearsal | None) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""The pointer behind a REST catalog: the server compares what a commit requires, and writes the metadata itself.
+"""The pointer behind a REST catalog: the server checks the requirements of a commit, and writes the metadata itself.
 
 https://github.com/apache/iceberg/blob/main/open-api/rest-catalog-open-api.yaml
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RestPointer"]
 
-_TIMEOUT_S: Final = (5, 30)  # to connect, and to answer: a commit is some requests to S3 for the server
+_TIMEOUT_S: Final = (5, 30)  # to connect, and to answer: for a commit the server sends several requests to S3
 _LOGIN: Final = (HTTPStatus.UNAUTHORIZED, 419)  # the latter is Iceberg's own, for a login that has expired
 _SHOWN_MAX: Final = 300
 
@@ -47,7 +47,7 @@ class RestPointer:
         if answer.status_code in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             return False
         if head_of(self._metadata(answer), fence.name) != fence.snapshot_id:
-            # Nessie says yes to any change of references, and makes none:
+            # Nessie accepts each change of references, and makes none:
             # https://github.com/apache/iceberg-python/issues/2828
             raise StoreError(f"{self._name}: the catalog's answer to a commit does not show the tag that it was to add")
         return True

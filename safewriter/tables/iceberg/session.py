@@ -39,23 +39,23 @@ _STAGE_ELSEWHERE: Final = ("spark.wap.branch", "spark.wap.id")
 _REFUSED: Final = (
     "CommitFailedException", "ValidationException", "IllegalStateException", "IllegalArgumentException"
 )  # fmt: skip
-"""By these Iceberg and `Publication.java` say that nothing was committed. The last is Iceberg's of a merge-on-read
-statement whose snapshot is not in main's history any more.
+"""If Iceberg or `Publication.java` throws one of these, nothing was committed. Iceberg throws the last one for a
+merge-on-read statement whose snapshot is no longer in main's history.
 """
 _GONE: Final = ("NoSuchTableException", "NotFoundException")
-"""By these Iceberg says that the table is not there under its name."""
+"""Iceberg throws one of these if there is no table under the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagingState:
-    """`passed`: the publication was sent. Whether it arrived is the table's to say."""
+    """`passed`: the block has sent the publication. `answered`: the catalog has answered. The table has the verdict."""
 
     passed: bool
     answered: bool
     noted: bool = False
 
     def error_of(self, error: Exception) -> SafeWriterError | None:
-        """Return None: nothing is refused before `success()`."""
+        """Return None: the guard refuses nothing before `success()`."""
         del error
         return None
 
@@ -87,7 +87,7 @@ class IcebergSession(SparkScope):
                 raise UnguardedSessionError(f"{key} is set to {found!r}: the block stages by itself; unset it first")
 
     def state(self) -> TableState:
-        """Look at the table in its catalog, as whoever settles the write would."""
+        """Look at the table in its catalog, as a settler would."""
         held = self._pointer.read()
         if held is None:
             raise UnsupportedError(
@@ -96,7 +96,7 @@ class IcebergSession(SparkScope):
             )
         metadata, target = held.metadata, self._name.target
         if target == MAIN and head_of(metadata, MAIN) is None:
-            self._java.begin(self.jspark, self._name.catalog, self._identifier)  # before the claim, so that it can end
+            self._java.begin(self.jspark, self._name.catalog, self._identifier)  # a fence needs a snapshot
         if target != MAIN and references(metadata).get(target, {}).get("type") != "branch":
             raise UnsupportedError(
                 f"{self._name.quoted} has no branch called {target!r}; create it first:"
@@ -111,7 +111,7 @@ class IcebergSession(SparkScope):
         )
 
     def undo_obstacle(self, before: TableState) -> str | None:
-        """Return None: what was not published need not be undone."""
+        """Return None: before its publication a block leaves nothing to undo."""
         del before
         return None
 
@@ -152,7 +152,7 @@ class IcebergSession(SparkScope):
         return parts
 
     def was_skipped(self, error: Exception) -> bool:  # noqa: ARG002 - of the protocol
-        """Nothing fails for it: the block has a transaction of its own."""
+        """Return False: a skipped block has a transaction of its own, so no statement fails for the skip."""
         return False
 
     @property
@@ -167,14 +167,14 @@ class IcebergSession(SparkScope):
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def shut(self, reason: str) -> None:
-        """Refuse the statements that would still begin."""
+        """Refuse statements that begin from now on."""
         del reason
         if self._staging is not None:
             self._staging.shut()
 
     def publish(self) -> None:
-        """Commit the transaction, once. Raises `ConflictError` if it was refused; `StoreError` leaves open whether it
-        has arrived.
+        """Commit the transaction, once. Raises `ConflictError` if Iceberg refused it. After a `StoreError` only the
+        table can say whether it arrived.
         """
         if self._sent:
             return
@@ -197,8 +197,8 @@ class IcebergSession(SparkScope):
             self._refresh()
 
     def _refresh(self) -> None:
-        """Let the session see what was published: Iceberg's catalog in Spark keeps tables. If it cannot, the verdict is
-        the same: the table may be gone, or its catalog not answer.
+        """Let the session see the publication: Iceberg's catalog in Spark caches tables. A failure does not change the
+        verdict: the table may be gone, or its catalog may not answer.
         """
         try:
             self.spark.catalog.refreshTable(self._name.quoted)
@@ -206,6 +206,6 @@ class IcebergSession(SparkScope):
             _log.warning("%s: the session may show the table as it was before: %s", self._name, error)
 
     def may_have_left_files(self, seen: Seen) -> bool:
-        """Return False: nothing of a block is looked for by name."""
+        """Return False: on Iceberg nobody looks for the files of a block by their names."""
         del seen
         return False

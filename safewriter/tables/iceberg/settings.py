@@ -1,8 +1,7 @@
-"""How a catalog is reached: from the session's settings to those that a checkpoint may hold, and to pyiceberg's own.
+"""How to reach a catalog: the session's settings, those that a checkpoint may hold, and pyiceberg's own names for them.
 
-A checkpoint holds no secret: only what stands in `_OPEN` goes into it. Whoever settles later takes the rest from the
-environment, by pyiceberg's own names: `PYICEBERG_CATALOG__<NAME>__CREDENTIAL`, or `__URI` where a password is part of
-it.
+A checkpoint holds no secret: only the properties in `_OPEN` go into it. A settler takes the rest from its environment,
+by pyiceberg's own names: `PYICEBERG_CATALOG__<NAME>__CREDENTIAL`, or `__URI` for an address with a password.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return what may stand in a checkpoint."""
+    """Return the properties that a checkpoint may hold."""
     kept = {key: value for key, value in properties.items() if key in _OPEN}
     if "uri" in kept and _has_password(kept["uri"]):
         kept.pop("uri")
@@ -79,7 +78,7 @@ def _has_password(uri: str) -> bool:
 
 
 def to_pyiceberg(name: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties by which pyiceberg opens the same catalog; only those that are known."""
+    """Return the properties by which pyiceberg opens the same catalog."""
     kind = properties["type"]
     common = {
         "type": "sql" if kind == "jdbc" else kind,

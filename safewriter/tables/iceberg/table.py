@@ -1,7 +1,7 @@
-"""An Iceberg table as a settler sees it, without a JVM: it reads, and writes one thing, the fence.
+"""An Iceberg table as a settler sees it, without a JVM: the settler reads the metadata and writes at most a fence.
 
-The commit that publishes an attempt leaves its mark, a table property that outlives the snapshot. A fence is a tag of
-the attempt's name: no publication lands beside one. PROTOCOL.md says why that is enough.
+The commit that publishes an attempt leaves its mark, a table property that outlives the snapshot. A fence is a tag with
+the attempt's name: no publication lands beside it. PROTOCOL.md says why that is enough.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ __all__ = ["DECIDED_MS", "IcebergTable", "name_of"]
 
 _DAY_MS: Final = 86_400_000
 _KEPT_MS: Final = 7 * _DAY_MS
-"""How long marks (`Publication.java`) and fences are kept."""
+"""How long publications keep marks (`Publication.java`), and how long a fence lives."""
 DECIDED_MS: Final = 6 * _DAY_MS
-"""How long after it began an attempt may publish, and a table without its mark says that it has not."""
+"""How long an attempt without a deadline may publish, and how long a missing mark means that it has not."""
 _MARK: Final = "safewriter."
 _MARKED: Final = re.compile(r"(\d+) (\d+) (\d+) \d+")  # snapshot, rows, bytes, epoch milliseconds
 _TRIES_MAX: Final = 50
 
 
 def name_of(attempt: AttemptRecord) -> str:
-    """Return what an attempt is called in its table: its mark, its fence, and its own view of the table."""
+    """Return the attempt's name in its table: the mark, the fence and the staged table bear it."""
     return attempt.prefix.rstrip("-")
 
 
@@ -53,7 +53,7 @@ class IcebergTable:
         self._may_go_on = may_go_on
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
-        """Return committed if the table bears the attempt's mark; else fence the attempt off, and rolled_back."""
+        """Return committed if the table bears the attempt's mark; else fence the attempt and return rolled_back."""
         if intent.nothing_sent:
             return Move(Status.ROLLED_BACK, f"{intent.cause}: nothing was published")
         landed = self._decide(document)
@@ -62,7 +62,7 @@ class IcebergTable:
         return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed)
 
     def confirm(self, document: Checkpoint, seen: Seen) -> Move:
-        """Return committed if what the block has published is there, or if it had nothing to publish."""
+        """Return committed if the table holds the publication, or if the block had nothing to publish."""
         if not seen.passed:
             return Move(Status.COMMITTED, NO_CHANGE)
         landed = self._decide(document)
@@ -73,7 +73,7 @@ class IcebergTable:
         return Move(Status.COMMITTED, landed=landed)
 
     def _decide(self, document: Checkpoint) -> Landed | None:
-        """Return what was published; None once it is certain that nothing was, and that nothing can be any more."""
+        """Return the publication; None once it is certain that there is none and that none can land any more."""
         attempt = document.attempt
         name = name_of(attempt)
         for _ in range(_TRIES_MAX):
@@ -82,7 +82,7 @@ class IcebergTable:
             held = self._read(attempt.table_id)
             if (landed := _landed(held, name)) is not None:
                 return landed
-            # Before the fence is looked for: it may have come after a publication of which the mark is gone since.
+            # Before a look at the fence: a settler may have set it after a publication whose mark is gone since.
             if self._clock() - attempt.started_ms > DECIDED_MS:
                 raise RetentionGapError(f"{self._name} may have forgotten an attempt that began {DECIDED_MS} ms ago")
             if name in references(held.metadata):
@@ -117,7 +117,7 @@ class IcebergTable:
         attempts: tuple[AttemptRecord, ...],
         earlier: tuple[AttemptRecord, ...] = (),
     ) -> int:
-        """Delete nothing: `remove_orphan_files` takes what no snapshot has ever named."""
+        """Delete nothing: `remove_orphan_files` deletes files that no snapshot has ever named."""
         del document, attempts, earlier
         return 0
 
@@ -138,7 +138,7 @@ class IcebergTable:
 
 
 def _landed(held: Held, name: str) -> Landed | None:
-    """Return what an attempt's mark says."""
+    """Return the publication that an attempt's mark records; None without a mark."""
     mark = properties(held.metadata).get(f"{_MARK}{name}")
     if mark is None:
         return None

@@ -6,7 +6,7 @@ import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
 
-/** A table's operations, all but the commit. */
+/** Passes everything but the commit on to the table's own operations. */
 abstract class Delegate implements TableOperations {
   protected final TableOperations table;
 

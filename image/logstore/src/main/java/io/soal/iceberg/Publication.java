@@ -19,12 +19,12 @@ import org.apache.iceberg.exceptions.ValidationException;
 /**
  * A table's own operations, for one commit of one block.
  *
- * <p>To what Iceberg commits it adds the attempt's mark, a table property that outlives the snapshot, and the requirement
- * that nobody has fenced the attempt off by a reference of its name. Iceberg tries again whenever another commit was
- * first, on the table as it is then; each try is looked at here.
+ * <p>It adds to Iceberg's commit the attempt's mark, a table property that outlives the snapshot, and the requirement
+ * that nobody has fenced the attempt with a reference of its name. Whenever another commit was first, Iceberg retries on
+ * the table as it is then; {@link #commit} checks each try.
  */
 final class Publication extends Delegate {
-  /** The property of a mark is called this and the attempt. Its value: snapshot, rows, bytes, epoch milliseconds. */
+  /** Begins the name of a mark; the attempt's name follows. Its value: snapshot, rows, bytes, epoch milliseconds. */
   static final String MARK = "safewriter.";
 
   private static final Pattern MARKED = Pattern.compile("\\d+ \\d+ \\d+ (\\d{1,18})");
@@ -47,7 +47,7 @@ final class Publication extends Delegate {
     this.attempt = attempt;
     this.application = application;
     this.untilMs = untilMs;
-    // Iceberg's default of four tries is too few beside seven other writers; the time is what limits a block.
+    // Iceberg's default of four retries is too few beside seven other writers; only time limits a block.
     this.retries =
         Map.of(
             TableProperties.COMMIT_NUM_RETRIES, "10000",
@@ -56,12 +56,12 @@ final class Publication extends Delegate {
     this.begun = current();
   }
 
-  /** The table as the block has found it. */
+  /** Returns the table as the block has found it. */
   TableMetadata begun() {
     return begun;
   }
 
-  /** Counts an operation that is staged. An {@code append} reads nothing, so it fits on whatever comes before it. */
+  /** Counts a staged operation. An {@code append} reads nothing, so it fits on any commit before it. */
   synchronized void count(boolean append) {
     appends += append ? 1 : 0;
     others += append ? 0 : 1;
@@ -72,19 +72,19 @@ final class Publication extends Delegate {
     return shown(table.current());
   }
 
-  /** Iceberg asks for it after each commit that was refused. */
+  /** Iceberg calls this after each commit that the catalog refused. */
   @Override
   public TableMetadata refresh() {
     TableMetadata now = table.refresh();
     if (now.properties().containsKey(MARK + attempt)) {
-      // What was refused is a second copy of a commit that has landed. Applied again, the rows would be there twice; and
-      // only of this exception does Iceberg not clean up files that the table needs.
+      // The catalog refused a second copy of a commit that has landed. If Iceberg applied it again, the rows would be
+      // there twice. And only after this exception does Iceberg not clean up files that the table needs.
       throw new CommitStateUnknownException(new IllegalStateException(attempt + " is published already"));
     }
     return shown(now);
   }
 
-  /** Iceberg takes the number of tries from the table's properties: those of this block stand there in memory only. */
+  /** Iceberg reads its retries from the table's properties: this block's stand there in memory only. */
   private synchronized TableMetadata shown(TableMetadata now) {
     if (now != found) {
       found = now;
@@ -111,7 +111,7 @@ final class Publication extends Delegate {
     refuse(moved && others > 0 && appends + others > 1, "others have committed, and the block has several statements");
     long head = staged.ref(target).snapshotId();
     TableMetadata.Builder builder = TableMetadata.buildFrom(staged);
-    // Set and removed: a REST catalog requires of a reference that is set that it is what it was, here none.
+    // A REST catalog requires that a reference that a commit sets is as it was: here, that there is none.
     builder.setRef(attempt, SnapshotRef.tagBuilder(head).build()).removeRef(attempt);
     Map<String, String> set = new HashMap<>(Map.of(MARK + attempt, mark(base, staged, head)));
     Set<String> removed = outdated(base);
@@ -131,8 +131,8 @@ final class Publication extends Delegate {
   }
 
   /**
-   * Throws if a statement of this application has committed to the target since the block began, and not through a block:
-   * its rows are there whatever becomes of the block.
+   * Throws if a statement of this application has committed to the target since the block began, and not through a
+   * block. Its rows stay, whatever the block's verdict is.
    */
   void refuseStrays(TableMetadata now) {
     SnapshotRef head = now.ref(target);

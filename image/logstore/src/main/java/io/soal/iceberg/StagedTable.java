@@ -14,11 +14,11 @@ import org.apache.iceberg.Transaction;
 import org.apache.iceberg.UpdateSchema;
 
 /**
- * A table as an open block sees it: read from the block's transaction, and written into it. (The table that Iceberg's
- * transaction offers cannot be read.)
+ * A table as an open block sees it: statements read from the block's transaction and write into it. (They cannot read
+ * the table that Iceberg's transaction offers.)
  */
 final class StagedTable extends BaseTable {
-  /** Stands in the summary of each snapshot that a block has made, with the attempt's name. */
+  /** The field in the summary of each of a block's snapshots that holds the attempt's name. */
   static final String SUMMARY = "safewriter.attempt";
 
   private final transient Transaction transaction;
@@ -80,7 +80,7 @@ final class StagedTable extends BaseTable {
     return open().updateSchema();
   }
 
-  /** What a block does not stage (properties, partitioning, branches, maintenance) is refused when it commits. */
+  /** Refuses the commit of a change that a block does not stage: properties, partitioning, branches, maintenance. */
   private static final class ReadOnly extends Delegate {
     private final String name;
 

@@ -17,8 +17,8 @@ import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * What a block writes to an Iceberg table: one transaction in this Java machine's memory, of which the table's catalog
- * learns when it is published, and not before. Called by {@code safewriter/tables/iceberg/session.py}.
+ * A block's write to an Iceberg table: one transaction in this Java machine's memory. The table's catalog learns of it
+ * when the block publishes it, and not before. {@code safewriter/tables/iceberg/session.py} calls this class.
  */
 public final class Staging {
   private final TableIdentifier name;
@@ -36,9 +36,9 @@ public final class Staging {
   /**
    * Opens a block on the table as it is now.
    *
-   * @param catalog its name in the session
-   * @param identifier the table's in its catalog, namespace first
-   * @param target the branch that is written
+   * @param catalog the catalog's name in the session
+   * @param identifier the table's name in its catalog, namespace first
+   * @param target the branch that the block writes
    * @param uuid of the table that was claimed
    * @param untilMs epoch milliseconds after which no publication may start
    */
@@ -58,7 +58,7 @@ public final class Staging {
     return staging;
   }
 
-  /** Gives an empty table its first snapshot, of no rows: a fence needs one to stand on. */
+  /** Adds a snapshot without rows to a table that has no snapshot yet: a fence is a tag on a snapshot. */
   public static void begin(SparkSession spark, String catalog, List<String> identifier) {
     Table table = load(spark, catalog, identifier);
     try {
@@ -83,7 +83,7 @@ public final class Staging {
     return table;
   }
 
-  /** Refuses the statements that would still begin. */
+  /** Refuses statements that begin from now on. */
   public void shut() {
     StagingCatalog.OPEN.remove(name);
     table.shut();
@@ -95,7 +95,7 @@ public final class Staging {
     return table.operations().current() != publication.begun();
   }
 
-  /** Commits all of it to the table's catalog, or throws. To be called once. */
+  /** Commits all of it to the table's catalog, or throws. Call it once. */
   public void publish() {
     transaction.commitTransaction();
   }

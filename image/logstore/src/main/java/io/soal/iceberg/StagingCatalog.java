@@ -13,9 +13,9 @@ import org.apache.iceberg.spark.SparkCatalog;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The catalog of Spark by whose name a block's statements call its table: {@code safewriter.`<attempt>`.db.table}.
+ * The Spark catalog in which a block's statements find its table: {@code safewriter.`<attempt>`.db.table}.
  *
- * <p>It knows the tables of the blocks that are open in this Java machine, and no other. A statement that outlives its
+ * <p>It holds the tables of the blocks that are open in this Java machine, and no others. A statement that outlives its
  * block finds no table.
  */
 public final class StagingCatalog extends SparkCatalog {

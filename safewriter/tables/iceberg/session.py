@@ -133,7 +133,8 @@ class IcebergSession(SparkScope):
         return self.java_class("io.soal.iceberg.Staging")
 
     def _open(self, attempt: str, table_id: str, until_ms: int | None) -> None:
-        until_ms = epoch_ms() + DECIDED_MS if until_ms is None else until_ms
+        latest_ms = epoch_ms() + DECIDED_MS  # a fence lives a day longer than that, whatever the deadline is
+        until_ms = latest_ms if until_ms is None else min(until_ms, latest_ms)
         self.begin_group(f"safewriter-{attempt}")
         for key, value in {"": "io.soal.iceberg.StagingCatalog", ".cache-enabled": "false"}.items():
             self.spark.conf.set(f"{_CATALOG}{key}", value)

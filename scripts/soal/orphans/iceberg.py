@@ -58,7 +58,7 @@ class Fence(_Part):
     name: str = Field(description="the attempt's name")
     snapshot_id: int
     made: datetime
-    expires: datetime = Field(description="after this time expire_snapshots removes the tag")
+    expires: datetime = Field(description="after this time nothing needs the tag, and expire_snapshots removes it")
 
 
 class IcebergReport(_Part):
@@ -119,11 +119,13 @@ def _tally(listed: Iterable[ListedObject]) -> Tally:
 
 
 def _statements(name: TableName, fences: tuple[Fence, ...], now: datetime, before: datetime | None) -> Iterator[str]:
-    call, table = f"CALL {name.catalog}.system", f"table => '{name.table.partition('.')[2]}'"
     if before is not None:
-        yield f"{call}.remove_orphan_files({table}, older_than => TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}Z')"
-    if any(one.expires < now for one in fences):
-        yield f"{call}.expire_snapshots({table})"
+        table = name.table.partition(".")[2]
+        yield (
+            f"CALL {name.catalog}.system.remove_orphan_files(table => '{table}',"
+            f" older_than => TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}Z')"
+        )
+    yield from (f"ALTER TABLE {name.quoted} DROP TAG `{one.name}`" for one in fences if one.expires < now)
 
 
 def _fences(table: Table) -> Iterator[Fence]:

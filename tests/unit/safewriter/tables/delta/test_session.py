@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,7 +9,7 @@ from py4j.protocol import Py4JError
 
 from safewriter.errors import UnguardedSessionError, UnsupportedError
 from safewriter.tables.delta.gate import SKIPPED
-from safewriter.tables.delta.session import DeltaSession, is_append_only
+from safewriter.tables.delta.session import LOG_STORE, DeltaSession, is_append_only
 from safewriter.tables.session import TableState
 
 # What talks to a JVM is tested with one: tests/integration/safewriter.
@@ -68,6 +69,40 @@ def test_a_driver_without_the_log_store_is_told_what_to_add(monkeypatch: pytest.
     monkeypatch.setattr(one, "_check_log_stores", lambda: "spark.delta.logStore.s3a.impl")
     with pytest.raises(UnguardedSessionError, match=r"ConditionalS3LogStore is not on the driver's class path"):
         one.verify()
+
+
+@pytest.mark.parametrize("table", ["s3", "s3a", "s3n"])
+@pytest.mark.parametrize("unguarded", ["s3", "s3a", "s3n"])
+def test_each_scheme_that_spark_has_a_file_system_for_is_guarded(table: str, unguarded: str) -> None:
+    """A catalog may know the table by another scheme than the one that the block was given."""
+    one = session()
+    one.table = f"{table}://lake/t"
+    kept = {f"spark.delta.logStore.{scheme}.impl": LOG_STORE for scheme in ("s3", "s3a", "s3n") if scheme != unguarded}
+    files = {f"fs.{scheme}.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem" for scheme in ("s3", "s3a", "s3n")}
+    context = SimpleNamespace(
+        conf=lambda: SimpleNamespace(get=kept.get), hadoopConfiguration=lambda: SimpleNamespace(get=files.get)
+    )
+    one.jspark = SimpleNamespace(sparkContext=lambda: context)
+    with pytest.raises(UnguardedSessionError, match=rf"spark\.delta\.logStore\.{unguarded}\.impl is not set"):
+        one._check_log_stores()
+
+
+@pytest.mark.parametrize(
+    "feature", ["catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"]
+)
+def test_a_table_whose_commits_a_catalog_makes_is_refused(feature: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whichever of the names that Delta has given the feature over its releases."""
+    one = session()
+    protocol = json.dumps({"protocol": {"readerFeatures": [feature], "writerFeatures": ["appendOnly", feature]}})
+    snapshot = SimpleNamespace(
+        version=lambda: 3,
+        protocol=lambda: SimpleNamespace(json=lambda: protocol),
+        metadata=lambda: SimpleNamespace(json=lambda: '{"metaData":{"id":"id"}}'),
+    )
+    monkeypatch.setattr(one, "_log", lambda: SimpleNamespace(update=lambda *_: snapshot))
+    monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(empty=lambda: None))
+    with pytest.raises(UnsupportedError, match=feature):
+        one.state()
 
 
 @pytest.mark.parametrize(

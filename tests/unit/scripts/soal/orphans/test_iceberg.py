@@ -95,11 +95,14 @@ def test_what_is_young_is_not_told(left: Left) -> None:
     assert (found["orphans"], found["young"]["files"], found["statements"]) == ([], 1, [])
 
 
-def test_a_fence_that_has_expired_is_one_for_expire_snapshots(left: Left) -> None:
-    """Iceberg removes it as it removes old snapshots."""
+def test_a_fence_that_has_expired_is_a_tag_to_drop(left: Left) -> None:
+    """Alone: `expire_snapshots` would expire the table's own old snapshots, too."""
     left.s3.wire.clock_ahead_s = 200 * DAY_S
     found = left.soal("--older-than", "1d", "--json")
-    assert found["statements"][-1] == "CALL lite.system.expire_snapshots(table => 'db.t')"
+    assert found["statements"][1:] == [
+        f"ALTER TABLE `lite`.`db`.`t` DROP TAG `{one['name']}`" for one in found["fences"]
+    ]
+    assert len(found["fences"]) == 1
 
 
 @pytest.mark.parametrize(

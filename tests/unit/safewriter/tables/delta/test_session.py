@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 
-from safewriter.errors import UnguardedSessionError, UnsupportedError
+from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
 from safewriter.tables.delta.gate import SKIPPED
 from safewriter.tables.delta.session import LOG_STORE, DeltaSession, is_append_only
 from safewriter.tables.session import TableState
@@ -69,6 +69,18 @@ def test_a_driver_without_the_log_store_is_told_what_to_add(monkeypatch: pytest.
     monkeypatch.setattr(one, "_check_log_stores", lambda: "spark.delta.logStore.s3a.impl")
     with pytest.raises(UnguardedSessionError, match=r"ConditionalS3LogStore is not on the driver's class path"):
         one.verify()
+
+
+def test_a_session_in_which_a_block_is_open_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate knows of blocks that this process does not: those of another copy of the module, or of a clone."""
+    one = session()
+    monkeypatch.setattr(one, "_check_log_stores", lambda: "spark.delta.logStore.s3a.impl")
+    busy: list[bool] = [True]
+    one._gates = SimpleNamespace(protocol=lambda: 5, busy=lambda _: busy[0])
+    with pytest.raises(BlockOpenError, match="another SafeWriter block is open on this Spark session"):
+        one.verify()
+    busy[0] = False
+    one.verify()
 
 
 @pytest.mark.parametrize("table", ["s3", "s3a", "s3n"])

@@ -91,16 +91,23 @@ def test_a_branch_that_is_not_there_is_refused(spark: SparkSession, ice: Ice) ->
 
 
 @pytest.mark.matrix
-def test_what_moves_another_branch_is_no_conflict(spark: SparkSession, ice: Ice) -> None:
-    """A block of several statements, which no moved target would take, is published beside a write to main."""
+def test_what_moves_another_branch_is_a_conflict_for_several_statements(spark: SparkSession, ice: Ice) -> None:
+    """All branches of a table count their commits and rows as one; one statement alone is published all the same."""
     audit = f"{ice.name}.branch_audit"
     spark.sql(f"ALTER TABLE {ice.name} CREATE BRANCH audit")
-    with SafeWriter(spark, audit, format="iceberg") as block:
+    with (
+        pytest.raises(ConflictError, match="several statements"),
+        SafeWriter(spark, audit, format="iceberg") as block,
+    ):
         append(spark, block.table, 5, 6)
-        spark.sql(f"DELETE FROM {block.table} WHERE id = 0")
+        append(spark, block.table, 6, 7)
         append(other_session(spark, ice), ice.name, 20, 21)
         block.success()
-    assert (ids(spark, audit), ids(spark, ice.name)) == ([1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 20])
+    with SafeWriter(spark, audit, format="iceberg") as block:
+        spark.sql(f"DELETE FROM {block.table} WHERE id = 0")
+        append(other_session(spark, ice), ice.name, 21, 22)
+        block.success()
+    assert (ids(spark, audit), ids(spark, ice.name)) == ([1, 2, 3, 4], [0, 1, 2, 3, 4, 20, 21])
 
 
 @pytest.mark.matrix

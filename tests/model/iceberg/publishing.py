@@ -84,7 +84,7 @@ def _publish(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[
     name, epoch, main = setting.name(attempt), _held(state, who).epoch, table.main
     late = state.clocks[attempt] > 0 and IcebergRule.PUBLISH_IN_TIME in rules
     old = setting.is_old(table, attempt) and IcebergRule.FENCE_OUTLIVES in rules
-    moved, alone = main != state.procs[who].before, setting.appends or state.gates[attempt].version == 1
+    moved, alone = main != state.procs[who].before, state.gates[attempt].version == 1
     if IcebergRule.PUBLISH_ONCE in rules and setting.marked(table, attempt):
         yield "loads the table: its mark is there", ends(state, who, "confirm")
     elif not table.there:

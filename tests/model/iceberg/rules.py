@@ -17,7 +17,7 @@ class IcebergRule(Enum):
     PUBLISH_MARK = "the commit that publishes leaves a mark of its attempt, which outlives the snapshot"
     PUBLISH_ONCE = "an attempt that finds its own mark applies nothing again"
     PUBLISH_IN_TIME = "a publication is announced first, and then begins before the lead time or not at all"
-    AGAIN_ALONE = "on a main that has moved only appends, or one statement alone, are applied again"
+    AGAIN_ALONE = "on a table that has moved one statement alone is applied again"
     # -- settling, in table.py
     FENCE_FIRST = "the attempt is fenced before rolled_back is said, unless nothing was ever sent"
     LOOK_AGAIN = "the verdict is read from the table behind the fence"

@@ -94,7 +94,7 @@ COUNTEREXAMPLES: Final = {
     _RULE.PUBLISH_IN_TIME: ("iceberg, supervised", "rolled_back, but the table holds the batch"),
     _RULE.AGAIN_ALONE: (
         "iceberg, two statements, no append",
-        "what is no append is applied to rows that it has not seen",
+        "several statements are applied to a table that they have not seen",
     ),
     _RULE.FENCE_FIRST: ("iceberg, anything, an append", "rolled_back, but the table holds the batch"),
     _RULE.LOOK_AGAIN: ("iceberg, anything, an append", "rolled_back, but the table holds the batch"),

@@ -22,7 +22,7 @@ class Commit(NamedTuple):
 
     It requires the snapshot that `main` shows, and that there is no fence of the name `absent`; -1 requires nothing.
     `mark`: the name and epoch of the mark that it leaves. `fence`: the name of which it leaves a fence. `unseen`: it
-    applies what is no append to rows that it has not seen.
+    applies several statements to a table that they have not seen.
     """
 
     what: str
@@ -80,4 +80,4 @@ class Table(NamedTuple):
         lost = set(self.line(self.main)) - set(after.line(after.main))
         if any(self.at(one).attempt == FOREIGN for one in lost):
             return after, "a commit of somebody else is lost"
-        return after, "what is no append is applied to rows that it has not seen" if commit.unseen else ""
+        return after, "several statements are applied to a table that they have not seen" if commit.unseen else ""

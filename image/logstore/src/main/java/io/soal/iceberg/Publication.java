@@ -38,8 +38,7 @@ final class Publication extends Delegate {
   private final Map<String, String> retries;
   private TableMetadata found;
   private TableMetadata shown;
-  private int appends;
-  private int others;
+  private int statements;
 
   Publication(TableOperations table, String target, String attempt, String application, long untilMs) {
     super(table);
@@ -61,10 +60,9 @@ final class Publication extends Delegate {
     return begun;
   }
 
-  /** Counts a staged operation. An {@code append} reads nothing, so it fits on any commit before it. */
-  synchronized void count(boolean append) {
-    appends += append ? 1 : 0;
-    others += append ? 0 : 1;
+  /** Counts a staged operation. */
+  synchronized void count() {
+    statements++;
   }
 
   @Override
@@ -107,8 +105,12 @@ final class Publication extends Delegate {
     refuse(System.currentTimeMillis() > untilMs, "it is too late to begin a commit");
     refuse(base.ref(target) == null, "the branch is gone");
     refuse(base.ref(attempt) != null, "somebody has settled this attempt as rolled back while it was not running");
-    boolean moved = base.ref(target).snapshotId() != begun.ref(target).snapshotId();
-    refuse(moved && others > 0 && appends + others > 1, "others have committed, and the block has several statements");
+    boolean moved =
+        base.ref(target).snapshotId() != begun.ref(target).snapshotId()
+            || base.lastSequenceNumber() != begun.lastSequenceNumber();
+    // Applied again, an operation takes the manifests of the one before it from its own memory, with the sequence numbers
+    // and row ids of the first try: equality deletes of others would take these rows, and two rows would have one id.
+    refuse(moved && statements > 1, "others have committed, and the block has several statements");
     long head = staged.ref(target).snapshotId();
     TableMetadata.Builder builder = TableMetadata.buildFrom(staged);
     // A REST catalog requires that a reference that a commit sets is as it was: here, that there is none.

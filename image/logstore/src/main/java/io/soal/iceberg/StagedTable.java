@@ -44,34 +44,34 @@ final class StagedTable extends BaseTable {
     return transaction;
   }
 
-  private <T extends SnapshotUpdate<T>> T staged(T update, boolean append) {
-    publication.count(append);
+  private <T extends SnapshotUpdate<T>> T staged(T update) {
+    publication.count();
     return update.set(SUMMARY, attempt);
   }
 
   @Override
   public AppendFiles newAppend() {
-    return staged(open().newAppend(), true);
+    return staged(open().newAppend());
   }
 
   @Override
   public OverwriteFiles newOverwrite() {
-    return staged(open().newOverwrite(), false);
+    return staged(open().newOverwrite());
   }
 
   @Override
   public ReplacePartitions newReplacePartitions() {
-    return staged(open().newReplacePartitions(), false);
+    return staged(open().newReplacePartitions());
   }
 
   @Override
   public RowDelta newRowDelta() {
-    return staged(open().newRowDelta(), false);
+    return staged(open().newRowDelta());
   }
 
   @Override
   public DeleteFiles newDelete() {
-    return staged(open().newDelete(), false);
+    return staged(open().newDelete());
   }
 
   /** A statement with {@code mergeSchema} adds its columns; they become visible with its rows. */

@@ -173,6 +173,22 @@ def test_a_table_that_evolves_while_the_block_is_open_is_written_all_the_same(
     ice.check()
 
 
+def test_rows_of_other_types_than_the_table_has_by_now_are_not_published(spark: SparkSession, ice: Ice) -> None:
+    """Somebody has replaced the table: a column of the old name keeps its id, and can be read as one type only."""
+    other = other_session(spark, ice)
+    with (
+        pytest.raises(ConflictError, match="cannot be promoted"),
+        SafeWriter(spark, ice.name, format="iceberg") as block,
+    ):
+        append(spark, block.table, 5, 6)
+        other.sql(f"CREATE OR REPLACE TABLE {ice.name} (id STRING, day DATE) USING iceberg")
+        theirs = other.sql("SELECT 'one' AS id, DATE'2026-01-01' AS day").writeTo(ice.name)
+        theirs.option("snapshot-property.spark.app.id", "another").append()
+        block.success()
+    assert ids(spark, ice.name) == ["one"]
+    assert ice.document().status == "rolled_back"
+
+
 @pytest.mark.matrix
 def test_columns_that_a_write_brings_along_are_added(spark: SparkSession, ice: Ice) -> None:
     """`mergeSchema`: with the rows, and of a block that failed neither."""

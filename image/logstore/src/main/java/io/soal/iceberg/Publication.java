@@ -15,6 +15,7 @@ import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.ValidationException;
+import org.apache.iceberg.types.TypeUtil;
 
 /**
  * A table's own operations, for one commit of one block.
@@ -111,6 +112,8 @@ final class Publication extends Delegate {
     // Applied again, an operation takes the manifests of the one before it from its own memory, with the sequence numbers
     // and row ids of the first try: equality deletes of others would take these rows, and two rows would have one id.
     refuse(moved && statements > 1, "others have committed, and the block has several statements");
+    // A replacement may give a column another type under its old id: then nobody could read the table any more.
+    TypeUtil.validateWriteSchema(base.schema(), begun.schema(), true, false);
     long head = staged.ref(target).snapshotId();
     TableMetadata.Builder builder = TableMetadata.buildFrom(staged);
     // A REST catalog requires that a reference that a commit sets is as it was: here, that there is none.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from safewriter.objects.store import ObjectStore
 
-__all__ = ["Fence", "Held", "MetadataFile", "head_of", "properties", "references", "table_uuid", "timestamp_ms"]
+__all__ = ["Fence", "Held", "MetadataFile", "head_of", "properties", "references", "table_uuid"]
 
 _MAIN: Final = "main"
 _GZIP: Final = b"\x1f\x8b"
@@ -76,12 +76,6 @@ def head_of(metadata: Mapping[str, Any], reference: str) -> int | None:
     """Return the snapshot that a branch or tag shows; None if there is no such reference."""
     found = references(metadata).get(reference)
     return None if found is None else int(found["snapshot-id"])
-
-
-def timestamp_ms(metadata: Mapping[str, Any], snapshot_id: int) -> int | None:
-    """Return when a snapshot was made; None if the metadata does not know it."""
-    found = (one["timestamp-ms"] for one in metadata.get("snapshots") or () if one["snapshot-id"] == snapshot_id)
-    return next(found, None)
 
 
 @dataclass(frozen=True, slots=True)

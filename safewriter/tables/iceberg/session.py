@@ -12,7 +12,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from safewriter import journal
 from safewriter.deadline import epoch_ms
-from safewriter.errors import ConflictError, UnguardedSessionError, UnsupportedError
+from safewriter.errors import ConflictError, NotCommittedError, UnguardedSessionError, UnsupportedError
 from safewriter.objects.s3 import table_store
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.metadata import head_of, references
@@ -42,6 +42,8 @@ _REFUSED: Final = (
 """If Iceberg or `Publication.java` throws one of these, nothing was committed. Iceberg throws the last one for a
 merge-on-read statement whose snapshot is no longer in main's history.
 """
+_PAST_THE_BLOCK: Final = "UnsupportedOperationException"
+"""`Publication.java` throws this if a statement of the job has written the table, but not the block's target."""
 _GONE: Final = ("NoSuchTableException", "NotFoundException")
 """Iceberg throws one of these if there is no table under the name."""
 
@@ -125,21 +127,21 @@ class IcebergSession(SparkScope):
         self._open(name_of(attempt), str(attempt.table_id), opening.latest_start_ms)
 
     def skip(self, *, write_key: str, nonce: str) -> None:
-        """Let the block write into a transaction that nobody will publish."""
-        self._open(f"{write_key[:15]}-skipped-{nonce}", str(self.state().table_id), None)
+        """Let each statement of the block write into a transaction that nobody will publish."""
+        self._open(f"{write_key[:15]}-skipped-{nonce}", str(self.state().table_id), None, skipped=True)
 
     @property
     def _java(self) -> Any:  # noqa: ANN401 - py4j has no types
         return self.java_class("io.soal.iceberg.Staging")
 
-    def _open(self, attempt: str, table_id: str, until_ms: int | None) -> None:
+    def _open(self, attempt: str, table_id: str, until_ms: int | None, *, skipped: bool = False) -> None:
         latest_ms = epoch_ms() + DECIDED_MS  # a fence lives a day longer than that, whatever the deadline is
         until_ms = latest_ms if until_ms is None else min(until_ms, latest_ms)
         self.begin_group(f"safewriter-{attempt}")
         for key, value in {"": "io.soal.iceberg.StagingCatalog", ".cache-enabled": "false"}.items():
             self.spark.conf.set(f"{_CATALOG}{key}", value)
         self._staging = self._java.open(
-            self.jspark, self._name.catalog, self._identifier, self._name.target, attempt, table_id, until_ms
+            self.jspark, self._name.catalog, self._identifier, self._name.target, attempt, table_id, until_ms, skipped
         )
         self.on_restore(self._staging.shut)
         self.table = self._name.staged(attempt)
@@ -174,8 +176,8 @@ class IcebergSession(SparkScope):
             self._staging.shut()
 
     def publish(self) -> None:
-        """Commit the transaction, once. Raises `ConflictError` if Iceberg refused it. After a `StoreError` only the
-        table can say whether it arrived.
+        """Commit the transaction, once. Raises `ConflictError` if Iceberg refused it, and `NotCommittedError` if a
+        statement has written past the block. After a `StoreError` only the table can say whether it arrived.
         """
         if self._sent:
             return
@@ -193,6 +195,8 @@ class IcebergSession(SparkScope):
             kind, text = str(thrown.getClass().getSimpleName()), str(thrown.getMessage())
             if kind in _REFUSED or (kind in _GONE and not self._sent):
                 raise ConflictError(f"{self._name} does not hold this block's write: {text}") from error
+            if kind == _PAST_THE_BLOCK:
+                raise NotCommittedError(f"{self._name} does not hold this block's write: {text}") from error
             raise StoreError(f"{self._name}: {kind}: {text}") from error
         finally:
             self._refresh()

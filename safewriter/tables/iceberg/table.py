@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from safewriter.errors import NotCommittedError
 from safewriter.objects.store import StoreError
 from safewriter.state import NO_CHANGE, Status
-from safewriter.tables.iceberg.metadata import Fence, head_of, properties, references, table_uuid, timestamp_ms
+from safewriter.tables.iceberg.metadata import Fence, head_of, properties, references, table_uuid
 from safewriter.tables.iceberg.name import MAIN
 from safewriter.tables.table import Landed, Move, RetentionGapError, Trace
 
@@ -91,16 +91,16 @@ class IcebergTable:
         raise StoreError(f"{self._name}: {name} could not be fenced off in time")
 
     def _fence(self, held: Held, name: str) -> Fence:
-        """Return a tag on what the target shows (main, if it is gone) that expires by itself.
+        """Return a tag that expires by itself, on the snapshot that the target shows, or main, or else on the last one.
 
         Iceberg counts the age of a tag from its snapshot.
         """
-        head = head_of(held.metadata, self._name.target)
-        snapshot_id = head_of(held.metadata, MAIN) if head is None else head
-        made_ms = None if snapshot_id is None else timestamp_ms(held.metadata, snapshot_id)
-        if snapshot_id is None or made_ms is None:
+        snapshots = {one["snapshot-id"]: one["timestamp-ms"] for one in held.metadata.get("snapshots") or ()}
+        heads = [head_of(held.metadata, branch) for branch in (self._name.target, MAIN)]
+        snapshot_id = next((one for one in (*heads, *reversed(snapshots)) if one in snapshots), None)
+        if snapshot_id is None:
             raise RetentionGapError(f"{self._name} has no snapshot on which {name} could be fenced off")
-        return Fence(name, snapshot_id, max(0, self._clock() - made_ms) + _KEPT_MS)
+        return Fence(name, snapshot_id, max(0, self._clock() - snapshots[snapshot_id]) + _KEPT_MS)
 
     def _read(self, table_id: str | None) -> Held:
         held = self._pointer.read()

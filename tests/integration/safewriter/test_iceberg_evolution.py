@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter import ConflictError, SafeWriter, UnsupportedError
+from safewriter import ConflictError, NotCommittedError, SafeWriter, UnsupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,6 +108,30 @@ def test_what_moves_another_branch_is_a_conflict_for_several_statements(spark: S
         append(other_session(spark, ice), ice.name, 21, 22)
         block.success()
     assert (ids(spark, audit), ids(spark, ice.name)) == ([1, 2, 3, 4], [0, 1, 2, 3, 4, 20, 21])
+
+
+@pytest.mark.parametrize("way", ["name", "spark.wap.branch", "spark.wap.id"])
+def test_rows_for_another_branch_than_the_blocks_are_refused(spark: SparkSession, ice: Ice, way: str) -> None:
+    """The target would not show them, and nothing would look for conflicts on the branch that they are for."""
+    spark.sql(f"ALTER TABLE {ice.name} CREATE BRANCH audit")
+    spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('write.wap.enabled' = '{str(way != 'name').lower()}')")
+    before = ice.load().metadata_location
+    try:
+        with (
+            pytest.raises(NotCommittedError, match="another branch than main"),
+            SafeWriter(spark, ice.name, format="iceberg") as block,
+        ):
+            if way == "name":
+                append(spark, f"{block.table}.branch_audit", 5, 6)
+            else:
+                spark.conf.set(way, "other")
+                append(spark, block.table, 5, 6)
+            block.success()
+    finally:
+        if way != "name":
+            spark.conf.unset(way)
+    assert ice.load().metadata_location == before
+    assert ice.document().status == "rolled_back"
 
 
 @pytest.mark.matrix

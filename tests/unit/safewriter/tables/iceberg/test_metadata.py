@@ -19,7 +19,6 @@ from safewriter.tables.iceberg.metadata import (
     properties,
     references,
     table_uuid,
-    timestamp_ms,
 )
 
 NOW_MS = 1_800_000_000_000
@@ -202,17 +201,7 @@ def test_other_references_are_as_they_are_written() -> None:
 
 
 def test_what_else_is_read() -> None:
-    """Id, properties and the time of a snapshot; each may be missing."""
-    metadata = {
-        "table-uuid": "u",
-        "properties": {"a": "1"},
-        "snapshots": [{"snapshot-id": 5, "timestamp-ms": 50}, {"snapshot-id": 6, "timestamp-ms": 60}],
-    }
+    """Id and properties; each may be missing."""
+    metadata = {"table-uuid": "u", "properties": {"a": "1"}}
     assert (table_uuid(metadata), properties(metadata)) == ("u", {"a": "1"})
-    assert [timestamp_ms(metadata, one) for one in (5, 6, 7)] == [50, 60, None]
-    assert (table_uuid({}), properties({}), properties({"properties": None}), timestamp_ms({}, 5)) == (
-        None,
-        {},
-        {},
-        None,
-    )
+    assert (table_uuid({}), properties({}), properties({"properties": None})) == (None, {}, {})

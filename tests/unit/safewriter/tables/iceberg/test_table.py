@@ -197,6 +197,28 @@ def test_a_write_to_a_branch_that_is_gone_is_fenced_off_on_main(bench: Bench) ->
     assert bench.refs()[name_of(held.document.attempt)] == bench.refs()["main"]
 
 
+def test_a_table_that_was_replaced_bears_the_fence_on_its_last_snapshot(bench: Bench) -> None:
+    """`CREATE OR REPLACE TABLE` without rows leaves a table without main, and keeps its snapshots."""
+    held = bench.claim()
+    snapshots = [{"snapshot-id": number, "timestamp-ms": bench.clock()} for number in (5, 6)]
+
+    class Replaced:
+        refs: dict[str, Any] = {}  # noqa: RUF012 - of this test alone
+
+        def read(self) -> Held:
+            table = {"table-uuid": held.document.attempt.table_id, "snapshots": snapshots, "current-snapshot-id": -1}
+            return Held({**table, "refs": self.refs}, None)
+
+        def commit(self, _: Held, fence: Fence) -> bool:
+            self.refs[fence.name] = fence.tag
+            return True
+
+    table = IcebergTable(bench.name, Replaced(), bench.clock, may_go_on=lambda: True)
+    move = table.next_move(held.document, Intent("killed", undo=False, nothing_sent=False))
+    assert move.status is Status.ROLLED_BACK
+    assert [tag["snapshot-id"] for tag in Replaced.refs.values()] == [6]
+
+
 def test_a_table_without_a_snapshot_can_bear_no_fence(bench: Bench) -> None:
     """A block gives an empty table its first one; here somebody has made the table anew under the same id."""
     held = bench.claim()

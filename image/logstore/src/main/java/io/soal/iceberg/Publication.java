@@ -1,6 +1,5 @@
 package io.soal.iceberg;
 
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
@@ -16,6 +15,7 @@ import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.types.TypeUtil;
+import org.apache.iceberg.util.SnapshotUtil;
 
 /**
  * A table's own operations, for one commit of one block.
@@ -115,20 +115,13 @@ final class Publication extends Delegate {
     // A replacement may give a column another type under its old id: then nobody could read the table any more.
     TypeUtil.validateWriteSchema(base.schema(), begun.schema(), true, false);
     long head = staged.ref(target).snapshotId();
-    TableMetadata.Builder builder = TableMetadata.buildFrom(staged);
+    // On the table as it is, without this block's retries, so that the commit sets no property of others back.
+    TableMetadata.Builder builder = TableMetadata.buildFrom(found);
+    staged.changes().forEach(change -> change.applyTo(builder));
+    builder.setProperties(Map.of(MARK + attempt, mark(base, staged, head))).removeProperties(outdated(base));
     // A REST catalog requires that a reference that a commit sets is as it was: here, that there is none.
     builder.setRef(attempt, SnapshotRef.tagBuilder(head).build()).removeRef(attempt);
-    Map<String, String> set = new HashMap<>(Map.of(MARK + attempt, mark(base, staged, head)));
-    Set<String> removed = outdated(base);
-    for (String name : retries.keySet()) {
-      String value = found.properties().get(name);
-      if (value == null) {
-        removed.add(name);
-      } else {
-        set.put(name, value);
-      }
-    }
-    table.commit(found, builder.setProperties(set).removeProperties(removed).build());
+    table.commit(found, builder.build());
   }
 
   private void refuse(boolean refused, String reason) {
@@ -137,20 +130,32 @@ final class Publication extends Delegate {
 
   /**
    * Throws if a statement of this application has committed to the target since the block began, and not through a
-   * block. Its rows stay, whatever the block's verdict is.
+   * block. Its rows stay, whatever the block's verdict is, so a retry of the script would write them again.
    */
   void refuseStrays(TableMetadata now) {
     SnapshotRef head = now.ref(target);
     Snapshot snapshot = head == null ? null : now.snapshot(head.snapshotId());
     while (snapshot != null && begun.snapshot(snapshot.snapshotId()) == null) {
       Map<String, String> summary = snapshot.summary();
-      boolean ours = application.equals(summary.get("spark.app.id"));
-      refuse(
-          ours && !summary.containsKey(StagedTable.SUMMARY),
-          "a statement has written snapshot " + snapshot.snapshotId() + " past the block, which stays; write the block's"
-              + " own table, SafeWriter.table");
+      if (application.equals(summary.get("spark.app.id")) && !summary.containsKey(StagedTable.SUMMARY)) {
+        throw new UnsupportedOperationException(
+            "a statement has written snapshot " + snapshot.snapshotId() + " past the block, which stays; write the"
+                + " block's own table, SafeWriter.table");
+      }
       Long parent = snapshot.parentId();
       snapshot = parent == null ? null : now.snapshot(parent);
+    }
+  }
+
+  /** Throws if a statement has staged rows that the target does not show: for another branch, or to be published by id. */
+  void refuseElsewhere(TableMetadata staged) {
+    long head = staged.ref(target).snapshotId();
+    for (Snapshot snapshot : staged.snapshots()) {
+      boolean ours = attempt.equals(snapshot.summary().get(StagedTable.SUMMARY));
+      if (ours && !SnapshotUtil.isAncestorOf(head, snapshot.snapshotId(), staged::snapshot)) {
+        throw new UnsupportedOperationException(
+            "a statement has written another branch than " + target + ", for which the block was opened");
+      }
     }
   }
 

@@ -1,9 +1,9 @@
 package io.soal.iceberg;
 
+import java.util.function.Supplier;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DeleteFiles;
-import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.OverwriteFiles;
 import org.apache.iceberg.ReplacePartitions;
 import org.apache.iceberg.RowDelta;
@@ -21,14 +21,15 @@ final class StagedTable extends BaseTable {
   /** The field in the summary of each of a block's snapshots that holds the attempt's name. */
   static final String SUMMARY = "safewriter.attempt";
 
-  private final transient Transaction transaction;
+  private final transient Supplier<Transaction> transactions;
   private final transient Publication publication;
   private final String attempt;
   private volatile boolean shut;
 
-  StagedTable(Transaction transaction, Publication publication, String name, String attempt) {
-    super(new ReadOnly(((HasTableOperations) transaction.table()).operations(), name), name);
-    this.transaction = transaction;
+  StagedTable(
+      Supplier<Transaction> transactions, TableOperations shown, Publication publication, String name, String attempt) {
+    super(new ReadOnly(shown, name), name);
+    this.transactions = transactions;
     this.publication = publication;
     this.attempt = attempt;
   }
@@ -41,7 +42,7 @@ final class StagedTable extends BaseTable {
     if (shut) {
       throw new IllegalStateException("The block on " + name() + " has ended");
     }
-    return transaction;
+    return transactions.get();
   }
 
   private <T extends SnapshotUpdate<T>> T staged(T update) {

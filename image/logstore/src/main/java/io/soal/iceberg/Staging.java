@@ -2,9 +2,11 @@ package io.soal.iceberg;
 
 import java.util.List;
 import java.util.UUID;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.Transaction;
 import org.apache.iceberg.Transactions;
@@ -26,11 +28,14 @@ public final class Staging {
   private final Transaction transaction;
   private final StagedTable table;
 
-  private Staging(TableIdentifier name, Table found, String attempt, Publication publication) {
+  private Staging(TableIdentifier name, Table found, String attempt, Publication publication, boolean skipped) {
+    Supplier<Transaction> begin = () -> Transactions.newTransaction(found.name(), publication);
     this.name = name;
     this.publication = publication;
-    this.transaction = Transactions.newTransaction(found.name(), publication);
-    this.table = new StagedTable(transaction, publication, found.name(), attempt);
+    this.transaction = begin.get();
+    // In a skipped block the table shows the rows that an earlier attempt has committed, and not a second time.
+    TableOperations shown = skipped ? publication : ((HasTableOperations) transaction.table()).operations();
+    this.table = new StagedTable(skipped ? begin : () -> transaction, shown, publication, found.name(), attempt);
   }
 
   /**
@@ -41,10 +46,11 @@ public final class Staging {
    * @param target the branch that the block writes
    * @param uuid of the table that was claimed
    * @param untilMs epoch milliseconds after which no publication may start
+   * @param skipped whether an earlier attempt has committed the write
    */
   public static Staging open(
       SparkSession spark, String catalog, List<String> identifier, String target, String attempt, String uuid,
-      long untilMs) {
+      long untilMs, boolean skipped) {
     Table found = load(spark, catalog, identifier);
     if (!found.uuid().equals(UUID.fromString(uuid))) {
       throw new NoSuchTableException("%s was dropped and recreated: its id is %s, it was %s", found.name(), found.uuid(), uuid);
@@ -53,7 +59,7 @@ public final class Staging {
     String application = spark.sparkContext().applicationId();
     Publication publication = new Publication(operations, target, attempt, application, untilMs);
     String[] called = Stream.concat(Stream.of(attempt), identifier.stream()).toArray(String[]::new);
-    Staging staging = new Staging(TableIdentifier.of(called), found, attempt, publication);
+    Staging staging = new Staging(TableIdentifier.of(called), found, attempt, publication, skipped);
     StagingCatalog.OPEN.put(staging.name, staging);
     return staging;
   }
@@ -89,10 +95,12 @@ public final class Staging {
     table.shut();
   }
 
-  /** Tells whether there is anything to publish. Throws if the block's application has written past the block. */
+  /** Tells whether there is anything to publish. Throws if the block's application has written past the block's target. */
   public boolean isStaged() {
     publication.refuseStrays(publication.refresh());
-    return table.operations().current() != publication.begun();
+    TableMetadata staged = table.operations().current();
+    publication.refuseElsewhere(staged);
+    return staged != publication.begun();
   }
 
   /** Commits all of it to the table's catalog, or throws. Call it once. */

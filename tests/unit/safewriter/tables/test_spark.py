@@ -79,11 +79,13 @@ def test_a_thread_that_knows_no_batch_is_refused_while_a_stream_runs() -> None:
     assert "inheritable_thread_target" in str(found)
 
 
-def test_half_a_name_is_none() -> None:
+@pytest.mark.parametrize("half", BATCH)
+def test_half_a_name_is_none(half: str) -> None:
     """A query without its batch would name all its batches alike."""
-    found = elsewhere(scope({"sql.streaming.queryId": "query"}, {"query": object()}))
+    found = elsewhere(scope({half: BATCH[half]}, {"query": stream_at(3)}))
 
     assert isinstance(found, UsageError)
+    assert "does not say which of its batches" in str(found)
 
 
 def test_a_thread_without_a_stream_belongs_to_the_run() -> None:
@@ -94,6 +96,23 @@ def test_a_thread_without_a_stream_belongs_to_the_run() -> None:
 def test_the_main_thread_belongs_to_the_run_whatever_streams_there_are() -> None:
     """Spark calls foreachBatch on threads of its own."""
     assert scope({}, {"query": object()}).micro_batch() is None
+
+
+def test_the_main_thread_may_be_one_of_a_batch() -> None:
+    """By its properties, whichever thread it is."""
+    assert scope(BATCH, {"query": stream_at(3)}).micro_batch() == MicroBatch("query", "3", "start")
+
+
+def test_a_client_of_spark_connect_is_refused() -> None:
+    """It has no JVM."""
+    session: Any = SimpleNamespace(_jvm=None)
+    with pytest.raises(UnguardedSessionError, match="Spark Connect"):
+        SparkScope(session, "s3a://lake/t")
+
+
+def test_a_path_has_no_secrets() -> None:
+    """Only catalogs are reached by some."""
+    assert scope({}, {}).secrets == {}
 
 
 def test_threads_that_are_not_pinned_are_refused() -> None:
@@ -130,6 +149,23 @@ def test_a_session_is_put_back_whatever_fails_and_the_first_failure_is_told() ->
     assert done == ["first", "second", "third"]
     found.restore()
     assert len(done) == 3
+
+
+def test_a_thread_s_own_job_group_is_put_back() -> None:
+    """Its name, its description and whether its tasks are interrupted."""
+    group = {"spark.jobGroup.id": "theirs", "spark.job.description": "Nightly", "spark.job.interruptOnCancel": "false"}
+    found = scope(group, {})
+    context: Any = found.spark.sparkContext
+    began: list[Any] = []
+    put_back: dict[str, str] = {}
+    context.setJobGroup = lambda *arguments, **options: began.extend((*arguments, options))
+    context.setLocalProperty = put_back.__setitem__
+
+    found.begin_group("safewriter-1")
+
+    assert began == ["safewriter-1", "Nightly", {"interruptOnCancel": True}]
+    found.restore()
+    assert put_back == group
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
-from safewriter.tables.delta.gate import SKIPPED
+from safewriter.tables.delta.gate import SKIPPED, GateState
 from safewriter.tables.delta.session import LOG_STORE, DeltaSession, is_append_only
 from safewriter.tables.session import TableState
 
@@ -81,22 +81,48 @@ def test_a_session_in_which_a_block_is_open_is_refused(monkeypatch: pytest.Monke
         one.verify()
     busy[0] = False
     one.verify()
+    one._gates.protocol = lambda: 4
+    with pytest.raises(UnguardedSessionError, match="speaks protocol 4, this SafeWriter speaks 5"):
+        one.verify()
+
+
+def check_log_stores(table: str, kept: dict[str, str], files: dict[str, str]) -> str:
+    """Look at the settings of a session and at the file systems that its Hadoop knows."""
+    one = session()
+    one.table = table
+    context = SimpleNamespace(
+        conf=lambda: SimpleNamespace(get=kept.get), hadoopConfiguration=lambda: SimpleNamespace(get=files.get)
+    )
+    one.jspark = SimpleNamespace(sparkContext=lambda: context)
+    return one._check_log_stores()
+
+
+S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 @pytest.mark.parametrize("table", ["s3", "s3a", "s3n"])
 @pytest.mark.parametrize("unguarded", ["s3", "s3a", "s3n"])
 def test_each_scheme_that_spark_has_a_file_system_for_is_guarded(table: str, unguarded: str) -> None:
     """A catalog may know the table by another scheme than the one that the block was given."""
-    one = session()
-    one.table = f"{table}://lake/t"
     kept = {f"spark.delta.logStore.{scheme}.impl": LOG_STORE for scheme in ("s3", "s3a", "s3n") if scheme != unguarded}
-    files = {f"fs.{scheme}.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem" for scheme in ("s3", "s3a", "s3n")}
-    context = SimpleNamespace(
-        conf=lambda: SimpleNamespace(get=kept.get), hadoopConfiguration=lambda: SimpleNamespace(get=files.get)
-    )
-    one.jspark = SimpleNamespace(sparkContext=lambda: context)
+    files = {f"fs.{scheme}.impl": S3A for scheme in ("s3", "s3a", "s3n")}
     with pytest.raises(UnguardedSessionError, match=rf"spark\.delta\.logStore\.{unguarded}\.impl is not set"):
-        one._check_log_stores()
+        check_log_stores(f"{table}://lake/t", kept, files)
+
+
+@pytest.mark.parametrize("key", ["spark.delta.logStore.s3a.impl", "delta.logStore.s3a.impl"])
+@pytest.mark.parametrize("general", [None, LOG_STORE])
+def test_a_session_is_guarded_by_either_name_of_delta_s_setting(key: str, general: str | None) -> None:
+    """Beside the general setting, too, as long as it names no other log store."""
+    kept = {key: LOG_STORE, **({} if general is None else {"spark.delta.logStore.class": general})}
+    assert check_log_stores("s3a://lake/t", kept, {"fs.s3a.impl": S3A}) == "spark.delta.logStore.s3a.impl"
+
+
+def test_a_general_log_store_of_another_kind_is_refused() -> None:
+    """Delta takes it before those of the schemes."""
+    kept = {"spark.delta.logStore.s3a.impl": LOG_STORE, "spark.delta.logStore.class": "their.LogStore"}
+    with pytest.raises(UnguardedSessionError, match=r"spark\.delta\.logStore\.class is their\.LogStore"):
+        check_log_stores("s3a://lake/t", kept, {})
 
 
 @pytest.mark.parametrize(
@@ -111,10 +137,17 @@ def test_a_table_whose_commits_a_catalog_makes_is_refused(feature: str, monkeypa
         protocol=lambda: SimpleNamespace(json=lambda: protocol),
         metadata=lambda: SimpleNamespace(json=lambda: '{"metaData":{"id":"id"}}'),
     )
-    monkeypatch.setattr(one, "_log", lambda: SimpleNamespace(update=lambda *_: snapshot))
+    asked: list[Any] = []
+
+    def update(*arguments: Any) -> SimpleNamespace:
+        asked.extend(arguments)
+        return snapshot
+
+    monkeypatch.setattr(one, "_log", lambda: SimpleNamespace(update=update))
     monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(empty=lambda: None))
     with pytest.raises(UnsupportedError, match=feature):
         one.state()
+    assert asked == [False, None, None], "a stale table will not do"
 
 
 @pytest.mark.parametrize(
@@ -200,3 +233,81 @@ def test_a_block_has_begun_once_it_has_a_gate() -> None:
     assert one.has_begun is False
     one._gate = object()
     assert one.has_begun is True
+
+
+class Conf(dict[str, str]):
+    """A session's settings."""
+
+    def set(self, key: str, value: str) -> None:
+        self[key] = value
+
+    def unset(self, key: str) -> None:
+        self.pop(key, None)
+
+
+MARK = f"sw-{'0' * 32}"
+TXN = "spark.databricks.delta.write.txn"
+
+
+@pytest.mark.parametrize(
+    ("found", "stays"), [(MARK, False), ("theirs", True), (f"{MARK}0", True), (None, False)], ids=str
+)
+@pytest.mark.parametrize("latest_start_ms", [None, 5])
+def test_a_block_opens_its_gate_and_marks_its_session(
+    found: str | None, latest_start_ms: int | None, *, stays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of a skipped block's session has our mark, by which Delta would skip this block; a script's own stays."""
+    one = session()
+    opened: list[Any] = []
+    groups: list[str] = []
+    before = {} if found is None else {f"{TXN}AppId": found, f"{TXN}Version": "1"}
+    conf = Conf(before)
+    spark: Any = SimpleNamespace(conf=conf)
+    one.spark = spark
+    one._restore = []
+
+    def gate_open(*arguments: Any) -> SimpleNamespace:
+        opened.extend(arguments)
+        return SimpleNamespace(close=lambda: None)
+
+    one._gates = SimpleNamespace(open=gate_open)
+    monkeypatch.setattr(one, "set_static", conf.set)
+    monkeypatch.setattr(one, "begin_group", groups.append)
+
+    one._open(
+        write_key="sw-1",
+        epoch=2,
+        nonce="nonce",
+        version_before=3,
+        file_prefix="sw-1-2-nonce-",
+        latest_start_ms=latest_start_ms,
+        before="",
+        note="note",
+        journal=None,
+    )
+
+    assert opened[1:] == [
+        *("s3a://lake/t", "sw-1", 2, 3, latest_start_ms or 0, "", "note", "", "nonce", "sw-1-2-nonce-"),
+    ]
+    assert groups == ["safewriter-sw-1-2-nonce"]
+    assert {key: value for key, value in conf.items() if key.startswith(TXN)} == (before if stays else {})
+    assert conf["spark.databricks.delta.testOnly.dataFileNamePrefix"] == "sw-1-2-nonce-"
+
+
+@pytest.mark.parametrize("succeeded", [True, False])
+@pytest.mark.parametrize(
+    ("seen", "at_once"),
+    [
+        (GateState("landed", passed=True, version=4, refusal="", stray="", tries=1), True),
+        (GateState("landed", passed=True, version=4, refusal="", stray="", tries=2), False),
+        (GateState("none", passed=False, version=-1, refusal="", stray="", tries=1), False),
+        (SimpleNamespace(status="landed", tries=1), False),
+    ],
+)
+def test_files_are_looked_for_unless_the_first_try_landed_and_each_task_succeeded(
+    seen: Any, *, at_once: bool, succeeded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failed task has left a file, and so has a statement that lost its slot."""
+    one = session()
+    monkeypatch.setattr(one, "all_tasks_succeeded", lambda: succeeded)
+    assert one.may_have_left_files(seen) is not (at_once and succeeded)

@@ -28,8 +28,9 @@ class Work:
     operations: tuple[Operation, ...]
 
     @property
-    def only_appends(self) -> bool:
-        return all(operation.kind == "append" for operation in self.operations)
+    def is_one_append(self) -> bool:
+        """Whether it fits on whatever others have committed."""
+        return [operation.kind for operation in self.operations] == ["append"]
 
 
 @dataclass

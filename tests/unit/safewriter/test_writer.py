@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +11,9 @@ import pytest
 
 from safewriter import SafeWriter, writer
 from safewriter.block import Block
+from safewriter.errors import UsageError
+from safewriter.liveness import LEASE_MS
+from safewriter.registry import Registry
 
 
 class Spark:
@@ -29,19 +34,53 @@ class Session:
     def restore(self) -> None:
         self._done.append("restored")
 
+    def was_skipped(self, error: Exception) -> bool:
+        return isinstance(error, LookupError)
+
+
+class Thread:
+    """A watchdog or a heartbeat that notes what it was made with, and does nothing by itself."""
+
+    done: list[str]
+
+    def __init__(self, *arguments: Any) -> None:
+        *self.bounds, self.act = arguments
+
+    def start(self) -> None:
+        self.done.append(f"{type(self).__name__} of {self.bounds}")
+        self.act()
+
+    def stop(self) -> None:
+        self.done.append(f"{type(self).__name__} stopped")
+
+
+class Watchdog(Thread):
+    """The one at the deadline."""
+
+
+class Heartbeat(Thread):
+    """The one that renews the lease."""
+
 
 class Ending:
     """The end of a block, which notes how it was reached."""
 
     succeeded = False
-    done: list[str]
+    document = "the document"
 
     def __init__(self, block: Any, held: object) -> None:
         self._done = block.done
         assert held == "held"
 
     def succeed(self) -> None:
+        self._done.append("succeeded")
         self.succeeded = True
+
+    def fail(self, error: BaseException | None) -> None:
+        self._done.append(f"failed: {error}")
+
+    def at_deadline(self) -> None:
+        self._done.append("deadline")
 
     def finish(self) -> None:
         self._done.append("finished")
@@ -61,15 +100,35 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         write=SimpleNamespace(key="key"),
         deadline=None,
         journal="journal",
+        lead_ms=7,
         checkpoint_uri="s3://checkpoints/key",
+        checkpoints=SimpleNamespace(
+            renew_lease=lambda *names: done.append(f"lease of {names}"),
+            unmark=lambda *names: done.append(f"unmarked {names}"),
+        ),
         attempt=SimpleNamespace(nonce="nonce"),
     )
     monkeypatch.setattr(Block, "of", lambda *_, **__: made)
     monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=False))
     monkeypatch.setattr(writer, "open_gate", lambda *_: done.append("opened"))
+    monkeypatch.setattr(writer, "open_skipping", lambda _: done.append("opened to be skipped"))
+    monkeypatch.setattr(writer, "tidy", lambda _, work: work())
     monkeypatch.setattr(writer, "Ending", Ending)
-    monkeypatch.setattr("safewriter.journal.append", lambda *_, **__: done.append("closed"))
+    monkeypatch.setattr(Thread, "done", done, raising=False)
+    monkeypatch.setattr(writer, "Watchdog", Watchdog)
+    monkeypatch.setattr(writer, "Heartbeat", Heartbeat)
+    monkeypatch.setattr("safewriter.journal.append", lambda where, what, **_: done.append(f"{what} {where}"))
+    monkeypatch.setattr(writer, "_registry", Registry())
     return made
+
+
+CLOSED = "write_closed journal"
+
+
+def guarded() -> SafeWriter:
+    """A block on one table."""
+    spark: Any = Spark()
+    return SafeWriter(spark, "s3a://lake/t")
 
 
 def test_a_claimed_write_whose_gate_cannot_be_opened_is_settled(
@@ -81,10 +140,9 @@ def test_a_claimed_write_whose_gate_cannot_be_opened_is_settled(
         raise RuntimeError("no gate")
 
     monkeypatch.setattr(writer, "open_gate", refuse)
-    spark: Any = Spark()
-    with pytest.raises(RuntimeError, match="no gate"), SafeWriter(spark, "s3a://lake/t"):
+    with pytest.raises(RuntimeError, match="no gate"), guarded():
         pytest.fail("the block has begun")
-    assert block.done == ["verified", "settled: it never began", "restored", "closed"]
+    assert block.done == ["verified", "settled: it never began", "restored", CLOSED]
 
 
 def test_a_session_that_cannot_be_put_back_changes_no_verdict(
@@ -100,5 +158,113 @@ def test_a_session_that_cannot_be_put_back_changes_no_verdict(
     for _ in range(2):
         with SafeWriter(spark, "s3a://lake/t") as sw:
             sw.success()
-    assert block.done == ["verified", "opened", "finished", "closed"] * 2
+    assert block.done == ["verified", "opened", "succeeded", "finished", CLOSED] * 2
     assert "the session's settings could not be put back: the JVM is gone" in caplog.text
+
+
+def test_a_block_is_claimed_opened_declared_done_and_ended(block: SimpleNamespace) -> None:
+    """Once, however often the script says success."""
+    sw = guarded()
+    assert sw.checkpoint is None
+    with sw:
+        assert sw.checkpoint == "the document"
+        sw.success()
+        sw.success()
+    assert block.done == ["verified", "opened", "succeeded", "finished", "restored", CLOSED]
+
+
+def test_success_is_for_an_open_block(block: SimpleNamespace) -> None:
+    """Before and after it is a mistake of the script, and so is a block that is entered again."""
+    sw = guarded()
+    with pytest.raises(UsageError, match="not open"):
+        sw.success()
+    with sw:
+        pass
+    assert "failed: None" in block.done
+    with pytest.raises(UsageError, match="not open"):
+        sw.success()
+    with pytest.raises(UsageError, match="entered once"):
+        sw.__enter__()
+
+
+def test_the_error_of_a_script_fails_its_block_and_goes_on(block: SimpleNamespace) -> None:
+    """The write is settled first, then the session is put back."""
+    with pytest.raises(ZeroDivisionError), guarded():
+        raise ZeroDivisionError("theirs")
+    assert block.done == ["verified", "opened", "failed: theirs", "restored", CLOSED]
+
+
+def test_a_deadline_has_a_watchdog_and_a_job_without_a_supervisor_a_heartbeat(block: SimpleNamespace) -> None:
+    """A supervisor renews the leases of all writes of its job."""
+    block.deadline, block.journal = "deadline", None
+    with guarded() as sw:
+        sw.success()
+    third_of_a_lease_s = LEASE_MS / 3000
+    assert block.done == [
+        "verified",
+        "opened",
+        "Watchdog of ['deadline', 7]",
+        "deadline",
+        f"Heartbeat of [{third_of_a_lease_s}]",
+        "lease of ('key', 'nonce')",
+        "succeeded",
+        "Watchdog stopped",
+        "finished",
+        "Watchdog stopped",
+        "Heartbeat stopped",
+        "restored",
+    ]
+
+
+def test_a_fork_leaves_the_block_to_its_parent(block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no JVM of its own."""
+    sw = guarded().__enter__()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert sw.__exit__(None, None, None) is False
+    assert block.done == ["verified", "opened"]
+
+
+def test_a_journal_that_cannot_be_written_changes_no_verdict(
+    block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would end the lease early, no more."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("safewriter.journal.append", full)
+    with guarded() as sw:
+        sw.success()
+    assert block.done == ["verified", "opened", "succeeded", "finished", "restored"]
+
+
+@pytest.mark.parametrize(
+    ("error", "goes_on"),
+    [(None, False), (KeyError("our table is there"), False), (ValueError("theirs"), True), (KeyboardInterrupt(), True)],
+)
+def test_a_write_that_was_committed_before_is_skipped(
+    block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, error: BaseException | None, *, goes_on: bool
+) -> None:
+    """An error that says no more than that does not go on."""
+    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=True))
+    with pytest.raises(type(error)) if error is not None and goes_on else nullcontext(), guarded() as sw:
+        assert sw.already_committed
+        sw.success()
+        if error is not None:
+            raise error
+    assert block.done == ["verified", "opened to be skipped", "unmarked ('key', 'nonce')", "restored", CLOSED]
+
+
+def test_a_skipped_block_that_cannot_be_opened_settles_nothing(
+    block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its write has its verdict."""
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("no gate")
+
+    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=True))
+    monkeypatch.setattr(writer, "open_skipping", refuse)
+    with pytest.raises(RuntimeError, match="no gate"), guarded():
+        pytest.fail("the block has begun")
+    assert block.done == ["verified", "restored", CLOSED]

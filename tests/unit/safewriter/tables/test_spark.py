@@ -151,19 +151,24 @@ def test_a_session_is_put_back_whatever_fails_and_the_first_failure_is_told() ->
     assert len(done) == 3
 
 
-def test_a_thread_s_own_job_group_is_put_back() -> None:
-    """Its name, its description and whether its tasks are interrupted."""
-    group = {"spark.jobGroup.id": "theirs", "spark.job.description": "Nightly", "spark.job.interruptOnCancel": "false"}
+@pytest.mark.parametrize(("theirs", "shown"), [("Nightly", "Nightly"), (None, "SafeWriter")])
+def test_a_thread_s_own_job_group_is_put_back(theirs: str | None, shown: str) -> None:
+    """Its name, its description, which the block's jobs bear, too, and whether its tasks are interrupted."""
+    group: dict[str, Any] = {
+        "spark.jobGroup.id": "theirs",
+        "spark.job.description": theirs,
+        "spark.job.interruptOnCancel": "false",
+    }
     found = scope(group, {})
     context: Any = found.spark.sparkContext
     began: list[Any] = []
-    put_back: dict[str, str] = {}
+    put_back: dict[str, Any] = {}
     context.setJobGroup = lambda *arguments, **options: began.extend((*arguments, options))
     context.setLocalProperty = put_back.__setitem__
 
     found.begin_group("safewriter-1")
 
-    assert began == ["safewriter-1", "Nightly", {"interruptOnCancel": True}]
+    assert began == ["safewriter-1", shown, {"interruptOnCancel": True}]
     found.restore()
     assert put_back == group
 

@@ -230,7 +230,9 @@ def test_the_jobs_of_a_block_are_cancelled_those_to_come_too(*, stopped: bool, c
     found, groups = scope({}, {}), list[str]()
     context = SimpleNamespace(isStopped=lambda: stopped, cancelJobGroupAndFutureJobs=groups.append)
     found.jspark.sparkContext = lambda: context
-    found._group = "safewriter-1"
+    python: Any = found.spark.sparkContext
+    python.setJobGroup = lambda *_, **__: None
+    found.begin_group("safewriter-1")
 
     found.cancel()
 

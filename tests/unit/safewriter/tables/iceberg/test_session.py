@@ -1,4 +1,4 @@
-"""An Iceberg block's session before and beside its JVM; what talks to one is tested in tests/integration/safewriter."""
+"""An Iceberg block's session with a JVM of plain objects; tests/integration/safewriter has a real one."""
 
 from __future__ import annotations
 
@@ -6,20 +6,187 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
 
+from safewriter.errors import ConflictError, NotCommittedError, UnguardedSessionError, UnsupportedError
+from safewriter.objects.store import StoreError
+from safewriter.tables.iceberg.metadata import Held
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.session import IcebergSession
 from safewriter.tables.iceberg.table import DECIDED_MS
+from safewriter.tables.session import TableState
 
 NOW_MS = 1_800_000_000_000
+CATALOG = {"type": "rest", "uri": "https://catalog", "credential": "secret"}
+TABLE = {
+    "table-uuid": "uuid",
+    "format-version": 2,
+    "refs": {"main": {"snapshot-id": 7, "type": "branch"}, "audit": {"snapshot-id": 8, "type": "branch"}},
+}
+
+
+class Java:
+    """An exception of Java's."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def getClass(self) -> SimpleNamespace:  # noqa: N802 - Java's names
+        return SimpleNamespace(getSimpleName=lambda: self._name)
+
+    def getMessage(self) -> str:  # noqa: N802
+        return "said by Java"
+
+
+class JavaError(Py4JJavaError):  # type: ignore[misc]  # py4j has no types
+    """The same as py4j throws it."""
+
+    def __init__(self, name: str) -> None:
+        self.java_exception = Java(name)
+
+    def __str__(self) -> str:
+        return "JavaError"
+
+
+class PySparkError(CapturedException):
+    """The same as pyspark throws it, if it has an exception of its own for it."""
+
+    def __init__(self, name: str) -> None:
+        self._origin = Java(name)
+
+    def __str__(self) -> str:
+        return "PySparkError"
+
+
+class Staging:
+    """A transaction that notes what is done with it."""
+
+    def __init__(self, done: list[str]) -> None:
+        self._done = done
+        self.staged = True
+        self.error: Exception | None = None
+        self.stray: Exception | None = None
+
+    def isStaged(self) -> bool:  # noqa: N802
+        if self.stray is not None:
+            raise self.stray
+        return self.staged
+
+    def publish(self) -> None:
+        self._done.append("published")
+        if self.error is not None:
+            raise self.error
+
+    def shut(self) -> None:
+        self._done.append("shut")
 
 
 @pytest.fixture
-def session() -> IcebergSession:
-    """Only what needs no JVM can be asked of it."""
+def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was done, in its order; a line in the journal is one of it."""
+    found: list[str] = []
+    monkeypatch.setattr(
+        "safewriter.journal.append", lambda where, what, **more: found.append(f"{what} in {where} by {more['nonce']}")
+    )
+    return found
+
+
+@pytest.fixture
+def session(done: list[str]) -> IcebergSession:
+    """A block's session before its transaction is open."""
     made = object.__new__(IcebergSession)
+    made._name = TableName.parse("lake.db.t")
+    made._catalog = CATALOG
     made._staging = None
+    made._sent, made._answered, made._journal = False, True, None
+    made._restore = []
+    made.jspark = None
+    catalog = SimpleNamespace(refreshTable=lambda name: done.append(f"refreshed {name}"))
+    spark: Any = SimpleNamespace(conf={}, catalog=catalog)
+    made.spark = spark
     return made
+
+
+def opened(session: IcebergSession, done: list[str]) -> Staging:
+    """Give it its transaction."""
+    staging = Staging(done)
+    session._staging = staging
+    return staging
+
+
+REFRESHED = "refreshed `lake`.`db`.`t`"
+
+# -- before ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["spark.wap.branch", "spark.wap.id"])
+def test_a_session_that_stages_elsewhere_is_refused(session: IcebergSession, key: str) -> None:
+    """Iceberg would take its branch for that of the block's statements."""
+    session.verify()
+    session.spark.conf[key] = "theirs"  # type: ignore[index]
+    with pytest.raises(UnguardedSessionError, match=f"{key} is set to 'theirs'"):
+        session.verify()
+
+
+def show(session: IcebergSession, table: dict[str, Any] | None) -> None:
+    """Let the catalog show a table."""
+    pointer: Any = SimpleNamespace(read=lambda: None if table is None else Held(table, None))
+    session._pointer = pointer
+
+
+@pytest.mark.parametrize(("target", "version"), [("main", 7), ("audit", 8)])
+def test_a_table_is_looked_at_in_its_catalog(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch, target: str, version: int
+) -> None:
+    """What goes into a checkpoint holds no secret."""
+    monkeypatch.setattr(IcebergSession, "_java", None)
+    session._name = TableName.parse("lake.db.t" if target == "main" else f"lake.db.t.branch_{target}")
+    show(session, TABLE)
+    assert session.state() == TableState(
+        version, "uuid", ("v2",), {}, catalog={"type": "rest", "uri": "https://catalog"}
+    )
+    assert session.secrets == CATALOG
+
+
+def test_an_empty_table_gets_its_first_snapshot(
+    session: IcebergSession, done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fence is a tag on one."""
+    java = SimpleNamespace(begin=lambda _, *names: done.append(f"begun {names}"))
+    monkeypatch.setattr(IcebergSession, "_java", java)
+    monkeypatch.setattr(IcebergSession, "_identifier", "db.t")
+    show(session, {**TABLE, "refs": {}})
+    assert session.state().version == 0
+    assert done == ["begun ('lake', 'db.t')"]
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "said"),
+    [
+        (None, "lake.db.t", r"CREATE TABLE IF NOT EXISTS `lake`\.`db`\.`t`"),
+        (TABLE, "lake.db.t.branch_other", "CREATE BRANCH `other`"),
+        ({**TABLE, "refs": {"x": {"snapshot-id": 7, "type": "tag"}}}, "lake.db.t.branch_x", "CREATE BRANCH `x`"),
+    ],
+)
+def test_what_is_not_there_is_created_before_the_block(
+    session: IcebergSession, table: dict[str, Any] | None, name: str, said: str
+) -> None:
+    """Table or branch; a tag is none."""
+    session._name = TableName.parse(name)
+    show(session, table)
+    with pytest.raises(UnsupportedError, match=said):
+        session.state()
+
+
+def test_nothing_of_a_block_is_undone_or_looked_for_by_name(session: IcebergSession) -> None:
+    """Before its publication it leaves nothing in the table."""
+    assert session.undo_obstacle(TableState(7, "uuid", ("v9",), {})) is None
+    assert session.may_have_left_files(session.seen()) is False
+    assert session.seen().error_of(ValueError("theirs")) is None
+
+
+# -- inside ------------------------------------------------------------------------------------------------------------
 
 
 def test_an_error_in_a_skipped_block_is_the_scripts_own(session: IcebergSession) -> None:
@@ -53,9 +220,6 @@ def test_no_block_publishes_once_its_fence_may_have_expired(
     monkeypatch.setattr(IcebergSession, "_identifier", "db.t")
     monkeypatch.setattr("safewriter.tables.iceberg.session.epoch_ms", lambda: NOW_MS)
     monkeypatch.setattr(session, "begin_group", lambda _: None)
-    session._name = TableName.parse("lake.db.t")
-    session._restore = []
-    session.jspark = None
     spark: Any = SimpleNamespace(conf=SimpleNamespace(set=kept.__setitem__))
     session.spark = spark
 
@@ -67,3 +231,126 @@ def test_no_block_publishes_once_its_fence_may_have_expired(
         "spark.sql.catalog.safewriter": "io.soal.iceberg.StagingCatalog",
         "spark.sql.catalog.safewriter.cache-enabled": "false",
     }
+
+
+@pytest.mark.parametrize(("journal", "kept"), [("journal", ("journal", "nonce")), (None, None), ("", None)])
+def test_a_block_is_opened_for_its_attempt(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch, journal: str | None, kept: tuple[str, str] | None
+) -> None:
+    """Without a supervisor there is no journal."""
+    began: list[Any] = []
+    monkeypatch.setattr(session, "_open", lambda *arguments: began.extend(arguments))
+    attempt = SimpleNamespace(prefix="sw-0-1-nonce-", table_id="uuid")
+    document = SimpleNamespace(attempt=attempt, owner="nonce")
+    opening: Any = SimpleNamespace(document=document, journal=journal, latest_start_ms=5)
+
+    session.begin(opening)
+
+    assert began == ["sw-0-1-nonce", "uuid", 5]
+    assert session._journal == kept
+
+
+def test_a_skipped_block_is_opened_on_the_table_as_it_is(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is no attempt's, so no publication could bear it."""
+    began: list[Any] = []
+    monkeypatch.setattr(session, "_open", lambda *arguments, skipped: began.extend((*arguments, skipped)))
+    show(session, TABLE)
+    session.skip(write_key="sw-0123456789abcdef", nonce="nonce")
+    assert began == ["sw-0123456789ab-skipped-nonce", "uuid", None, True]
+
+
+def test_a_block_that_never_opened_is_shut_all_the_same(session: IcebergSession, done: list[str]) -> None:
+    """An open one refuses statements from then on."""
+    session.shut("its end")
+    opened(session, done)
+    session.shut("its end")
+    assert done == ["shut"]
+
+
+# -- the end -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("journal", [("journal", "nonce"), None])
+def test_a_block_is_published_once(session: IcebergSession, done: list[str], journal: tuple[str, str] | None) -> None:
+    """The journal says so before, and the session sees it afterwards."""
+    opened(session, done)
+    session._journal = journal
+    assert (session.seen().passed, session.seen().answered) == (False, True)
+    session.publish()
+    session.publish()
+    assert done == [*(["commit_passed in journal by nonce"] if journal else []), "published", REFRESHED]
+    assert (session.seen().passed, session.seen().answered) == (True, True)
+
+
+def test_a_block_without_a_statement_publishes_nothing(session: IcebergSession, done: list[str]) -> None:
+    """Nothing was sent, then."""
+    opened(session, done).staged = False
+    session._journal = ("journal", "nonce")
+    session.publish()
+    assert done == [REFRESHED]
+    assert session.seen().passed is False
+
+
+@pytest.mark.parametrize("thrown", [JavaError, PySparkError])
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("CommitFailedException", ConflictError),
+        ("ValidationException", ConflictError),
+        ("IllegalStateException", ConflictError),
+        ("IllegalArgumentException", ConflictError),
+        ("UnsupportedOperationException", NotCommittedError),
+        ("NoSuchTableException", StoreError),
+        ("NotFoundException", StoreError),
+        ("CommitStateUnknownException", StoreError),
+        ("RuntimeException", StoreError),
+    ],
+)
+def test_a_refused_publication_is_told_from_one_of_which_nobody_knows(
+    session: IcebergSession, done: list[str], thrown: Any, kind: str, expected: type[Exception]
+) -> None:
+    """Only the table can say whether the latter has arrived."""
+    opened(session, done).error = thrown(kind)
+    with pytest.raises(expected, match="said by Java") as raised:
+        session.publish()
+    assert type(raised.value) is expected
+    assert done == ["published", REFRESHED]
+    assert (session.seen().passed, session.seen().answered) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("NoSuchTableException", ConflictError),
+        ("NotFoundException", ConflictError),
+        ("UnsupportedOperationException", NotCommittedError),
+        ("RuntimeException", StoreError),
+    ],
+)
+def test_an_error_before_the_publication_is_sent_leaves_nothing_open(
+    session: IcebergSession, done: list[str], kind: str, expected: type[Exception]
+) -> None:
+    """A table that is gone then has not got it."""
+    opened(session, done).stray = JavaError(kind)
+    with pytest.raises(expected, match="said by Java"):
+        session.publish()
+    assert done == [REFRESHED]
+    assert session.seen().passed is False
+
+
+def test_a_session_that_cannot_look_anew_changes_no_verdict(
+    session: IcebergSession, done: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The table may be gone by then."""
+
+    def fail(_: str) -> None:
+        raise Py4JError("it is gone")
+
+    opened(session, done)
+    spark: Any = session.spark
+    spark.catalog.refreshTable = fail
+    session.publish()
+    assert done == ["published"]
+    assert "lake.db.t: the session may show the table as it was before: it is gone" in caplog.text

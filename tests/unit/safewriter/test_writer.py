@@ -166,6 +166,7 @@ def test_a_block_is_claimed_opened_declared_done_and_ended(block: SimpleNamespac
     """Once, however often the script says success."""
     sw = guarded()
     assert sw.checkpoint is None
+    assert (sw.table, sw.checkpoint_uri) == ("s3a://lake/t", "s3://checkpoints/key")
     with sw:
         assert sw.checkpoint == "the document"
         sw.success()

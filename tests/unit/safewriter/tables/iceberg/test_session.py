@@ -186,6 +186,19 @@ def test_nothing_of_a_block_is_undone_or_looked_for_by_name(session: IcebergSess
     assert session.seen().error_of(ValueError("theirs")) is None
 
 
+def test_java_gets_the_name_of_the_table_part_by_part(session: IcebergSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part may hold a dot."""
+
+    class JavaList(list[str]):
+        add = list.append
+
+    classes = {"java.util.ArrayList": JavaList, "io.soal.iceberg.Staging": "Staging"}
+    monkeypatch.setattr(session, "java_class", classes.__getitem__)
+    session._name = TableName.parse("lake.db.`a.b`")
+    assert session._identifier == ["db", "a.b"]
+    assert session._java == "Staging"
+
+
 # -- inside ------------------------------------------------------------------------------------------------------------
 
 

@@ -56,9 +56,8 @@ class StagingState:
     answered: bool
     noted: bool = False
 
-    def error_of(self, error: Exception) -> SafeWriterError | None:
+    def error_of(self, error: Exception) -> SafeWriterError | None:  # noqa: ARG002 - of the protocol
         """Return None: the guard refuses nothing before `success()`."""
-        del error
         return None
 
 
@@ -112,9 +111,8 @@ class IcebergSession(SparkScope):
             catalog=without_secrets(self._catalog),
         )
 
-    def undo_obstacle(self, before: TableState) -> str | None:
+    def undo_obstacle(self, before: TableState) -> str | None:  # noqa: ARG002 - as above
         """Return None: before its publication a block leaves nothing to undo."""
-        del before
         return None
 
     # -- inside ------------------------------------------------------------------------------------------------------
@@ -154,7 +152,7 @@ class IcebergSession(SparkScope):
             parts.add(part)
         return parts
 
-    def was_skipped(self, error: Exception) -> bool:  # noqa: ARG002 - of the protocol
+    def was_skipped(self, error: Exception) -> bool:  # noqa: ARG002 - as above
         """Return False: a skipped block has a transaction of its own, so no statement fails for the skip."""
         return False
 
@@ -169,9 +167,8 @@ class IcebergSession(SparkScope):
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
-    def shut(self, reason: str) -> None:
+    def shut(self, reason: str) -> None:  # noqa: ARG002 - as above
         """Refuse statements that begin from now on."""
-        del reason
         if self._staging is not None:
             self._staging.shut()
 
@@ -210,7 +207,6 @@ class IcebergSession(SparkScope):
         except (Py4JError, PySparkException) as error:
             _log.warning("%s: the session may show the table as it was before: %s", self._name, error)
 
-    def may_have_left_files(self, seen: Seen) -> bool:
+    def may_have_left_files(self, seen: Seen) -> bool:  # noqa: ARG002 - as above
         """Return False: on Iceberg nobody looks for the files of a block by their names."""
-        del seen
         return False

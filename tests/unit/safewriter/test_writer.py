@@ -11,7 +11,7 @@ import pytest
 
 from safewriter import SafeWriter, writer
 from safewriter.block import Block
-from safewriter.errors import UsageError
+from safewriter.errors import BlockOpenError, UsageError
 from safewriter.liveness import LEASE_MS
 from safewriter.registry import Registry
 
@@ -172,6 +172,30 @@ def test_a_block_is_claimed_opened_declared_done_and_ended(block: SimpleNamespac
         sw.success()
         sw.success()
     assert block.done == ["verified", "opened", "succeeded", "finished", "restored", CLOSED]
+
+
+def test_a_block_on_a_thread_of_no_batch_is_refused_before_anything_is_done(block: SimpleNamespace) -> None:
+    """Nobody could tell which batch it is for."""
+
+    def refuse() -> None:
+        raise UsageError("no batch")
+
+    block.check_batch = refuse
+    with pytest.raises(UsageError, match="no batch"):
+        guarded().__enter__()
+    assert block.done == []
+
+
+def test_one_block_is_open_on_a_session(block: SimpleNamespace) -> None:
+    """The refused one leaves the open one as it is; after that one's end there may be another."""
+    first = guarded().__enter__()
+    second = SafeWriter(first._spark, "s3a://lake/t")
+    with pytest.raises(BlockOpenError):
+        second.__enter__()
+    assert block.done == ["verified", "opened", "verified"]
+    first.__exit__(None, None, None)
+    second.__enter__()
+    assert block.done[-1] == "opened"
 
 
 def test_success_is_for_an_open_block(block: SimpleNamespace) -> None:

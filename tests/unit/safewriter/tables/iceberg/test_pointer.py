@@ -10,6 +10,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from safewriter.errors import UnsupportedError
+from safewriter.objects import MemoryObjectStore
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg import pointer
@@ -247,3 +248,9 @@ def test_what_cannot_be_reached_at_all_is_told_as_such(monkeypatch: pytest.Monke
     name = TableName.parse("lake.db.t")
     with pytest.raises(UnsupportedError, match="use PostgreSQL"):
         open_pointer(name, {"type": "jdbc", "uri": "jdbc:oracle:x"}, lambda _: pytest.fail("no store")).read()
+
+
+def test_a_catalog_of_which_nothing_is_said_is_refused() -> None:
+    """A checkpoint of an older version may hold none of its properties."""
+    with pytest.raises(UnsupportedError, match=r"nothing says how the catalog 'lake' of lake\.db\.t is reached"):
+        open_pointer(TableName.parse("lake.db.t"), {}, lambda _: MemoryObjectStore())

@@ -6,14 +6,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from py4j.clientserver import ClientServer
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from safewriter.errors import ConflictError, NotCommittedError, UnguardedSessionError, UnsupportedError
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.metadata import Held
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.session import IcebergSession
+from safewriter.tables.iceberg.session import IcebergSession, StagingState
 from safewriter.tables.iceberg.table import DECIDED_MS
 from safewriter.tables.session import TableState
 
@@ -129,6 +131,21 @@ def test_a_session_that_stages_elsewhere_is_refused(session: IcebergSession, key
         session.verify()
 
 
+def test_a_block_begins_with_the_catalog_of_its_session() -> None:
+    """Nothing is asked of it yet, nothing sent."""
+    prefix = "spark.sql.catalog.lake"
+    settings = {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{key}": CATALOG[key] for key in CATALOG}}
+    spark: Any = SimpleNamespace(
+        _jvm=object(),
+        _jsparkSession=object(),
+        sparkContext=SimpleNamespace(_gateway=object.__new__(ClientServer)),
+        conf=SimpleNamespace(getAll=settings),
+    )
+    made = IcebergSession(spark, "lake.db.t.branch_audit")
+    assert (made.table, made.secrets, made.has_begun) == ("lake.db.t.branch_audit", CATALOG, False)
+    assert made.seen() == StagingState(passed=False, answered=True)
+
+
 def show(session: IcebergSession, table: dict[str, Any] | None) -> None:
     """Let the catalog show a table."""
     pointer: Any = SimpleNamespace(read=lambda: None if table is None else Held(table, None))
@@ -183,6 +200,7 @@ def test_nothing_of_a_block_is_undone_or_looked_for_by_name(session: IcebergSess
     """Before its publication it leaves nothing in the table."""
     assert session.undo_obstacle(TableState(7, "uuid", ("v9",), {})) is None
     assert session.may_have_left_files(session.seen()) is False
+    assert session.seen() == StagingState(passed=False, answered=True, noted=False)
     assert session.seen().error_of(ValueError("theirs")) is None
 
 
@@ -219,20 +237,24 @@ def test_a_block_has_begun_once_its_transaction_is_open(session: IcebergSession)
     [(None, NOW_MS + DECIDED_MS), (NOW_MS + 1, NOW_MS + 1), (10**15, NOW_MS + DECIDED_MS)],
 )
 def test_no_block_publishes_once_its_fence_may_have_expired(
-    session: IcebergSession, monkeypatch: pytest.MonkeyPatch, latest_start_ms: int | None, until_ms: int
+    session: IcebergSession,
+    done: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    latest_start_ms: int | None,
+    until_ms: int,
 ) -> None:
     """However far away the deadline is, and also without one."""
     opened: list[Any] = []
     kept: dict[str, str] = {}
 
-    def java_open(*arguments: Any) -> SimpleNamespace:
+    def java_open(*arguments: Any) -> Staging:
         opened.extend(arguments)
-        return SimpleNamespace(shut=lambda: None)
+        return Staging(done)
 
     monkeypatch.setattr(IcebergSession, "_java", SimpleNamespace(open=java_open))
     monkeypatch.setattr(IcebergSession, "_identifier", "db.t")
     monkeypatch.setattr("safewriter.tables.iceberg.session.epoch_ms", lambda: NOW_MS)
-    monkeypatch.setattr(session, "begin_group", lambda _: None)
+    monkeypatch.setattr(session, "begin_group", lambda group: done.append(f"group {group}"))
     spark: Any = SimpleNamespace(conf=SimpleNamespace(set=kept.__setitem__))
     session.spark = spark
 
@@ -244,6 +266,8 @@ def test_no_block_publishes_once_its_fence_may_have_expired(
         "spark.sql.catalog.safewriter": "io.soal.iceberg.StagingCatalog",
         "spark.sql.catalog.safewriter.cache-enabled": "false",
     }
+    session.restore()
+    assert done == ["group safewriter-sw-0-1-2", "shut"]
 
 
 @pytest.mark.parametrize(("journal", "kept"), [("journal", ("journal", "nonce")), (None, None), ("", None)])
@@ -353,13 +377,14 @@ def test_an_error_before_the_publication_is_sent_leaves_nothing_open(
     assert session.seen().passed is False
 
 
+@pytest.mark.parametrize("error", [Py4JError("it is gone"), PySparkException("it is gone")])
 def test_a_session_that_cannot_look_anew_changes_no_verdict(
-    session: IcebergSession, done: list[str], caplog: pytest.LogCaptureFixture
+    session: IcebergSession, done: list[str], caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     """The table may be gone by then."""
 
     def fail(_: str) -> None:
-        raise Py4JError("it is gone")
+        raise error
 
     opened(session, done)
     spark: Any = session.spark

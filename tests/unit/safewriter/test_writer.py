@@ -11,7 +11,7 @@ import pytest
 
 from safewriter import SafeWriter, writer
 from safewriter.block import Block
-from safewriter.errors import BlockOpenError, UsageError
+from safewriter.errors import BlockOpenError, TooLateError, UsageError
 from safewriter.liveness import LEASE_MS
 from safewriter.registry import Registry
 
@@ -108,7 +108,12 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         ),
         attempt=SimpleNamespace(nonce="nonce"),
     )
-    monkeypatch.setattr(Block, "of", lambda *_, **__: made)
+
+    def of(*_: object, **options: Any) -> SimpleNamespace:
+        made.options = options
+        return made
+
+    monkeypatch.setattr(Block, "of", of)
     monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=False))
     monkeypatch.setattr(writer, "open_gate", lambda *_: done.append("opened"))
     monkeypatch.setattr(writer, "open_skipping", lambda _: done.append("opened to be skipped"))
@@ -117,12 +122,12 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(Thread, "done", done, raising=False)
     monkeypatch.setattr(writer, "Watchdog", Watchdog)
     monkeypatch.setattr(writer, "Heartbeat", Heartbeat)
-    monkeypatch.setattr("safewriter.journal.append", lambda where, what, **_: done.append(f"{what} {where}"))
+    monkeypatch.setattr("safewriter.journal.append", lambda where, what, nonce: done.append(f"{what} {where} {nonce}"))
     monkeypatch.setattr(writer, "_registry", Registry())
     return made
 
 
-CLOSED = "write_closed journal"
+CLOSED = "write_closed journal nonce"
 
 
 def guarded() -> SafeWriter:
@@ -160,6 +165,40 @@ def test_a_session_that_cannot_be_put_back_changes_no_verdict(
             sw.success()
     assert block.done == ["verified", "opened", "succeeded", "finished", CLOSED] * 2
     assert "the session's settings could not be put back: the JVM is gone" in caplog.text
+
+
+def test_a_block_is_made_as_the_script_says(block: SimpleNamespace) -> None:
+    """Each of its options has the name that the script gives it."""
+    options: dict[str, Any] = {
+        "format": "iceberg",
+        "step": "daily",
+        "commit_point": "success",
+        "checkpoint_bucket": "checkpoints",
+        "warn_before_ms": 5,
+    }
+    spark: Any = Spark()
+    SafeWriter(spark, "lake.db.t", **options)
+    assert block.options == options
+
+
+def test_a_write_that_cannot_be_claimed_leaves_nothing_to_settle(
+    block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says why, and the session is as it was."""
+
+    def refuse(_: object) -> None:
+        raise TooLateError("too late")
+
+    monkeypatch.setattr(writer, "claim", refuse)
+    with pytest.raises(TooLateError, match="too late"), guarded():
+        pytest.fail("the block has begun")
+    assert block.done == ["verified", "restored", CLOSED]
+
+
+def test_a_block_that_was_never_entered_has_no_verdict(block: SimpleNamespace) -> None:
+    """An ExitStack of a script's may end it all the same."""
+    guarded().__exit__(None, None, None)
+    assert block.done == ["restored", CLOSED]
 
 
 def test_a_block_is_claimed_opened_declared_done_and_ended(block: SimpleNamespace) -> None:

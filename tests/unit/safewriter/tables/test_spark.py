@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from py4j.clientserver import ClientServer
@@ -108,6 +109,15 @@ def test_a_client_of_spark_connect_is_refused() -> None:
     session: Any = SimpleNamespace(_jvm=None)
     with pytest.raises(UnguardedSessionError, match="Spark Connect"):
         SparkScope(session, "s3a://lake/t")
+
+
+def test_a_class_of_java_is_asked_for_by_its_full_name() -> None:
+    """On the connection of the session."""
+    gateway = SimpleNamespace(_gateway_client=MagicMock())
+    found: Any = scope({}, {})
+    found.spark.sparkContext._gateway = gateway
+    java = SparkScope.java_class(found, "java.util.UUID")
+    assert (java._fqn, java._gateway_client) == ("java.util.UUID", gateway._gateway_client)
 
 
 def test_a_path_has_no_secrets() -> None:

@@ -19,7 +19,19 @@ def session(**properties: str) -> dict[str, str]:
 def test_a_catalog_is_read_from_the_session() -> None:
     """Its own properties, and its kind under one name however it was given."""
     assert of_session("c", session(type="rest", uri="http://h")) == {"type": "rest", "uri": "http://h"}
-    assert of_session("c", session(catalog_impl="org.apache.iceberg.jdbc.JdbcCatalog"))["type"] == "jdbc"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("org.apache.iceberg.jdbc.JdbcCatalog", "jdbc"),
+        ("org.apache.iceberg.rest.RESTCatalog", "rest"),
+        ("org.apache.iceberg.aws.glue.GlueCatalog", "glue"),
+    ],
+)
+def test_a_catalog_may_be_named_by_its_class(name: str, kind: str) -> None:
+    """The class is Iceberg's own; the settler without Java needs the kind alone."""
+    assert of_session("c", session(catalog_impl=name)) == {"type": kind}
 
 
 @pytest.mark.parametrize(
@@ -30,6 +42,9 @@ def test_a_catalog_is_read_from_the_session() -> None:
         (session(type="hadoop"), "lose each other's commits"),
         (session(type="glue", lock_impl="org.apache.iceberg.aws.dynamodb.DynamoDbLockManager"), "Remove lock-impl"),
         (session(type="hive"), "hive"),
+        (session(catalog_impl="org.apache.iceberg.hadoop.HadoopCatalog"), "lose each other's commits"),
+        (session(catalog_impl="org.apache.iceberg.hive.HiveCatalog"), "of the kind 'hive'"),
+        (session(catalog_impl="their.Catalog"), "of the kind 'unknown'"),
         (session(), "unknown"),
     ],
 )
@@ -37,6 +52,19 @@ def test_what_cannot_be_guarded_is_refused_with_the_reason(settings: dict[str, s
     """A Hadoop catalog above all, whose commits on S3 are no compare-and-swap."""
     with pytest.raises(UnsupportedError, match=why):
         of_session("c", settings)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("type", "uri", "warehouse", "jdbc.schema-version", "jdbc.user", "prefix", "scope", "oauth2-server-uri"),
+        *("rest.sigv4-enabled", "rest.signing-name", "rest.signing-region", "glue.id", "glue.endpoint"),
+        "client.region",
+    ],
+)
+def test_a_settler_learns_how_a_catalog_is_reached(name: str) -> None:
+    """By Iceberg's names: https://iceberg.apache.org/docs/latest/configuration/#catalog-properties."""
+    assert without_secrets({name: "https://h"}) == {name: "https://h"}
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,18 @@ def test_what_cannot_be_guarded_is_refused_with_the_reason(settings: dict[str, s
         of_session("c", settings)
 
 
+def test_a_lock_is_glue_s_matter_alone() -> None:
+    """Other catalogs compare, lock or not."""
+    assert of_session("c", session(type="jdbc", lock_impl="theirs")) == {"type": "jdbc", "lock-impl": "theirs"}
+
+
+def test_glue_is_reached_by_pyiceberg_s_own_names() -> None:
+    """And by nothing else: its credentials are those of the process."""
+    java = {"type": "glue", "glue.id": "1", "glue.endpoint": "http://h", "client.region": "us-east-1"}
+    python = {"type": "glue", "glue.id": "1", "glue.endpoint": "http://h", "glue.region": "us-east-1"}
+    assert to_pyiceberg("c", {**java, "warehouse": "s3://w", "io-impl": "theirs"}) == {**python, "warehouse": "s3://w"}
+
+
 @pytest.mark.parametrize(
     "name",
     [

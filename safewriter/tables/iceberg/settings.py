@@ -26,6 +26,7 @@ _TYPES: Final = {
     "org.apache.iceberg.hadoop.HadoopCatalog": "hadoop",
     "org.apache.iceberg.hive.HiveCatalog": "hive",
 }
+_GLUE: Final = ("type", "warehouse", "glue.id", "glue.endpoint")
 _OPEN: Final = frozenset(
     {
         "type", "uri", "warehouse", "jdbc.schema-version", "jdbc.user", "prefix", "scope", "oauth2-server-uri",
@@ -78,20 +79,16 @@ def _has_password(uri: str) -> bool:
 
 
 def to_pyiceberg(name: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties by which pyiceberg opens the same catalog."""
+    """Return the properties by which pyiceberg opens the same catalog; those of a REST catalog have the same names."""
     kind = properties["type"]
-    common = {
-        "type": "sql" if kind == "jdbc" else kind,
-        **{key: properties[key] for key in ("warehouse",) if key in properties},
-    }
-    if kind == "jdbc":
-        uri = {"uri": _database(name, properties)} if "uri" in properties else {}
-        return {**common, **uri, "init_catalog_tables": "false"}
+    if kind == "rest":
+        return dict(properties)
     if kind == "glue":
-        names = {"glue.id": "glue.id", "glue.endpoint": "glue.endpoint", "client.region": "glue.region"}
-        return {**common, **{new: properties[old] for old, new in names.items() if old in properties}}
-    kept = {key: value for key, value in properties.items() if key not in ("type", "io-impl", "warehouse")}
-    return {**common, **kept}
+        names = {"client.region": "glue.region"}
+        return {names.get(key, key): properties[key] for key in (*names, *_GLUE) if key in properties}
+    uri = {"uri": _database(name, properties)} if "uri" in properties else {}
+    kept = {key: properties[key] for key in ("warehouse",) if key in properties}
+    return {**kept, **uri, "type": "sql", "init_catalog_tables": "false"}
 
 
 def _database(name: str, properties: Mapping[str, str]) -> str:

@@ -109,6 +109,7 @@ def test_no_secret_reaches_a_checkpoint(secret: dict[str, str]) -> None:
             {"uri": "jdbc:postgresql://h/db", "jdbc.user": "u@x", "jdbc.password": "p/w"},
             "postgresql+psycopg2://u%40x:p%2Fw@h/db",
         ),
+        ({"uri": "jdbc:postgresql://h/db", "jdbc.user": "u/x"}, "postgresql+psycopg2://u%2Fx@h/db"),
     ],
 )
 def test_a_database_is_found_under_both_names(properties: dict[str, str], uri: str) -> None:
@@ -120,6 +121,20 @@ def test_another_database_is_refused() -> None:
     """Its driver is not here."""
     with pytest.raises(UnsupportedError, match="PostgreSQL"):
         to_pyiceberg("c", {"type": "jdbc", "uri": "jdbc:mysql://h/db"})
+
+
+def test_a_database_is_no_more_than_read_and_moved() -> None:
+    """By itself pyiceberg would create its tables."""
+    properties = {"type": "jdbc", "uri": "jdbc:sqlite:/a.db", "warehouse": "s3://w", "io-impl": "theirs"}
+    assert to_pyiceberg("c", properties) == {
+        "type": "sql", "uri": "sqlite:////a.db", "warehouse": "s3://w", "init_catalog_tables": "false"
+    }  # fmt: skip
+
+
+def test_a_rest_catalog_is_reached_as_it_is() -> None:
+    """Its properties have the same names for pyiceberg."""
+    properties = {"type": "rest", "uri": "http://h", "scope": "all", "header.X": "1"}
+    assert to_pyiceberg("c", properties) == properties
 
 
 def test_an_address_with_a_password_is_left_to_the_environment() -> None:

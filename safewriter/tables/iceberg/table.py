@@ -113,12 +113,11 @@ class IcebergTable:
 
     def remove_leftovers(
         self,
-        document: Checkpoint,
-        attempts: tuple[AttemptRecord, ...],
-        earlier: tuple[AttemptRecord, ...] = (),
+        document: Checkpoint,  # noqa: ARG002 - of the protocol, as those below
+        attempts: tuple[AttemptRecord, ...],  # noqa: ARG002
+        earlier: tuple[AttemptRecord, ...] = (),  # noqa: ARG002
     ) -> int:
         """Delete nothing: `remove_orphan_files` deletes files that no snapshot has ever named."""
-        del document, attempts, earlier
         return 0
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
@@ -128,10 +127,9 @@ class IcebergTable:
         names = [*references(held.metadata), *marks]
         own = re.compile(rf"{re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}}")
         found = {name: int(match[1]) for name in names if (match := own.fullmatch(name))}
-        marked = [(epoch, landed) for name, epoch in found.items() if (landed := _landed(held, name))]
+        marked = {epoch: landed for name, epoch in found.items() if (landed := _landed(held, name))}
         if marked:
-            epoch, landed = max(marked, key=lambda one: one[0])
-            return Trace(epoch, landed, succeeded=True)
+            return Trace(max(marked), marked[max(marked)], succeeded=True)
         if self._clock() - since_ms > DECIDED_MS:
             raise RetentionGapError(f"{self._name} may have forgotten a write that began so long ago")
         return Trace(max(found.values())) if found else None

@@ -289,14 +289,19 @@ def test_a_write_without_a_document_is_known_by_its_fences(bench: Bench) -> None
     bench.claim()
     bench.settle()
     assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(1)
+    with bench.load().manage_snapshots() as change:
+        for epoch in (3, 2):
+            change.create_tag(bench.refs()["main"], f"{bench.write.key[:15]}-{epoch}-0123456789abcdef")
+    assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(3)
 
 
 def test_marks_and_fences_of_other_writes_tell_nothing(bench: Bench) -> None:
-    """Nor do names that only begin or end alike."""
+    """Nor do names that only begin or end alike, or a property of somebody else's."""
     key, nonce = bench.write.key[:15], "0123456789abcdef"
     names = [f"sw-ffffffffffff-1-{nonce}", f"{key}-1-{nonce}0", f"x{key}-1-{nonce}", f"{key}-skipped-{nonce}"]
     with bench.load().transaction() as change:
         change.set_properties({f"safewriter.{name}": "1 1 1 1" for name in names})
+        change.set_properties({f"{key}-1-{nonce}": "1 1 1 1"})
     assert bench.table().trace(bench.write.key, bench.now_ms) is None
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _MESSAGE_MAX_LENGTH: Final = 4000
 _USER: Final = "soal"
 _GO_POLL_S: Final = 0.005
+_WARM_UP_MAX_S: Final = 5.0
 _POLL_S: Final = 0.01
 _POLL_SLOW_S: Final = 0.2
 _POLL_FAST_MAX: Final = 2000
@@ -45,6 +46,7 @@ def main(module: ModuleType) -> None:
     _note(journal, "python_started")
     if journal:
         threading.Thread(target=_watch_for_session, args=(journal,), name="soal-session", daemon=True).start()
+    warming = threading.Thread(target=_warm_up, name="soal-warm-up", daemon=True)
     code = 1
     try:
         if "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -53,7 +55,7 @@ def main(module: ModuleType) -> None:
         _leave_names_to_the_job(Path(script).parent)
         source = Path(script).read_bytes()
         if b"safewriter" in source:
-            threading.Thread(target=_warm_up, name="soal-warm-up", daemon=True).start()
+            warming.start()
         _run(module, script, source)
         code = 0
     except SystemExit as end:
@@ -64,6 +66,9 @@ def main(module: ModuleType) -> None:
         sys.exit(code)
     finally:
         _note(journal, "python_exited", exitCode=code)
+        if warming.ident is not None:
+            # A thread that is in a library's C code when Python ends brings it down by SIGSEGV.
+            warming.join(_WARM_UP_MAX_S)
         # Python looks for cycles once more at its end, through all of PySpark and boto3: a tenth of a second.
         gc.freeze()
 

@@ -109,6 +109,27 @@ def test_an_error_that_carries_an_exit_code_ends_the_driver_with_it(tmp_path: Pa
     assert (uncaught["type"], uncaught["exitCode"], uncaught["retryable"]) == ("AnotherAttemptError", 75, True)
 
 
+def test_a_script_that_ends_at_once_waits_for_its_libraries(tmp_path: Path) -> None:
+    """A thread that still imports them when Python ends brings the process down by SIGSEGV, whatever its exit code."""
+    driver = Driver(tmp_path, "# safewriter\nimport sys\nsys.exit(3)\n")
+    slow = tmp_path / "libraries" / "botocore" / "__init__.py"
+    slow.parent.mkdir(parents=True)
+    slow.write_text(
+        f"""
+from pathlib import Path
+from threading import Event
+while "python_exited" not in Path({str(driver.journal)!r}).read_text():
+    Event().wait(0.005)
+Event().wait(0.3)
+Path({str(tmp_path / "imported")!r}).touch()
+""",
+        encoding="utf-8",
+    )
+    driver.environment["PYTHONPATH"] = f"{slow.parents[1]}:{PACKAGES}"
+    assert driver.run().returncode == 3
+    assert (tmp_path / "imported").exists()
+
+
 @pytest.mark.parametrize("code", ["True", "0", "300", "'x'"])
 def test_a_strange_exit_code_of_an_error_is_1(tmp_path: Path, code: str) -> None:
     """An uncaught error never ends as success."""

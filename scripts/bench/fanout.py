@@ -19,15 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self, cast
 from unittest.mock import patch
 
-from pyiceberg.catalog import load_catalog
-from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField
-
-from safewriter.tables.iceberg.settings import to_pyiceberg
+from scripts.emulator.iceberg_writer import IDS, open_catalog
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.s3 import EmbeddedS3
 from scripts.emulator.spark import ROOT
-from scripts.soal.iceberg_io import OBJECT_IO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -163,11 +158,9 @@ def _settings(where: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_tables(where: Mapping[str, str]) -> Catalog:
-    own = {**to_pyiceberg(_CATALOG, where), **OBJECT_IO}
-    catalog = load_catalog(_CATALOG, **{**own, "init_catalog_tables": "true"})
-    catalog.create_namespace("db")
+    catalog = open_catalog(_CATALOG, where)
     for way in ("plain", "guarded"):
-        catalog.create_table(f"db.{way}", Schema(NestedField(1, "id", LongType(), required=False)))
+        catalog.create_table(f"db.{way}", IDS)
     return catalog
 
 

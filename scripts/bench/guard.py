@@ -13,6 +13,7 @@ import time
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 from safewriter import SafeWriter
 from scripts.emulator.rules import Delay, Match, Rule
@@ -72,16 +73,15 @@ class _Guarded:
 
 def measure(rounds: int = 20, rows: int = 22_248, progress: Callable[[int], None] = lambda _: None) -> GuardCost:
     """Run `rounds` pairs of appends of `rows` rows each; `progress` hears how many are done."""
-    with EmbeddedS3(buckets=(_LAKE, _CHECKPOINTS), unlistable=(_CHECKPOINTS,)) as s3:
-        before = dict(os.environ)
-        os.environ.update(s3.environment(), SW_CHECKPOINT_BUCKET=_CHECKPOINTS)
+    with (
+        EmbeddedS3(buckets=(_LAKE, _CHECKPOINTS), unlistable=(_CHECKPOINTS,)) as s3,
+        patch.dict(os.environ, s3.environment(), SW_CHECKPOINT_BUCKET=_CHECKPOINTS),
+    ):
         spark = build_session(s3.endpoint)
         try:
             return _measure(s3, spark, rounds, rows, progress)
         finally:
             spark.stop()
-            os.environ.clear()
-            os.environ.update(before)
 
 
 def _measure(s3: EmbeddedS3, spark: SparkSession, rounds: int, rows: int, progress: Callable[[int], None]) -> GuardCost:

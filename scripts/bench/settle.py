@@ -16,10 +16,7 @@ import time
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-
-from pyiceberg.catalog import load_catalog
-from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField
+from unittest.mock import patch
 
 from safewriter.checkpoint import Checkpoints
 from safewriter.claim import Claimer
@@ -30,13 +27,11 @@ from safewriter.objects.s3 import open_store, table_store
 from safewriter.recovery import Cause, Recovery
 from safewriter.state import CommitPoint, Status
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.settings import to_pyiceberg
 from safewriter.tables.session import TableState
 from scripts.bench.history import lengthen
 from scripts.bench.settler import Settled
-from scripts.emulator.iceberg_writer import add
+from scripts.emulator.iceberg_writer import IDS, add, open_catalog
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.soal.iceberg_io import OBJECT_IO
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,36 +70,32 @@ class SettleCost:
 
 def measure(rounds: int = 20, progress: Callable[[int], None] = lambda _: None) -> SettleCost:
     """Settle `rounds` dead writes; `progress` hears how many are done."""
-    before = dict(os.environ)
-    with EmbeddedS3(buckets=(_LAKE, _CHECKPOINTS)) as s3, tempfile.TemporaryDirectory(prefix="soal-bench-") as folder:
-        os.environ.update(s3.environment())
-        try:
-            bench = _Bench(s3, folder)
-            few, thousand, ten_thousand = (bench.table(name) for name in ("few", "thousand", "ten_thousand"))
-            return SettleCost(
-                rounds=rounds,
-                **bench.measure(few, rounds, progress),
-                **bench.measure_alone(thousand, 1_000),
-                **bench.measure_alone(ten_thousand, 10_000),
-            )
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
+    with (
+        EmbeddedS3(buckets=(_LAKE, _CHECKPOINTS)) as s3,
+        tempfile.TemporaryDirectory(prefix="soal-bench-") as folder,
+        patch.dict(os.environ, s3.environment()),
+    ):
+        bench = _Bench(s3, folder)
+        few, thousand, ten_thousand = (bench.table(name) for name in ("few", "thousand", "ten_thousand"))
+        return SettleCost(
+            rounds=rounds,
+            **bench.measure(few, rounds, progress),
+            **bench.measure_alone(thousand, 1_000),
+            **bench.measure_alone(ten_thousand, 10_000),
+        )
 
 
 class _Bench:
     def __init__(self, s3: EmbeddedS3, folder: str) -> None:
         self.s3 = s3
         self.where = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/bench.db", "warehouse": f"s3://{_LAKE}/w"}
-        own = {**to_pyiceberg("bench", self.where), **OBJECT_IO, "init_catalog_tables": "true"}
-        self.catalog = load_catalog("bench", **own)
-        self.catalog.create_namespace("db")
+        self.catalog = open_catalog("bench", self.where)
         self.checkpoints = Checkpoints(open_store(Location(_CHECKPOINTS)))
 
     def table(self, name: str) -> TableName:
         """Make a table with one snapshot."""
         found = TableName.parse(f"bench.db.{name}")
-        table = self.catalog.create_table(found.identifier, Schema(NestedField(1, "id", LongType(), required=False)))
+        table = self.catalog.create_table(found.identifier, IDS)
         add(table, "main", f"{table.metadata.location}/data/first.parquet")
         return found
 

@@ -1,22 +1,39 @@
-"""Commits to an Iceberg table as Spark makes them, without Spark: one data file of ten rows, by pyiceberg."""
+"""An Iceberg table and commits to it as Spark makes them, without Spark: one data file of ten rows, by pyiceberg."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
+from pyiceberg.types import LongType, NestedField
+
+from safewriter.tables.iceberg.settings import to_pyiceberg
+from scripts.soal.iceberg_io import OBJECT_IO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyiceberg.table import Table, Transaction
 
-__all__ = ["BODY", "ROWS", "add", "stage"]
+__all__ = ["BODY", "IDS", "ROWS", "add", "open_catalog", "stage"]
 
 ROWS: Final = 10
 BODY: Final = b"parquet"
 """What lies at the data file's path; nobody here reads it."""
+
+IDS: Final = Schema(NestedField(1, "id", LongType(), required=False))
+"""One column, of ids."""
+
+
+def open_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
+    """Open the catalog that a session reaches by these properties, and make its namespace `db`."""
+    own = {**to_pyiceberg(name, properties), **OBJECT_IO}
+    catalog = load_catalog(name, **{**own, "init_catalog_tables": "true"})
+    catalog.create_namespace_if_not_exists("db")
+    return catalog
 
 
 def add(table: Table, branch: str, path: str) -> None:

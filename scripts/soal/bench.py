@@ -17,7 +17,9 @@ from scripts.soal.place import Home
 from scripts.soal.target import local_target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from scripts.soal.output import Cost
 
 __all__ = ["app"]
 
@@ -37,11 +39,7 @@ def guard(
     as_json: local.Json = False,
 ) -> None:
     """What SafeWriter adds to a Delta append in a warm session, on an embedded S3."""
-    out = output(is_json=as_json)
-    with Progress(console=out.talk, transient=True, disable=not out.talk.is_terminal) as progress:
-        task = progress.add_task("appends", total=rounds)
-        cost = guard_bench.measure(rounds, rows, lambda done: progress.update(task, completed=done))
-    out.figures(cost)
+    _show("appends", rounds, lambda progress: guard_bench.measure(rounds, rows, progress), as_json=as_json)
 
 
 @app.command()
@@ -53,13 +51,9 @@ def fanout(
     as_json: local.Json = False,
 ) -> None:
     """What the guard costs where several processes append to one Iceberg table at once."""
-    from scripts.bench import fanout as fanout_bench
+    from scripts.bench import fanout as fanout_bench  # pyiceberg, a second that the others do not need
 
-    out = output(is_json=as_json)
-    with Progress(console=out.talk, transient=True, disable=not out.talk.is_terminal) as progress:
-        task = progress.add_task("rounds", total=rounds)
-        cost = fanout_bench.measure(catalog, writers, rounds, lambda done: progress.update(task, completed=done))
-    out.figures(cost)
+    _show("rounds", rounds, lambda progress: fanout_bench.measure(catalog, writers, rounds, progress), as_json=as_json)
 
 
 @app.command()
@@ -69,13 +63,9 @@ def settle(
     as_json: local.Json = False,
 ) -> None:
     """What a verdict on a dead Iceberg write takes without Java, beside what its catalog takes."""
-    from scripts.bench import settle as settle_bench  # pyiceberg, a second that the others do not need
+    from scripts.bench import settle as settle_bench  # as above
 
-    out = output(is_json=as_json)
-    with Progress(console=out.talk, transient=True, disable=not out.talk.is_terminal) as progress:
-        task = progress.add_task("verdicts", total=rounds)
-        cost = settle_bench.measure(rounds, lambda done: progress.update(task, completed=done))
-    out.figures(cost)
+    _show("verdicts", rounds, lambda progress: settle_bench.measure(rounds, progress), as_json=as_json)
 
 
 @app.command()
@@ -89,7 +79,6 @@ def start(
     as_json: local.Json = False,
 ) -> None:
     """What a cold run takes beside the way of aws-samples/spark-on-aws-lambda."""
-    out = output(is_json=as_json)
     home = Home.of()
     name = image if docker else None
 
@@ -97,7 +86,13 @@ def start(
         variables = function_variables(local_target(aws["AWS_ENDPOINT_URL_S3"]), None, aws, None if docker else home)
         return Function(variables, timeout_s, memory_mb, home, lambda _: None, name)
 
+    _show("pairs", rounds, lambda progress: start_bench.measure(rounds, name, function, progress), as_json=as_json)
+
+
+def _show(what: str, rounds: int, measure: Callable[[Callable[[int], None]], Cost], *, as_json: bool) -> None:
+    """Measure, with progress on a terminal, and show the figures; `measure` tells how many rounds are done."""
+    out = output(is_json=as_json)
     with Progress(console=out.talk, transient=True, disable=not out.talk.is_terminal) as progress:
-        task = progress.add_task("pairs", total=rounds)
-        cost = start_bench.measure(rounds, name, function, lambda done: progress.update(task, completed=done))
+        task = progress.add_task(what, total=rounds)
+        cost = measure(lambda done: progress.update(task, completed=done))
     out.figures(cost)

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from scripts.soal.remote import Sent
     from scripts.soal.watching import Event
 
+    Cost = FanoutCost | GuardCost | SettleCost | StartCost
+
 __all__ = ["ConsoleOutput", "JsonOutput", "Output", "output"]
 
 _STYLES: Final = {
@@ -85,7 +87,7 @@ class Output(Protocol):
     def document(self, document: Mapping[str, Any]) -> None: ...
     def local(self, state: LocalS3 | None, contents: Sequence[BucketContent]) -> None: ...
     def findings(self, findings: Sequence[Finding]) -> None: ...
-    def figures(self, measured: FanoutCost | GuardCost | SettleCost | StartCost) -> None: ...
+    def figures(self, measured: Cost) -> None: ...
     def runs(self, runs: Sequence[RunView]) -> None: ...
     def run(self, run: RunView) -> None: ...
     def event(self, event: Event) -> None: ...
@@ -156,7 +158,7 @@ class ConsoleOutput(_Talk):
             table.add_row(_styled(finding.status), finding.name, what)
         self.data.print(table)
 
-    def figures(self, measured: FanoutCost | GuardCost | SettleCost | StartCost) -> None:
+    def figures(self, measured: Cost) -> None:
         table = Table(box=None, show_header=False)
         for name, value in asdict(measured).items():
             table.add_row(name.replace("_", " "), _figure(value))
@@ -254,7 +256,7 @@ class JsonOutput(_Talk):
     def findings(self, findings: Sequence[Finding]) -> None:
         _dump([asdict(finding) for finding in findings])
 
-    def figures(self, measured: FanoutCost | GuardCost | SettleCost | StartCost) -> None:
+    def figures(self, measured: Cost) -> None:
         _dump(asdict(measured))
 
     def runs(self, runs: Sequence[RunView]) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.property.history import History
 from tests.property.neighbours import Deltalake
-from tests.support.lake import CHECKPOINTS, Lake
+from tests.support.lake import Lake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from scripts.emulator.s3 import EmbeddedS3
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.usefixtures("of_one_run")]
 
 STEPS = 30
 SEEDS = range(1, 201)
@@ -37,15 +37,7 @@ def deltalake(s3: EmbeddedS3) -> Iterator[Deltalake]:
 
 
 @pytest.fixture
-def history(
-    spark: SparkSession, s3: EmbeddedS3, deltalake: Deltalake, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[int], History]:
-    for name, value in s3.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SW_CHECKPOINT_BUCKET", CHECKPOINTS)
-    monkeypatch.setenv("SOAL_RUN_KEY", f"history-{uuid.uuid4().hex}")
-    monkeypatch.setenv("SOAL_RUN_ID", "")  # each block gets one of its own
-
+def history(spark: SparkSession, s3: EmbeddedS3, deltalake: Deltalake) -> Callable[[int], History]:
     def new(seed: int) -> History:
         lake = Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}")
         return History(seed, spark, s3, lake, deltalake)

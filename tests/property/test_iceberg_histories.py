@@ -4,13 +4,11 @@ neighbours' actions and of the writes that are committed.
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.property.iceberg_history import IcebergHistory
-from tests.support.lake import CHECKPOINTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from scripts.emulator.s3 import EmbeddedS3
     from tests.support.ice import Catalog
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.usefixtures("of_one_run")]
 
 STEPS = 30
 SEEDS = range(1, 201)
@@ -29,15 +27,7 @@ SHORT = {7}
 
 
 @pytest.fixture
-def history(
-    spark: SparkSession, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Callable[[int], IcebergHistory]:
-    for name, value in s3.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SW_CHECKPOINT_BUCKET", CHECKPOINTS)
-    monkeypatch.setenv("SOAL_RUN_KEY", f"history-{uuid.uuid4().hex}")
-    monkeypatch.setenv("SOAL_RUN_ID", "")  # each block gets one of its own
-
+def history(spark: SparkSession, s3: EmbeddedS3, request: pytest.FixtureRequest) -> Callable[[int], IcebergHistory]:
     def new(seed: int) -> IcebergHistory:
         # Only behind a server can a publication be late: the other one lies between two requests.
         catalog: Catalog = request.getfixturevalue("lite" if seed % 3 == 0 else "rest")

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from pyiceberg.catalog import load_catalog
-from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField
 
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.pointer import Fence, open_pointer
-from safewriter.tables.iceberg.settings import to_pyiceberg
 from scripts.emulator import EmbeddedS3
-from scripts.emulator.iceberg_writer import add
+from scripts.emulator.iceberg_writer import IDS, add, open_catalog
 from scripts.emulator.s3 import CREDENTIALS
-from scripts.soal.iceberg_io import OBJECT_IO
 from tests.support.guarded_s3 import Permissions
 from tests.support.roles import JOB, LAKE, ROLES, SWEEPER
 
@@ -50,9 +45,7 @@ def needs_of_fencing() -> list[Need]:
 
 
 def _make(where: dict[str, str]) -> None:
-    catalog: Any = load_catalog("lite", **{**to_pyiceberg("lite", where), **OBJECT_IO, "init_catalog_tables": "true"})
-    catalog.create_namespace("db")
-    table = catalog.create_table(_NAME.identifier, Schema(NestedField(1, "id", LongType(), required=False)))
+    table = open_catalog("lite", where).create_table(_NAME.identifier, IDS)
     add(table, "main", f"{table.metadata.location}/data/first.parquet")
 
 

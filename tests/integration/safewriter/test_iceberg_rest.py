@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from pyiceberg.catalog import load_catalog
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from safewriter.objects.location import Location
@@ -15,24 +14,19 @@ from safewriter.objects.s3 import S3ObjectStore
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.pointer import Fence, Pointer, open_pointer
-from safewriter.tables.iceberg.settings import to_pyiceberg
 from scripts.emulator import EmbeddedS3, LoseReply, Match, Rule
-from scripts.emulator.iceberg_writer import BODY, add
 from scripts.emulator.rest_catalog import RestCatalog
-from scripts.soal.iceberg_io import OBJECT_IO
-from tests.unit.safewriter.tables.iceberg.fenced import FENCE, WEEK_MS, fence_on, fenced, make
+from tests.unit.safewriter.tables.iceberg.fenced import FENCE, WEEK_MS, CatalogTable, fenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pyiceberg.table import Table
-
 
 pytestmark = pytest.mark.slow
 
 
-class RestTable:
+class RestTable(CatalogTable):
     """A table of two snapshots behind the server; `sql` is how the server itself reaches it."""
 
     def __init__(self, s3: EmbeddedS3, server: RestCatalog) -> None:
@@ -40,30 +34,7 @@ class RestTable:
         self.properties = {"type": "rest", "uri": server.uri}
         self.sql = {"type": "jdbc", "uri": f"jdbc:sqlite:{server.database}"}
         self.name = TableName.parse(f"rest.db.t{uuid.uuid4().hex}")
-        self.catalog: Any = load_catalog("rest", **to_pyiceberg("rest", self.properties), **OBJECT_IO)
-        self.catalog.create_namespace_if_not_exists("db")
-        self.create()
-
-    def create(self, version: int = 2) -> None:
-        make(self.catalog, self.name, version)
-        self.add("first")
-        self.add("second")
-
-    def create_again(self, version: int = 2) -> None:
-        """Drop the table, and create another one of the same name."""
-        self.catalog.drop_table(self.name.identifier)
-        self.create(version)
-
-    def add(self, name: str, branch: str = MAIN_BRANCH) -> None:
-        """Commit one more snapshot."""
-        table = self.load()
-        where = Location.parse(f"{table.metadata.location}/data/{name}.parquet")
-        self.table_store(f"s3://{where.bucket}").put(where.key, BODY)
-        add(table, branch, str(where))
-
-    def load(self) -> Table:
-        table: Table = self.catalog.load_table(self.name.identifier)
-        return table
+        super().__init__()
 
     def table_store(self, uri: str) -> S3ObjectStore:
         return S3ObjectStore(self.s3.client(), Location.parse(uri).bucket)
@@ -74,9 +45,6 @@ class RestTable:
     def past_the_server(self) -> Pointer:
         """Return the same table as the database tells it."""
         return open_pointer(TableName("backend", self.name.identifier), self.sql, self.table_store)
-
-    def fence(self) -> Fence:
-        return fence_on(self.load().metadata)
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,7 @@ import dataclasses
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pyiceberg.catalog import load_catalog
-from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import ancestors_of
-from pyiceberg.types import LongType, NestedField
 
 from safewriter.checkpoint import Checkpoints
 from safewriter.claim import Claimer
@@ -22,11 +19,9 @@ from safewriter.recovery import Cause, Evidence, Recovery
 from safewriter.state import Checkpoint, CommitPoint
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.pointer import open_pointer
-from safewriter.tables.iceberg.settings import to_pyiceberg
 from safewriter.tables.iceberg.table import IcebergTable, name_of
 from safewriter.tables.session import TableState
-from scripts.emulator.iceberg_writer import BODY, ROWS, add, stage
-from scripts.soal.iceberg_io import OBJECT_IO
+from scripts.emulator.iceberg_writer import BODY, IDS, ROWS, add, open_catalog, stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,14 +59,12 @@ class Bench:
         self.checkpoints = Checkpoints(self.bucket)
         monkeypatch.setattr("safewriter.objects.s3.table_store", self.table_store)
         self.properties = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/lite.db", "warehouse": "s3://lake/w"}
-        own = {**to_pyiceberg("lite", self.properties), **OBJECT_IO, "init_catalog_tables": "true"}
-        self.catalog = load_catalog("lite", **own)
-        self.catalog.create_namespace("db")
+        self.catalog = open_catalog("lite", self.properties)
         self.create()
         self.add("main", "foreign-0")
 
     def create(self) -> None:
-        self.catalog.create_table(NAME.identifier, Schema(NestedField(1, "id", LongType(), required=False)))
+        self.catalog.create_table(NAME.identifier, IDS)
 
     def table_store(self, uri: str) -> ObjectStore:
         assert Location.parse(uri).bucket == "lake"

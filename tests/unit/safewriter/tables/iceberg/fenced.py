@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
+from abc import ABC, abstractmethod
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from pyiceberg.catalog import load_catalog
-from pyiceberg.schema import Schema
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.table.update import SetSnapshotRefUpdate, update_table_metadata
 from pyiceberg.transforms import BucketTransform
-from pyiceberg.types import LongType, NestedField
 
 from safewriter.objects import MemoryObjectStore
 from safewriter.objects.location import Location
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.pointer import Fence, Pointer, open_pointer
-from safewriter.tables.iceberg.settings import to_pyiceberg
-from scripts.emulator.iceberg_writer import BODY, add
-from scripts.soal.iceberg_io import OBJECT_IO
+from scripts.emulator.iceberg_writer import BODY, IDS, add, open_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,10 +37,9 @@ WEEK_MS = 7 * 24 * 3600 * 1000
 
 def make(catalog: Any, name: TableName, version: int = 2, **more: str) -> None:
     """Create a table with a property and a sort order."""
-    schema = Schema(NestedField(1, "id", LongType(), required=False))
     order = SortOrder(SortField(1, BucketTransform(4)))
     properties = {"owner": "somebody else", "format-version": str(version), **more}
-    catalog.create_table(name.identifier, schema, sort_order=order, properties=properties)
+    catalog.create_table(name.identifier, IDS, sort_order=order, properties=properties)
 
 
 def fence_on(metadata: TableMetadata, name: str = FENCE) -> Fence:
@@ -65,18 +60,14 @@ def fenced(table: Table, fence: Fence) -> TableMetadata:
     return update_table_metadata(table.metadata, (tag,), metadata_location=table.metadata_location)
 
 
-class FencedTable:
-    """A table of two snapshots in a catalog, and an S3 in memory."""
+class CatalogTable(ABC):
+    """A table of two snapshots in a catalog that others use as well."""
 
-    name = TableName.parse("lite.db.t")
+    name: TableName
     properties: dict[str, str]
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.lake = MemoryObjectStore(bucket="lake")
-        monkeypatch.setattr("safewriter.objects.s3.table_store", self.table_store)
-        own = {**to_pyiceberg(self.name.catalog, self.properties), **OBJECT_IO, "init_catalog_tables": "true"}
-        self.catalog: Any = load_catalog(self.name.catalog, **own)
-        self.catalog.create_namespace("db")
+    def __init__(self) -> None:
+        self.catalog: Any = open_catalog(self.name.catalog, self.properties)
         self.create()
 
     def create(self, version: int = 2) -> None:
@@ -92,23 +83,38 @@ class FencedTable:
     def add(self, name: str, branch: str = MAIN_BRANCH) -> None:
         """Commit one more snapshot."""
         table = self.load()
-        path = f"{table.metadata.location}/data/{name}.parquet"
-        self.lake.put(Location.parse(path).key, BODY)
-        add(table, branch, path)
+        where = Location.parse(f"{table.metadata.location}/data/{name}.parquet")
+        self.table_store(f"s3://{where.bucket}").put(where.key, BODY)
+        add(table, branch, str(where))
 
+    @abstractmethod
     def table_store(self, uri: str) -> ObjectStore:
-        assert uri == "s3://lake"
-        return self.lake
+        """Open the store of its files."""
 
     def load(self) -> Table:
         table: Table = self.catalog.load_table(self.name.identifier)
         return table
 
-    def pointer(self, rehearsal: Rehearsal | None = None) -> Pointer:
-        return open_pointer(self.name, self.properties, self.table_store, rehearsal)
-
     def fence(self) -> Fence:
         return fence_on(self.load().metadata)
+
+
+class FencedTable(CatalogTable):
+    """A table of two snapshots in a catalog, and an S3 in memory."""
+
+    name = TableName.parse("lite.db.t")
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.lake = MemoryObjectStore(bucket="lake")
+        monkeypatch.setattr("safewriter.objects.s3.table_store", self.table_store)
+        super().__init__()
+
+    def table_store(self, uri: str) -> ObjectStore:
+        assert uri == "s3://lake"
+        return self.lake
+
+    def pointer(self, rehearsal: Rehearsal | None = None) -> Pointer:
+        return open_pointer(self.name, self.properties, self.table_store, rehearsal)
 
     def file(self) -> str:
         """The text of the metadata file that the catalog shows."""

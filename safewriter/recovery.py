@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from safewriter.deadline import Clock
     from safewriter.objects.store import ObjectStore
     from safewriter.state import AttemptRecord, Checkpoint
-    from safewriter.tables.rehearsal import Rehearsal
     from safewriter.tables.table import Table
 
 __all__ = ["Cause", "Evidence", "Recovery"]
@@ -70,7 +69,8 @@ class Recovery:
     """Settles and cleans the writes of one checkpoint bucket, without Spark.
 
     `table_store` opens the object store of a table by its canonical `s3://` URI. `secrets` are what a catalog needs
-    that no document holds; without them the environment has to have it. With a `rehearsal` no catalog is changed.
+    that no document holds; without them the environment has to have it. With a `rehearsal` no catalog is changed: the
+    changes are noted there.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Recovery:
         audit_log: bool = True,
         may_go_on: Callable[[], bool] = lambda: True,
         secrets: Mapping[str, str] | None = None,
-        rehearsal: Rehearsal | None = None,
+        rehearsal: list[str] | None = None,
     ) -> None:
         self._checkpoints = checkpoints
         self.tables = TableOpener(table_store, checkpoints, clock, may_go_on, secrets or {}, rehearsal)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
     from safewriter.state import Checkpoint
     from safewriter.tables.iceberg.name import TableName
-    from safewriter.tables.rehearsal import Rehearsal
     from safewriter.tables.session import Session
     from safewriter.tables.table import Table
 
@@ -55,7 +54,7 @@ def catalog_of(session: Session, format: str) -> dict[str, str]:  # noqa: A002
     """Return how a session's catalog is reached, without secrets; nothing where a table lies at a path."""
     if format != "iceberg":
         return {}
-    from safewriter.tables.iceberg.settings import without_secrets
+    from safewriter.tables.iceberg.catalogs import without_secrets
 
     return without_secrets(session.secrets)
 
@@ -71,8 +70,8 @@ class TableOpener:
     clock: Clock
     may_go_on: Callable[[], bool] = lambda: True
     secrets: Mapping[str, str] = field(default_factory=dict)
-    rehearsal: Rehearsal | None = None
-    """If there is one, nothing is committed to a catalog, but noted there."""
+    rehearsal: list[str] | None = None
+    """If there is one, nothing is committed to a catalog, but noted there, a line each."""
 
     def open(self, document: Checkpoint) -> Table:
         """Return the table that a document is about; `UnsupportedError` for a format that is not known here."""
@@ -82,12 +81,12 @@ class TableOpener:
             store = self.table_store(document.table)
             return DeltaTable(store, self.checkpoints, self.clock, may_go_on=self.may_go_on)
         if document.format == "iceberg":
+            from safewriter.tables.iceberg.catalogs import open_pointer
             from safewriter.tables.iceberg.name import TableName
-            from safewriter.tables.iceberg.pointer import open_pointer
             from safewriter.tables.iceberg.table import IcebergTable
 
             name = TableName.parse(document.table)
             catalog = {**document.attempt.catalog, **self.secrets}
-            pointer = open_pointer(name, catalog, self.table_store, self.rehearsal)
-            return IcebergTable(name, pointer, self.clock, may_go_on=self.may_go_on)
+            pointer = open_pointer(name, catalog, self.table_store)
+            return IcebergTable(name, pointer, self.clock, self.may_go_on, self.rehearsal)
         raise UnsupportedError(f"{document.table}: format {document.format!r} is not guarded by this version")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from safewriter.tables.session import Seen, TableState
+
 __all__ = ["SparkScope"]
 
 _GROUP: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
@@ -135,8 +137,20 @@ class SparkScope:
         if failure is not None:
             raise failure
 
+    def undo_obstacle(self, before: TableState) -> str | None:  # noqa: ARG002 - of the protocol
+        """Return None, where a block leaves nothing to undo before its publication."""
+        return None
+
+    def was_skipped(self, error: Exception) -> bool:  # noqa: ARG002 - as above
+        """Return False, where no statement of a skipped block fails for the skip."""
+        return False
+
     def publish(self) -> None:
-        """Nothing, where each statement commits by itself."""
+        """Do nothing, where each statement commits by itself."""
+
+    def may_have_left_files(self, seen: Seen) -> bool:  # noqa: ARG002 - as above
+        """Return False, where nobody looks for the files of a block by their names."""
+        return False
 
     # -- the block's jobs --------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField
 
-from safewriter.tables.iceberg.settings import to_pyiceberg
+from safewriter.tables.iceberg.catalogs import to_pyiceberg
 from scripts.soal.iceberg_io import OBJECT_IO
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from safewriter.checkpoint import Checkpoints
 from safewriter.looking import Action, look
 from safewriter.recovery import Cause, Recovery
-from safewriter.tables.rehearsal import Rehearsal
 from scripts.soal.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class Recoverer:
         top of what is there, and change nothing.
         """
         overlays: list[Overlay] = []
-        rehearsal = Rehearsal() if dry_run else None
+        rehearsal: list[str] = []
 
         def opened(store: ObjectStore) -> ObjectStore:
             if not dry_run:
@@ -94,7 +93,7 @@ class Recoverer:
             clock=self.clock,
             audit_log=self.audit_log,
             may_go_on=lambda: self.clock() < self.until_ms,
-            rehearsal=rehearsal,
+            rehearsal=rehearsal if dry_run else None,
         )
         looked = look(checkpoints, recovery, write_key, Cause.OPERATOR, self.clock)
         document, write = looked.document, looked.document or looked.marker
@@ -114,7 +113,7 @@ class Recoverer:
             checkpoint=checkpoints.uri(write_key),
             changes=(
                 *(change for overlay in overlays for change in overlay.changes),
-                *(rehearsal.changes if rehearsal is not None else ()),
+                *rehearsal,
             ),
             changes_more=sum(overlay.changes_more for overlay in overlays),
         )

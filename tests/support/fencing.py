@@ -9,8 +9,9 @@ import pytest
 
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
+from safewriter.tables.iceberg.catalogs import open_pointer
+from safewriter.tables.iceberg.metadata import Fence
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.pointer import Fence, open_pointer
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.iceberg_writer import IDS, add, open_catalog
 from scripts.emulator.s3 import CREDENTIALS

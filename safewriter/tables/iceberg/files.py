@@ -1,38 +1,68 @@
-"""The pointer of a catalog that keeps no metadata itself: it holds the location of the table's metadata file."""
+"""The pointer of a catalog that keeps no metadata itself: it holds the location of the table's metadata file.
+
+A fence replaces values in the text of that file. All other text stays as it was, to the byte: fields that this module
+does not know, and numbers that Python would write otherwise.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+import gzip
+import json
+import re
+import time
+import uuid
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.tables.iceberg.metadata import Fence, Held, MetadataFile
+from safewriter.objects.location import Location
+from safewriter.objects.store import StoreError
+from safewriter.parsing import parsed
+from safewriter.tables.iceberg.metadata import Fence, Held, properties, references
+from safewriter.tables.iceberg.pointer import Pointer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from safewriter.objects.store import ObjectStore
-    from safewriter.tables.iceberg.name import TableName
 
 __all__ = ["FilePointer"]
 
+_GZIP: Final = b"\x1f\x8b"
+_PREVIOUS: Final = ("write.metadata.previous-versions-max", 100)  # Iceberg's property and its default
+_VERSION: Final = re.compile(r"(\d+)-")
+_FIELD: Final = re.compile(r'\s*([{,])\s*("(?:[^"\\]|\\.)*")\s*:\s*')
+_END: Final = re.compile(r"\s*\}\s*")
 
-class FilePointer(ABC):
-    """One table. Its version is the location of its metadata file: no two metadata files have one name."""
 
-    def __init__(self, name: TableName, opened: Callable[[], Any], table_store: Callable[[str], ObjectStore]) -> None:
-        self._name = name
-        self._opened = opened
-        self._table_store = table_store
+@dataclass(frozen=True)
+class FilePointer(Pointer):
+    """One table. Its version is the metadata file that was read: no two metadata files have one name."""
 
-    def read(self) -> Held | None:
+    table_store: Callable[[str], ObjectStore]
+
+    def _read(self) -> Held | None:
         location = self._location()
         if location is None:
             return None
-        file = MetadataFile.read(location, self._table_store)
+        store, key = self._store(location)
+        found = store.get(key)
+        if found is None:
+            raise StoreError(f"the metadata file {location} is not there, or cannot be read")
+        is_gzip = found.body.startswith(_GZIP)
+        file = _parsed(location, (gzip.decompress(found.body) if is_gzip else found.body).decode(), is_gzip)
         return Held(file.metadata, file)
 
-    def commit(self, held: Held, fence: Fence) -> bool:
-        return self._swap(held.version.location, held.version.write_fenced(fence, self._table_store))
+    def _commit(self, held: Held, fence: Fence) -> bool:
+        file: _File = held.version
+        location, body = file.next_location(), file.fenced(fence).encode()
+        store, key = self._store(location)
+        store.put(key, gzip.compress(body) if file.is_gzip else body)
+        return self._swap(file.location, location)
+
+    def _store(self, location: str) -> tuple[ObjectStore, str]:
+        where = Location.parse(location)
+        return self.table_store(str(Location(where.bucket))), where.key
 
     @abstractmethod
     def _location(self) -> str | None:
@@ -41,3 +71,64 @@ class FilePointer(ABC):
     @abstractmethod
     def _swap(self, old: str, new: str) -> bool:
         """Set the location if it is still the old one; else return False."""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A metadata file as it was read; `spans` tells where in its text the value of each field stands."""
+
+    location: str
+    is_gzip: bool
+    text: str
+    metadata: dict[str, Any]
+    spans: dict[str, tuple[int, int]]
+
+    def next_location(self) -> str:
+        """Return a location for the next metadata file beside this one, named as catalogs do."""
+        folder, _, name = self.location.rpartition("/")
+        version = _VERSION.match(name)
+        ending = f"{'.gz' if self.is_gzip else ''}.metadata.json"
+        return f"{folder}/{int(version[1]) + 1 if version else 0:05d}-{uuid.uuid4()}{ending}"
+
+    def fenced(self, fence: Fence) -> str:
+        """Return the text of the next metadata file, with the fence."""
+        before_ms = self.metadata["last-updated-ms"]
+        log = [*(self.metadata.get("metadata-log") or ()), {"timestamp-ms": before_ms, "metadata-file": self.location}]
+        kept = max(1, int(properties(self.metadata).get(*_PREVIOUS)))
+        return self._changed(
+            {
+                "refs": {**references(self.metadata), fence.name: fence.tag},
+                "last-updated-ms": max(before_ms, int(time.time() * 1000)),
+                "metadata-log": log[-kept:],
+            }
+        )
+
+    def _changed(self, fields: Mapping[str, Any]) -> str:
+        """Return the text with new values of some fields; a field that the text lacks goes to its end."""
+        pieces, at = [], 0
+        for name, (start, end) in self.spans.items():
+            value = _written(fields[name]) if name in fields else self.text[start:end]
+            pieces += [self.text[at:start], value]
+            at = end
+        more = (f",{_written(name)}:{_written(value)}" for name, value in fields.items() if name not in self.spans)
+        return "".join((*pieces, *more, self.text[at:]))
+
+
+def _written(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _parsed(location: str, text: str, is_gzip: bool) -> _File:  # noqa: FBT001 - as found
+    """Parse an object field by field. Raises `ValueError` if the text is no object, or names a field twice."""
+    decode = json.JSONDecoder().raw_decode
+    file = _File(location, is_gzip, text, {}, {})
+    at = 0
+    while (field := _FIELD.match(text, at)) and field[1] == ("," if file.spans else "{"):
+        name, start = parsed(field[2]), field.end()
+        if name in file.spans:
+            raise ValueError(f"the field {name!r} stands twice in one object")
+        file.metadata[name], at = decode(text, start)
+        file.spans[name] = (start, at)
+    if not file.spans or _END.fullmatch(text, at) is None:
+        raise ValueError(f"the text is not one JSON object: character {at} is not expected")
+    return file

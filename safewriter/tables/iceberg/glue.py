@@ -20,13 +20,13 @@ class GluePointer(FilePointer):
         found = self._found()
         if _location(found) != old:
             return False
-        client: Any = self._opened().glue
+        client: Any = self.opened().glue
         taken = client.meta.service_model.shape_for("TableInput").members  # get_table returns more than these
         table = {key: value for key, value in found.items() if key in taken}
         pointer = {"metadata_location": new, "previous_metadata_location": old}
         try:
             client.update_table(
-                DatabaseName=self._name.identifier[0],
+                DatabaseName=self.name.identifier[0],
                 TableInput={**table, "Parameters": {**table["Parameters"], **pointer}},
                 SkipArchive=True,
                 VersionId=found["VersionId"],
@@ -37,13 +37,12 @@ class GluePointer(FilePointer):
 
     def _found(self) -> dict[str, Any]:
         """Return Glue's description of the table; {} if there is no such table."""
-        client: Any = self._opened().glue
-        database, table = self._name.identifier
+        client: Any = self.opened().glue
+        database, table = self.name.identifier
         try:
-            found: dict[str, Any] = client.get_table(DatabaseName=database, Name=table)["Table"]
+            return dict(client.get_table(DatabaseName=database, Name=table)["Table"])
         except client.exceptions.EntityNotFoundException:
             return {}
-        return found
 
 
 def _location(table: dict[str, Any]) -> str | None:

@@ -44,11 +44,6 @@ class TableName:
         return cls(parts[0], parts[1:], target)
 
     @property
-    def table(self) -> str:
-        """The table's name without the branch."""
-        return _joined((self.catalog, *self.identifier), always=False)
-
-    @property
     def quoted(self) -> str:
         """The table's name as SQL takes it, without the branch."""
         return _joined((self.catalog, *self.identifier), always=True)

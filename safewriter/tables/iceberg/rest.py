@@ -6,21 +6,16 @@ https://github.com/apache/iceberg/blob/main/open-api/rest-catalog-open-api.yaml
 from __future__ import annotations
 
 import functools
-import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
-from safewriter.tables.iceberg.metadata import Fence, Held, head_of, table_uuid
+from safewriter.tables.iceberg.metadata import Fence, Held, head_of
+from safewriter.tables.iceberg.pointer import Pointer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyiceberg.catalog.rest import RestCatalog
     from requests import Response
-
-    from safewriter.tables.iceberg.name import TableName
 
 __all__ = ["RestPointer"]
 
@@ -29,37 +24,37 @@ _LOGIN: Final = (HTTPStatus.UNAUTHORIZED, 419)  # the latter is Iceberg's own, f
 _SHOWN_MAX: Final = 300
 
 
-class RestPointer:
+class RestPointer(Pointer):
     """One table of a server."""
 
-    def __init__(self, name: TableName, opened: Callable[[], RestCatalog]) -> None:
-        self._name = name
-        self._opened = opened
-
-    def read(self) -> Held | None:
-        answer = self._asked("GET", None)
+    def _read(self) -> Held | None:
+        answer = self._sent("GET", None)
         if answer.status_code == HTTPStatus.NOT_FOUND:
             return None
         return Held(self._metadata(answer), None)
 
-    def commit(self, held: Held, fence: Fence) -> bool:
-        answer = self._asked("POST", _request(held.metadata, fence))
+    def _commit(self, held: Held, fence: Fence) -> bool:
+        requirements = [
+            {"type": "assert-table-uuid", "uuid": held.metadata.get("table-uuid")},
+            {"type": "assert-ref-snapshot-id", "ref": fence.name, "snapshot-id": None},
+        ]
+        update = {"action": "set-snapshot-ref", "ref-name": fence.name, **fence.tag}
+        answer = self._sent("POST", {"requirements": requirements, "updates": [update]})
         if answer.status_code in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             return False
         if head_of(self._metadata(answer), fence.name) != fence.snapshot_id:
             # Nessie accepts each change of references, and makes none:
             # https://github.com/apache/iceberg-python/issues/2828
-            raise StoreError(f"{self._name}: the catalog's answer to a commit does not show the tag that it was to add")
+            raise StoreError(f"{self.name}: the catalog's answer to a commit does not show the tag that it was to add")
         return True
 
-    def _asked(self, method: str, body: dict[str, Any] | None) -> Response:
-        catalog = self._opened()
-        table = catalog._split_identifier_for_path(self._name.identifier)  # noqa: SLF001 - how this server writes names
+    def _sent(self, method: str, body: dict[str, Any] | None) -> Response:
+        catalog = self.opened()
+        table = catalog._split_identifier_for_path(self.name.identifier)  # noqa: SLF001 - how this server writes names
         url = catalog.url("namespaces/{namespace}/tables/{table}", **table)
         session = catalog._session  # noqa: SLF001 - it is logged in
-        data = None if body is None else json.dumps(body)
-        send = functools.partial(session.request, method, url, data=data, timeout=_TIMEOUT_S)
-        answer = send()
+        send = functools.partial(session.request, method, url, json=body, timeout=_TIMEOUT_S)
+        answer: Response = send()
         if answer.status_code in _LOGIN:
             catalog._refresh_token()  # noqa: SLF001 - as pyiceberg does with its own requests
             answer = send()
@@ -67,17 +62,5 @@ class RestPointer:
 
     def _metadata(self, answer: Response) -> dict[str, Any]:
         if not answer.ok:
-            raise StoreError(f"{self._name}: the catalog answers {answer.status_code}: {answer.text[:_SHOWN_MAX]}")
-        metadata: dict[str, Any] = parsed(answer.content)["metadata"]
-        return metadata
-
-
-def _request(metadata: dict[str, Any], fence: Fence) -> dict[str, Any]:
-    """Return the commit that adds a fence to the table that was read."""
-    return {
-        "requirements": [
-            {"type": "assert-table-uuid", "uuid": table_uuid(metadata)},
-            {"type": "assert-ref-snapshot-id", "ref": fence.name, "snapshot-id": None},
-        ],
-        "updates": [{"action": "set-snapshot-ref", "ref-name": fence.name, **fence.tag}],
-    }
+            raise StoreError(f"{self.name}: the catalog answers {answer.status_code}: {answer.text[:_SHOWN_MAX]}")
+        return dict(parsed(answer.content)["metadata"])

@@ -15,10 +15,9 @@ from safewriter.deadline import epoch_ms
 from safewriter.errors import ConflictError, NotCommittedError, UnguardedSessionError, UnsupportedError
 from safewriter.objects.s3 import table_store
 from safewriter.objects.store import StoreError
+from safewriter.tables.iceberg.catalogs import of_session, open_pointer, without_secrets
 from safewriter.tables.iceberg.metadata import head_of, references
 from safewriter.tables.iceberg.name import MAIN, TableName
-from safewriter.tables.iceberg.pointer import open_pointer
-from safewriter.tables.iceberg.settings import of_session, without_secrets
 from safewriter.tables.iceberg.table import DECIDED_MS, name_of
 from safewriter.tables.session import TableState
 from safewriter.tables.spark import SparkScope
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from safewriter.errors import SafeWriterError
-    from safewriter.tables.session import Opening, Seen
+    from safewriter.tables.session import Opening
 
 __all__ = ["IcebergSession", "StagingState"]
 
@@ -69,6 +68,8 @@ class IcebergSession(SparkScope):
         super().__init__(spark, str(self._name))
         self._catalog = of_session(self._name.catalog, spark.conf.getAll)
         self._pointer = open_pointer(self._name, self._catalog, table_store)
+        self._java = self.java_class("io.soal.iceberg.StagedTable")
+        self._table = self.jspark, self._name.catalog, list(self._name.identifier)
         self._staging: Any = None
         self._sent = False
         self._answered = True
@@ -97,7 +98,7 @@ class IcebergSession(SparkScope):
             )
         metadata, target = held.metadata, self._name.target
         if target == MAIN and head_of(metadata, MAIN) is None:
-            self._java.begin(self.jspark, self._name.catalog, self._identifier)  # a fence needs a snapshot
+            self._java.begin(*self._table)  # a fence needs a snapshot
         if target != MAIN and references(metadata).get(target, {}).get("type") != "branch":
             raise UnsupportedError(
                 f"{self._name.quoted} has no branch called {target!r}; create it first:"
@@ -110,10 +111,6 @@ class IcebergSession(SparkScope):
             properties={},
             catalog=without_secrets(self._catalog),
         )
-
-    def undo_obstacle(self, before: TableState) -> str | None:  # noqa: ARG002 - as above
-        """Return None: before its publication a block leaves nothing to undo."""
-        return None
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
@@ -128,33 +125,15 @@ class IcebergSession(SparkScope):
         """Let each statement of the block write into a transaction that nobody will publish."""
         self._open(f"{write_key[:15]}-skipped-{nonce}", str(self.state().table_id), None, skipped=True)
 
-    @property
-    def _java(self) -> Any:  # noqa: ANN401 - py4j has no types
-        return self.java_class("io.soal.iceberg.Staging")
-
     def _open(self, attempt: str, table_id: str, until_ms: int | None, *, skipped: bool = False) -> None:
         latest_ms = epoch_ms() + DECIDED_MS  # a fence lives a day longer than that, whatever the deadline is
         until_ms = latest_ms if until_ms is None else min(until_ms, latest_ms)
         self.begin_group(f"safewriter-{attempt}")
         for key, value in {"": "io.soal.iceberg.StagingCatalog", ".cache-enabled": "false"}.items():
             self.spark.conf.set(f"{_CATALOG}{key}", value)
-        self._staging = self._java.open(
-            self.jspark, self._name.catalog, self._identifier, self._name.target, attempt, table_id, until_ms, skipped
-        )
+        self._staging = self._java.open(*self._table, self._name.target, attempt, table_id, until_ms, skipped)
         self.on_restore(self._staging.shut)
         self.table = self._name.staged(attempt)
-
-    @property
-    def _identifier(self) -> Any:  # noqa: ANN401 - as above
-        """Return the table's name in its catalog as a list of Java's."""
-        parts = self.java_class("java.util.ArrayList")()
-        for part in self._name.identifier:
-            parts.add(part)
-        return parts
-
-    def was_skipped(self, error: Exception) -> bool:  # noqa: ARG002 - as above
-        """Return False: a skipped block has a transaction of its own, so no statement fails for the skip."""
-        return False
 
     @property
     def has_begun(self) -> bool:
@@ -206,7 +185,3 @@ class IcebergSession(SparkScope):
             self.spark.catalog.refreshTable(self._name.quoted)
         except (Py4JError, PySparkException) as error:
             _log.warning("%s: the session may show the table as it was before: %s", self._name, error)
-
-    def may_have_left_files(self, seen: Seen) -> bool:  # noqa: ARG002 - as above
-        """Return False: on Iceberg nobody looks for the files of a block by their names."""
-        return False

@@ -30,11 +30,11 @@ class SqlPointer(FilePointer):
 
     def _executed(self, statement: str, **values: str) -> Any:  # noqa: ANN401 - SQLAlchemy's rows, which an image may lack
         """Return the rows that a statement has read, or the number of those that it has changed."""
-        engine = self._opened().engine
+        engine = self.opened().engine
         from sqlalchemy import text  # settings.py has refused an image that lacks it
 
-        *namespace, table = self._name.identifier
-        row = {"catalog": self._name.catalog, "namespace": ".".join(namespace), "table": table}
+        *namespace, table = self.name.identifier
+        row = {"catalog": self.name.catalog, "namespace": ".".join(namespace), "table": table}
         with engine.begin() as connection:
             result = connection.execute(text(statement), {**row, **values})
             return result.mappings().all() if result.returns_rows else result.rowcount

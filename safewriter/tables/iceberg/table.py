@@ -7,22 +7,24 @@ the attempt's name: no publication lands beside it. PROTOCOL.md says why that is
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import NotCommittedError
 from safewriter.objects.store import StoreError
 from safewriter.state import NO_CHANGE, Status
-from safewriter.tables.iceberg.metadata import Fence, head_of, properties, references, table_uuid
+from safewriter.tables.iceberg.metadata import Fence, head_of, properties, references
 from safewriter.tables.iceberg.name import MAIN
-from safewriter.tables.table import Landed, Move, RetentionGapError, Trace
+from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from safewriter.deadline import Clock
     from safewriter.state import AttemptRecord, Checkpoint
+    from safewriter.tables.iceberg.metadata import Held
     from safewriter.tables.iceberg.name import TableName
-    from safewriter.tables.iceberg.pointer import Held, Pointer
+    from safewriter.tables.iceberg.pointer import Pointer
     from safewriter.tables.session import Seen
     from safewriter.tables.table import Intent
 
@@ -43,14 +45,15 @@ def name_of(attempt: AttemptRecord) -> str:
     return attempt.prefix.rstrip("-")
 
 
-class IcebergTable:
-    """One table of a catalog."""
+@dataclass(frozen=True)
+class IcebergTable(Table):
+    """One table of a catalog. With a `rehearsal` a fence is noted there, and not set."""
 
-    def __init__(self, name: TableName, pointer: Pointer, clock: Clock, *, may_go_on: Callable[[], bool]) -> None:
-        self._name = name
-        self._pointer = pointer
-        self._clock = clock
-        self._may_go_on = may_go_on
+    name: TableName
+    pointer: Pointer
+    clock: Clock
+    may_go_on: Callable[[], bool]
+    rehearsal: list[str] | None = None
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
         """Return committed if the table bears the attempt's mark; else fence the attempt and return rolled_back."""
@@ -68,7 +71,7 @@ class IcebergTable:
         landed = self._decide(document)
         if landed is None:
             raise NotCommittedError(
-                f"{self._name} does not hold this block's write: its commit has not arrived, and cannot any more"
+                f"{self.name} does not hold this block's write: its commit has not arrived, and cannot any more"
             )
         return Move(Status.COMMITTED, landed=landed)
 
@@ -77,18 +80,22 @@ class IcebergTable:
         attempt = document.attempt
         name = name_of(attempt)
         for _ in range(_TRIES_MAX):
-            if not self._may_go_on():
+            if not self.may_go_on():
                 break
             held = self._read(attempt.table_id)
             if (landed := _landed(held, name)) is not None:
                 return landed
             # Before a look at the fence: a settler may have set it after a publication whose mark is gone since.
-            if self._clock() - attempt.started_ms > DECIDED_MS:
-                raise RetentionGapError(f"{self._name} may have forgotten an attempt that began {DECIDED_MS} ms ago")
+            if self.clock() - attempt.started_ms > DECIDED_MS:
+                raise RetentionGapError(f"{self.name} may have forgotten an attempt that began {DECIDED_MS} ms ago")
             if name in references(held.metadata):
                 return None
-            self._pointer.commit(held, self._fence(held, name))  # and look again: a publication may have been first
-        raise StoreError(f"{self._name}: {name} could not be fenced off in time")
+            fence = self._fence(held, name)
+            if self.rehearsal is not None:
+                self.rehearsal.append(f"COMMIT {self.name}: tag {name} on snapshot {fence.snapshot_id}")
+                return None
+            self.pointer.commit(held, fence)  # and look again: a publication may have been first
+        raise StoreError(f"{self.name}: {name} could not be fenced off in time")
 
     def _fence(self, held: Held, name: str) -> Fence:
         """Return a tag that expires by itself, on the snapshot that the target shows, or main, or else on the last one.
@@ -96,42 +103,32 @@ class IcebergTable:
         Iceberg counts the age of a tag from its snapshot.
         """
         snapshots = {one["snapshot-id"]: one["timestamp-ms"] for one in held.metadata.get("snapshots") or ()}
-        heads = [head_of(held.metadata, branch) for branch in (self._name.target, MAIN)]
+        heads = [head_of(held.metadata, branch) for branch in (self.name.target, MAIN)]
         snapshot_id = next((one for one in (*heads, *reversed(snapshots)) if one in snapshots), None)
         if snapshot_id is None:
-            raise RetentionGapError(f"{self._name} has no snapshot on which {name} could be fenced off")
-        return Fence(name, snapshot_id, max(0, self._clock() - snapshots[snapshot_id]) + _KEPT_MS)
+            raise RetentionGapError(f"{self.name} has no snapshot on which {name} could be fenced off")
+        return Fence(name, snapshot_id, max(0, self.clock() - snapshots[snapshot_id]) + _KEPT_MS)
 
     def _read(self, table_id: str | None) -> Held:
-        held = self._pointer.read()
+        held = self.pointer.read()
         if held is None:
-            raise RetentionGapError(f"the table {self._name} was dropped")
-        found = table_uuid(held.metadata)
+            raise RetentionGapError(f"the table {self.name} was dropped")
+        found = held.metadata.get("table-uuid")  # format version 1 allows a table without one
         if table_id is not None and found != table_id:
             raise RetentionGapError(f"the table was dropped and recreated: its id is {found}, it was {table_id}")
         return held
 
-    def remove_leftovers(
-        self,
-        document: Checkpoint,  # noqa: ARG002 - of the protocol, as those below
-        attempts: tuple[AttemptRecord, ...],  # noqa: ARG002
-        earlier: tuple[AttemptRecord, ...] = (),  # noqa: ARG002
-    ) -> int:
-        """Delete nothing: `remove_orphan_files` deletes files that no snapshot has ever named."""
-        return 0
-
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for marks and fences of a write. Marks are kept for a week, so an older write is not decided."""
         held = self._read(None)
-        marks = (name.removeprefix(_MARK) for name in properties(held.metadata) if name.startswith(_MARK))
-        names = [*references(held.metadata), *marks]
-        own = re.compile(rf"{re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}}")
-        found = {name: int(match[1]) for name in names if (match := own.fullmatch(name))}
+        names = (*(f"{_MARK}{name}" for name in references(held.metadata)), *properties(held.metadata))
+        own = re.compile(rf"{re.escape(_MARK)}({re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}})")
+        found = {match[1]: int(match[2]) for name in names if (match := own.fullmatch(name))}
         marked = {epoch: landed for name, epoch in found.items() if (landed := _landed(held, name))}
         if marked:
             return Trace(max(marked), marked[max(marked)], succeeded=True)
-        if self._clock() - since_ms > DECIDED_MS:
-            raise RetentionGapError(f"{self._name} may have forgotten a write that began so long ago")
+        if self.clock() - since_ms > DECIDED_MS:
+            raise RetentionGapError(f"{self.name} may have forgotten a write that began so long ago")
         return Trace(max(found.values())) if found else None
 
 

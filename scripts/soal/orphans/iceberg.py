@@ -17,6 +17,7 @@ from pyiceberg.utils.config import Config
 
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
+from safewriter.tables.iceberg.name import TableName
 from scripts.soal.iceberg_io import OBJECT_IO, ObjectFileIO
 from scripts.soal.iceberg_table import referred
 from scripts.soal.orphans.report import Tally, schema_text
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from safewriter.objects import ListedObject
-    from safewriter.tables.iceberg.name import TableName
 
 __all__ = ["Fence", "IcebergOrphan", "IcebergReport", "look"]
 
@@ -120,7 +120,7 @@ def _tally(listed: Iterable[ListedObject]) -> Tally:
 
 def _statements(name: TableName, fences: tuple[Fence, ...], now: datetime, before: datetime | None) -> Iterator[str]:
     if before is not None:
-        table = name.table.partition(".")[2]
+        table = str(TableName(name.catalog, name.identifier)).partition(".")[2]
         yield (
             f"CALL {name.catalog}.system.remove_orphan_files(table => '{table}',"
             f" older_than => TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}Z')"

@@ -9,8 +9,9 @@ import pytest
 
 from safewriter import SafeWriter
 from safewriter.objects.s3 import table_store
+from safewriter.tables.iceberg.catalogs import open_pointer
+from safewriter.tables.iceberg.metadata import Fence
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.pointer import Fence, open_pointer
 from scripts.soal.orphans.iceberg import look
 from tests.support.hygiene import wait_for_hygiene
 

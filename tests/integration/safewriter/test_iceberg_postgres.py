@@ -15,7 +15,7 @@ from tests.unit.safewriter.tables.iceberg.fenced import FENCE, FencedTable, fenc
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from safewriter.tables.iceberg.pointer import Held
+    from safewriter.tables.iceberg.metadata import Held
 
 # The server runs as another user, who cannot enter the folder of each run.
 pytestmark = [pytest.mark.slow, pytest.mark.matrix]

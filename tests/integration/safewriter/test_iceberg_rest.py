@@ -12,8 +12,9 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.objects.store import StoreError
+from safewriter.tables.iceberg.catalogs import open_pointer
+from safewriter.tables.iceberg.metadata import Fence
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.pointer import Fence, Pointer, open_pointer
 from scripts.emulator import EmbeddedS3, LoseReply, Match, Rule
 from scripts.emulator.rest_catalog import RestCatalog
 from tests.unit.safewriter.tables.iceberg.fenced import FENCE, WEEK_MS, CatalogTable, fenced
@@ -21,6 +22,8 @@ from tests.unit.safewriter.tables.iceberg.fenced import FENCE, WEEK_MS, CatalogT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from safewriter.tables.iceberg.pointer import Pointer
 
 
 pytestmark = pytest.mark.slow

@@ -12,13 +12,13 @@ from safewriter.liveness import GRACE_MS
 from safewriter.objects import MemoryObjectStore
 from safewriter.recovery import Evidence, Recovery
 from safewriter.state import AttemptRecord, Checkpoint
+from safewriter.tables.iceberg.metadata import Held
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.pointer import Held
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
     from safewriter.state import CommitPoint
-    from safewriter.tables.iceberg.pointer import Fence
+    from safewriter.tables.iceberg.metadata import Fence
     from tests.model.state import Claim, Doc, Settling, State
 
 __all__ = ["Materialised"]

@@ -17,8 +17,8 @@ from safewriter.objects import MemoryObjectStore
 from safewriter.objects.location import Location
 from safewriter.recovery import Cause, Evidence, Recovery
 from safewriter.state import Checkpoint, CommitPoint
+from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.pointer import open_pointer
 from safewriter.tables.iceberg.table import IcebergTable, name_of
 from safewriter.tables.session import TableState
 from scripts.emulator.iceberg_writer import BODY, IDS, ROWS, add, open_catalog, stage

@@ -14,8 +14,9 @@ from pyiceberg.transforms import BucketTransform
 
 from safewriter.objects import MemoryObjectStore
 from safewriter.objects.location import Location
+from safewriter.tables.iceberg.catalogs import open_pointer
+from safewriter.tables.iceberg.metadata import Fence
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.pointer import Fence, Pointer, open_pointer
 from scripts.emulator.iceberg_writer import BODY, IDS, add, open_catalog
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
     from safewriter.objects import ObjectStore
-    from safewriter.tables.rehearsal import Rehearsal
+    from safewriter.tables.iceberg.pointer import Pointer
 
 __all__ = ["FENCE", "WEEK_MS", "FencedTable", "GlueTable", "SqlTable", "fence_on", "fenced", "make"]
 
@@ -113,8 +114,8 @@ class FencedTable(CatalogTable):
         assert uri == "s3://lake"
         return self.lake
 
-    def pointer(self, rehearsal: Rehearsal | None = None) -> Pointer:
-        return open_pointer(self.name, self.properties, self.table_store, rehearsal)
+    def pointer(self) -> Pointer:
+        return open_pointer(self.name, self.properties, self.table_store)
 
     def file(self) -> str:
         """The text of the metadata file that the catalog shows."""

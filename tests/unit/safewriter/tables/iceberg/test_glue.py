@@ -48,7 +48,7 @@ def change(glue: Any, **fields: Any) -> None:
 
 def client(pointer: Any) -> Any:
     """Return the client by which a pointer asks Glue."""
-    return pointer._pointer._opened().glue
+    return pointer.opened().glue
 
 
 def test_all_that_glue_tells_of_the_table_stays(table: GlueTable, glue: Any) -> None:

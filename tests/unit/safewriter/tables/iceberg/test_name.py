@@ -29,8 +29,8 @@ def test_a_name_is_a_catalog_and_an_identifier(text: str, parts: tuple[str, tupl
 def test_a_branch_is_named_as_iceberg_names_it() -> None:
     """The table's own name is what the catalog knows."""
     name = TableName.parse("c.db.t.`branch_audit`")
-    assert (name.identifier, name.target, name.table, name.quoted, str(name)) == (
-        ("db", "t"), "audit", "c.db.t", "`c`.`db`.`t`", "c.db.t.branch_audit"
+    assert (name.identifier, name.target, name.quoted, str(name)) == (
+        ("db", "t"), "audit", "`c`.`db`.`t`", "c.db.t.branch_audit"
     )  # fmt: skip
     assert TableName.parse(str(name)) == name
     assert TableName.parse("c.db.branch_audit").target == "main", "a table may be called so"

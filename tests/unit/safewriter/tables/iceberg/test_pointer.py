@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyiceberg.catalog import load_catalog
-from pyiceberg.table.refs import MAIN_BRANCH
 
 from safewriter.errors import UnsupportedError
 from safewriter.objects import MemoryObjectStore
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
-from safewriter.tables.iceberg import pointer
+from safewriter.tables.iceberg import catalogs
+from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.pointer import open_pointer
-from safewriter.tables.rehearsal import Rehearsal
 from scripts.emulator import EmbeddedS3
 from tests.unit.safewriter.tables.iceberg.fenced import FENCE, FencedTable, GlueTable, SqlTable, fenced
 
@@ -126,17 +124,6 @@ def test_the_first_of_two_fences_wins(table: FencedTable) -> None:
     assert table.load().metadata_location == shown
 
 
-def test_a_fence_that_is_there_is_not_set_again(table: FencedTable) -> None:
-    """Not even asked for: no file is written."""
-    held, fence = table.pointer().read(), table.fence()
-    assert held is not None
-    assert table.pointer().commit(held, fence)
-    again, files = table.pointer().read(), table.files()
-    assert again is not None
-    assert not table.pointer().commit(again, fence)
-    assert table.files() == files
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -188,29 +175,6 @@ def test_a_file_that_is_not_there_is_an_error(lite: SqlTable) -> None:
         lite.pointer().read()
 
 
-def test_a_rehearsed_fence_stands_in_the_rehearsal_only(lite: SqlTable) -> None:
-    """There it is read again; the table has none, and no file more."""
-    rehearsal, before, files = Rehearsal(), lite.load(), lite.files()
-    held = lite.pointer(rehearsal).read()
-    assert held is not None
-    assert lite.pointer(rehearsal).commit(held, lite.fence())
-
-    again = lite.pointer(rehearsal).read()
-    assert again is not None
-    assert set(again.metadata["refs"]) == {MAIN_BRANCH, FENCE}
-    assert set(held.metadata["refs"]) == {MAIN_BRANCH}
-    assert not lite.pointer(rehearsal).commit(again, lite.fence())
-    assert rehearsal.changes == [f"COMMIT lite.db.t: tag {FENCE} on snapshot {lite.fence().snapshot_id}"]
-    assert lite.load().metadata == before.metadata
-    assert lite.files() == files
-
-
-def test_a_table_that_is_gone_is_gone_in_a_rehearsal(lite: SqlTable) -> None:
-    """There is nothing to rehearse on."""
-    lite.catalog.drop_table(lite.name.identifier)
-    assert lite.pointer(Rehearsal()).read() is None
-
-
 def test_a_rotated_secret_reaches_a_catalog_that_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pyiceberg reads its variables when it is imported; a warm function lives on, and its password does not.
 
@@ -222,7 +186,7 @@ def test_a_rotated_secret_reaches_a_catalog_that_is_open(monkeypatch: pytest.Mon
         opened.append((name, properties))
         raise ConnectionError("nobody listens")
 
-    monkeypatch.setattr(pointer, "load_catalog", load)
+    monkeypatch.setattr(catalogs, "load_catalog", load)
     one = open_pointer(
         TableName.parse("lake.db.t"), {"type": "rest", "uri": "https://session"}, lambda _: pytest.fail("no store")
     )
@@ -239,7 +203,7 @@ def test_a_rotated_secret_reaches_a_catalog_that_is_open(monkeypatch: pytest.Mon
 def test_a_catalog_is_opened_once(lite: SqlTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until what is known of it changes."""
     assert lite.pointer().read() is not None
-    monkeypatch.setattr(pointer, "load_catalog", lambda *_, **__: pytest.fail("opened again"))
+    monkeypatch.setattr(catalogs, "load_catalog", lambda *_, **__: pytest.fail("opened again"))
     assert lite.pointer().read() is not None
 
 

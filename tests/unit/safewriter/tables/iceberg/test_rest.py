@@ -13,11 +13,14 @@ from pyiceberg.table import CommitTableRequest
 
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg import rest
+from safewriter.tables.iceberg.catalogs import open_pointer
+from safewriter.tables.iceberg.metadata import Fence, Held
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.pointer import Fence, Held, Pointer, open_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from safewriter.tables.iceberg.pointer import Pointer
 
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
 MAIN = {"main": {"snapshot-id": 2**60 + 1, "type": "branch"}}

@@ -100,6 +100,7 @@ def session(done: list[str]) -> IcebergSession:
     made = object.__new__(IcebergSession)
     made._name = TableName.parse("lake.db.t")
     made._catalog = CATALOG
+    made._java, made._table = None, (None, "lake", ["db", "t"])
     made._staging = None
     made._sent, made._answered, made._journal = False, True, None
     made._restore = []
@@ -131,8 +132,9 @@ def test_a_session_that_stages_elsewhere_is_refused(session: IcebergSession, key
         session.verify()
 
 
-def test_a_block_begins_with_the_catalog_of_its_session() -> None:
-    """Nothing is asked of it yet, nothing sent."""
+def test_a_block_begins_with_the_catalog_of_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked of it yet, nothing sent. Java gets the table's name part by part: a part may hold a dot."""
+    monkeypatch.setattr(IcebergSession, "java_class", lambda _, name: name)
     prefix = "spark.sql.catalog.lake"
     settings = {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{key}": CATALOG[key] for key in CATALOG}}
     spark: Any = SimpleNamespace(
@@ -141,8 +143,10 @@ def test_a_block_begins_with_the_catalog_of_its_session() -> None:
         sparkContext=SimpleNamespace(_gateway=object.__new__(ClientServer)),
         conf=SimpleNamespace(getAll=settings),
     )
-    made = IcebergSession(spark, "lake.db.t.branch_audit")
-    assert (made.table, made.secrets, made.has_begun) == ("lake.db.t.branch_audit", CATALOG, False)
+    made = IcebergSession(spark, "lake.`d.b`.t.branch_audit")
+    assert (made.table, made.secrets, made.has_begun) == ("lake.`d.b`.t.branch_audit", CATALOG, False)
+    assert made._java == "io.soal.iceberg.StagedTable"
+    assert made._table == (made.jspark, "lake", ["d.b", "t"])
     assert made.seen() == StagingState(passed=False, answered=True)
 
 
@@ -157,7 +161,6 @@ def test_a_table_is_looked_at_in_its_catalog(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch, target: str, version: int
 ) -> None:
     """What goes into a checkpoint holds no secret."""
-    monkeypatch.setattr(IcebergSession, "_java", None)
     session._name = TableName.parse("lake.db.t" if target == "main" else f"lake.db.t.branch_{target}")
     show(session, TABLE)
     assert session.state() == TableState(
@@ -166,16 +169,12 @@ def test_a_table_is_looked_at_in_its_catalog(
     assert session.secrets == CATALOG
 
 
-def test_an_empty_table_gets_its_first_snapshot(
-    session: IcebergSession, done: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_table_gets_its_first_snapshot(session: IcebergSession, done: list[str]) -> None:
     """A fence is a tag on one."""
-    java = SimpleNamespace(begin=lambda _, *names: done.append(f"begun {names}"))
-    monkeypatch.setattr(IcebergSession, "_java", java)
-    monkeypatch.setattr(IcebergSession, "_identifier", "db.t")
+    session._java = SimpleNamespace(begin=lambda _, *names: done.append(f"begun {names}"))
     show(session, {**TABLE, "refs": {}})
     assert session.state().version == 0
-    assert done == ["begun ('lake', 'db.t')"]
+    assert done == ["begun ('lake', ['db', 't'])"]
 
 
 @pytest.mark.parametrize(
@@ -202,19 +201,6 @@ def test_nothing_of_a_block_is_undone_or_looked_for_by_name(session: IcebergSess
     assert session.may_have_left_files(session.seen()) is False
     assert session.seen() == StagingState(passed=False, answered=True, noted=False)
     assert session.seen().error_of(ValueError("theirs")) is None
-
-
-def test_java_gets_the_name_of_the_table_part_by_part(session: IcebergSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part may hold a dot."""
-
-    class JavaList(list[str]):
-        add = list.append
-
-    classes = {"java.util.ArrayList": JavaList, "io.soal.iceberg.Staging": "Staging"}
-    monkeypatch.setattr(session, "java_class", classes.__getitem__)
-    session._name = TableName.parse("lake.db.`a.b`")
-    assert session._identifier == ["db", "a.b"]
-    assert session._java == "Staging"
 
 
 # -- inside ------------------------------------------------------------------------------------------------------------
@@ -251,8 +237,7 @@ def test_no_block_publishes_once_its_fence_may_have_expired(
         opened.extend(arguments)
         return Staging(done)
 
-    monkeypatch.setattr(IcebergSession, "_java", SimpleNamespace(open=java_open))
-    monkeypatch.setattr(IcebergSession, "_identifier", "db.t")
+    session._java = SimpleNamespace(open=java_open)
     monkeypatch.setattr("safewriter.tables.iceberg.session.epoch_ms", lambda: NOW_MS)
     monkeypatch.setattr(session, "begin_group", lambda group: done.append(f"group {group}"))
     spark: Any = SimpleNamespace(conf=SimpleNamespace(set=kept.__setitem__))
@@ -260,7 +245,7 @@ def test_no_block_publishes_once_its_fence_may_have_expired(
 
     session._open("sw-0-1-2", "uuid", latest_start_ms)
 
-    assert opened == [None, "lake", "db.t", "main", "sw-0-1-2", "uuid", until_ms, False]
+    assert opened == [None, "lake", ["db", "t"], "main", "sw-0-1-2", "uuid", until_ms, False]
     assert session.table == "`safewriter`.`sw-0-1-2`.`db`.`t`"
     assert kept == {
         "spark.sql.catalog.safewriter": "io.soal.iceberg.StagingCatalog",

@@ -10,6 +10,7 @@ from safewriter.objects.store import StoreError
 from safewriter.recovery import Cause
 from safewriter.state import NO_CHANGE, CommitPoint, Status
 from safewriter.tables.iceberg.metadata import Held
+from safewriter.tables.iceberg.pointer import Pointer
 from safewriter.tables.iceberg.session import StagingState
 from safewriter.tables.iceberg.sql import SqlPointer
 from safewriter.tables.iceberg.table import IcebergTable, name_of
@@ -202,18 +203,19 @@ def test_a_table_that_was_replaced_bears_the_fence_on_its_last_snapshot(bench: B
     held = bench.claim()
     snapshots = [{"snapshot-id": number, "timestamp-ms": bench.clock()} for number in (5, 6)]
 
-    class Replaced:
+    class Replaced(Pointer):
         refs: dict[str, Any] = {}  # noqa: RUF012 - of this test alone
 
-        def read(self) -> Held:
+        def _read(self) -> Held:
             table = {"table-uuid": held.document.attempt.table_id, "snapshots": snapshots, "current-snapshot-id": -1}
             return Held({**table, "refs": self.refs}, None)
 
-        def commit(self, _: Held, fence: Fence) -> bool:
+        def _commit(self, _: Held, fence: Fence) -> bool:
             self.refs[fence.name] = fence.tag
             return True
 
-    table = IcebergTable(bench.name, Replaced(), bench.clock, may_go_on=lambda: True)
+    pointer = Replaced(bench.name, lambda: None)
+    table = IcebergTable(bench.name, pointer, bench.clock, may_go_on=lambda: True)
     move = table.next_move(held.document, Intent("killed", undo=False, nothing_sent=False))
     assert move.status is Status.ROLLED_BACK
     assert [tag["snapshot-id"] for tag in Replaced.refs.values()] == [6]
@@ -224,17 +226,32 @@ def test_a_table_without_a_snapshot_can_bear_no_fence(bench: Bench) -> None:
     held = bench.claim()
     empty = Held({"table-uuid": held.document.attempt.table_id, "properties": {}, "refs": {}}, None)
 
-    class Empty:
-        def read(self) -> Held:
+    class Empty(Pointer):
+        def _read(self) -> Held:
             return empty
 
-        def commit(self, *_: Any) -> bool:
+        def _commit(self, *_: Any) -> bool:
             raise AssertionError
 
+    table = IcebergTable(bench.name, Empty(bench.name, lambda: None), bench.clock, may_go_on=lambda: True)
     with pytest.raises(RetentionGapError, match="no snapshot"):
-        IcebergTable(bench.name, Empty(), bench.clock, may_go_on=lambda: True).next_move(
-            held.document, Intent("killed", undo=False, nothing_sent=False)
-        )
+        table.next_move(held.document, Intent("killed", undo=False, nothing_sent=False))
+
+
+def test_a_rehearsal_notes_the_fence_and_does_not_set_it(bench: Bench) -> None:
+    """The verdict is the one that the settler would reach if no publication comes first."""
+    held, before, noted = bench.claim(), bench.load(), list[str]()
+    name, intent = name_of(held.document.attempt), Intent("killed", undo=False, nothing_sent=False)
+    table = IcebergTable(bench.name, bench.pointer(), bench.clock, lambda: True, noted)
+    assert table.next_move(held.document, intent).status is Status.ROLLED_BACK
+    assert noted == [f"COMMIT lite.db.t: tag {name} on snapshot {bench.refs()['main']}"]
+    assert bench.load().metadata_location == before.metadata_location
+
+    snapshot = bench.publish(held)
+    move = table.next_move(held.document, intent)
+    assert move.landed is not None
+    assert move.landed.commit_version == snapshot
+    assert len(noted) == 1
 
 
 # -- success() ---------------------------------------------------------------------------------------------------------

@@ -1,11 +1,14 @@
 package io.soal.iceberg;
 
-import java.util.HashSet;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.TableMetadata;
@@ -14,6 +17,7 @@ import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.ValidationException;
+import org.apache.iceberg.relocated.com.google.common.collect.Sets;
 import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.util.SnapshotUtil;
 
@@ -24,7 +28,7 @@ import org.apache.iceberg.util.SnapshotUtil;
  * that nobody has fenced the attempt with a reference of its name. Whenever another commit was first, Iceberg retries on
  * the table as it is then; {@link #commit} checks each try.
  */
-final class Publication extends Delegate {
+final class Publication extends RowsOnly {
   /** Begins the name of a mark; the attempt's name follows. Its value: snapshot, rows, bytes, epoch milliseconds. */
   static final String MARK = "safewriter.";
 
@@ -39,7 +43,6 @@ final class Publication extends Delegate {
   private final Map<String, String> retries;
   private TableMetadata found;
   private TableMetadata shown;
-  private int statements;
 
   Publication(TableOperations table, String target, String attempt, String application, long untilMs) {
     super(table);
@@ -54,16 +57,6 @@ final class Publication extends Delegate {
             TableProperties.COMMIT_MAX_RETRY_WAIT_MS, "2000",
             TableProperties.COMMIT_TOTAL_RETRY_TIME_MS, String.valueOf(Math.max(1, untilMs - System.currentTimeMillis())));
     this.begun = current();
-  }
-
-  /** Returns the table as the block has found it. */
-  TableMetadata begun() {
-    return begun;
-  }
-
-  /** Counts a staged operation. */
-  synchronized void count() {
-    statements++;
   }
 
   @Override
@@ -111,16 +104,15 @@ final class Publication extends Delegate {
             || base.lastSequenceNumber() != begun.lastSequenceNumber();
     // Applied again, an operation takes the manifests of the one before it from its own memory, with the sequence numbers
     // and row ids of the first try: equality deletes of others would take these rows, and two rows would have one id.
-    refuse(moved && statements > 1, "others have committed, and the block has several statements");
+    refuse(moved && added(staged).count() > 1, "others have committed, and the block has several statements");
     // A replacement may give a column another type under its old id: then nobody could read the table any more.
     TypeUtil.validateWriteSchema(base.schema(), begun.schema(), true, false);
-    long head = staged.ref(target).snapshotId();
     // On the table as it is, without this block's retries, so that the commit sets no property of others back.
     TableMetadata.Builder builder = TableMetadata.buildFrom(found);
     staged.changes().forEach(change -> change.applyTo(builder));
-    builder.setProperties(Map.of(MARK + attempt, mark(base, staged, head))).removeProperties(outdated(base));
+    builder.setProperties(Map.of(MARK + attempt, mark(base, staged))).removeProperties(outdated(base));
     // A REST catalog requires that a reference that a commit sets is as it was: here, that there is none.
-    builder.setRef(attempt, SnapshotRef.tagBuilder(head).build()).removeRef(attempt);
+    builder.setRef(attempt, SnapshotRef.tagBuilder(staged.ref(target).snapshotId()).build()).removeRef(attempt);
     table.commit(found, builder.build());
   }
 
@@ -133,55 +125,60 @@ final class Publication extends Delegate {
    * block. Its rows stay, whatever the block's verdict is, so a retry of the script would write them again.
    */
   void refuseStrays(TableMetadata now) {
-    SnapshotRef head = now.ref(target);
-    Snapshot snapshot = head == null ? null : now.snapshot(head.snapshotId());
-    while (snapshot != null && begun.snapshot(snapshot.snapshotId()) == null) {
+    for (Snapshot snapshot : since(begun, now)) {
       Map<String, String> summary = snapshot.summary();
       if (application.equals(summary.get("spark.app.id")) && !summary.containsKey(StagedTable.SUMMARY)) {
         throw new UnsupportedOperationException(
             "a statement has written snapshot " + snapshot.snapshotId() + " past the block, which stays; write the"
                 + " block's own table, SafeWriter.table");
       }
-      Long parent = snapshot.parentId();
-      snapshot = parent == null ? null : now.snapshot(parent);
     }
   }
 
   /** Throws if a statement has staged rows that the target does not show: for another branch, or to be published by id. */
   void refuseElsewhere(TableMetadata staged) {
     long head = staged.ref(target).snapshotId();
-    for (Snapshot snapshot : staged.snapshots()) {
-      boolean ours = attempt.equals(snapshot.summary().get(StagedTable.SUMMARY));
-      if (ours && !SnapshotUtil.isAncestorOf(head, snapshot.snapshotId(), staged::snapshot)) {
-        throw new UnsupportedOperationException(
-            "a statement has written another branch than " + target + ", for which the block was opened");
-      }
+    if (!added(staged).allMatch(id -> SnapshotUtil.isAncestorOf(head, id, staged::snapshot))) {
+      throw new UnsupportedOperationException(
+          "a statement has written another branch than " + target + ", for which the block was opened");
     }
   }
 
-  private static String mark(TableMetadata base, TableMetadata staged, long head) {
+  /** Returns the ids of the snapshots that the block has staged, one for each statement that writes rows. */
+  private static Stream<Long> added(TableMetadata staged) {
+    return staged.changes().stream()
+        .filter(MetadataUpdate.AddSnapshot.class::isInstance)
+        .map(change -> ((MetadataUpdate.AddSnapshot) change).snapshot().snapshotId());
+  }
+
+  private String mark(TableMetadata base, TableMetadata staged) {
     long rows = 0;
     long bytes = 0;
-    Snapshot snapshot = staged.snapshot(head);
-    while (snapshot != null && base.snapshot(snapshot.snapshotId()) == null) {
+    for (Snapshot snapshot : since(base, staged)) {
       rows += Long.parseLong(snapshot.summary().getOrDefault("added-records", "0"));
       bytes += Long.parseLong(snapshot.summary().getOrDefault("added-files-size", "0"));
-      snapshot = snapshot.parentId() == null ? null : staged.snapshot(snapshot.parentId());
     }
-    return head + " " + rows + " " + bytes + " " + System.currentTimeMillis();
+    return staged.ref(target).snapshotId() + " " + rows + " " + bytes + " " + System.currentTimeMillis();
+  }
+
+  /** Returns the snapshots on the target's branch that an earlier state of the table does not have. */
+  private List<Snapshot> since(TableMetadata earlier, TableMetadata now) {
+    List<Snapshot> added = new ArrayList<>();
+    Long id = now.ref(target) == null ? null : Long.valueOf(now.ref(target).snapshotId());
+    while (id != null && now.snapshot(id) != null && earlier.snapshot(id) == null) {
+      added.add(now.snapshot(id));
+      id = now.snapshot(id).parentId();
+    }
+    return added;
   }
 
   private static Set<String> outdated(TableMetadata base) {
     long since = System.currentTimeMillis() - MARKS_MS;
-    Set<String> names = new HashSet<>();
-    base.properties()
-        .forEach(
-            (name, value) -> {
-              Matcher mark = name.startsWith(MARK) ? MARKED.matcher(value) : null;
-              if (mark != null && mark.matches() && Long.parseLong(mark.group(1)) < since) {
-                names.add(name);
-              }
-            });
-    return names;
+    return Sets.filter(
+        base.properties().keySet(),
+        name -> {
+          Matcher mark = MARKED.matcher(base.properties().get(name));
+          return name.startsWith(MARK) && mark.matches() && Long.parseLong(mark.group(1)) < since;
+        });
   }
 }

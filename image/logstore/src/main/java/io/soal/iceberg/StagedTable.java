@@ -1,44 +1,131 @@
 package io.soal.iceberg;
 
+import java.util.List;
+import java.util.UUID;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DeleteFiles;
+import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.OverwriteFiles;
 import org.apache.iceberg.ReplacePartitions;
 import org.apache.iceberg.RowDelta;
 import org.apache.iceberg.SnapshotUpdate;
+import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.Transaction;
+import org.apache.iceberg.Transactions;
 import org.apache.iceberg.UpdateSchema;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.exceptions.ValidationException;
+import org.apache.iceberg.spark.Spark3Util;
+import org.apache.spark.sql.SparkSession;
 
 /**
- * A table as an open block sees it: statements read from the block's transaction and write into it. (They cannot read
- * the table that Iceberg's transaction offers.)
+ * A table as an open block sees it: statements read from the block's transaction, in this Java machine's memory, and
+ * write into it. The table's catalog learns of it when the block publishes it, and not before.
+ *
+ * <p>{@code safewriter/tables/iceberg/session.py} calls this class. Statements cannot use the table that Iceberg's
+ * transaction offers, since Spark cannot read it.
  */
-final class StagedTable extends BaseTable {
+public final class StagedTable extends BaseTable {
   /** The field in the summary of each of a block's snapshots that holds the attempt's name. */
   static final String SUMMARY = "safewriter.attempt";
 
-  private final transient Supplier<Transaction> transactions;
+  private final transient TableIdentifier staged;
   private final transient Publication publication;
+  private final transient Supplier<Transaction> transactions;
   private final String attempt;
   private volatile boolean shut;
 
-  StagedTable(
-      Supplier<Transaction> transactions, TableOperations shown, Publication publication, String name, String attempt) {
-    super(new ReadOnly(shown, name), name);
-    this.transactions = transactions;
+  private StagedTable(
+      Publication publication, Supplier<Transaction> transactions, TableOperations shown, String name, String attempt,
+      TableIdentifier staged) {
+    super(new RowsOnly(shown), name);
+    this.staged = staged;
     this.publication = publication;
+    this.transactions = transactions;
     this.attempt = attempt;
   }
 
-  void shut() {
+  /**
+   * Opens a block on the table as it is now.
+   *
+   * @param catalog the catalog's name in the session
+   * @param identifier the table's name in its catalog, namespace first
+   * @param target the branch that the block writes
+   * @param uuid of the table that was claimed
+   * @param untilMs epoch milliseconds after which no publication may start
+   * @param skipped whether an earlier attempt has committed the write
+   */
+  public static StagedTable open(
+      SparkSession spark, String catalog, List<String> identifier, String target, String attempt, String uuid,
+      long untilMs, boolean skipped) {
+    Table found = load(spark, catalog, identifier);
+    if (!found.uuid().equals(UUID.fromString(uuid))) {
+      throw new NoSuchTableException("%s was dropped and recreated: its id is %s, it was %s", found.name(), found.uuid(), uuid);
+    }
+    TableOperations operations = ((HasTableOperations) found).operations();
+    Publication publication =
+        new Publication(operations, target, attempt, spark.sparkContext().applicationId(), untilMs);
+    Supplier<Transaction> begin = () -> Transactions.newTransaction(found.name(), publication);
+    Transaction one = begin.get();
+    // In a skipped block the table shows the rows that an earlier attempt has committed, and not a second time.
+    TableOperations shown = skipped ? publication : ((HasTableOperations) one.table()).operations();
+    TableIdentifier staged =
+        TableIdentifier.of(Stream.concat(Stream.of(attempt), identifier.stream()).toArray(String[]::new));
+    StagedTable table =
+        new StagedTable(publication, skipped ? begin : () -> one, shown, found.name(), attempt, staged);
+    StagingCatalog.OPEN.put(staged, table);
+    return table;
+  }
+
+  /** Adds a snapshot without rows to a table that has no snapshot yet: a fence is a tag on a snapshot. */
+  public static void begin(SparkSession spark, String catalog, List<String> identifier) {
+    Table table = load(spark, catalog, identifier);
+    try {
+      table.newFastAppend().validateWith(earlier -> !earlier.iterator().hasNext()).commit();
+    } catch (CommitFailedException | ValidationException e) {
+      table.refresh();
+      if (table.currentSnapshot() == null) {
+        throw e; // nobody else was first
+      }
+    }
+  }
+
+  private static Table load(SparkSession spark, String catalog, List<String> identifier) {
+    TableIdentifier name = TableIdentifier.of(identifier.toArray(String[]::new));
+    // Spark reads a catalog's settings from the session that is active in the thread, which may be another one.
+    Catalog tables = spark.withActive(() -> Spark3Util.loadIcebergCatalog(spark, catalog));
+    tables.invalidateTable(name); // Spark's catalog keeps tables for half a minute
+    return tables.loadTable(name);
+  }
+
+  /** Refuses statements that begin from now on. */
+  public void shut() {
+    StagingCatalog.OPEN.remove(staged);
     shut = true;
   }
 
-  private Transaction open() {
+  /** Tells whether there is anything to publish. Throws if the block's application has written past the block's target. */
+  public boolean isStaged() {
+    publication.refuseStrays(publication.refresh());
+    TableMetadata now = operations().current();
+    publication.refuseElsewhere(now);
+    return !now.changes().isEmpty();
+  }
+
+  /** Commits all of it to the table's catalog, or throws. Call it once. */
+  public void publish() {
+    transactions.get().commitTransaction();
+  }
+
+  private Transaction transaction() {
     if (shut) {
       throw new IllegalStateException("The block on " + name() + " has ended");
     }
@@ -46,54 +133,37 @@ final class StagedTable extends BaseTable {
   }
 
   private <T extends SnapshotUpdate<T>> T staged(T update) {
-    publication.count();
     return update.set(SUMMARY, attempt);
   }
 
   @Override
   public AppendFiles newAppend() {
-    return staged(open().newAppend());
+    return staged(transaction().newAppend());
   }
 
   @Override
   public OverwriteFiles newOverwrite() {
-    return staged(open().newOverwrite());
+    return staged(transaction().newOverwrite());
   }
 
   @Override
   public ReplacePartitions newReplacePartitions() {
-    return staged(open().newReplacePartitions());
+    return staged(transaction().newReplacePartitions());
   }
 
   @Override
   public RowDelta newRowDelta() {
-    return staged(open().newRowDelta());
+    return staged(transaction().newRowDelta());
   }
 
   @Override
   public DeleteFiles newDelete() {
-    return staged(open().newDelete());
+    return staged(transaction().newDelete());
   }
 
   /** A statement with {@code mergeSchema} adds its columns; they become visible with its rows. */
   @Override
   public UpdateSchema updateSchema() {
-    return open().updateSchema();
-  }
-
-  /** Refuses the commit of a change that a block does not stage: properties, partitioning, branches, maintenance. */
-  private static final class ReadOnly extends Delegate {
-    private final String name;
-
-    ReadOnly(TableOperations table, String name) {
-      super(table);
-      this.name = name;
-    }
-
-    @Override
-    public void commit(TableMetadata base, TableMetadata changed) {
-      throw new UnsupportedOperationException(
-          "A block on " + name + " stages rows only: alter or maintain the table before or after it, by its own name");
-    }
+    return transaction().updateSchema();
   }
 }

@@ -19,7 +19,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * block finds no table.
  */
 public final class StagingCatalog extends SparkCatalog {
-  static final Map<TableIdentifier, Staging> OPEN = new ConcurrentHashMap<>();
+  static final Map<TableIdentifier, StagedTable> OPEN = new ConcurrentHashMap<>();
 
   @Override
   protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
@@ -29,11 +29,11 @@ public final class StagingCatalog extends SparkCatalog {
   private record Blocks(String name) implements Catalog {
     @Override
     public Table loadTable(TableIdentifier wanted) {
-      Staging staging = OPEN.get(wanted);
-      if (staging == null) {
+      StagedTable table = OPEN.get(wanted);
+      if (table == null) {
         throw new NoSuchTableException("No block is open on %s; a block's table is gone with the block", wanted);
       }
-      return staging.table();
+      return table;
     }
 
     @Override

@@ -6,11 +6,11 @@ import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
 
-/** Passes everything but the commit on to the table's own operations. */
-abstract class Delegate implements TableOperations {
+/** A table's own operations without the commit: a statement stages rows, and alters or maintains nothing. */
+class RowsOnly implements TableOperations {
   protected final TableOperations table;
 
-  Delegate(TableOperations table) {
+  RowsOnly(TableOperations table) {
     this.table = table;
   }
 
@@ -22,6 +22,12 @@ abstract class Delegate implements TableOperations {
   @Override
   public TableMetadata refresh() {
     return table.refresh();
+  }
+
+  @Override
+  public void commit(TableMetadata base, TableMetadata changed) {
+    throw new UnsupportedOperationException(
+        "A block stages rows only: alter or maintain the table before or after it, by its own name");
   }
 
   @Override
@@ -42,10 +48,5 @@ abstract class Delegate implements TableOperations {
   @Override
   public LocationProvider locationProvider() {
     return table.locationProvider();
-  }
-
-  @Override
-  public TableOperations temp(TableMetadata metadata) {
-    return table.temp(metadata);
   }
 }

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+from pyiceberg.catalog import load_catalog
 
 from safewriter.errors import UnsupportedError
-from safewriter.tables.iceberg import settings
-from safewriter.tables.iceberg.settings import of_session, to_pyiceberg, without_secrets
+from safewriter.tables.iceberg import catalogs
+from safewriter.tables.iceberg.catalogs import of_session, to_pyiceberg, without_secrets
 
 CATALOG = {"spark.sql.catalog.c": "org.apache.iceberg.spark.SparkCatalog"}
 
@@ -43,8 +45,11 @@ def test_a_catalog_may_be_named_by_its_class(name: str, kind: str) -> None:
         (session(type="glue", lock_impl="org.apache.iceberg.aws.dynamodb.DynamoDbLockManager"), "Remove lock-impl"),
         (session(type="hive"), "hive"),
         (session(catalog_impl="org.apache.iceberg.hadoop.HadoopCatalog"), "lose each other's commits"),
-        (session(catalog_impl="org.apache.iceberg.hive.HiveCatalog"), "of the kind 'hive'"),
-        (session(catalog_impl="their.Catalog"), "of the kind 'unknown'"),
+        (
+            session(catalog_impl="org.apache.iceberg.hive.HiveCatalog"),
+            "of the kind 'org.apache.iceberg.hive.HiveCatalog'",
+        ),
+        (session(catalog_impl="their.Catalog"), "of the kind 'their.Catalog'"),
         (session(), "unknown"),
     ],
 )
@@ -59,11 +64,11 @@ def test_a_lock_is_glue_s_matter_alone() -> None:
     assert of_session("c", session(type="jdbc", lock_impl="theirs")) == {"type": "jdbc", "lock-impl": "theirs"}
 
 
-def test_glue_is_reached_by_pyiceberg_s_own_names() -> None:
-    """And by nothing else: its credentials are those of the process."""
-    java = {"type": "glue", "glue.id": "1", "glue.endpoint": "http://h", "client.region": "us-east-1"}
-    python = {"type": "glue", "glue.id": "1", "glue.endpoint": "http://h", "glue.region": "us-east-1"}
-    assert to_pyiceberg("c", {**java, "warehouse": "s3://w", "io-impl": "theirs"}) == {**python, "warehouse": "s3://w"}
+def test_glue_is_reached_as_java_reaches_it() -> None:
+    """Region, account and endpoint have the same names in pyiceberg."""
+    session = {"glue.id": "1", "glue.endpoint": "http://glue.example", "client.region": "eu-west-3"}
+    client: Any = load_catalog("c", **to_pyiceberg("c", {"type": "glue", **session})).glue  # type: ignore[attr-defined]
+    assert (client.meta.region_name, client.meta.endpoint_url) == ("eu-west-3", "http://glue.example")
 
 
 @pytest.mark.parametrize(
@@ -145,6 +150,6 @@ def test_an_address_with_a_password_is_left_to_the_environment() -> None:
 
 def test_a_database_cannot_be_reached_where_sqlalchemy_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the image as it is: the error says what to add."""
-    monkeypatch.setattr(settings, "find_spec", lambda _: None)
+    monkeypatch.setattr(catalogs, "find_spec", lambda _: None)
     with pytest.raises(UnsupportedError, match=r"add what requirements/sql\.txt lists to a derived image"):
         to_pyiceberg("ice", {"type": "jdbc", "uri": "jdbc:sqlite:/x.db"})

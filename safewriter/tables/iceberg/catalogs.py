@@ -1,4 +1,4 @@
-"""How to reach a catalog: the session's settings, those that a checkpoint may hold, and pyiceberg's own names for them.
+"""How to reach a catalog: the session's settings, those that a checkpoint may hold, and pyiceberg, which connects.
 
 A checkpoint holds no secret: only the properties in `_OPEN` go into it. A settler takes the rest from its environment,
 by pyiceberg's own names: `PYICEBERG_CATALOG__<NAME>__CREDENTIAL`, or `__URI` for an address with a password.
@@ -6,17 +6,32 @@ by pyiceberg's own names: `PYICEBERG_CATALOG__<NAME>__CREDENTIAL`, or `__URI` fo
 
 from __future__ import annotations
 
+import functools
+import json
 import re
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from pyiceberg.catalog import load_catalog
+from pyiceberg.utils.config import Config
+
 from safewriter.errors import UnsupportedError
+from safewriter.parsing import parsed
+from safewriter.tables.iceberg.glue import GluePointer
+from safewriter.tables.iceberg.rest import RestPointer
+from safewriter.tables.iceberg.sql import SqlPointer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-__all__ = ["of_session", "to_pyiceberg", "without_secrets"]
+    from pyiceberg.catalog import Catalog
+
+    from safewriter.objects.store import ObjectStore
+    from safewriter.tables.iceberg.name import TableName
+    from safewriter.tables.iceberg.pointer import Pointer
+
+__all__ = ["of_session", "open_pointer", "to_pyiceberg", "without_secrets"]
 
 _CATALOG_CLASS: Final = "org.apache.iceberg.spark.SparkCatalog"
 _TYPES: Final = {
@@ -24,15 +39,14 @@ _TYPES: Final = {
     "org.apache.iceberg.rest.RESTCatalog": "rest",
     "org.apache.iceberg.aws.glue.GlueCatalog": "glue",
     "org.apache.iceberg.hadoop.HadoopCatalog": "hadoop",
-    "org.apache.iceberg.hive.HiveCatalog": "hive",
 }
-_GLUE: Final = ("type", "warehouse", "glue.id", "glue.endpoint")
 _OPEN: Final = frozenset(
     {
         "type", "uri", "warehouse", "jdbc.schema-version", "jdbc.user", "prefix", "scope", "oauth2-server-uri",
         "rest.sigv4-enabled", "rest.signing-name", "rest.signing-region", "glue.id", "glue.endpoint", "client.region",
     }
 )  # fmt: skip
+_LOGIN: Final = re.compile("password=|//[^/@]*:[^/@]*@")
 
 
 def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
@@ -47,16 +61,15 @@ def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
             f" {_CATALOG_CLASS}"
         )
     found = {key[len(prefix) + 1 :]: value for key, value in settings.items() if key.startswith(f"{prefix}.")}
-    kind = found.pop("type", None) or _TYPES.get(found.pop("catalog-impl", ""), "")
+    impl = found.pop("catalog-impl", "unknown")
+    kind = found.pop("type", None) or _TYPES.get(impl, impl)
     if kind == "hadoop":
         raise UnsupportedError(
             f"catalog {name!r} is a Hadoop catalog: on S3 it renames and rewrites its version hint without a condition,"
             " so two writers lose each other's commits and no publishing can be safe. Use a REST, JDBC or Glue catalog"
         )
     if kind not in ("jdbc", "rest", "glue"):
-        raise UnsupportedError(
-            f"catalog {name!r} is of the kind {kind or 'unknown'!r}; use a REST, JDBC or Glue catalog"
-        )
+        raise UnsupportedError(f"catalog {name!r} is of the kind {kind!r}; use a REST, JDBC or Glue catalog")
     if kind == "glue" and "lock-impl" in found:
         raise UnsupportedError(
             f"catalog {name!r} commits under a lock (lock-impl) and then names no version to Glue, so it could"
@@ -68,24 +81,48 @@ def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the properties that a checkpoint may hold."""
-    kept = {key: value for key, value in properties.items() if key in _OPEN}
-    if "uri" in kept and _has_password(kept["uri"]):
-        kept.pop("uri")
-    return kept
+    return {
+        key: value for key, value in properties.items() if key in _OPEN and not (key == "uri" and _LOGIN.search(value))
+    }
 
 
-def _has_password(uri: str) -> bool:
-    return "password=" in uri or re.search(r"//[^/@]*:[^/@]*@", uri) is not None
+def open_pointer(name: TableName, properties: Mapping[str, str], table_store: Callable[[str], ObjectStore]) -> Pointer:
+    """Open a table by the properties of a session or of a checkpoint, in Iceberg's own words.
+
+    `table_store` opens an object store by its `s3://` URI. Raises `UnsupportedError` if the properties do not say of
+    which kind the catalog is.
+    """
+    reached = tuple(sorted(properties.items()))
+
+    def opened() -> Catalog:
+        return _catalog(name.catalog, reached, _of_environment(name.catalog))
+
+    kind = properties.get("type")
+    if kind is None:
+        raise UnsupportedError(f"nothing says how the catalog {name.catalog!r} of {name} is reached")
+    if kind == "rest":
+        return RestPointer(name, opened)
+    return (GluePointer if kind == "glue" else SqlPointer)(name, opened, table_store)
+
+
+@functools.lru_cache(maxsize=8)
+def _catalog(name: str, properties: tuple[tuple[str, str], ...], environment: str) -> Catalog:
+    return load_catalog(name, **{**parsed(environment), **to_pyiceberg(name, dict(properties))})
+
+
+def _of_environment(name: str) -> str:
+    """Return the catalog's properties in pyiceberg's own variables now, as JSON.
+
+    pyiceberg reads its variables once, at its import. It would never use a password that somebody rotated since then.
+    """
+    return json.dumps(Config().get_catalog_config(name) or {})
 
 
 def to_pyiceberg(name: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties by which pyiceberg opens the same catalog; those of a REST catalog have the same names."""
+    """Return the properties by which pyiceberg opens the same catalog: those of a JDBC catalog have other names."""
     kind = properties["type"]
-    if kind == "rest":
+    if kind in ("rest", "glue"):
         return dict(properties)
-    if kind == "glue":
-        names = {"client.region": "glue.region"}
-        return {names.get(key, key): properties[key] for key in (*names, *_GLUE) if key in properties}
     uri = {"uri": _database(name, properties)} if "uri" in properties else {}
     kept = {key: properties[key] for key in ("warehouse",) if key in properties}
     return {**kept, **uri, "type": "sql", "init_catalog_tables": "false"}

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safewriter.objects import MemoryObjectStore
+from safewriter.objects.location import Location
+from safewriter.objects.store import StoreError
+from safewriter.tables.iceberg.files import FilePointer
+from safewriter.tables.iceberg.metadata import Fence
+from safewriter.tables.iceberg.name import TableName
+
+NOW_MS = 1_800_000_000_000
+PLACE = "s3a://lake/w/t/metadata"
+OLD = f"{PLACE}/00007-8f2b.metadata.json"
+FENCE = Fence("sw-1", 2**62 + 1, 5)
+TAG = '"sw-1":{"snapshot-id":4611686018427387905,"type":"tag","max-ref-age-ms":5}'
+ENTRY = f'{{"timestamp-ms":1700000000000,"metadata-file":"{OLD}"}}'
+
+
+@pytest.fixture(autouse=True)
+def _now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: NOW_MS / 1000)
+
+
+class OneFile(FilePointer):
+    """One table of a catalog that is a list of locations."""
+
+    def _location(self) -> str | None:
+        return str(self.opened()[-1])
+
+    def _swap(self, old: str, new: str) -> bool:
+        assert old == self.opened()[-1]
+        self.opened().append(new)
+        return True
+
+
+def one_file(lake: MemoryObjectStore, location: str = OLD) -> OneFile:
+    """Return the catalog; it opens no other bucket than the file's."""
+    stores = {"s3://lake": lake}
+    catalog = [location]
+    return OneFile(TableName.parse("c.db.t"), lambda: catalog, stores.__getitem__)
+
+
+def rewritten(text: str | bytes, location: str = OLD) -> tuple[str, bytes]:
+    """Return where the fenced file was written, and what."""
+    lake = MemoryObjectStore()
+    lake.put(Location.parse(location).key, text if isinstance(text, bytes) else text.encode())
+    pointer = one_file(lake, location)
+    held = pointer.read()
+    assert held is not None
+    assert pointer.commit(held, FENCE)
+    written = pointer.opened()[-1]
+    found = lake.get(Location.parse(written).key)
+    assert found is not None
+    return written, found.body
+
+
+def test_only_three_values_are_written_anew() -> None:
+    """Spaces, order, escapes, numbers and unknown fields around them stay, byte for byte."""
+    before = """ {
+  "format-version" : 9,   "of-tomorrow":[1.10, 1e400, -0.0, 9007199254740993, "\\u00e9\\/\u00e9 \\"refs\\": {"],
+  "last-updated-ms" :1700000000000 ,
+  "refs" : { "main": {"type":"branch","snapshot-id":4611686018427387905, "more":9007199254740993} } ,
+  "sort-orders":[ ],"metadata-log":[{"timestamp-ms":1,"metadata-file":"x"}]\t, "z": {"refs":{}} }
+"""
+    after = (
+        before.replace(":1700000000000 ", ":1800000000000 ")
+        .replace(
+            '{ "main": {"type":"branch","snapshot-id":4611686018427387905, "more":9007199254740993} }',
+            '{"main":{"type":"branch","snapshot-id":4611686018427387905,"more":9007199254740993},' + TAG + "}",
+        )
+        .replace('"x"}]', '"x"},' + ENTRY + "]")
+    )
+    assert rewritten(before)[1].decode() == after
+
+
+def test_fields_that_are_missing_come_last() -> None:
+    """Metadata without references has main, which its current snapshot tells: it is written with the tag."""
+    before = '{"last-updated-ms":1700000000000,"current-snapshot-id":4611686018427387905} '
+    main = '"main":{"snapshot-id":4611686018427387905,"type":"branch"}'
+    after = (
+        '{"last-updated-ms":1800000000000,"current-snapshot-id":4611686018427387905'
+        f',"refs":{{{main},{TAG}}},"metadata-log":[{ENTRY}]}} '
+    )
+    assert rewritten(before)[1].decode() == after
+
+
+@pytest.mark.parametrize(("before_ms", "after_ms"), [(NOW_MS - 1, NOW_MS), (NOW_MS, NOW_MS), (NOW_MS + 1, NOW_MS + 1)])
+def test_time_does_not_go_back(before_ms: int, after_ms: int) -> None:
+    """Iceberg in Java refuses a table that was changed before the latest entry of its log."""
+    written = json.loads(rewritten(f'{{"last-updated-ms":{before_ms},"refs":{{}}}}')[1])
+    assert written["last-updated-ms"] == after_ms
+    assert written["metadata-log"] == [{"timestamp-ms": before_ms, "metadata-file": OLD}]
+
+
+@pytest.mark.parametrize(
+    ("maximum", "known", "kept"), [("3", 1, 2), ("3", 2, 3), ("3", 3, 3), ("3", 9, 3), ("1", 5, 1), ("0", 5, 1)]
+)
+def test_the_log_is_bounded_as_the_table_says(maximum: str, known: int, kept: int) -> None:
+    """The oldest entries go, the newest is the file that this one follows; never is it empty."""
+    log = [{"timestamp-ms": n, "metadata-file": f"{n}"} for n in range(known)]
+    fields = {"last-updated-ms": 1, "refs": {}, "metadata-log": log}
+    fields["properties"] = {"write.metadata.previous-versions-max": maximum}
+    written = json.loads(rewritten(json.dumps(fields))[1])["metadata-log"]
+    assert written == [*log, {"timestamp-ms": 1, "metadata-file": OLD}][-kept:]
+
+
+def test_the_log_has_a_hundred_entries_if_the_table_says_nothing() -> None:
+    """Iceberg's default."""
+    log = [{"timestamp-ms": n, "metadata-file": f"{n}"} for n in range(150)]
+    written = rewritten(json.dumps({"last-updated-ms": 1, "refs": {}, "metadata-log": log}))[1]
+    assert len(json.loads(written)["metadata-log"]) == 100
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("00007-8f2b.metadata.json", "00008"),
+        ("99999-8f2b.metadata.json", "100000"),
+        ("v7.metadata.json", "00000"),
+        ("8f2b.metadata.json", "00000"),
+    ],
+)
+def test_a_file_is_named_as_catalogs_name_it(name: str, number: str) -> None:
+    """The next number and a name of its own, in the folder of the one before; 0 if that one has no number."""
+    uuid = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
+    names = [rewritten('{"last-updated-ms":1}', f"{PLACE}/{name}")[0] for _ in range(2)]
+    assert all(re.fullmatch(rf"{PLACE}/{number}-{uuid}\.metadata\.json", one) for one in names)
+    assert names[0] != names[1]
+
+
+@pytest.mark.parametrize("name", ["00007-8f2b.gz.metadata.json", "v7.metadata.json.gz"])
+def test_what_was_compressed_is_compressed(name: str) -> None:
+    """Under the name by which every reader knows that."""
+    location, body = rewritten(gzip.compress(b'{"last-updated-ms":1700000000000}'), f"{PLACE}/{name}")
+    assert location.endswith(".gz.metadata.json")
+    assert json.loads(gzip.decompress(body))["last-updated-ms"] == NOW_MS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{}", "{", '{"a":1', "[1]", '{"a":1}{}', '{"a" 1}', '{"a"1}', '{"a":1 "b":2}', '{"a":1,}', '{,"a":1}',
+        '{"a":1{"b":2}', ',"a":1}', '{"a":}', "{1:1}", '{"a\n":1}',
+    ],
+)  # fmt: skip
+def test_what_is_no_json_object_is_refused(text: str) -> None:
+    """A file that was cut off above all."""
+    with pytest.raises(StoreError, match="catalog 'c'"):
+        rewritten(text)
+
+
+def test_a_field_that_stands_twice_is_refused() -> None:
+    """Readers do not agree on which of the two counts."""
+    with pytest.raises(StoreError, match="'refs' stands twice"):
+        rewritten('{"refs":{},"last-updated-ms":1,"refs":{}}')
+
+
+def test_a_file_that_is_not_there_is_an_error() -> None:
+    """Without ListBucket the store says so of one that may not be read."""
+    with pytest.raises(StoreError, match=re.escape(f"{OLD} is not there, or cannot be read")):
+        one_file(MemoryObjectStore()).read()
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(st.text() | st.sampled_from(["refs", "metadata-log"]), VALUES, min_size=1)
+
+
+@given(
+    OBJECTS, st.dictionaries(st.sampled_from(["refs", "metadata-log", "new"]), VALUES), st.none() | st.integers(0, 3)
+)
+def test_any_object_is_changed_in_those_fields_only(
+    fields: dict[str, Any], changes: dict[str, Any], indent: int | None
+) -> None:
+    """Whatever the others hold, and however they are written: Python's parser reads what it should, in its order."""
+    lake = MemoryObjectStore()
+    lake.put("t", json.dumps(fields, indent=indent).encode())
+    held = one_file(lake, "s3://lake/t").read()
+    assert held is not None
+    changed = held.version._changed(changes)
+    assert list(json.loads(changed).items()) == list({**fields, **changes}.items())

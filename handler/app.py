@@ -1,4 +1,4 @@
-"""The Lambda function: event → job → script → submit → child → outcome → response."""
+"""The Lambda function: event → job → script → command → child → outcome → response."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from handler import observability, submit
-from handler.archive import why_unused
-from handler.bounded import OverdueError, within
-from handler.child import Ladder, start
-from handler.continuation import has_progressed, next_invocation, unwrapped
-from handler.event import parse_event
-from handler.ground import clean_all
-from handler.guard import Guard
-from handler.job import Job
-from handler.missing import MissingWatch, read_missing
-from handler.nesting import check_nesting
-from handler.outcome import Evidence, is_our_fault, judge, of_error
-from handler.output import Output
-from handler.processes import close_to_others
-from handler.redact import Redactor
-from handler.report import Facts, result_of
-from handler.response import deliver
-from handler.runs import Runs, result_key
-from handler.sandbox import forbids_execution, oom_kills, open_sandbox
-from handler.script import download, place
+from handler import observability
+from handler.outcome.continuation import has_progressed, next_invocation, unwrapped
+from handler.outcome.outcome import Evidence, is_our_fault, judge, of_error
+from handler.outcome.report import Facts, result_of
+from handler.outcome.response import deliver
+from handler.process.bounded import OverdueError, within
+from handler.process.child import Ladder, start
+from handler.process.log import Output
+from handler.process.tree import close_to_others
+from handler.redaction.redact import Redactor
+from handler.request.event import parse_event
+from handler.request.job import Job
+from handler.request.nesting import check_nesting
+from handler.runs.records import Runs, result_key
+from handler.runs.supervisor import Guard
+from handler.sandbox.ground import clean_all
+from handler.sandbox.sandbox import forbids_execution, oom_kills, open_sandbox
+from handler.sandbox.script import download, place
 from handler.secrets import Secrets, read_secrets
 from handler.settings import read_settings
+from handler.spark.archive import why_unused
+from handler.spark.command import Attempt, check, compose, spark_file, this_machine
+from handler.spark.missing import MissingWatch, read_missing
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.journal import Journal
 from safewriter.objects import StoreError
@@ -44,12 +45,12 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-    from handler.outcome import Outcome
-    from handler.response import Result
-    from handler.sandbox import Sandbox
+    from handler.outcome.outcome import Outcome
+    from handler.outcome.response import Result
+    from handler.sandbox.sandbox import Sandbox
     from handler.secrets import SecretReference
     from handler.settings import HandlerSettings
-    from handler.submit import Command
+    from handler.spark.command import Command
     from safewriter.deadline import Clock
     from safewriter.objects import Location, ObjectStore
 
@@ -127,8 +128,8 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
     if facts.continuation is not None:
         request = replace(request, client_token=facts.continuation.client_token)
     job = facts.job = Job.of(request, settings, facts.request_id)
-    machine = submit.this_machine(facts.memory_mb)
-    submit.check(job, settings, machine)
+    machine = this_machine(facts.memory_mb)
+    check(job, settings, machine)
     secrets = services.read_secrets(settings.secrets)
     facts.redactor = facts.redactor.knowing_secrets(secrets.values.values()).knowing(job.arguments)
     facts.redactor = facts.redactor.knowing_settings(job.conf)
@@ -140,9 +141,9 @@ def _attempt(event: object, facts: Facts, environment: Mapping[str, str], servic
             " zstd, lz4)"
         )
     with _ground(settings, facts), open_sandbox(settings.tmp) as sandbox:
-        attempt = submit.Attempt.of(facts.run_id, facts.request_id, facts.deadline)
+        attempt = Attempt.of(facts.run_id, facts.request_id, facts.deadline)
         files = place(job, sandbox)
-        command = submit.compose(job, files, sandbox, settings, machine, attempt, environment, secrets)
+        command = compose(job, files, sandbox, settings, machine, attempt, environment, secrets)
         with Journal(sandbox.journal) as journal:  # before the child is there: only what is open outlasts what it does
             return _supervised(command, sandbox, journal, job, settings, facts, services)
 
@@ -187,7 +188,7 @@ def _supervised(
 ) -> Outcome:
     warn_before_ms = settings.guard.warn_before_ms
     lead_ms = facts.deadline.lead_ms(warn_before_ms)
-    missing = MissingWatch(read_missing(submit.spark_file(settings, "missing.toml")))
+    missing = MissingWatch(read_missing(spark_file(settings, "missing.toml")))
     writes = OpenWrites(journal)
     output = facts.output = Output(
         facts.redactor,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from handler.confs import check_text
-from handler.fixed_settings import why_not_secret
+from handler.spark_settings.checked import check_text
+from handler.spark_settings.fixed import why_not_secret
 from handler.usage import UsageError
 from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETTING, VARIABLE_NAME
 from safewriter.parsing import parsed

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from handler.confs import Permit, check_own_conf
 from handler.module_names import check_file
 from handler.secrets import SecretReference, parse_references
+from handler.spark_settings.checked import Permit, check_own_conf
 from handler.usage import UsageError, validated
 from safewriter.errors import SettingError
 from safewriter.objects import Location
@@ -99,7 +99,7 @@ class HandlerSettings(BaseModel):
     conf: Annotated[dict[str, str], BeforeValidator(_json)] = Field(alias="SOAL_CONF", default={})
     """Spark settings of the function's own; an event changes none of them."""
     conf_allow: Annotated[tuple[Permit, ...], BeforeValidator(_permits)] = Field(alias="SOAL_CONF_ALLOW", default=())
-    """What an event may bring besides `handler.event_settings`."""
+    """What an event may bring besides `handler.spark_settings.allowed`."""
     own_directories: Annotated[tuple[Path, ...], BeforeValidator(_paths)] = Field(
         alias="SOAL_OWN_DIRECTORIES", default=()
     )

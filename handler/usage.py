@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from handler.redact import redact
-from handler.secret_forms import MASK
+from handler.redaction.redact import redact
+from handler.redaction.secret_forms import MASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

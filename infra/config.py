@@ -18,8 +18,8 @@ from pydantic import (
     model_validator,
 )
 
-from handler.fixed_settings import why_replaced
 from handler.module_names import check_file
+from handler.spark_settings.fixed import why_replaced
 from infra.config_error import ConfigError
 from infra.losses import losses, too_large
 from infra.names import Database, KeyArn, SecurityGroupId, SubnetId, VpcId, Zone

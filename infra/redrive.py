@@ -63,7 +63,7 @@ class Redrive(Construct):
             self,
             "Function",
             architecture=image.architecture,
-            code=image.code("handler.redrive.lambda_handler"),
+            code=image.code("handler.functions.redrive.lambda_handler"),
             description="SoAL: invokes again what has failed",
             environment=redrive_environment(config, made, function=alias.function_arn, queue=failures.queue_url),
             environment_encryption=key,

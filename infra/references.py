@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from handler.fixed_settings import why_fixed, why_not_secret
+from handler.spark_settings.fixed import why_fixed, why_not_secret
 from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETTING, VARIABLE_NAME
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ class Sweeper(Construct):
             self,
             "Function",
             architecture=image.architecture,
-            code=image.code("handler.sweeper.lambda_handler"),
+            code=image.code("handler.functions.sweeper.lambda_handler"),
             description="SoAL: settles what dead runs have left",
             environment=environment,
             environment_encryption=key,

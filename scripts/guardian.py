@@ -12,7 +12,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
 
-from handler.processes import become_subreaper, end_all
+from handler.process.tree import become_subreaper, end_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

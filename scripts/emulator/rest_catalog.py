@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Self
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from handler.classpath import find_pyspark
 from handler.settings import read_settings
-from handler.submit import find_java
+from handler.spark.classpath import find_pyspark
+from handler.spark.command import find_java
 from scripts.emulator.spark import JARS, LOCAL_JARS
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from handler.archive import archive_of
-from handler.classpath import find_pyspark, jars
+from handler.spark.archive import archive_of
+from handler.spark.classpath import find_pyspark, jars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

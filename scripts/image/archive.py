@@ -14,14 +14,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from handler.archive import archive_of
-from handler.classpath import OWN, added_jars, archived_jars
-from handler.event import parse_event
-from handler.job import Job
-from handler.sandbox import open_sandbox
-from handler.script import Files
+from handler.request.event import parse_event
+from handler.request.job import Job
+from handler.sandbox.sandbox import open_sandbox
+from handler.sandbox.script import Files
 from handler.settings import read_settings, soal_home
-from handler.submit import Attempt, Machine, compose, find_java, pyspark_home
+from handler.spark.archive import archive_of
+from handler.spark.classpath import OWN, added_jars, archived_jars
+from handler.spark.command import Attempt, Machine, compose, find_java, pyspark_home
 from safewriter.deadline import epoch_ms
 from safewriter.journal import Journal
 from scripts.emulator import EmbeddedS3

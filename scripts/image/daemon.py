@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from handler.processes import become_subreaper, end_all
+from handler.process.tree import become_subreaper, end_all
 from scripts.provision.apt import apt_install, may_install
 from scripts.provision.report import SetupError
 

@@ -9,8 +9,8 @@ import platform
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-from handler.archive import archive_of
-from handler.classpath import archived_jars
+from handler.spark.archive import archive_of
+from handler.spark.classpath import archived_jars
 from scripts.provision.command import run
 from scripts.provision.place import fingerprint
 from scripts.provision.report import Found, SetupError, say

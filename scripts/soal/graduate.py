@@ -16,8 +16,8 @@ import typer
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from handler.event import parse_event
-from handler.job import Job
+from handler.request.event import parse_event
+from handler.request.job import Job
 from handler.settings import read_settings
 from handler.usage import UsageError
 from safewriter.tables.delta.session import LOG_STORE

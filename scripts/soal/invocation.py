@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
-from handler.response import Result, exit_status
+from handler.outcome.response import Result, exit_status
 from handler.variables import VARIABLES
 from safewriter.parsing import parsed
 from scripts.emulator.container import ContainerEmulator

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from handler.runs import Runs, StoredRun, UnreadableRecordError
+from handler.runs.records import Runs, StoredRun, UnreadableRecordError
 from safewriter.checkpoint import Checkpoints, StoredCheckpoint
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.liveness import is_over

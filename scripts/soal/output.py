@@ -20,8 +20,8 @@ from scripts.soal.run_tables import event_line, recovered_table, redriven_table,
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from handler.redriving import Redriven
-    from handler.response import Result
+    from handler.functions.failure_queue import Redriven
+    from handler.outcome.response import Result
     from scripts.bench.fanout import FanoutCost
     from scripts.bench.guard import GuardCost
     from scripts.bench.settle import SettleCost

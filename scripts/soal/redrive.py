@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from handler.redriving import NotTakenError, redrive_queue
+from handler.functions.failure_queue import NotTakenError, redrive_queue
 from scripts.soal import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.aws import aws_client
 from scripts.soal.output import output

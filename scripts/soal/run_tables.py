@@ -12,7 +12,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from handler.redriving import Redriven
+    from handler.functions.failure_queue import Redriven
     from scripts.soal.ledger import RunView, WriteView
     from scripts.soal.recovering import Recovered
     from scripts.soal.watching import Event

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from handler.outcome import State
+from handler.outcome.outcome import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from handler.runs import UnreadableRecordError
+from handler.runs.records import UnreadableRecordError
 from safewriter.errors import UnreadableCheckpointError
 from scripts.soal.ledger import DOCUMENTS
 

@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.image, pytest.mark.slow]
 CLASSES_MIN = 8000
 SHARE_MIN = 0.95
 CHECK = """
-from handler.classpath import archived_jars
-from handler.submit import pyspark_home
+from handler.spark.classpath import archived_jars
+from handler.spark.command import pyspark_home
 from pathlib import Path
 import subprocess, sys
 home = Path("/opt/soal")

@@ -8,7 +8,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from handler.classpath import archived_jars, find_pyspark
+from handler.spark.classpath import archived_jars, find_pyspark
 from scripts.emulator.spark import ROOT
 from scripts.provision.java import ensure_java
 from scripts.provision.logstore import compile_java, pack

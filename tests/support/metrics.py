@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 
+import handler.functions.sweeper
 import handler.observability
-import handler.sweeper
-from handler.outcome import State
+from handler.outcome.outcome import State
 
 __all__ = ["NAMESPACE", "emitted"]
 
@@ -18,7 +18,7 @@ def emitted() -> set[str]:
     """Return every text that can be the name of a metric."""
     names = {f"State{handler.observability._words(state.value)}" for state in State}
     names |= {f"Verdict{handler.observability._words(status)}" for status in ("committed", "rolled_back", "unknown")}
-    for module in (handler.observability, handler.sweeper):
+    for module in (handler.observability, handler.functions.sweeper):
         constants = (
             node.value for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.Constant)
         )

@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "scripts": OURS - {"tests"},
 }
 # Modules that another room may import as well: what is allowed, which imports nothing of ours itself.
-SHARED = {"infra": frozenset({"handler.variables", "handler.fixed_settings", "handler.module_names"})}
+SHARED = {"infra": frozenset({"handler.variables", "handler.spark_settings.fixed", "handler.module_names"})}
 # Engines and formats are imported only by the adapter that needs them, so that the rest runs where they are not.
 ADAPTERS = {
     "delta": "safewriter/tables/delta",
@@ -191,7 +191,7 @@ def test_a_forbidden_import_is_found(tmp_path: Path, name: str, text: str) -> No
     ("name", "text"),
     [
         ("handler/app.py", "import safewriter"),
-        ("handler/bootstrap.py", "import pyspark"),
+        ("handler/driver/bootstrap.py", "import pyspark"),
         ("safewriter/tables/delta/session.py", "from pyspark.sql import SparkSession"),
         (
             "safewriter/writer.py",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from handler.event import parse_event
+from handler.request.event import parse_event
 from handler.settings import read_settings
 from scripts.soal.app import app
 

@@ -13,12 +13,12 @@ from unittest.mock import ANY
 
 import pytest
 
-from handler.runs import RunRecord, UnreadableRecordError
+from handler.runs.records import RunRecord, UnreadableRecordError
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.looking import Action
 from safewriter.marker import Marker
 from safewriter.state import Checkpoint, Status
-from tests.unit.handler.test_runs import Bench
+from tests.unit.handler.runs.test_records import Bench
 from tests.unit.safewriter.test_sweeping import sweep
 from tests.unit.safewriter.world import World
 

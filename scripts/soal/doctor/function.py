@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from handler.redact import Redactor
+from handler.redaction.redact import Redactor
 from handler.settings import read_settings
 from handler.usage import UsageError
 from scripts.soal.doctor.alarms import examine_alarms

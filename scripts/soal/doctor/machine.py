@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
-from handler.sandbox import forbids_execution
+from handler.sandbox.sandbox import forbids_execution
 from handler.settings import read_settings
 from handler.usage import UsageError
 from scripts.image.build import TAG

@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from handler.archive import archive_of, archive_options, why_unused
-from handler.classpath import find_pyspark, jars
+from handler.spark.archive import archive_of, archive_options, why_unused
+from handler.spark.classpath import find_pyspark, jars
 from scripts.provision.checksums import read_sums, sha256_of
 from scripts.provision.java import java_at
 from scripts.provision.report import SetupError

@@ -11,8 +11,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from handler.missing import read_missing
-from handler.own_settings import why_left_out
+from handler.driver.own_settings import why_left_out
+from handler.spark.missing import read_missing
 from scripts.emulator.spark import ROOT, shipped_settings
 from scripts.soal.doctor.finding import Finding
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from handler.missing import Missing
+    from handler.spark.missing import Missing
 
 __all__ = ["IN_IMAGE", "examine_script"]
 

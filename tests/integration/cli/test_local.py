@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.response import Result
+from handler.outcome.response import Result
 from scripts.emulator import EmbeddedS3
 from scripts.soal.sample import BUCKETS
 from scripts.soal.table import view

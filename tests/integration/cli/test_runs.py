@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from handler.child import Ladder, Stop, start
-from handler.event import parse_event
-from handler.guard import Guard
-from handler.job import Job
-from handler.output import Output
-from handler.redact import Redactor
-from handler.runs import Runs
+from handler.process.child import Ladder, Stop, start
+from handler.process.log import Output
+from handler.redaction.redact import Redactor
+from handler.request.event import parse_event
+from handler.request.job import Job
+from handler.runs.records import Runs
+from handler.runs.supervisor import Guard
 from handler.settings import read_settings
-from handler.submit import Command
+from handler.spark.command import Command
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.journal import Journal
 from safewriter.objects.s3 import S3ObjectStore
@@ -100,7 +100,7 @@ def test_watch(bench: Bench) -> None:
 
 def test_a_run_that_lives_is_cancelled(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The request reaches the handler with its next beat, the job is ended, and the command sees it end."""
-    monkeypatch.setattr("handler.child._BEAT_S", 0.05)
+    monkeypatch.setattr("handler.process.child._BEAT_S", 0.05)
     run = bench.begin("nightly-1")
     journal = Journal(tmp_path / "journal")
     supervision = Supervision(journal, Settings.from_environment({}, checkpoint_bucket=bench.where))

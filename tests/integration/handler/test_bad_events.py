@@ -9,13 +9,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from handler.app import Services, handle
-from handler.report import Facts
-from handler.response import exit_status, schema_text
+from handler.outcome.report import Facts
+from handler.outcome.response import exit_status, schema_text
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects import MemoryObjectStore
 
 if TYPE_CHECKING:
-    from handler.response import Result
+    from handler.outcome.response import Result
     from safewriter.objects import Location
 
 SCRIPT = "s3://scripts/job.py"

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from handler.child import Ladder, Stop, start
-from handler.output import Output
-from handler.redact import Redactor
-from handler.submit import Command
+from handler.process.child import Ladder, Stop, start
+from handler.process.log import Output
+from handler.redaction.redact import Redactor
+from handler.spark.command import Command
 from safewriter.deadline import epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from handler.child import Ended
+    from handler.process.child import Ended
 
 NEVER = Ladder(terminate_at_ms=2**60, kill_at_ms=2**60)
 FORK_AWAY = """
@@ -240,10 +240,10 @@ def test_the_child_dies_with_its_supervisor(tmp_path: Path) -> None:
     inner = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     outer = f"""
 import sys, pathlib
-from handler.child import Ladder, start
-from handler.output import Output
-from handler.redact import Redactor
-from handler.submit import Command
+from handler.process.child import Ladder, start
+from handler.process.log import Output
+from handler.redaction.redact import Redactor
+from handler.spark.command import Command
 out = Output(Redactor(), log=lambda line: print(line, flush=True), metric=print)
 command = Command((sys.executable, "-c", {inner!r}), {{}}, pathlib.Path({str(tmp_path)!r}))
 with start(command, out, clock=lambda: 0) as child:
@@ -267,7 +267,7 @@ def test_processes_that_were_there_before_are_left_alone(tmp_path: Path) -> None
 
 def test_the_beat_goes_on_while_the_child_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`beat` is called again and again, on a thread of its own, and no more afterwards."""
-    monkeypatch.setattr("handler.child._BEAT_S", 0.02)
+    monkeypatch.setattr("handler.process.child._BEAT_S", 0.02)
     beats: list[int] = []
     command = Command(
         (sys.executable, "-c", "import os, time\nwhile not os.path.exists('done'): time.sleep(0.01)"), {}, tmp_path
@@ -291,8 +291,8 @@ def test_a_cancelled_child_is_ended_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handler: str, signal_number: int
 ) -> None:
     """As soon as a beat says so, long before the deadline; one that does not heed SIGTERM is killed."""
-    monkeypatch.setattr("handler.child._BEAT_S", 0.02)
-    monkeypatch.setattr("handler.child._CANCEL_GRACE_MS", 50)
+    monkeypatch.setattr("handler.process.child._BEAT_S", 0.02)
+    monkeypatch.setattr("handler.process.child._CANCEL_GRACE_MS", 50)
     text = f"import signal, time; signal.signal(signal.SIGTERM, {handler}); print('up', flush=True); time.sleep(600)"
     log = Log()
     command = Command((sys.executable, "-c", text), {}, tmp_path)

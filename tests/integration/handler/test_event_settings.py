@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from handler.event_settings import ALLOWED, Form, form_of
+from handler.spark_settings.allowed import ALLOWED, Form, form_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handler.event_settings import ALLOWED
-from handler.response import Result
+from handler.outcome.response import Result
+from handler.spark_settings.allowed import ALLOWED
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
 from tests.integration.handler.test_event_settings import values_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from handler.app import Services, handle
-from handler.report import Facts
+from handler.outcome.report import Facts
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects import MemoryObjectStore
 from tests.integration.handler.hostile import ENVIRONMENT, EVIL, SECRETS, hostile_conf, hostile_events
@@ -18,8 +18,8 @@ from tests.integration.handler.hostile import ENVIRONMENT, EVIL, SECRETS, hostil
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from handler.response import Result
-    from handler.submit import Command
+    from handler.outcome.response import Result
+    from handler.spark.command import Command
 
 EVENTS = dict(hostile_events())
 FREE_TEXTS = ("spark.app.name", "spark.databricks.delta.commitInfo.userMetadata")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handler import sweeper
+from handler.functions import sweeper
 from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import epoch_ms
 from safewriter.errors import SettingError

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.archive import archive_of
-from handler.response import Result
+from handler.outcome.response import Result
+from handler.spark.archive import archive_of
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
 from scripts.soal.place import Home

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
-from handler import sweeper
+from handler.functions import sweeper
 from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.identity import Attempt, Run, Write, canonical_table
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from handler.sweeper import SweepResult
+    from handler.functions.sweeper import SweepResult
 
 pytestmark = [pytest.mark.emulator, pytest.mark.spark, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(900)]
 

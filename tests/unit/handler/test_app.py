@@ -13,9 +13,9 @@ from botocore.response import StreamingBody
 from jsonschema import Draft202012Validator
 
 from handler.app import Services, handle, lambda_handler
-from handler.child import Ended, Stop
-from handler.report import Facts
-from handler.response import JobFailed, Result, deliver, exit_status, schema_text
+from handler.outcome.report import Facts
+from handler.outcome.response import JobFailed, Result, deliver, exit_status, schema_text
+from handler.process.child import Ended, Stop
 from handler.secrets import Secrets, SecretUnavailableError
 from handler.usage import UsageError
 from safewriter import journal
@@ -26,8 +26,8 @@ from safewriter.supervision import WriteReport
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from handler.output import Output
-    from handler.submit import Command
+    from handler.process.log import Output
+    from handler.spark.command import Command
 
 EVENT = {
     "script": "s3://scripts/job.py",

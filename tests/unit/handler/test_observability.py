@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from handler import observability
-from handler.outcome import Outcome, State
-from handler.report import Facts, result_of
-from handler.runs import RunRecord
+from handler.outcome.outcome import Outcome, State
+from handler.outcome.report import Facts, result_of
+from handler.runs.records import RunRecord
 from safewriter.deadline import Deadline
 from safewriter.supervision import WriteReport
 

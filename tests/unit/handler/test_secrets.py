@@ -15,7 +15,7 @@ from moto import mock_aws
 from moto.server import ThreadedMotoServer
 
 from handler import secrets
-from handler.redact import Redactor
+from handler.redaction.redact import Redactor
 from handler.secrets import SecretReference, Secrets, SecretUnavailableError, parse_references, read_secrets
 from handler.settings import read_settings
 from handler.usage import UsageError

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from handler.confs import Permit
 from handler.settings import read_settings
+from handler.spark_settings.checked import Permit
 from handler.usage import UsageError
 from safewriter.objects import Location
 

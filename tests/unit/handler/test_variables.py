@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handler.redrive import _Settings as RedriveSettings
+from handler.functions.redrive import _Settings as RedriveSettings
 from handler.settings import HandlerSettings
 from handler.variables import VARIABLES, Reader, Setter, Variable
 from infra.config import Config

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from handler.redrive import _Settings
+from handler.functions.redrive import _Settings
 from infra.config import Config
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def test_it_is_the_same_image_on_a_schedule_and_never_beside_itself(full: Synthe
     rule = full.the("Events::Rule", "Redrive")
     assert function(full)["Code"] == full.the("Lambda::Function", "Runtime")["Code"]
     assert function(full)["Architectures"] == ["arm64"]
-    assert function(full)["ImageConfig"] == {"Command": ["handler.redrive.lambda_handler"]}
+    assert function(full)["ImageConfig"] == {"Command": ["handler.functions.redrive.lambda_handler"]}
     assert rule["ScheduleExpression"] == "rate(1 hour)"
     assert function(full)["Timeout"] < Config().redrive_minutes * 60
     assert full.the("Lambda::EventInvokeConfig", "Redrive")["MaximumRetryAttempts"] == 0

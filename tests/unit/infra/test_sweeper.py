@@ -22,7 +22,7 @@ def test_the_sweeper_is_the_same_image_under_another_command(plain: Synthesised,
         job = stack.the("Lambda::Function", "Runtime")
         assert sweeper(stack)["Code"] == job["Code"]
         assert sweeper(stack)["Architectures"] == job["Architectures"]
-        assert sweeper(stack)["ImageConfig"] == {"Command": ["handler.sweeper.lambda_handler"]}
+        assert sweeper(stack)["ImageConfig"] == {"Command": ["handler.functions.sweeper.lambda_handler"]}
 
 
 def test_it_runs_on_a_schedule_and_never_beside_itself(plain: Synthesised) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from handler.trigger import recognise
+from handler.request.trigger import recognise
 
 if TYPE_CHECKING:
     from tests.support.cloud import Synthesised

@@ -8,8 +8,8 @@ import boto3.session
 import botocore.session
 import pytest
 
-from handler.classpath import find_pyspark
-from handler.missing import read_missing
+from handler.spark.classpath import find_pyspark
+from handler.spark.missing import read_missing
 from scripts.image.trim import MISSING, UNUSED, is_of, kept, main, superseded
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ def test_an_iceberg_table_is_settled_without_a_console() -> None:
     absent = [name.replace("/", ".") for name in UNUSED]
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({absent}))\n"
-        "import pyiceberg.catalog.glue, pyiceberg.catalog.rest, pyiceberg.table, handler.app, handler.sweeper\n"
+        "import pyiceberg.catalog.glue, pyiceberg.catalog.rest, pyiceberg.table\n"
+        "import handler.app, handler.functions.sweeper\n"
         "import importlib, pkgutil, safewriter.tables.iceberg as package\n"
         "for module in pkgutil.iter_modules(package.__path__, f'{package.__name__}.'):\n"
         "    importlib.import_module(module.name)\n"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.archive import archive_of
+from handler.spark.archive import archive_of
 from scripts.provision.archive import ensure_archive
 from scripts.provision.java import Java
 from scripts.provision.place import Place

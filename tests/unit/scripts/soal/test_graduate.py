@@ -9,8 +9,8 @@ import pytest
 from moto import mock_aws
 from typer.testing import CliRunner
 
-from handler.event import parse_event
-from handler.job import Job
+from handler.request.event import parse_event
+from handler.request.job import Job
 from handler.settings import read_settings
 from scripts.soal.app import app
 from scripts.soal.graduate import job_run

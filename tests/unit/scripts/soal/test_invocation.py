@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from handler.outcome import State
-from handler.response import Memory, Result, Timings, Versions
+from handler.outcome.outcome import State
+from handler.outcome.response import Memory, Result, Timings, Versions
 from scripts.emulator.rie import FunctionError, Invocation
 from scripts.soal.invocation import Function, assignments, function_variables, read_event, report
 from scripts.soal.place import Home

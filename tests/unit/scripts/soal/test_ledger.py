@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handler.event import parse_event
-from handler.job import Job
-from handler.runs import Runs
+from handler.request.event import parse_event
+from handler.request.job import Job
+from handler.runs.records import Runs
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
 from safewriter.state import CommitPoint
@@ -15,7 +15,7 @@ from scripts.soal.ledger import Ledger
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
-    from handler.runs import OpenRun
+    from handler.runs.records import OpenRun
 
 SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.outcome import State
-from handler.response import ErrorResult, Memory, Result, Timings, Versions, WriteResult
+from handler.outcome.outcome import State
+from handler.outcome.response import ErrorResult, Memory, Result, Timings, Versions, WriteResult
 from scripts.soal.background import LocalS3
 from scripts.soal.doctor.finding import Finding
 from scripts.soal.inventory import BucketContent

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from handler.outcome import State
-from handler.response import ErrorResult
+from handler.outcome.outcome import State
+from handler.outcome.response import ErrorResult
 from scripts.emulator.rie import LambdaEmulator
 from scripts.soal.app import app
 from scripts.soal.problem import EXIT_DEADLINE, EXIT_FAILED, Problem
 from scripts.soal.remote import RemoteFunction
-from tests.unit.handler.test_response import result
+from tests.unit.handler.outcome.test_response import result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

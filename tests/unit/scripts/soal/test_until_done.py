@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handler.outcome import State
-from handler.response import WriteResult
+from handler.outcome.outcome import State
+from handler.outcome.response import WriteResult
 from scripts.soal.invocation import Report
 from scripts.soal.until_done import until_done, with_token
-from tests.unit.handler.test_response import error, result
+from tests.unit.handler.outcome.test_response import error, result
 
 if TYPE_CHECKING:
-    from handler.response import Result
+    from handler.outcome.response import Result
 
 
 def committed(run_id: str) -> WriteResult:

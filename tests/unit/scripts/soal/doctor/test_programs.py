@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.archive import archive_of
 from handler.settings import read_settings
-from handler.submit import find_java
+from handler.spark.archive import archive_of
+from handler.spark.command import find_java
 from scripts.provision.checksums import sha256_of
 from scripts.soal.doctor.programs import examine_programs
 from scripts.soal.place import Home

@@ -1,0 +1,205 @@
+"""The driver's first lines: runs the user's script as if it had been started itself, and tells the journal how it went.
+
+`python bootstrap.py SCRIPT ARGUMENT…`, started by Spark's PythonRunner. The script runs in the real `__main__`, so that
+what it defines can be pickled for Python workers. Of PySpark three methods are wrapped: two for what the script sets
+itself and cannot have (`own_settings`), one that would not end (`pyspark_errors`); nothing else of it is patched.
+
+A job may have a `handler` module of its own. So this process imports everything that it needs of our `handler` first,
+and then takes it off the import path and out of `sys.modules`: of ours a script can import `safewriter` and no more.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pwd
+import sys
+import threading
+import time
+from contextlib import suppress
+from itertools import chain, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from types import ModuleType, TracebackType
+
+_MESSAGE_MAX_LENGTH: Final = 4000
+_USER: Final = "soal"
+_GO_POLL_S: Final = 0.005
+_WARM_UP_MAX_S: Final = 5.0
+_POLL_S: Final = 0.01
+_POLL_SLOW_S: Final = 0.2
+_POLL_FAST_MAX: Final = 2000
+
+
+def main(module: ModuleType) -> None:
+    """Run the script that `sys.argv` names in `module`; ends as the script ends."""
+    from handler.driver.java_trace import in_one_line
+    from handler.process.tree import die_with_parent
+
+    die_with_parent()
+    script = sys.argv[1]
+    sys.argv = sys.argv[1:]
+    _prefer_installed()
+    journal = os.environ.get("SOAL_JOURNAL")
+    _note(journal, "python_started")
+    if journal:
+        threading.Thread(target=_watch_for_session, args=(journal,), name="soal-session", daemon=True).start()
+    warming = threading.Thread(target=_warm_up, name="soal-warm-up", daemon=True)
+    code = 1
+    try:
+        if "PYSPARK_GATEWAY_PORT" in os.environ:
+            _join_spark(journal)
+        _wait_for(os.environ.get("SOAL_GO"))
+        _leave_names_to_the_job(Path(script).parent)
+        source = Path(script).read_bytes()
+        if b"safewriter" in source:
+            warming.start()
+        _run(module, script, source)
+        code = 0
+    except SystemExit as end:
+        code = _code(end.code)
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the script lets go
+        code = _uncaught(error, in_one_line(str(error)), script, journal)
+        sys.exit(code)
+    finally:
+        _note(journal, "python_exited", exitCode=code)
+        if warming.ident is not None:
+            # A thread that is in a library's C code when Python ends brings it down by SIGSEGV.
+            warming.join(_WARM_UP_MAX_S)
+        # Python looks for cycles once more at its end, through all of PySpark and boto3: a tenth of a second.
+        gc.freeze()
+
+
+def _run(module: ModuleType, script: str, source: bytes) -> None:
+    names = module.__dict__
+    kept = {name: names[name] for name in ("__name__", "__builtins__")}
+    names.clear()
+    names.update(kept, __file__=script, __doc__=None, __package__=None, __spec__=None, __loader__=None, __cached__=None)
+    exec(compile(source, script, "exec", dont_inherit=True), names)  # noqa: S102 - this is what the handler is for
+
+
+def _join_spark(journal: str | None) -> None:
+    from handler.driver import pyspark_errors
+    from handler.driver.own_settings import OwnSettings
+
+    pyspark_errors.install()
+    if _is_nameless(os.getuid()):
+        _log_in()
+    OwnSettings(lambda key, why: _note(journal, "setting_ignored", key=key, why=why)).install()
+
+
+def _wait_for(go: str | None) -> None:
+    """Return once the handler has the run's record and the script in place: it sees to both while Java starts."""
+    while go is not None and not Path(go).exists():
+        time.sleep(_GO_POLL_S)
+
+
+def _prefer_installed() -> None:
+    """Import PySpark from where pip has put it, compiled: Spark puts its copies in zip files, and a jar, before it, and
+    Python would compile those anew at each start, a third of a second.
+    """
+    spark_home = os.environ.get("SPARK_HOME")
+    if spark_home:
+        sys.path[:] = [entry for entry in sys.path if Path(spark_home) not in Path(entry).parents]
+
+
+def _leave_names_to_the_job(folder: Path) -> None:
+    """Let the script import from its own folder, and nothing of the handler's: no line below may import from there.
+
+    What has been imported goes on working, since functions keep the names of their module.
+    """
+    sys.path[0] = str(folder)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "handler"]:
+        del sys.modules[name]
+
+
+def _warm_up() -> None:
+    """Make ready what a guarded script needs while it waits for Java."""
+    with suppress(Exception):  # the block meets it again, and says it where the script can see it
+        from safewriter.warmup import warm_up
+
+        warm_up()
+
+
+def _is_nameless(user: int) -> bool:
+    try:
+        pwd.getpwuid(user)
+    except KeyError:
+        return True
+    return False
+
+
+def _log_in() -> None:
+    """Give Hadoop a user, since it dies of a user id without a row in passwd (HADOOP-19401). Such ids are usual in
+    containers. The connection to Java is the one that the script will use.
+    """
+    from pyspark import SparkContext
+
+    SparkContext._ensure_initialized()  # noqa: SLF001 - a connection of our own would be a tenth of a second more
+    jvm = SparkContext._jvm  # noqa: SLF001
+    if jvm is None:
+        raise AssertionError  # for the type checker
+    users = jvm.org.apache.hadoop.security.UserGroupInformation
+    users.setLoginUser(users.createRemoteUser(_USER))
+
+
+def _uncaught(error: Exception, message: str, script: str, journal: str | None) -> int:
+    """Show the script's traceback without our frames, and return the exit code that the exception asks for."""
+    code = getattr(error, "exit_code", 1)
+    code = code if type(code) is int and 0 < code < 256 else 1  # noqa: PLR2004 - what a process can end with
+    _note(
+        journal,
+        "uncaught",
+        type=type(error).__name__,
+        message=message[:_MESSAGE_MAX_LENGTH],
+        exitCode=code,
+        retryable=getattr(error, "retryable", None) is True,
+        carriesExitCode=hasattr(error, "exit_code"),
+    )
+    trace = _from_script(error.__traceback__, script)
+    sys.excepthook(type(error), error.with_traceback(trace), trace)
+    return code
+
+
+def _from_script(trace: TracebackType | None, script: str) -> TracebackType | None:
+    """Leave out the frames before the script's own; all of ours if it could not even be compiled."""
+    while trace is not None and trace.tb_frame.f_code.co_filename != script:
+        trace = trace.tb_next
+    return trace
+
+
+def _code(code: object) -> int:
+    """Say which exit code Python makes of `sys.exit(code)`."""
+    if code is None:
+        return 0
+    return code & 0xFF if isinstance(code, int) else 1
+
+
+def _watch_for_session(journal: str) -> None:
+    """Note when the script's session is ready, by looking: PySpark has no hook for it, and it is not to be patched."""
+    for pause_s in chain(repeat(_POLL_S, _POLL_FAST_MAX), repeat(_POLL_SLOW_S)):
+        sql = sys.modules.get("pyspark.sql.session")
+        if sql is not None and getattr(getattr(sql, "SparkSession", None), "_instantiatedSession", None) is not None:
+            _note(journal, "session_ready")
+            return
+        time.sleep(pause_s)
+
+
+def _note(journal: str | None, event: str, **fields: object) -> None:
+    if journal:
+        from safewriter import journal as lines
+
+        with suppress(OSError):  # the script may have filled the disk, or deleted its directory; it ends as it ends
+            lines.append(journal, event, **fields)
+
+
+if __name__ == "__main__":
+    # Python has put the folder of this file there, but `handler` is found in the folder above.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    # The copy that is imported keeps its names when the script takes `__main__` over.
+    from handler.driver import bootstrap  # noqa: PLW0406
+
+    bootstrap.main(sys.modules["__main__"])

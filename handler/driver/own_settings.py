@@ -1,0 +1,150 @@
+"""What a script sets in its own session: kept where it can be had, left out and told where it cannot.
+
+Scripts were written elsewhere, for a cluster or another runtime: they name a master, a heap, packages, keys, Hive.
+Spark would pass over some of it in silence and die of some, and some would lead it past the guard (another log store,
+another endpoint). An event that brings such a thing is refused; a script is there already and shall run as it is. It is
+not held back from anything by this: whoever writes to Hadoop's configuration by hand still can.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
+
+from handler.spark_settings.catalogs import file_io
+from handler.spark_settings.fixed import is_outside_tmp, rule, why_fixed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["OwnSettings", "why_left_out"]
+
+EXTENSIONS: Final = "spark.sql.extensions"
+_CREDENTIALS: Final = ("access.key", "secret.key", "session.token")
+# Fixed in an event, and the script's own business here: it reads what it can reach, with keys of its own if need be.
+_FREE: Final = rule(
+    "spark.jars spark.files spark.archives spark.submit.pyFiles spark.executorEnv.* "
+    + " ".join(f"spark.hadoop.fs.s3a.bucket.*.{name}" for name in _CREDENTIALS),
+    "",
+)
+_KEYS: Final = rule(
+    " ".join(f"spark.hadoop.fs.s3a.{name}" for name in _CREDENTIALS),
+    "Spark and the guard share the function's role; leave it out, or give keys of another account to one bucket"
+    " (fs.s3a.bucket.NAME.…)",
+)
+_MEANINGLESS: Final = (
+    _KEYS,
+    rule(
+        "spark.driver.memory spark.driver.memoryOverhead* spark.driver.cores",
+        "Java has started before the script; set the function's memory, or name it in the event's conf",
+    ),
+    rule(
+        "spark.executor.memory spark.executor.memoryOverhead* spark.executor.cores spark.executor.instances"
+        " spark.cores.max spark.dynamicAllocation.* spark.shuffle.service.* spark.yarn.* spark.kubernetes.*",
+        "there are no executors, the job runs in its driver; leave it out",
+    ),
+    rule(
+        "spark.sql.catalogImplementation",
+        "Hive is not in the image (enableHiveSupport); use tables by path or an Iceberg catalog",
+    ),
+    rule("spark.ui.enabled", "nobody can open Spark's pages in a function; the answer has timings, the log the rest"),
+)
+
+
+def why_left_out(key: str, value: str, given: str | None) -> str | None:
+    """Say why a script's setting has no meaning here and what to do; None if it is the script's to make.
+
+    `given`: what the handler has set there.
+    """
+    if given is not None and value.lower() == given.lower():
+        return None
+    # Without the prefix Spark takes it from a session's options as well.
+    key = f"spark.hadoop.{key}" if key.startswith("fs.") else key
+    if _FREE.pattern.fullmatch(key):
+        return None
+    if (why := next((one.why for one in _MEANINGLESS if one.pattern.fullmatch(key)), None)) is not None:
+        return why
+    if (why := why_fixed(key)) is not None:
+        return why
+    return "it is outside /tmp, and nothing else can be written here" if is_outside_tmp(value) else None
+
+
+class OwnSettings:
+    """Stands between a script and the two places at which settings become Spark's.
+
+    `note` is called with key and reason, once for each key that is left out; never with a value, which may be a secret.
+    """
+
+    def __init__(self, note: Callable[[str, str], None]) -> None:
+        self._note = note
+        self._noted: set[str] = set()
+        self._from_builder = False
+
+    def install(self) -> None:
+        """Wrap `SparkSession.builder.getOrCreate`, and the method with which every SparkContext is made."""
+        from pyspark.core.context import SparkContext
+        from pyspark.sql.session import SparkSession
+
+        get_or_create = SparkSession.Builder.getOrCreate
+        initialize = SparkContext._initialize_context  # noqa: SLF001 - there for subclasses to replace
+
+        @wraps(get_or_create)
+        def checked(builder: Any) -> SparkSession:  # noqa: ANN401 - private parts of PySpark's
+            SparkContext._ensure_initialized()  # noqa: SLF001 - what getOrCreate does first
+            handlers = SparkContext._jvm.SparkConf(True)  # type: ignore[union-attr]  # noqa: FBT003, SLF001 - Java's
+            builder._options = self.kept(builder._options, lambda key: handlers.get(key, None))  # noqa: SLF001
+            self._from_builder = True  # whose options are all that its context can differ by
+            try:
+                return get_or_create(builder)
+            finally:
+                self._from_builder = False
+
+        @wraps(initialize)
+        def settled(context: Any, jconf: Any) -> Any:  # noqa: ANN401 - private parts of PySpark's
+            if not self._from_builder:
+                self._put_back(jconf, SparkContext._jvm.SparkConf(True))  # type: ignore[union-attr]  # noqa: FBT003, SLF001
+                context.master = jconf.get("spark.master")
+            return initialize(context, jconf)
+
+        SparkSession.Builder.getOrCreate = checked  # type: ignore[assignment, method-assign]
+        SparkContext._initialize_context = settled  # type: ignore[assignment, method-assign]  # noqa: SLF001
+
+    def kept(self, options: Mapping[str, Any], given: Callable[[str], str | None]) -> dict[str, Any]:
+        """Return the options that a session gets."""
+        found = {key: value for key, value in options.items() if self._is_kept(key, str(value), given(key))}
+        if EXTENSIONS in found:
+            found[EXTENSIONS] = _united(given(EXTENSIONS), str(found[EXTENSIONS]))
+        texts = {key: str(value) for key, value in found.items()}
+        return found | {key: value for key, value in file_io(texts).items() if given(key) is None}
+
+    def _put_back(self, jconf: Any, handlers: Any) -> None:  # noqa: ANN401 - Java's SparkConf
+        """Undo in a SparkConf what the script has changed and cannot have."""
+        own, given = _lines(jconf), _lines(handlers)  # one call each; a secret is masked, and differs by that
+        for key in [key for key in own if own[key] != given.get(key)]:
+            before = handlers.get(key, None)
+            if key == EXTENSIONS:
+                jconf.set(key, _united(before, own[key]))
+            elif self._is_kept(key, own[key], before):
+                continue
+            elif before is None:
+                jconf.remove(key)
+            else:
+                jconf.set(key, before)
+        for key, value in file_io(own).items():
+            jconf.set(key, value)
+
+    def _is_kept(self, key: str, value: str, given: str | None) -> bool:
+        why = why_left_out(key, value, given)
+        if why is not None and key not in self._noted:
+            self._noted.add(key)
+            self._note(key, why)
+        return why is None
+
+
+def _lines(conf: Any) -> dict[str, str]:  # noqa: ANN401 - Java's SparkConf
+    return dict(line.partition("=")[::2] for line in conf.toDebugString().splitlines())
+
+
+def _united(given: str | None, own: str) -> str:
+    parts = [part.strip() for part in f"{given or ''},{own}".split(",")]
+    return ",".join(dict.fromkeys(part for part in parts if part))

@@ -1,0 +1,1 @@
+"""The Lambda functions beside the main one: the sweeper and the redrive."""

@@ -1,0 +1,165 @@
+"""From a message of the failure queue to the invocation that tries its run again: the same run, under the same key.
+
+Three kinds of messages come there: what Lambda writes about an asynchronous invocation that failed, a message of the
+queue of jobs that was tried too often, and an event that a rule could not deliver.
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+
+from handler.outcome.continuation import Continuation, unwrapped
+from handler.outcome.outcome import State
+from handler.outcome.response import Result
+from handler.request.nesting import is_too_deep
+from handler.request.trigger import recognise
+from handler.usage import UsageError
+from safewriter.parsing import parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+__all__ = ["NotTakenError", "Redriven", "Replay", "redrive_queue", "replay_of"]
+
+_HIDDEN_S: Final = 600
+"""How long nobody else sees a message that was received here."""
+_BATCH_MAX: Final = 10
+_NAME_IN_ARN: Final = 6
+"""arn:aws:lambda:region:account:function:NAME:qualifier"""
+_MUST_CHANGE: Final = "the event, the settings or the script must be changed first: {}"
+
+
+class NotTakenError(Exception):
+    """Lambda did not take an event; nothing was started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The event to invoke with, under the run's own key, and how often that was tried (None: nothing tells).
+
+    `hopeless`: why another attempt cannot end otherwise.
+    """
+
+    event: object
+    attempt: int | None = None
+    hopeless: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Redriven:
+    """What became of a message: sent, left (in the queue) or failed (left, too); `request_id` of the invocation."""
+
+    message_id: str
+    what: str
+    reason: str | None
+    attempt: int | None
+    request_id: str | None = None
+
+
+def replay_of(body: str, message_id: str) -> Replay:
+    """Read a message; `ValueError` or `KeyError` if it is none of the three kinds."""
+    found = parsed(body) if body.lstrip().startswith(("{", "[", '"')) else None
+    if is_too_deep(found):
+        raise ValueError("is nested too deeply")
+    if isinstance(found, dict) and {"requestContext", "requestPayload"} <= found.keys():
+        return _of_record(found)
+    if isinstance(found, dict) and "detail-type" in found:
+        return Replay(found)
+    # As Lambda had received it, so that the message's own id is its key again.
+    return Replay({"Records": [{"eventSource": "aws:sqs", "messageId": message_id, "body": body}]})
+
+
+def _of_record(record: Mapping[str, Any]) -> Replay:
+    try:
+        event, before = unwrapped(record["requestPayload"])
+        key = _first_key(event, record["requestContext"]) if before is None else before.client_token
+    except UsageError as error:
+        return Replay(record["requestPayload"], None, _MUST_CHANGE.format(error))
+    # Counted, since a run that Lambda kills has no result that tells how often it was tried.
+    again = Continuation(1 if before is None else before.count + 1, key, event)
+    result = _result(record.get("responsePayload"))
+    attempt = again.count if result is None else max(again.count, result.attempt or 0)
+    hopeless = None
+    if result is not None and result.state is State.CANCELLED:
+        hopeless = "it was cancelled on request"
+    elif result is not None and result.error is not None and result.error.usage:
+        hopeless = _MUST_CHANGE.format(result.error.message)
+    return Replay(parsed(again.payload()), attempt, hopeless)
+
+
+def _first_key(event: object, context: Mapping[str, Any]) -> str:
+    """Return the key of the run that the function which has failed made of the event, as `Job.of` does.
+
+    Where this runs, in another function or on an operator's machine, has another name.
+    """
+    trigger = recognise(event) if isinstance(event, dict) else None
+    document = event if trigger is None else trigger.document or {}
+    token = document.get("clientToken") if isinstance(document, dict) else None
+    if isinstance(token, str):
+        return token
+    parts = str(dict(context).get("functionArn")).split(":")
+    name = parts[_NAME_IN_ARN] if len(parts) > _NAME_IN_ARN else None
+    return (None if trigger is None else trigger.run_key(name)) or str(context["requestId"])
+
+
+def _result(answer: object) -> Result | None:
+    try:
+        return Result.model_validate_json(answer["errorMessage"])  # type: ignore[index]  # or TypeError, below
+    except (TypeError, KeyError, ValidationError):
+        return None  # a timeout, a crash, an event that was too old
+
+
+def redrive_queue(
+    sqs: Any,  # noqa: ANN401 - a boto3 client
+    url: str,
+    send: Callable[[object], str | None] | None,
+    *,
+    attempts_max: int,
+    messages_max: int,
+    wait_s: int = 1,
+) -> Iterator[Redriven]:
+    """Take messages, invoke with each, and remove what was taken; `send` returns the request id, None: a dry run.
+
+    Raises what `sqs` raises. A message is removed only after Lambda has its event, so one may be sent twice: that is
+    one run all the same.
+    """
+    left: dict[str, str] = {}
+    try:
+        seen = 0
+        while seen < messages_max:
+            wanted = min(_BATCH_MAX, messages_max - seen)
+            messages = sqs.receive_message(
+                QueueUrl=url, MaxNumberOfMessages=wanted, VisibilityTimeout=_HIDDEN_S, WaitTimeSeconds=wait_s
+            ).get("Messages", ())
+            if not messages:
+                return
+            seen += len(messages)
+            for message in messages:
+                left[message["MessageId"]] = message["ReceiptHandle"]
+                one = _redriven(message, send, attempts_max)
+                if one.what == "sent" and send is not None:
+                    sqs.delete_message(QueueUrl=url, ReceiptHandle=left.pop(one.message_id))
+                yield one
+    finally:
+        for handle in left.values():
+            sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=0)
+
+
+def _redriven(message: Mapping[str, Any], send: Callable[[object], str | None] | None, attempts_max: int) -> Redriven:
+    name = message["MessageId"]
+    try:
+        replay = replay_of(message["Body"], name)
+    except (ValueError, KeyError, TypeError) as error:
+        return Redriven(name, "left", f"it cannot be read: {error!r}", None)
+    if replay.hopeless is not None:
+        return Redriven(name, "left", replay.hopeless, replay.attempt)
+    if replay.attempt is not None and replay.attempt >= attempts_max:
+        return Redriven(name, "left", f"it has had {replay.attempt} attempts", replay.attempt)
+    try:
+        return Redriven(name, "sent", None, replay.attempt, None if send is None else send(replay.event))
+    except NotTakenError as error:
+        return Redriven(name, "failed", str(error), replay.attempt)

@@ -1,0 +1,81 @@
+"""The redrive's Lambda function: what has failed is invoked again, as the same runs, so many times at most.
+
+Made only for who asks for it (context `redrive_attempts`); `soal redrive` does the same by hand. Run it on a schedule.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import boto3
+from aws_lambda_powertools.metrics import MetricUnit
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from pydantic import BaseModel, ConfigDict, Field
+
+from handler import observability
+from handler.functions.failure_queue import NotTakenError, redrive_queue
+from handler.usage import validated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from handler.functions.failure_queue import Redriven
+
+__all__ = ["lambda_handler", "redrive"]
+
+_MESSAGES_MAX: Final = 100
+_CONFIG: Final = Config(connect_timeout=2, read_timeout=10, retries={"total_max_attempts": 3, "mode": "standard"})
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    queue: str = Field(alias="SOAL_REDRIVE_QUEUE")
+    function: str = Field(alias="SOAL_REDRIVE_FUNCTION")
+    attempts_max: Annotated[int, Field(ge=1, le=100)] = Field(alias="SOAL_REDRIVE_ATTEMPTS")
+
+
+@observability.metrics.log_metrics
+@observability.logger.inject_lambda_context(clear_state=True)
+def lambda_handler(_event: object, _context: LambdaContext) -> dict[str, Any]:
+    """Look at the failure queue once; the event says nothing."""
+    done = redrive(os.environ)
+    counts = {what: sum(one.what == what for one in done) for what in ("sent", "left", "failed")}
+    observability.metrics.add_metric("Redriven", MetricUnit.Count, counts["sent"])
+    for one in done:
+        observability.logger.info("%s: %s", one.what, one.reason or "invoked again", **asdict(one))
+    return counts
+
+
+def redrive(environment: Mapping[str, str]) -> tuple[Redriven, ...]:
+    """Take what is in the queue, a hundred messages at most, and invoke with what may end otherwise.
+
+    Raises `UsageError` for a wrong setting, and what boto3 raises if the queue does not answer.
+    """
+    settings = validated(_Settings, dict(environment))
+    lambda_: Any = boto3.client("lambda", config=_CONFIG)
+
+    def send(event: object) -> str:
+        try:
+            answer = lambda_.invoke(
+                FunctionName=settings.function, InvocationType="Event", Payload=json.dumps(event).encode()
+            )
+        except (BotoCoreError, ClientError) as error:
+            raise NotTakenError(str(error)) from error
+        return str(answer["ResponseMetadata"]["RequestId"])
+
+    return tuple(
+        redrive_queue(
+            boto3.client("sqs", config=_CONFIG),
+            settings.queue,
+            send,
+            attempts_max=settings.attempts_max,
+            messages_max=_MESSAGES_MAX,
+        )
+    )

@@ -1,0 +1,165 @@
+"""The sweeper's Lambda function: settles what died and nobody came back for, and cleans up after it.
+
+Run it on a schedule, one at a time. It needs ListBucket on the checkpoint bucket, which the jobs' function does not.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from aws_lambda_powertools.metrics import MetricUnit
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from handler import observability
+from handler.redaction.redact import Redactor, redact
+from handler.secrets import Secrets, SecretUnavailableError, parse_references, read_secrets
+from handler.usage import UsageError
+from safewriter.checkpoint import Checkpoints
+from safewriter.deadline import Deadline, epoch_ms
+from safewriter.looking import Action
+from safewriter.objects.s3 import open_store, table_store
+from safewriter.recovery import Recovery
+from safewriter.settings import Settings
+from safewriter.state import Status
+from safewriter.sweeping import Sweeper
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from safewriter.deadline import Clock
+    from safewriter.sweeping import Look, Sweep
+
+__all__ = ["SweepResult", "handle", "lambda_handler"]
+
+_RESERVE_SHARE: Final = 5
+_RESERVE_MAX_MS: Final = 30_000
+_PROBLEMS_MAX: Final = 20
+
+
+class Problem(BaseModel):
+    """A write that could not be settled, cleaned up after, or read, and why."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+    write_key: str
+    action: Action
+    reason: str | None
+
+
+class SweepResult(BaseModel):
+    """What a sweep has done; the numbers are writes that had a marker."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+    schema_version: Literal[1] = 1
+    seen: int
+    committed: int = Field(description="settled now, as committed")
+    rolled_back: int = Field(description="settled now, as rolled_back")
+    cleaned: int = Field(description="settled before, cleaned up after now")
+    unclean: int = Field(description="settled; what they left behind could not be removed")
+    alive: int = Field(description="left alone: their owner lives, or may still come")
+    failed: int = Field(description="still open: S3 did not let the truth be found out, or a person must look")
+    unreadable: int = Field(
+        description="left alone: a document or marker is damaged, or of a version that is not known here"
+    )
+    left: int = Field(description="not looked at for lack of time: the next sweep's")
+    oldest_open_ms: int | None = Field(description="age of the oldest write that is still open")
+    problems: tuple[Problem, ...] = Field(description=f"the first {_PROBLEMS_MAX}")
+
+    def document(self) -> dict[str, Any]:
+        """Return the result as JSON types, with the names of the published schema."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+@observability.metrics.log_metrics
+@observability.logger.inject_lambda_context(clear_state=True)
+def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
+    """Sweep once; the event says nothing. Fails if the markers cannot be listed, a setting is wrong, or (after all that
+    needs none is settled) a catalog's secret cannot be read.
+    """
+    now_ms = epoch_ms()
+    observability.metrics.add_metric("SweepStarted", MetricUnit.Count, 1)  # also of a sweep that fails
+    secrets, unread = _secrets(os.environ)
+    os.environ.update(secrets.of_catalogs)
+    redactor = Redactor.of_environment(os.environ).knowing_secrets(secrets.values.values())
+    deadline = Deadline(now_ms + context.get_remaining_time_in_millis(), now_ms)
+    result = handle(os.environ, deadline, redactor=redactor)
+    _count(result)
+    if unread is not None:  # all that needs no catalog is settled; the alarm says that the rest is not
+        raise unread
+    return result.document()
+
+
+def _secrets(environment: Mapping[str, str]) -> tuple[Secrets, Exception | None]:
+    """Read what SOAL_SECRETS refers to, or say why it cannot be had: writes to other tables are settled without it."""
+    text = environment.get("SOAL_SECRETS")
+    try:
+        return (read_secrets(parse_references(text)) if text else Secrets()), None
+    except (SecretUnavailableError, UsageError, ValueError) as error:
+        observability.logger.error("secrets: %s", error)
+        return Secrets(), error
+
+
+def handle(
+    environment: Mapping[str, str], deadline: Deadline, clock: Clock = epoch_ms, redactor: Redactor = redact
+) -> SweepResult:
+    """Sweep until all is looked at or the time is nearly over; reasons are without secrets.
+
+    Raises `SettingError` for a wrong setting, `StoreError` if the markers cannot be listed.
+    """
+    settings = Settings.from_environment(environment)
+    checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
+    reserve_ms = min(_RESERVE_MAX_MS, (deadline.at_ms - deadline.started_ms) // _RESERVE_SHARE)
+
+    def may_go_on() -> bool:
+        return deadline.remaining_ms() > reserve_ms
+
+    recovery = Recovery(checkpoints, table_store, clock=clock, audit_log=settings.audit_log, may_go_on=may_go_on)
+    return _result(Sweeper(checkpoints, recovery, clock, may_go_on).sweep(), clock(), redactor)
+
+
+def _result(sweep: Sweep, now_ms: int, redactor: Redactor) -> SweepResult:
+    settled = [look for look in sweep.looks if look.action is Action.SETTLED]
+    since = sweep.open_since
+    return SweepResult(
+        seen=len(sweep.looks),
+        committed=sum(look.status is Status.COMMITTED for look in settled),
+        rolled_back=sum(look.status is Status.ROLLED_BACK for look in settled),
+        cleaned=sweep.count(Action.CLEANED, Action.NONE),
+        unclean=sweep.count(Action.UNCLEAN),
+        alive=sweep.count(Action.ALIVE),
+        failed=sweep.count(Action.FAILED),
+        unreadable=sweep.count(Action.UNREADABLE),
+        left=sweep.count(Action.LEFT),
+        oldest_open_ms=None if since is None else max(0, now_ms - int(since.timestamp() * 1000)),
+        problems=tuple(_problem(look, redactor) for look in sweep.looks if look.action in _TROUBLE)[:_PROBLEMS_MAX],
+    )
+
+
+_TROUBLE: Final = (Action.FAILED, Action.UNREADABLE, Action.UNCLEAN)
+
+
+def _problem(look: Look, redactor: Redactor) -> Problem:
+    reason = None if look.problem is None else redactor(look.problem)
+    observability.logger.error("write %s: %s: %s", look.write_key, look.action, reason)
+    return Problem(write_key=look.write_key, action=look.action, reason=reason)
+
+
+def _count(result: SweepResult) -> None:
+    """Turn a sweep into metrics, for the alarms."""
+    metrics = observability.metrics
+    for name, number in (
+        ("SweptCommitted", result.committed),
+        ("SweptRolledBack", result.rolled_back),
+        ("SweptCleaned", result.cleaned),
+        ("SweptUnclean", result.unclean),
+        ("SweepFailed", result.failed),
+        ("SweepUnreadable", result.unreadable),
+        ("SweepLeft", result.left),
+    ):
+        metrics.add_metric(name, MetricUnit.Count, number)
+    metrics.add_metric("OldestOpenMs", MetricUnit.Milliseconds, result.oldest_open_ms or 0)

@@ -1,0 +1,92 @@
+"""A run that is longer than the function's timeout: from an INCOMPLETE attempt to the invocation that goes on.
+
+The function invokes itself, asynchronously, with the same event and the run's key, so that the next attempt skips what
+is committed. It does so only if the owner has allowed it (`SOAL_CONTINUE_MAX`), at most that often for one run, and
+only after an attempt that has committed something: one that has not would stand at the same place for ever.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from handler.outcome.outcome import State
+from handler.settings import CONTINUE_MAX
+from handler.usage import UsageError, validated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from safewriter.supervision import WriteReport
+
+__all__ = ["Continuation", "has_progressed", "next_invocation", "unwrapped"]
+
+_PAYLOAD_MAX_BYTES: Final = 256 * 1024  # of an asynchronous invocation
+_TOKEN_MAX: Final = 64
+"""Characters of a run's key."""
+_FIELD: Final = "continuation"
+
+
+def _run_key(token: str) -> str:
+    if not token.isprintable():
+        raise ValueError("holds a control character, which no run's key does")
+    if (size := len(token)) > _TOKEN_MAX:
+        raise ValueError(f"has {size} characters; no run's key has more than {_TOKEN_MAX}")
+    return token
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    count: Annotated[int, Field(ge=1, le=CONTINUE_MAX)]
+    token: Annotated[str, Field(min_length=1), AfterValidator(_run_key)]
+    event: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """The `count`-th invocation that goes on with the run `client_token`; `event` is the first one's."""
+
+    count: int
+    client_token: str
+    event: Any
+
+    def payload(self) -> bytes:
+        """Return the event of that invocation."""
+        document = {"count": self.count, "token": self.client_token, "event": self.event}
+        return json.dumps({_FIELD: document}, separators=(",", ":")).encode()
+
+
+def unwrapped(event: object) -> tuple[object, Continuation | None]:
+    """Return the event that a run began with, and which continuation of it this is; None for a first invocation."""
+    if not isinstance(event, dict) or set(event) != {_FIELD}:
+        return event, None
+    found = validated(_Document, event[_FIELD], prefix=_FIELD)
+    if isinstance(found.event, dict) and set(found.event) == {_FIELD}:
+        raise UsageError(_FIELD, "holds another continuation; its event is the first one's")
+    return found.event, Continuation(found.count, found.token, found.event)
+
+
+def has_progressed(writes: Iterable[WriteReport], run_id: str) -> bool:
+    """Tell whether this attempt has committed something itself."""
+    return any(write.status == "committed" and write.run_id == run_id for write in writes)
+
+
+def next_invocation(
+    state: State, event: object, before: Continuation | None, *, run_key: str, continue_max: int, progressed: object
+) -> Continuation | str | None:
+    """Return the invocation that goes on, or a sentence why there is none; None if nobody asks for one."""
+    if state is not State.INCOMPLETE or continue_max == 0:
+        return None
+    count = 1 if before is None else before.count + 1
+    if not progressed:
+        return "the run is not continued: this attempt has committed nothing; give it more time, or smaller steps"
+    if count > continue_max:
+        return f"the run is not continued: it was {continue_max} times (SOAL_CONTINUE_MAX)"
+    following = Continuation(count, run_key, event)
+    if len(following.payload()) > _PAYLOAD_MAX_BYTES:
+        return "the run is not continued: its event is too large for an asynchronous invocation"
+    return following

@@ -1,0 +1,291 @@
+"""From how the child ended, and what became of its writes, to one state. Pure: a table, read from the top.
+
+| writes                 | child                                  | state      |
+|------------------------|----------------------------------------|------------|
+| one is unknown, or may not be named | any                       | UNKNOWN    |
+| some are committed     | ended by the deadline                  | INCOMPLETE |
+| none is committed      | ended by the deadline                  | TIMED_OUT  |
+| any                    | ended because it was cancelled         | CANCELLED  |
+| all committed, or none | exit 0                                 | SUCCESS    |
+| one is not committed   | exit 0                                 | FAILED     |
+| any                    | any other end                          | FAILED     |
+
+"Ended by the deadline": the ladder had to stop it, or SafeWriter did (exit 124), or it came too late to begin another
+write after one that is committed. INCOMPLETE can be continued: the same job under the same token skips what is
+committed.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from handler.process.child import Stop
+from handler.runs.records import AttemptRunningError
+from handler.sandbox.sandbox import NoSpaceError
+from handler.sandbox.script import DownloadError
+from handler.secrets import SecretUnavailableError
+from handler.usage import UsageError
+from safewriter.objects import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from handler.process.child import Ended
+    from safewriter.journal import Entry
+    from safewriter.supervision import WriteReport
+
+__all__ = ["Evidence", "Fault", "Outcome", "State", "is_our_fault", "judge", "of_error"]
+
+_EXIT_USAGE: Final = 2
+_EXIT_JAVA_OUT_OF_MEMORY: Final = 3
+_EXIT_TRY_AGAIN: Final = 75
+_EXIT_DEADLINE: Final = 124
+_SIGNALLED: Final = 128
+_INTERNAL_ERROR: Final = "InternalError"
+_RETRYABLE: Final = (AttemptRunningError, NoSpaceError, DownloadError, SecretUnavailableError, StoreError)
+
+
+class State(StrEnum):
+    """The state of an attempt; the words of EMR Serverless where it has one."""
+
+    SUCCESS = "SUCCESS"
+    FAILED = "FAILED"
+    TIMED_OUT = "TIMED_OUT"
+    INCOMPLETE = "INCOMPLETE"
+    CANCELLED = "CANCELLED"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What went wrong. `usage`: the caller must change something; `field` names it if it is in event or settings."""
+
+    type: str
+    message: str
+    field: str | None = None
+    retryable: bool = False
+    usage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The verdict on an attempt. `exit_code` and `signal` are the job's; both are None if it was not started."""
+
+    state: State
+    details: str
+    fault: Fault | None
+    exit_code: int | None = None
+    signal: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that is known after the end. `writes` is None if they could not be settled, for the reason in `unsettled`;
+    beside `writes` that is why there may be others.
+    """
+
+    ended: Ended
+    journal: tuple[Entry, ...]
+    writes: tuple[WriteReport, ...] | None
+    unsettled: str
+    out_of_memory_kills: int
+    saw_java_out_of_memory: bool
+    retry: str
+    """How to run the same again, for the messages."""
+    missing: str | None = None
+    """What the image does not have and the job's output shows that it needed, in a sentence."""
+
+
+def judge(evidence: Evidence) -> Outcome:
+    """Read the table."""
+    exit_code, signal_number = _end(evidence)
+    state, details, fault = _verdict(evidence, exit_code, signal_number)
+    return Outcome(state, details, fault, exit_code, signal_number)
+
+
+def of_error(error: Exception, writes: tuple[WriteReport, ...] | None, *, started: bool) -> Outcome:
+    """Judge an attempt that the handler itself could not bring to its end; `writes` is None if they are not settled."""
+    if isinstance(error, UsageError) and not started:
+        fault = Fault("UsageError", str(error), error.field, usage=True)
+        return Outcome(State.FAILED, f"usage error, the job was not started: {error}", fault)
+    if isinstance(error, _RETRYABLE) and not started:
+        fault = Fault(type(error).__name__, str(error), retryable=True)
+        return Outcome(State.FAILED, f"the job was not started, try again later: {error}", fault)
+    message = f"{type(error).__name__}: {error}"
+    fault = Fault(_INTERNAL_ERROR, message)
+    if not started:
+        details = f"the handler failed before the job was started; please report this: {message}"
+        return Outcome(State.FAILED, details, fault)
+    if writes is None or any(write.status == "unknown" for write in writes):
+        details = f"the handler failed while the job ran, and what became of its writes is not known: {message}"
+        return Outcome(State.UNKNOWN, details, fault)
+    details = f"the handler failed while the job ran; the job was ended and its writes are settled: {message}"
+    return Outcome(State.FAILED, details, fault)
+
+
+def is_our_fault(outcome: Outcome) -> bool:
+    """Tell whether the outcome is a bug of the handler's, of which the traceback is worth a look."""
+    return outcome.fault is not None and outcome.fault.type == _INTERNAL_ERROR
+
+
+def _end(evidence: Evidence) -> tuple[int | None, int | None]:
+    """Return the job's exit code or signal. The Java machine reports a signal that ended the Python driver as an exit
+    code above 128; the journal tells that from a script that exits so.
+    """
+    code = evidence.ended.exit_code
+    if code is None or code <= _SIGNALLED or _exited(evidence.journal) == code:
+        return code, evidence.ended.signal
+    return None, code - _SIGNALLED
+
+
+def _verdict(evidence: Evidence, exit_code: int | None, signal_number: int | None) -> tuple[State, str, Fault | None]:
+    writes = evidence.writes
+    if writes is None or evidence.unsettled or any(write.status == "unknown" for write in writes):
+        return _unknown(evidence)
+    deadline = _by_deadline(evidence, exit_code)
+    uncommitted = [write for write in writes if write.status != "committed"]
+    if evidence.ended.stop is Stop.CANCELLED and exit_code != 0:
+        return _cancelled(writes, uncommitted, evidence.retry)
+    if deadline:
+        return _at_deadline(evidence, writes, uncommitted)
+    if exit_code == 0 and not uncommitted:
+        return State.SUCCESS, _success(writes), None
+    if exit_code == 0:
+        return State.FAILED, *_not_committed(uncommitted, evidence.retry)
+    fault = _fault(evidence, exit_code, signal_number)
+    done = len(writes) - len(uncommitted)
+    tail = f"; {done} of {len(writes)} writes are committed and stay" if done else "; no write of it is in a table"
+    return State.FAILED, fault.message + (tail if writes else ""), fault
+
+
+def _unknown(evidence: Evidence) -> tuple[State, str, Fault]:
+    if evidence.writes is None:
+        message = f"what became of the job's writes could not be established ({evidence.unsettled})"
+    else:
+        unknown = [write for write in evidence.writes if write.status == "unknown"]
+        message = (
+            f"what became of {_names(unknown)} could not be established: {unknown[0].reason}"
+            if unknown
+            else f"whether the job made other writes than those in `writes` is not known: {evidence.unsettled}"
+        )
+    fault = Fault("UnknownOutcome", message)
+    return State.UNKNOWN, f"{message}. Nothing is claimed of it; {evidence.retry} settles it first", fault
+
+
+def _by_deadline(evidence: Evidence, exit_code: int | None) -> bool:
+    if evidence.ended.stop in (Stop.TERMINATED, Stop.KILLED):
+        return exit_code != 0  # it may have come to its end in time after all
+    if exit_code != 0 and any(entry.event == "deadline" for entry in evidence.journal):
+        return True  # SafeWriter has settled a block; what reached the script may have lost its type on the way
+    if exit_code != 0 and any(entry.event == "too_late" for entry in evidence.journal):
+        return any(write.status == "committed" for write in evidence.writes or ())
+    uncaught = _uncaught(evidence.journal)
+    if exit_code != _EXIT_DEADLINE:
+        return False
+    # SafeWriter's own end, by its exception or, when it cannot wait for the script, at once; not a script's exit(124).
+    return _exited(evidence.journal) is None or (uncaught is not None and uncaught["exitCode"] == _EXIT_DEADLINE)
+
+
+def _at_deadline(
+    evidence: Evidence, writes: tuple[WriteReport, ...], uncommitted: list[WriteReport]
+) -> tuple[State, str, Fault]:
+    if len(writes) > len(uncommitted):
+        done = f"{len(writes) - len(uncommitted)} of {len(writes)} writes that it began are committed"
+        message = f"the deadline came before the script's end; {done}"
+        details = f"{message}; {evidence.retry} continues after them"
+        return State.INCOMPLETE, details, Fault("DeadlineExceeded", message, retryable=True)
+    stand = ", ".join(f"{_names([write])} is {write.status}" for write in uncommitted) or "no guarded write had begun"
+    message = f"the deadline came before the script's end; {stand}"
+    details = f"{message}. Give the function a longer timeout or more memory, or the job less to do; {evidence.retry}"
+    return State.TIMED_OUT, f"{details} starts over", Fault("DeadlineExceeded", message, retryable=True)
+
+
+def _cancelled(writes: tuple[WriteReport, ...], uncommitted: list[WriteReport], retry: str) -> tuple[State, str, Fault]:
+    kept = len(writes) - len(uncommitted)
+    stand = (
+        f"{kept} of {len(writes)} writes that it began are committed and stay" if kept else "none of its writes is in"
+    )
+    message = f"the run was cancelled on request; {stand}"
+    return State.CANCELLED, f"{message}. {retry[0].upper()}{retry[1:]} starts it again", Fault("Cancelled", message)
+
+
+def _success(writes: tuple[WriteReport, ...]) -> str:
+    if not writes:
+        return "the script ended with exit code 0; it made no guarded write"
+    return f"the script ended with exit code 0; committed: {_names(writes)}"
+
+
+def _not_committed(uncommitted: list[WriteReport], retry: str) -> tuple[str, Fault]:
+    others = [write for write in uncommitted if write.status == "in_progress"]
+    first = (others or uncommitted)[0]
+    message = (
+        f"the script ended with exit code 0, but {_names(others or uncommitted)} is {first.status}"
+        f" ({first.reason or 'success() was not reached'})"
+    )
+    return f"{message}; {retry}", Fault("WriteNotCommitted", message, retryable=bool(others))
+
+
+def _fault(evidence: Evidence, exit_code: int | None, signal_number: int | None) -> Fault:
+    uncaught = _uncaught(evidence.journal)
+    if fault := _out_of_memory(evidence, exit_code) or _not_in_image(evidence, exit_code):
+        return fault
+    if uncaught is not None and _exited(evidence.journal) == exit_code:
+        text = f"{uncaught['type']}: {uncaught['message']}".rstrip(": ")
+        usage = uncaught["exitCode"] == _EXIT_USAGE
+        return Fault(str(uncaught["type"]), text, retryable=exit_code == _EXIT_TRY_AGAIN, usage=usage)
+    if signal_number is not None:
+        return Fault("Signal", f"the job was ended by signal {signal_number} ({_signal_name(signal_number)})")
+    if exit_code is None:
+        return Fault("Unkillable", "the job could not be ended; the kernel holds it")
+    if exit_code == _EXIT_TRY_AGAIN:
+        return Fault("TryAgain", "the script ended with exit code 75: try again later", retryable=True)
+    return Fault("ScriptExit", f"the script ended with exit code {exit_code}; its last lines are in logTail")
+
+
+def _out_of_memory(evidence: Evidence, exit_code: int | None) -> Fault | None:
+    java = exit_code == _EXIT_JAVA_OUT_OF_MEMORY and _exited(evidence.journal) is None
+    if java and evidence.saw_java_out_of_memory:
+        return Fault(
+            "OutOfMemory",
+            "the Java heap was full and the Java machine ended itself; give the function more memory, or the job more,"
+            " smaller partitions",
+        )
+    if evidence.out_of_memory_kills:
+        return Fault(
+            "OutOfMemory",
+            f"the kernel killed {evidence.out_of_memory_kills} process(es) of the job for memory; give the function"
+            " more memory, or lower spark.driver.memory to leave more to Python",
+        )
+    return None
+
+
+def _not_in_image(evidence: Evidence, exit_code: int | None) -> Fault | None:
+    """A job that missed something and went on all the same, or chose its exit code, is judged by that."""
+    uncaught = _uncaught(evidence.journal)
+    if evidence.missing is None or uncaught is None or _exited(evidence.journal) != exit_code:
+        return None
+    return Fault("NotInImage", f"{evidence.missing} ({uncaught['type']}: {uncaught['message']})", usage=True)
+
+
+def _exited(journal: Iterable[Entry]) -> int | None:
+    """Return the exit code with which the Python driver ended by itself."""
+    return next((entry.fields.get("exitCode") for entry in journal if entry.event == "python_exited"), None)
+
+
+def _uncaught(journal: Iterable[Entry]) -> dict[str, Any] | None:
+    fields = (entry.fields for entry in journal if entry.event == "uncaught")
+    return next((each for each in fields if each.keys() >= {"type", "message", "exitCode"}), None)
+
+
+def _names(writes: Iterable[WriteReport]) -> str:
+    return ", ".join(f"{write.table}{f' ({write.step})' if write.step else ''}" for write in writes)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"

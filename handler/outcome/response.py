@@ -1,0 +1,162 @@
+"""From an outcome to the answer: one document on every path, returned or raised, and kept on S3.
+
+Its schema is published as `result.schema.json` beside this file; `python -m handler.outcome.response` prints it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from handler.outcome.outcome import State
+
+if TYPE_CHECKING:
+    from handler.settings import HandlerSettings
+
+__all__ = [
+    "ErrorResult",
+    "JobFailed",
+    "Memory",
+    "Result",
+    "Timings",
+    "Versions",
+    "WriteResult",
+    "deliver",
+    "exit_status",
+    "schema_text",
+]
+
+_EXIT_OK: Final = 0
+_EXIT_FAILED: Final = 1
+_EXIT_USAGE: Final = 2
+_EXIT_TRY_AGAIN: Final = 75
+_EXIT_DEADLINE: Final = 124
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+
+class WriteResult(_Part):
+    """One guarded write. `status` is committed, rolled_back, unknown, or in_progress (another attempt's)."""
+
+    table: str
+    format: str
+    step: str | None
+    status: str
+    version: int | None
+    rows: int | None
+    bytes: int | None
+    reason: str | None
+    undo_refused: str | None
+    checkpoint: str
+    run_id: str | None = Field(default=None, description="the attempt that the verdict is about")
+
+
+class Timings(_Part):
+    """Milliseconds; null for what was not reached. `job_ms` begins with the session, or the script."""
+
+    script_download_ms: int | None = None
+    jvm_start_ms: int | None = None
+    session_ms: int | None = None
+    job_ms: int | None = None
+    settle_ms: int | None = None
+    total_ms: int
+    remaining_ms: int
+
+
+class Memory(_Part):
+    """MiB; the peak is the sum of the resident memory of all processes, sampled."""
+
+    limit_mb: int
+    peak_mb: int | None
+
+
+class Versions(_Part):
+    """What ran; null for what is not installed."""
+
+    soal: str | None
+    spark: str | None
+    delta: str | None
+    iceberg: str | None
+
+
+class ErrorResult(_Part):
+    """Why the state is not SUCCESS. `field` names what to change in the event or the settings."""
+
+    type: str
+    message: str
+    field: str | None
+    retryable: bool
+    usage: bool
+
+
+class Result(_Part):
+    """The answer of an invocation."""
+
+    schema_version: Literal[1] = 1
+    run_id: str | None = Field(description="this attempt; null if none began")
+    client_token: str | None
+    attempt: int | None
+    previous_run_id: str | None
+    name: str | None
+    state: State
+    state_details: str
+    exit_code: int | None
+    signal: int | None
+    error: ErrorResult | None
+    writes: tuple[WriteResult, ...]
+    timings: Timings
+    cold_start: bool
+    memory: Memory
+    versions: Versions
+    warnings: tuple[str, ...]
+    log_tail: tuple[str, ...]
+    result_uri: str | None
+    resume_token: str | None = Field(default=None, description="the clientToken with which an INCOMPLETE run goes on")
+    continued_by: str | None = Field(default=None, description="request id of the invocation that goes on, if one does")
+
+    def document(self) -> dict[str, Any]:
+        """Return the document as JSON values."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+class JobFailed(Exception):  # noqa: N818 - the function error's type, as users see it
+    """The function error for everything but success; its message is the whole result document."""
+
+
+def deliver(result: Result, settings: HandlerSettings | None) -> dict[str, Any]:
+    """Return the document, or raise it, so that Lambda counts, retries and routes it as a failure."""
+    goes_on = result.continued_by is not None
+    if result.state is State.SUCCESS or goes_on or (settings is not None and settings.errors == "return"):
+        return result.document()
+    raise JobFailed(json.dumps(result.document(), ensure_ascii=False)) from None
+
+
+def exit_status(result: Result) -> int:
+    """Return how a command that ran the job should exit: 0, 1, 2 (usage), 75 (try again) or 124 (deadline)."""
+    if result.state is State.SUCCESS:
+        return _EXIT_OK
+    if result.state in (State.TIMED_OUT, State.INCOMPLETE):
+        return _EXIT_DEADLINE
+    if result.state is not State.FAILED or result.error is None:
+        return _EXIT_FAILED
+    if result.error.usage:
+        return _EXIT_USAGE
+    return _EXIT_TRY_AGAIN if result.error.retryable else _EXIT_FAILED
+
+
+def schema_text() -> str:
+    """Return the JSON schema of the document, as it is published."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Result.model_json_schema(by_alias=True, mode="serialization"),
+    }
+    return json.dumps(schema, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    print(schema_text(), end="")  # noqa: T201 - what the module does when it is run

@@ -1,0 +1,1 @@
+"""Text without the secrets in it."""

@@ -1,0 +1,148 @@
+"""Text without the secrets in it: for log lines, metrics, the log tail, arguments and error messages.
+
+Two nets: values that are known to be secret, wherever they appear (of variables, arguments and settings whose names say
+so, of Secrets Manager), and the forms in which secrets are written (`secret_forms`). A secret in a form of its own that
+is in neither is not found.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, quote_plus
+
+from handler.redaction.secret_forms import MASK, mask_forms, secrets_in
+from handler.redaction.secret_names import is_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["LineRedactor", "Redactor", "redact"]
+
+_KNOWN_MIN_LENGTH: Final = 6
+"""A shorter value is a word of many lines; where its name stands beside it, it is masked all the same."""
+_READ_MIN_LENGTH: Final = 4
+_LINE_MIN_LENGTH: Final = 8
+_KNOWN_MAX: Final = 1000
+"""Each is looked for in each line: so many cost one or two tenths of a millisecond. What was known first stays."""
+_LINES_MAX: Final = 200
+"""Of one value, so that a long argument leaves room for others; keys and certificates have fewer."""
+_WORD: Final = re.compile(r"[A-Za-z]?(?:[a-z]{1,11}|[A-Z]{1,11})")
+_NAME: Final = re.compile(r"-{0,2}[\w.-]+")
+_METRICS: Final = "_aws"
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """Masks the known values, then everything that has the form of a secret."""
+
+    known: tuple[str, ...] = ()
+
+    @classmethod
+    def of_environment(cls, environment: Mapping[str, str]) -> Redactor:
+        """Know the values of the variables whose names say that they are secret, and the passwords in URLs."""
+        return cls().knowing_settings(environment)
+
+    def knowing(self, arguments: Iterable[str]) -> Redactor:
+        """Return one that also knows the values of options such as `--password`, and whatever looks like a secret."""
+        settings: list[tuple[str, str]] = []
+        name = ""
+        for argument in arguments:
+            option, _, value = argument.partition("=")
+            settings += [(option if _NAME.fullmatch(option) else "", value), ("", argument)]
+            if not argument.startswith("--"):  # a password may begin with a dash; two are the next option
+                settings.append((name, argument.removeprefix("-")))
+            name = option if argument.startswith("-") and not value else ""
+        return self._knowing_pairs(settings)
+
+    def knowing_settings(self, settings: Mapping[str, str]) -> Redactor:
+        """Return one that also knows the values of settings whose names say that they are secret."""
+        return self._knowing_pairs(settings.items())
+
+    def knowing_secrets(self, values: Iterable[str]) -> Redactor:
+        """Return one that also knows secrets that the handler has read."""
+        return self._knowing(value for value in values if len(value) >= _READ_MIN_LENGTH)
+
+    def _knowing_pairs(self, settings: Iterable[tuple[str, str]]) -> Redactor:
+        values: list[str] = []
+        for name, value in settings:
+            if is_secret(name, value) and not value.startswith("/"):
+                values.append(value)
+            values += secrets_in(value)
+        return self._knowing(value for value in values if len(value) >= _KNOWN_MIN_LENGTH)
+
+    def _knowing(self, values: Iterable[str]) -> Redactor:
+        whole = list(dict.fromkeys(values))
+        forms = [
+            *(form for value in whole for form in _forms(value)),
+            *(line for value in whole for line in _lines(value)),
+        ]
+        found = dict.fromkeys(form for form in (*self.known, *forms) if len(form) >= _READ_MIN_LENGTH)
+        return Redactor(tuple(sorted(islice(found, _KNOWN_MAX), key=lambda form: (-len(form), form))))
+
+    def __call__(self, text: str) -> str:
+        """Mask everything."""
+        for value in self.known:
+            if value in text:
+                text = _sought(value).sub(MASK, text)
+        return mask_forms(text)
+
+    def metric(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Mask a metric's document: texts and names, but neither numbers nor what CloudWatch reads."""
+        return {name: value if name == _METRICS else self._masked(name, value) for name, value in document.items()}
+
+    def _masked(self, name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        if isinstance(value, str):
+            return MASK if is_secret(name, value) else self(value)
+        if isinstance(value, list):
+            return [self._masked(name, one) for one in value]
+        if isinstance(value, dict):
+            return {self(key): self._masked(key, one) for key, one in value.items()}
+        return value
+
+
+def _forms(value: str) -> Iterable[str]:
+    """Return a value as it is, in a URL, and in JSON."""
+    yield from (value, value.strip(), quote(value, safe=""), quote_plus(value), json.dumps(value)[1:-1])
+    yield json.dumps(value, ensure_ascii=False)[1:-1]
+
+
+def _lines(value: str) -> Iterable[str]:
+    """Return the lines of a value: output is masked by lines. A short one ("{", "true") would mask half of the log."""
+    lines = (line for line in map(str.strip, value.splitlines()) if len(line) >= _LINE_MIN_LENGTH)
+    return islice(lines, _LINES_MAX)
+
+
+@lru_cache(maxsize=_KNOWN_MAX)
+def _sought(value: str) -> re.Pattern[str]:
+    """Return what finds a value: anywhere, but a word (`postgres`) not inside a longer one (`postgresql`)."""
+    literal = re.escape(value)
+    if _WORD.fullmatch(value) is None:
+        return re.compile(literal)
+    # The letter of an escape (%3A, \n) belongs to no word.
+    return re.compile(rf"(?:(?<![A-Za-z])|(?<=%[0-9A-Fa-f]{{2}})|(?<=\\[a-z])){literal}(?![A-Za-z])")
+
+
+redact: Final = Redactor()
+"""The forms alone, where no environment is at hand."""
+
+
+@dataclass(slots=True)
+class LineRedactor:
+    """A redactor for lines of one stream, which remembers that it is inside a private key."""
+
+    redactor: Redactor
+    _inside_key: bool = field(default=False, init=False)
+
+    def __call__(self, line: str) -> str:
+        """Mask one line."""
+        if self._inside_key:
+            self._inside_key = "-----END" not in line
+            return MASK
+        if "PRIVATE KEY-----" in line and "-----BEGIN" in line:
+            self._inside_key = "-----END" not in line
+        return self.redactor(line)

@@ -1,0 +1,173 @@
+"""The forms in which secrets are written: beside a name that says so, in a URL, or known by their own shape.
+
+Each pattern goes over a line once: no name, scheme or gap in it is unbounded where it could be begun again at each
+character. A value that is masked already is left, so that masking twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from handler.redaction.secret_names import HINT, is_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["MASK", "mask_forms", "secrets_in"]
+
+MASK: Final = "[redacted]"
+_UNMASKED: Final = r"(?!\[redacted\])"
+
+_BARE_KEY: Final = (
+    r"(?<![A-Za-z0-9/+=])(?=[^\s]{0,39}[a-z])(?=[^\s]{0,39}[A-Z])(?=[^\s]{0,39}[0-9])(?!/)"
+    r"(?![A-Za-z0-9+=]*(?:/[A-Za-z0-9+=]*){4})[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])"
+)
+_PRIVATE_KEY: Final = r"[A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?"
+_SCHEME: Final = r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,40}"
+_ISSUED: Final = (
+    r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|gl[a-z]{2,5}-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}"
+    r"|sk-[A-Za-z0-9_-]{20,}|[rs]k_(?:live|test)_[A-Za-z0-9]{10,}|AIza[A-Za-z0-9_-]{35}"
+    r"|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|dapi[0-9a-f]{32}(?:-\d)?|npm_[A-Za-z0-9]{36}"
+    r"|pypi-[A-Za-z0-9_-]{16,}|hv[sbr]\.[A-Za-z0-9_-]{20,}|sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{20,}"
+    r"|hf_[A-Za-z0-9]{20,}|do[opr]_v1_[0-9a-f]{32,}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}|ATATT3[A-Za-z0-9_=-]{20,}"
+    r"|whsec_[A-Za-z0-9+/=]{16,}|PMAK-[A-Za-z0-9-]{20,}|ya29\.[A-Za-z0-9_-]{20,}"
+    # of an older Vault; a call of a method is none
+    r"|(?<![\w.])s\.[A-Za-z0-9]{24}(?![\w(]|\.\w)"
+)
+"""Tokens that their issuers have given a prefix."""
+_PORT: Final = r"(?:\d{1,4}|[1-5]\d{4}|6[0-5]\d{3})(?:[/\s'\"]|$)"
+_PROSE: Final = r"(?:authenticat\w{2,4}|authori[sz]ation|statistics|information|operations?|functions?|credentials?)"
+# The group `secret` is masked, the rest of the match stays.
+_SHAPES: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"(?s)(?P<secret>-----BEGIN {_PRIVATE_KEY}-----.*?(?:-----END {_PRIVATE_KEY}-----|\Z))",
+        # user:password@ in any URL, of which the password may hold @ and /; a port is no password
+        rf"(?i){_SCHEME}://(?P<secret>[^\s/:@'\"<>]{{0,256}}:(?!{_PORT})[^\s'\"<>]{{0,256}})@",
+        r"(?i)(?<![a-z0-9+.-])(?:https?|ftp)://(?P<secret>[^\s/:@'\"<>]{1,256})@",
+        # Oracle's own: user/password@
+        r"(?i)\bjdbc:oracle:\w{2,10}:(?P<secret>[^\s/@'\"]{1,128}/[^\s@]{1,128})@",
+        # pre-signed URLs of AWS and of Azure; the header of a signed request
+        r"(?i)\b(?:X-Amz-(?:Signature|Credential|Security-Token)|X-Goog-(?:Signature|Credential))=(?P<secret>[^&\s'\"]+)",
+        r"(?i)(?<![\w-])(?:sig|signature)=(?P<secret>[A-Za-z0-9%+/_-]{16,}={0,2})",
+        rf"(?i)\b(?:bearer|basic)\s{{1,8}}(?!{_PROSE}\b)(?P<secret>[A-Za-z0-9._~+/=-]{{8,}})",
+        r"(?i)\bpassword\s{1,8}(?P<secret>'[^'\n]{1,256}')",
+        # SQL's; without quotes only where it is no English: rows, too, are identified by something
+        (
+            r"(?i)\bidentified(?:\s{1,8}with\s{1,8}\S{1,64})?\s{1,8}by\s{1,8}(?:(?:password|values)\s{1,8})?"
+            r"(?P<secret>'[^'\n]{1,256}'?|\\?\"[^\"\n]{1,256}\"?)"
+        ),
+        (
+            r"(?:\bIDENTIFIED|(?i:\b(?:create|alter)\s{1,8}user\s{1,8}\S{1,128}\s{1,8}identified))\s{1,8}(?i:by)\s{1,8}"
+            r"(?P<secret>[^\s'\",;]{2,256})"
+        ),
+        # curl's user:password, which is neither a URL nor the ids of a user and its group
+        (
+            r"(?<![\w-])(?:-u\s{1,8}|--(?:proxy-)?user[\s=]{1,8})([\"'])?(?!\d{1,10}:\d{1,10}(?!\S))[^\s:'\"/]{1,128}:(?!//)"
+            r"(?P<secret>(?(1)[^'\"\n]{1,256}|[^\s'\"]{1,256}))"
+        ),
+        (
+            r"(?i)(?<![\w-])(?:set-)?cookie\\?[\"']?\s{0,4}:\s{0,4}(?P<secret>(?=[^\s=;]{1,128}=)"
+            r"(?:\\?\"[^\"\n]+\"?|'[^'\n]+'?|[^\n]+))"
+        ),
+        r"(?<![A-Z0-9])(?P<secret>(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|ANPA|AROA)[A-Z0-9]{16})(?![A-Z0-9])",
+        # session tokens of STS
+        r"(?<![A-Za-z0-9])(?P<secret>(?:IQoJ|FwoG|FQoG)[A-Za-z0-9/+=]{40,})",
+        # a bare secret access key: 40 characters, of all kinds, and not a path
+        rf"(?P<secret>{_BARE_KEY})",
+        # a key of an Azure account: 64 bytes
+        r"(?<![A-Za-z0-9/+=])(?P<secret>[A-Za-z0-9/+]{86}==)",
+        r"(?<![\w-])(?P<secret>eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)",
+        rf"(?<![A-Za-z0-9])(?P<secret>{_ISSUED})",
+        r"(?i)https://hooks\.slack\.com/services/(?P<secret>[A-Z0-9_/-]{20,})",
+    )
+)
+
+_NAME: Final = r"(?P<name>[\w.-]++)"
+_QUOTED: Final = r"""\\?"(?:[^"\\]|\\.){0,8192}?\\?"|'(?:[^'\\]|\\.){0,8192}?'"""
+_UNCLOSED: Final = r"""\\?["'][^\n]*"""
+"""The value of a line that was cut, or the first line of several."""
+_GAP: Final = r"[^\S\n]{0,40}+\s{0,4}"
+"""Settings are aligned by many blanks; few line ends belong to one."""
+_WORDED: Final = r"(?:(?:Basic|Bearer|Digest|Token|Negotiate)\s{1,4})?[^\s,;&'\"}\])]+"
+_VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|\[[^\[\]\n]{{0,512}}\]|{_UNCLOSED}|{_WORDED})")
+# Where a value begins: `name = value`, `"name": "value"`, `name -> value`, also in a URL that is quoted in another
+# one; not in the ARN of a secret, and not where a parser tells at which word it stopped.
+_ASSIGNED: Final = re.compile(
+    rf"""(?<![\w.-])(?<!\d{{12}}:)(?<!near ['"])(?!(?<=nexpected )[Tt]oken\b){_NAME}(?:\\?["'])?{_GAP}"""
+    rf"""(?::=|={{1,3}}>?|->|:|%3[Dd]){_GAP}"""
+)
+_OPTION: Final = re.compile(rf"(?<![\w-]){_NAME}\s{{1,8}}(?!-)(?=\S)")
+_OPTION_VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|{_UNCLOSED}|\S+)")
+# Of two bare words the second is another column, or what a filter compares with.
+_PAIR: Final = re.compile(
+    rf"""[(\[]\s{{0,4}}(?=\\?["']|[\w-]{{1,256}}(?:\.|\s{{0,4}},\s{{0,4}}\\?["']))"""
+    rf"""(?:\\?["'])?{_NAME}(?:\\?["'])?\s{{0,4}},\s{{0,4}}"""
+)
+_PAIR_VALUE: Final = re.compile(rf"{_UNMASKED}(?:(?:{_QUOTED}|[^\s'\")\]]+)(?=\s{{0,4}}[)\]])|[^\s'\")\]]{{1024,}})")
+_XML: Final = re.compile(rf"<(?:name>\s{{0,8}})?{_NAME}(?:\s{{0,8}}</name>\s{{0,64}}<value)?>")
+# As in a pair, what is so long has lost its end in a cut.
+_XML_VALUE: Final = re.compile(rf"{_UNMASKED}(?:[^<\n]+(?=</)|[^<\n]{{1024,}})")
+_ATTRIBUTE: Final = re.compile(rf"""(?i)(?<![\w-])(?:key|name)=\\?["']{_NAME}\\?["']\s{{1,8}}value=(?=\\?["'])""")
+_CELL: Final = re.compile(rf"(?<=\|)[^\S\n]{{0,256}}+{_NAME}[^\S\n]{{0,256}}+\|")
+_CELL_VALUE: Final = re.compile(rf"[^\S\n]{{0,256}}+{_UNMASKED}[^|\n]+")
+_FORMS: Final = (
+    (_ASSIGNED, _VALUE),
+    (_PAIR, _PAIR_VALUE),
+    (_XML, _XML_VALUE),
+    (_ATTRIBUTE, _VALUE),
+    (_CELL, _CELL_VALUE),
+)
+
+
+def mask_forms(text: str) -> str:
+    """Mask whatever has the form of a secret."""
+    for shape in _SHAPES:
+        text = shape.sub(_mask_group, text)
+    if HINT.search(text) is None:
+        return text
+    for name, value in _FORMS:
+        text = _replaced(text, _beside(name, value, text))
+    return _replaced(text, _beside(_OPTION, _OPTION_VALUE, text, lambda named: named.startswith("--")))
+
+
+def secrets_in(text: str) -> Iterator[str]:
+    """Return the secrets in a text, without their quotes; of `user:password` both together, and the password."""
+    found = [shape_match["secret"] for shape in _SHAPES for shape_match in shape.finditer(text)]
+    found += [text[start:end] for name, value in _FORMS for start, end in _beside(name, value, text)]
+    for one in found:
+        bare = one.strip().strip("\\\"'")
+        yield bare
+        yield bare.partition(":" if ":" in bare else "/")[2]
+
+
+def _mask_group(match: re.Match[str]) -> str:
+    """Mask the group `secret` of a match, unless it is masked."""
+    whole, start = match[0], match.start()
+    if MASK in match["secret"]:
+        return whole
+    return f"{whole[: match.start('secret') - start]}{MASK}{whole[match.end('secret') - start :]}"
+
+
+def _beside(
+    names: re.Pattern[str], values: re.Pattern[str], text: str, is_meant: Callable[[str], bool] = bool
+) -> Iterator[tuple[int, int]]:
+    """Find the values beside names of secrets, each as where it starts and ends."""
+    end = 0
+    for found in names.finditer(text):
+        if found.start() < end or not is_meant(found["name"]) or HINT.search(found["name"]) is None:
+            continue
+        value = values.match(text, found.end())
+        if value is not None and is_secret(found["name"], value[0].strip()):
+            end = value.end()
+            yield value.span()
+
+
+def _replaced(text: str, spans: Iterator[tuple[int, int]]) -> str:
+    """Put the mask in the place of each span."""
+    parts, end = [], 0
+    for start, stop in spans:
+        parts += [text[end:start], MASK]
+        end = stop
+    return "".join([*parts, text[end:]])

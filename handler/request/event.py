@@ -1,0 +1,225 @@
+"""From what Lambda delivers to a request: which script, with what, under which key.
+
+Accepted forms (README, "Events"):
+- a job document with the field names of EMR Serverless' StartJobRun, flat or under `jobDriver.sparkSubmit`;
+- the S3 path of a script alone;
+- what the function sends to itself to go on with a run (see `continuation`): one of the others, and the run's key;
+- an event of S3, SQS, Kinesis, EventBridge or a schedule, or any other object, where the function's environment names
+  the script (see `trigger`). An SQS message whose body is a job document is that job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
+
+from handler.request.job_document import LABEL, FlatDocument, NestedDocument, py_file
+from handler.request.submit_parameters import parse_submit_parameters
+from handler.request.trigger import Trigger, recognise
+from handler.settings import script_location
+from handler.spark_settings.checked import check_conf
+from handler.usage import UsageError, found, problem_of, validated
+from safewriter.objects import Location
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from handler.request.job_document import Common
+    from handler.settings import HandlerSettings
+
+__all__ = ["Request", "parse_event"]
+
+# With the environment, Linux gives 2 MiB to all arguments. They are passed twice.
+_ARGUMENTS_MAX_BYTES: Final = 262_144
+# A key of these in an object says that it is a job document. `name`, `tags` and `conf` may well be somebody else's.
+_DISTINCTIVE: Final = frozenset(
+    {"entryPoint", "script", "jobDriver", "entryPointArguments", "sparkSubmitParameters", "pyFiles", "clientToken"}
+)
+_CLOUD_ONLY: Final = ("application_id", "execution_role_arn")
+_FIELDS_BY_LOWER: Final = {name.lower(): name for name in _DISTINCTIVE}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an event asks for, checked. `trigger` is set when the job is to receive the event itself."""
+
+    entry_point: Location
+    arguments: tuple[str, ...] = ()
+    conf: Mapping[str, str] = field(default_factory=dict)
+    py_files: tuple[Location, ...] = ()
+    client_token: str | None = None
+    event_key: str | None = None
+    name: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    trigger: Trigger | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def parse_event(event: object, settings: HandlerSettings) -> Request:
+    """Turn an event into a request; `UsageError` names the field that is wrong and what to do."""
+    if isinstance(event, str):
+        return _flat(validated(FlatDocument, {"entryPoint": event}), settings, "")
+    if not isinstance(event, dict):
+        raise UsageError("event", f"must be a job document or the S3 path of a script, not {found(event)}")
+    if _is_document(event):
+        return _document(event, settings, "")
+    trigger = recognise(event)
+    if trigger is not None and trigger.document is not None and _is_document(trigger.document):
+        request = _document(trigger.document, settings, trigger.document_path)
+        return replace(request, event_key=trigger.run_key(settings.function_name))
+    _check_near_miss(event, settings)
+    return _triggered(trigger or Trigger(event, None), settings)
+
+
+def _is_document(event: Mapping[str, Any]) -> bool:
+    return not _DISTINCTIVE.isdisjoint(event)
+
+
+def _check_near_miss(event: Mapping[str, Any], settings: HandlerSettings) -> None:
+    """A job document whose only clue is misspelt must not pass for some other event."""
+    for key in event:
+        right = _FIELDS_BY_LOWER.get(key.lower().replace("_", "").replace("-", ""))
+        if right is not None and right != key:
+            raise UsageError(key, f"is not a known field; did you mean {right}?")
+    if not event and settings.script is None:
+        raise UsageError("entryPoint", "is missing; add it")
+
+
+def _document(event: Mapping[str, Any], settings: HandlerSettings, prefix: str) -> Request:
+    if "jobDriver" in event:
+        return _nested(validated(NestedDocument, event, prefix=prefix), settings, prefix)
+    return _flat(validated(FlatDocument, event, prefix=prefix), settings, prefix)
+
+
+def _nested(document: NestedDocument, settings: HandlerSettings, prefix: str) -> Request:
+    submit = document.job_driver.spark_submit
+    path = f"{prefix}.jobDriver.sparkSubmit".lstrip(".")
+    return _request(
+        document,
+        settings,
+        script_location(submit.entry_point),
+        arguments=submit.entry_point_arguments,
+        parameters=submit.spark_submit_parameters,
+        path=path,
+    )
+
+
+def _flat(document: FlatDocument, settings: HandlerSettings, prefix: str) -> Request:
+    if document.entry_point is not None and document.script is not None:
+        raise UsageError(_below(prefix, "script"), "is only another name for entryPoint, which is there too; keep one")
+    named = document.entry_point or document.script
+    entry_point = script_location(named) if named is not None else settings.script
+    if entry_point is None:
+        raise UsageError(_below(prefix, "entryPoint"), "is missing; add it")
+    return _request(
+        document,
+        settings,
+        entry_point,
+        arguments=document.entry_point_arguments,
+        parameters=document.spark_submit_parameters,
+        path=prefix,
+        conf=document.conf,
+        py_files=document.py_files,
+    )
+
+
+def _request(
+    common: Common,
+    settings: HandlerSettings,
+    entry_point: Location,
+    *,
+    arguments: tuple[str, ...],
+    parameters: str,
+    path: str,
+    conf: Mapping[str, str] | None = None,
+    py_files: tuple[str, ...] = (),
+) -> Request:
+    if sum(len(argument.encode()) for argument in arguments) > _ARGUMENTS_MAX_BYTES:
+        raise UsageError(
+            _below(path, "entryPointArguments"),
+            f"have more than {_ARGUMENTS_MAX_BYTES} bytes together; put them in an object on S3",
+        )
+    submit = parse_submit_parameters(parameters, _below(path, "sparkSubmitParameters"))
+    files = tuple(Location.parse(uri) for uri in (*py_files, *(_in_parameters(uri, path) for uri in submit.py_files)))
+    _check_places(files, entry_point, settings, path)
+    _check_py_files(files, entry_point, path)
+    return Request(
+        entry_point=entry_point,
+        arguments=arguments,
+        conf=_conf(dict(conf or {}), submit.conf, settings, path),
+        py_files=files,
+        client_token=common.client_token,
+        name=common.name or _name(submit.name, path),
+        tags=common.tags,
+        warnings=tuple(
+            f"{to_camel(name)} has a meaning for EMR Serverless only; it was not used"
+            for name in _CLOUD_ONLY
+            if getattr(common, name) is not None
+        ),
+    )
+
+
+def _conf(
+    given: Mapping[str, str], in_parameters: Mapping[str, str], settings: HandlerSettings, path: str
+) -> dict[str, str]:
+    for field_name, conf in (("conf", given), ("sparkSubmitParameters", in_parameters)):
+        check_conf(conf, _below(path, field_name), permits=settings.conf_allow, owned=settings.owned_settings)
+    if doubled := sorted(given.keys() & in_parameters.keys()):
+        raise UsageError(
+            _below(path, "sparkSubmitParameters"), f"sets {doubled[0]}, which conf sets too; keep one of the two"
+        )
+    return {**given, **in_parameters}
+
+
+def _in_parameters(uri: str, path: str) -> str:
+    try:
+        return py_file(uri)
+    except ValueError as error:
+        raise UsageError(_below(path, "sparkSubmitParameters"), f"--py-files: {error}") from None
+
+
+def _name(given: str | None, path: str) -> str | None:
+    try:
+        return None if given is None else LABEL.validate_python(given)
+    except ValidationError as error:
+        problem = problem_of(error)
+        raise UsageError(_below(path, "sparkSubmitParameters"), f"--name {problem}") from None
+
+
+def _check_places(files: tuple[Location, ...], entry_point: Location, settings: HandlerSettings, path: str) -> None:
+    """Code runs with the function's role: it must lie where the function's owner keeps scripts."""
+    folder = settings.script_folder
+    if folder is None:
+        return
+    for name, locations in (("entryPoint", (entry_point,)), ("pyFiles", files)):
+        for location in locations:
+            if location != settings.script and not location.is_below(folder):
+                raise UsageError(
+                    _below(path, name),
+                    f"{location} is not below {folder}, where this function's scripts lie; put it there",
+                )
+
+
+def _check_py_files(files: tuple[Location, ...], entry_point: Location, path: str) -> None:
+    """They land in one directory by their last names, so those must differ."""
+    names = [location.name for location in (entry_point, *files)]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise UsageError(_below(path, "pyFiles"), f"two files are called {name}; rename one, Python sees one name")
+
+
+def _triggered(trigger: Trigger, settings: HandlerSettings) -> Request:
+    if settings.script is None:
+        raise UsageError(
+            "entryPoint",
+            "is missing, and the function names no script for events like this one; add it to the event, or set"
+            " SOAL_ENTRY_POINT=s3://bucket/script.py for the function",
+        )
+    return Request(entry_point=settings.script, event_key=trigger.run_key(settings.function_name), trigger=trigger)
+
+
+def _below(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}".lstrip(".")

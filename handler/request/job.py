@@ -1,0 +1,94 @@
+"""From a request to a job: one run of one script, with a name that is the same on every retry."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from handler.usage import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from handler.request.event import Request
+    from handler.settings import HandlerSettings
+    from safewriter.objects import Location
+
+__all__ = ["EventForm", "Job", "TriggerEvent"]
+
+# An argument of execve is at most 128 KiB on Linux.
+_EVENT_ARGUMENT_MAX_BYTES: Final = 120_000
+
+
+class EventForm(StrEnum):
+    """How a script receives the event that triggered it."""
+
+    ARGUMENT = "argument"
+    """`--event JSON`: as in aws-samples/spark-on-aws-lambda, for functions that use its variables (SPARK_SCRIPT)."""
+    FILE = "file"
+    """`--event-file PATH`: for functions that use SOAL_ENTRY_POINT; of any size."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerEvent:
+    """The event that the script receives, as JSON text."""
+
+    text: str
+    form: EventForm
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to run. `run_key` names the run; two attempts of one run have equal fingerprints."""
+
+    entry_point: Location
+    arguments: tuple[str, ...]
+    conf: Mapping[str, str]
+    py_files: tuple[Location, ...]
+    run_key: str
+    client_token: str | None
+    name: str | None
+    tags: Mapping[str, str]
+    trigger_event: TriggerEvent | None
+
+    @classmethod
+    def of(cls, request: Request, settings: HandlerSettings, request_id: str) -> Job:
+        """Complete a request: the key is the caller's, else the event's for this function, else Lambda's request id
+        (which is the same when Lambda retries an asynchronous invocation).
+        """
+        return cls(
+            entry_point=request.entry_point,
+            arguments=request.arguments,
+            conf={**settings.conf, **request.conf},
+            py_files=request.py_files,
+            run_key=request.client_token or request.event_key or request_id,
+            client_token=request.client_token,
+            name=request.name,
+            tags=dict(request.tags),
+            trigger_event=None if request.trigger is None else _trigger_event(request.trigger.event, settings),
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of what must not change under one run key: the script's place and the arguments given by the caller.
+
+        The triggering event is not in it: a queue delivers the same message with another receive count.
+        """
+        parts = [str(self.entry_point), list(self.arguments)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _trigger_event(event: Mapping[str, Any], settings: HandlerSettings) -> TriggerEvent:
+    text = json.dumps(event, separators=(",", ":"))
+    if settings.spark_script is None:
+        return TriggerEvent(text, EventForm.FILE)
+    if len(text.encode()) > _EVENT_ARGUMENT_MAX_BYTES:
+        raise UsageError(
+            "event",
+            f"has {len(text)} characters, too many for the argument --event; name the script by SOAL_ENTRY_POINT, which"
+            " passes events as a file, instead of SPARK_SCRIPT",
+        )
+    return TriggerEvent(text, EventForm.ARGUMENT)

@@ -1,0 +1,126 @@
+"""Envelopes of AWS services: what happened, and the identity of the event, which names the run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from handler.request.nesting import is_too_deep
+from handler.usage import UsageError, found
+from safewriter.parsing import parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["Trigger", "recognise"]
+
+# S3 allows 1,024 bytes for the key of an object, and its events write a byte as three characters at most (%E3). No
+# identity of the other services is longer.
+_TEXT_MAX_BYTES: Final = 3 * 1024
+# What a clientToken may hold, so that the key of each run is one: 31 characters for people, a hyphen, 128 bits.
+_READABLE_MAX: Final = 31
+_DIGEST_LENGTH: Final = 32
+_OTHERS: Final = re.compile(r"[^A-Za-z0-9._]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """An event that is not a job document. `identity` is its own, the same on each delivery; None if it has none.
+
+    `document` is the JSON object in an SQS message's body, found at `document_path` of the event.
+    """
+
+    event: Mapping[str, Any]
+    identity: str | None
+    document: Mapping[str, Any] | None = None
+    document_path: str = ""
+
+    def run_key(self, function: str | None) -> str | None:
+        """Return the key of the run that a function makes of this event, None if the event has no identity.
+
+        Two functions that get one event are two runs. Of whatever length the identity is, the key fits wherever a
+        clientToken does.
+        """
+        if self.identity is None:
+            return None
+        readable = _OTHERS.sub("-", self.identity)[:_READABLE_MAX].strip("-")
+        digest = hashlib.sha256(json.dumps([function or "", self.identity]).encode()).hexdigest()
+        return f"{readable}-{digest[:_DIGEST_LENGTH]}"
+
+
+def recognise(event: Mapping[str, Any]) -> Trigger | None:
+    """Recognise an envelope; None for any other object, `UsageError` for one that cannot be one run."""
+    if "Records" in event:
+        return _records(event)
+    if "detail-type" in event and "source" in event:
+        return Trigger(event, f"eventbridge:{_text(event, 'id', 'id')}")
+    return None
+
+
+def _records(event: Mapping[str, Any]) -> Trigger:
+    records = event["Records"]
+    if not isinstance(records, list) or not records or not isinstance(records[0], dict):
+        raise UsageError("Records", f"must be a list with one record, not {found(records)}")
+    source = records[0].get("eventSource")
+    if not isinstance(source, str) or source not in _SOURCES:
+        known = ", ".join(sorted(_SOURCES))
+        raise UsageError("Records[0].eventSource", f"{found(source)} is not a source that is known here ({known})")
+    if len(records) != 1:
+        raise UsageError(
+            "Records", f"holds {len(records)} records, and each is a run of its own; set the batch size to 1"
+        )
+    return _SOURCES[source](event, records[0])
+
+
+def _s3(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
+    path = "Records[0].s3"
+    s3 = _object(record, "s3", path)
+    bucket = _text(_object(s3, "bucket", f"{path}.bucket"), "name", f"{path}.bucket.name")
+    item = _object(s3, "object", f"{path}.object")
+    key = _text(item, "key", f"{path}.object.key")
+    # Both are absent in some events: the version without versioning, the sequencer for replayed and hand-made ones.
+    version, sequencer = (
+        _text(item, name, f"{path}.object.{name}") if item.get(name) else "" for name in ("versionId", "sequencer")
+    )
+    return Trigger(event, f"s3:{bucket}/{key}/{version}/{sequencer}")
+
+
+def _sqs(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
+    key = f"sqs:{_text(record, 'messageId', 'Records[0].messageId')}"
+    try:
+        body = parsed(record.get("body", ""))
+    except (TypeError, ValueError):
+        body = None
+    return Trigger(event, key, body if isinstance(body, dict) and not is_too_deep(body) else None, "Records[0].body")
+
+
+def _kinesis(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
+    # eventID is "shardId-000000000006:sequence number"; the stream is in the ARN.
+    stream = _text(record, "eventSourceARN", "Records[0].eventSourceARN")
+    return Trigger(event, f"kinesis:{stream}/{_text(record, 'eventID', 'Records[0].eventID')}")
+
+
+_SOURCES: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Trigger]]] = {
+    "aws:s3": _s3,
+    "aws:sqs": _sqs,
+    "aws:kinesis": _kinesis,
+}
+
+
+def _object(parent: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:
+    value = parent.get(name)
+    if not isinstance(value, dict):
+        raise UsageError(path, f"must be an object, not {found(value)}")
+    return value
+
+
+def _text(parent: Mapping[str, Any], name: str, path: str) -> str:
+    value = parent.get(name)
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise UsageError(path, f"must be a string that is not empty and can be printed, not {found(value)}")
+    if (size := len(value.encode())) > _TEXT_MAX_BYTES:
+        raise UsageError(path, f"has {size} bytes; {_TEXT_MAX_BYTES} are allowed")
+    return value

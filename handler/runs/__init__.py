@@ -1,0 +1,1 @@
+"""The records of runs, and the supervisor of their guarded writes."""

@@ -1,0 +1,250 @@
+"""The record of a run: which attempts there were, and how the last one stands. So a run that dies before its first
+write is visible too.
+
+One object per run key, `runs/<digest>.json`, changed by compare-and-swap. While an attempt lives its handler renews a
+small lease beside it, so that a second delivery of the same run can tell live from dead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+
+from handler.usage import UsageError
+from safewriter.liveness import LEASE_MS, Owner, Sighting, watch
+from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from handler.request.job import Job
+    from safewriter.deadline import Clock, Deadline
+
+__all__ = ["AttemptRunningError", "CancelRequest", "OpenRun", "RunRecord", "Runs", "StoredRun", "UnreadableRecordError"]
+
+_ROUNDS_MAX: Final = 100
+
+
+class AttemptRunningError(Exception):
+    """Another attempt of the same run is alive; its job was not started. The same invocation may be tried later."""
+
+
+class UnreadableRecordError(StoreError):
+    """A record of another version, or a damaged one: left alone."""
+
+
+class RunRecord(BaseModel):
+    """What the object holds. `state` is RUNNING, or the state of the last attempt's result."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+    schema_version: Literal[1] = 1
+    run_key: str
+    fingerprint: str
+    name: str | None
+    entry_point: str
+    attempt: int
+    run_id: str
+    previous_run_id: str | None
+    request_id: str
+    state: str
+    started_ms: int
+    deadline_ms: int
+    ended_ms: int | None = None
+    result_uri: str
+
+
+class CancelRequest(BaseModel):
+    """What `soal runs cancel` leaves for the handler of one attempt: its reason, for people, and when it was made."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+    schema_version: Literal[1] = 1
+    reason: str
+    requested_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A record as read, and what can be seen of its attempt."""
+
+    record: RunRecord
+    sighting: Sighting
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """An attempt that has begun, and the version of its record."""
+
+    record: RunRecord
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The records of runs in the checkpoint bucket."""
+
+    store: ObjectStore
+    clock: Clock
+    sleep: Callable[[float], None] = time.sleep
+
+    def begin(self, job: Job, *, run_id: str, request_id: str, deadline: Deadline) -> OpenRun:
+        """Record that an attempt begins.
+
+        Raises `UsageError` if the run key belongs to another job, `AttemptRunningError` if another attempt of the run
+        is alive, `StoreError` if S3 cannot tell.
+        """
+        first = RunRecord(
+            run_key=job.run_key,
+            fingerprint=job.fingerprint,
+            name=job.name,
+            entry_point=str(job.entry_point),
+            attempt=1,
+            run_id=run_id,
+            previous_run_id=None,
+            request_id=request_id,
+            state="RUNNING",
+            started_ms=self.clock(),
+            deadline_ms=deadline.at_ms,
+            result_uri=self.store.uri(result_key(run_id)),
+        )
+        key = _record_key(job.run_key)
+        try:
+            return OpenRun(first, self.store.create(key, _body(first)))
+        except PreconditionFailed:
+            return self._next_attempt(key, first, job, deadline)
+
+    def _next_attempt(self, key: str, first: RunRecord, job: Job, deadline: Deadline) -> OpenRun:
+        for _ in range(_ROUNDS_MAX):
+            stored = self.store.get(key)
+            if stored is None:
+                raise StoreError(f"{self.store.uri(key)} exists but cannot be read; allow s3:GetObject on it")
+            before = _parse(stored, self.store.uri(key))
+            if before.fingerprint != first.fingerprint:
+                field = "clientToken" if job.client_token is not None else "event"
+                raise UsageError(
+                    field,
+                    f"{job.run_key!r} was used before for {before.entry_point}, or with other arguments; a retry must"
+                    " be the same job, and another job needs a token of its own",
+                )
+            if before.state == "RUNNING":
+                self._wait_for_death(before, stored, deadline)
+            record = first.model_copy(
+                update={
+                    "attempt": before.attempt + 1,
+                    "previous_run_id": before.run_id,
+                    "started_ms": self.clock(),
+                }
+            )
+            try:
+                return OpenRun(record, self.store.replace(key, _body(record), etag=stored.etag))
+            except PreconditionFailed:
+                continue
+        raise StoreError(f"{self.store.uri(key)} changes all the time")
+
+    def _wait_for_death(self, before: RunRecord, stored: StoredObject, deadline: Deadline) -> None:
+        """Return once the attempt is dead or its record has changed; raise as soon as it gives a sign of life.
+
+        Waits no longer than half of the time left.
+        """
+        until_ms = self.clock() + min(2 * LEASE_MS, deadline.remaining_ms() // 2)
+
+        def look() -> Sighting | None:
+            again = self.store.get(_record_key(before.run_key))
+            return None if again is None else self._sighting(before, again)
+
+        first = self._sighting(before, stored)
+        if watch(first, look, may_wait=lambda: self.clock() < until_ms, sleep=self.sleep) is Owner.ALIVE:
+            raise AttemptRunningError(
+                f"attempt {before.attempt} of run {before.run_key!r} ({before.run_id}) is still running; try again"
+                " when it has ended"
+            )
+
+    def _sighting(self, record: RunRecord, stored: StoredObject) -> Sighting:
+        lease = self.store.get(_lease_key(record))
+        last_sign = stored.last_modified if lease is None else max(stored.last_modified, lease.last_modified)
+        return Sighting(stored.etag, last_sign, stored.server_date, record.deadline_ms)
+
+    def renew_lease(self, run: OpenRun) -> None:
+        """Say that the attempt lives."""
+        self.store.put(_lease_key(run.record), run.record.run_id.encode())
+
+    # -- for whoever looks from outside ------------------------------------------------------------------------------
+
+    def read(self, run_key: str) -> StoredRun | None:
+        """Return the record of a run; `StoreError` if it cannot be read."""
+        return self._read(_record_key(run_key))
+
+    def listed(self) -> Iterator[ListedObject]:
+        """List the records' objects (needs ListBucket)."""
+        return self.store.list("runs/")
+
+    def read_listed(self, listed: ListedObject) -> StoredRun | None:
+        """Return a record that was listed; None if it is gone."""
+        return self._read(listed.key)
+
+    def _read(self, key: str) -> StoredRun | None:
+        stored = self.store.get(key)
+        if stored is None:
+            return None
+        record = _parse(stored, self.store.uri(key))
+        return StoredRun(record, self._sighting(record, stored))
+
+    def request_cancel(self, record: RunRecord, reason: str) -> None:
+        """Ask the handler of an attempt to end it; it looks with every beat."""
+        request = CancelRequest(reason=reason, requested_ms=self.clock())
+        self.store.put(_cancel_key(record), request.model_dump_json(by_alias=True).encode())
+
+    def is_cancelled(self, record: RunRecord) -> bool:
+        """Tell whether somebody has asked for the end of an attempt."""
+        return self.store.get(_cancel_key(record)) is not None
+
+    def end(self, run: OpenRun, *, state: str) -> tuple[str, ...]:
+        """Record how the attempt ended; return warnings, if a later attempt has taken the record over."""
+        record = run.record.model_copy(update={"state": state, "ended_ms": self.clock()})
+        try:
+            self.store.replace(_record_key(record.run_key), _body(record), etag=run.etag)
+        except PreconditionFailed:
+            return ("the run's record was taken over by a later attempt; its state is that attempt's",)
+        self.store.delete(_lease_key(record))
+        return ()
+
+
+def result_key(run_id: str) -> str:
+    """Return where the result document of an attempt lies in the checkpoint bucket."""
+    return f"results/{run_id}/run_result.json"
+
+
+def _digest(run_key: str) -> str:
+    return hashlib.sha256(run_key.encode()).hexdigest()[:32]
+
+
+def _record_key(run_key: str) -> str:
+    return f"runs/{_digest(run_key)}.json"
+
+
+def _lease_key(record: RunRecord) -> str:
+    return f"leases/run-{_digest(record.run_key)}/{record.run_id}"
+
+
+def _cancel_key(record: RunRecord) -> str:
+    # Of one attempt: a later one under the same token is not cancelled by it.
+    return f"cancels/{_digest(record.run_key)}/{record.run_id}"
+
+
+def _body(record: RunRecord) -> bytes:
+    return record.model_dump_json(by_alias=True).encode()
+
+
+def _parse(stored: StoredObject, uri: str) -> RunRecord:
+    try:
+        return RunRecord.model_validate_json(stored.body)
+    except ValidationError as error:
+        raise UnreadableRecordError(
+            f"{uri} is not a run record that this version can read ({error.error_count()} faults)"
+        ) from error

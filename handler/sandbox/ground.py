@@ -1,0 +1,149 @@
+"""Directories that belong to this function alone, brought back after each job to what they held before the first.
+
+On Lambda /tmp outlives an invocation, and what a script leaves there beside its own directory would reach the next one.
+On any other machine /tmp is shared. So a directory is taken for ours only if it is declared to be (the image does, and
+the local emulator for a directory that it has made), and only while no other process of ours uses it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from handler.sandbox import shared_memory
+from handler.sandbox.removal import DIRECTORY, empty, tree_of
+from safewriter.parsing import parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from handler.sandbox.removal import Tree
+
+__all__ = ["Ground", "clean_all"]
+
+_RECORD: Final = ".soal-ground"
+_ENTRIES_MAX: Final = 10_000
+_DEPTH_MAX: Final = 50
+_RECORD_MAX_BYTES: Final = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A directory that is ours: open, locked for the life of this process. `kept` was there before any job, `shared`
+    before any job of this process.
+    """
+
+    path: Path
+    handle: int
+    mode: int
+    kept: Tree
+    shared: frozenset[shared_memory.Shared]
+
+    @classmethod
+    def claim(cls, path: Path) -> Ground:
+        """Take a directory; `OSError` says why not: not there, in use by another process, too full to be ours alone, or
+        the place of this code.
+
+        A process that follows one that was killed in the middle of a job takes over what that one had found.
+        """
+        if Path(__file__).resolve().is_relative_to(path.resolve()):
+            raise PermissionError(f"{path} holds the handler itself")  # a mistake: / or a home is nobody's scratch
+        handle = os.open(path, DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            kept = _recorded(handle)
+            if kept is None:
+                kept = tree_of(handle, entries_max=_ENTRIES_MAX, depth_max=_DEPTH_MAX)
+            if kept is None:
+                raise OSError(f"{path} holds more than {_ENTRIES_MAX} entries")  # noqa: TRY301 - closes the handle
+            mode = stat.S_IMODE(os.fstat(handle).st_mode)
+            ground = cls(path, handle, mode, {**kept, _RECORD: None}, shared_memory.present())
+            ground._record()
+        except BaseException:
+            os.close(handle)  # or its lock would keep every later claim of this process out
+            raise
+        return ground
+
+    def clean(self, may_go_on: Callable[[], bool]) -> int:
+        """Remove what was not there before the first job; return how many entries could not be removed."""
+        if stat.S_IMODE(os.fstat(self.handle).st_mode) != self.mode:
+            with suppress(PermissionError):
+                os.fchmod(self.handle, self.mode)
+        shared_memory.remove_all_but(self.shared)
+        stuck = empty(self.handle, keep=self.kept, may_go_on=may_go_on)
+        self._record()
+        return stuck
+
+    def _record(self) -> None:
+        """Leave for the next process what this one has found, whatever a job has made of it."""
+        body = json.dumps(self.kept).encode()
+        if _read(self.handle) == body:
+            return
+        with suppress(OSError):  # a full disk: then the next process keeps what it finds
+            with suppress(FileNotFoundError):
+                os.unlink(_RECORD, dir_fd=self.handle)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            record = os.open(_RECORD, flags, 0o600, dir_fd=self.handle)
+            try:
+                os.write(record, body)
+            finally:
+                os.close(record)
+
+
+_claimed = cache(Ground.claim)  # once in the life of this process; a claim that failed is tried again
+
+
+def clean_all(paths: Iterable[Path], may_go_on: Callable[[], bool]) -> Iterator[str]:
+    """Clean the directories; say which could not be, and why. One that is not there has nothing to clean."""
+    for path in paths:
+        try:
+            stuck = _claimed(path).clean(may_go_on)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            yield f"{path} is not cleaned between jobs: {error}"
+        else:
+            if stuck:
+                yield f"{stuck} entries that a job has left in {path} could not be removed"
+
+
+def _recorded(handle: int) -> dict[str, Tree | None] | None:
+    body = _read(handle)
+    if body is None:
+        return None
+    try:
+        found = parsed(body)
+    except ValueError:
+        return None
+    return found if _is_tree(found) else None
+
+
+def _read(handle: int) -> bytes | None:
+    """Return the record, if there is one of our own."""
+    try:
+        record = os.open(_RECORD, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=handle)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(record)
+        is_ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_size <= _RECORD_MAX_BYTES
+        return os.read(record, _RECORD_MAX_BYTES) if is_ours else None
+    finally:
+        os.close(record)
+
+
+def _is_tree(found: object) -> bool:
+    todo = [(found, 0)]
+    while todo:
+        one, depth = todo.pop()
+        if not isinstance(one, dict) or depth > _DEPTH_MAX:
+            return False
+        todo.extend((below, depth + 1) for below in one.values() if below is not None)
+    return True

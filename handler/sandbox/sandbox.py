@@ -1,0 +1,213 @@
+"""The place where a job runs: a fresh private directory under /tmp, and what the kernel says about memory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import stat
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from handler.sandbox.removal import DIRECTORY, empty
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["NoSpaceError", "Sandbox", "forbids_execution", "oom_kills", "open_sandbox"]
+
+_PREFIX: Final = "soal-"
+_LOCK: Final = ".soal-sandbox"
+_UNLABELLED: Final = ".soal-sandbox-new"
+_LABEL: Final = b"A sandbox of SoAL: removed by the next run once nobody holds its lock.\n"
+_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_OLD: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a job may have put a pipe there
+_FREE_MIN_MB: Final = 128
+_MIB: Final = 1024 * 1024
+_BLOCK: Final = 512
+_FOLDERS_MAX: Final = 1000
+_NAMED_MAX: Final = 3
+
+
+class NoSpaceError(Exception):
+    """The temporary storage is too full to start Spark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """A request's own directory, mode 0700, and what lies where in it."""
+
+    root: Path
+
+    @property
+    def scripts(self) -> Path:
+        """The script and the Python files, and nothing else: this is the script's `sys.path[0]`."""
+        return self.root / "scripts"
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def tmp(self) -> Path:
+        return self.root / "tmp"
+
+    @property
+    def work(self) -> Path:
+        """The job's current directory."""
+        return self.root / "work"
+
+    @property
+    def journal(self) -> Path:
+        return self.root / "journal.jsonl"
+
+    @property
+    def event_file(self) -> Path:
+        return self.root / "event.json"
+
+    @property
+    def go(self) -> Path:
+        """Exists once the script may run; Java and Python start without it."""
+        return self.root / "go"
+
+    @property
+    def archive_log(self) -> Path:
+        """Where Java says what it made of the class-data archive."""
+        return self.root / "archive.log"
+
+    @property
+    def properties_file(self) -> Path:
+        return self.root / "spark.properties"
+
+
+@contextmanager
+def open_sandbox(base: Path, *, free_min_mb: int = _FREE_MIN_MB) -> Iterator[Sandbox]:
+    """Make a fresh directory under `base` and remove it at the end, whatever happens.
+
+    Directories that earlier requests have left (the platform kills without a warning, and /tmp survives) are removed
+    first. Raises `NoSpaceError` if less than `free_min_mb` MiB are free then.
+    """
+    place = os.open(base, DIRECTORY)
+    try:
+        _remove_leftovers(place)
+        _check_space(base, free_min_mb)
+        root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+        with _opened(place, root.name) as handle, _opened(handle, _UNLABELLED, _NEW) as lock:
+            try:
+                _label(handle, lock)
+                sandbox = Sandbox(root)
+                for directory in (sandbox.scripts, sandbox.home, sandbox.tmp, sandbox.work):
+                    directory.mkdir(mode=0o700)
+                yield sandbox
+            finally:
+                _remove(place, root.name, handle)
+    finally:
+        os.close(place)
+
+
+@contextmanager
+def _opened(parent: int, name: str, flags: int = DIRECTORY) -> Iterator[int]:
+    handle = os.open(name, flags, 0o600, dir_fd=parent)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _label(handle: int, lock: int) -> None:
+    """Say that a directory is a sandbox. What bears the label is locked and complete: others never see it otherwise."""
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.write(lock, _LABEL)
+    os.rename(_UNLABELLED, _LOCK, src_dir_fd=handle, dst_dir_fd=handle)
+
+
+def _remove_leftovers(place: int) -> None:
+    """Remove the directories whose owner is dead: the kernel has given their lock back."""
+    with os.scandir(place) as entries:
+        names = [entry.name for entry in entries if entry.name.startswith(_PREFIX)]
+    for name in names:
+        with suppress(OSError), _opened(place, name) as handle:  # a link is not opened
+            if os.fstat(handle).st_uid != os.getuid():
+                continue
+            # Without the label it is somebody's own directory, or a sandbox that is just being made.
+            with _opened(handle, _LOCK, _OLD) as lock:
+                # BlockingIOError: another emulator on this machine is at work there.
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.read(lock, len(_LABEL) + 1) == _LABEL:
+                    _remove(place, name, handle)
+
+
+def _remove(parent: int, name: str, handle: int) -> None:
+    """Empty an open directory, wherever a job has moved it, and remove what bears its name. The lock file goes last: a
+    later request finds by it what stays.
+    """
+    with suppress(OSError):
+        os.fchmod(handle, stat.S_IRWXU)
+    if empty(handle, keep={_LOCK: None}) == 0:
+        with suppress(OSError):
+            os.unlink(_LOCK, dir_fd=handle)
+    for remove in (os.rmdir, os.unlink):  # a job may have put a link there
+        with suppress(OSError):
+            remove(name, dir_fd=parent)
+
+
+def _check_space(base: Path, free_min_mb: int) -> None:
+    usage = shutil.disk_usage(base)
+    free_mb = usage.free // _MIB
+    if free_mb < free_min_mb:
+        raise NoSpaceError(
+            f"{base} has {free_mb} MB free of {usage.total // _MIB} MB, {free_min_mb} MB are needed to start Spark;"
+            f" {_largest(base) or 'nothing of an earlier run lies there'}. Raise the function's ephemeral storage"
+        )
+
+
+def _largest(base: Path) -> str:
+    """Name what takes most of a directory, as far as a bounded look shows."""
+    sizes: dict[str, int] = {}
+    for folder, directories, files in islice(os.walk(base), _FOLDERS_MAX):
+        top = Path(folder).relative_to(base).parts[:1]
+        for name in (*files, *directories):
+            with suppress(OSError):
+                key = top[0] if top else name
+                sizes[key] = sizes.get(key, 0) + Path(folder, name).lstat().st_blocks * _BLOCK
+    found = sorted(((size // _MIB, name) for name, size in sizes.items() if size >= _MIB), reverse=True)[:_NAMED_MAX]
+    return "" if not found else "most of it is taken by " + ", ".join(f"{name!r} ({size} MB)" for size, name in found)
+
+
+def forbids_execution(base: Path) -> bool:
+    """Tell whether native libraries that are unpacked in a directory cannot be loaded (mount option noexec)."""
+    return bool(os.statvfs(base).f_flag & os.ST_NOEXEC)
+
+
+def oom_kills(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> Mapping[str, int]:
+    """Return how many processes the kernel has killed for memory, by every counter that can be read here.
+
+    No exit code tells of it: the parent of a killed Python worker sees an ordinary exception.
+    """
+    files = {
+        "vmstat": proc / "vmstat",
+        "cgroup2": cgroups / "memory.events",
+        "cgroup1": cgroups / "memory" / _own_cgroup(proc) / "memory.oom_control",
+    }
+    counts = {}
+    for name, path in files.items():
+        try:
+            match = re.search(r"^oom_kill (\d+)$", path.read_text(encoding="ascii"), re.MULTILINE)
+        except OSError:
+            continue
+        if match is not None:
+            counts[name] = int(match[1])
+    return counts
+
+
+def _own_cgroup(proc: Path) -> str:
+    try:
+        match = re.search(r"^\d+:memory:/(.*)$", (proc / "self" / "cgroup").read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        return ""
+    return "" if match is None else match[1]

@@ -1,0 +1,314 @@
+"""From a job and its files to the command that runs them: java directly, no shell and no launcher in between.
+
+The stock `spark-submit` needs bash and /dev/fd, which Lambda does not have, and starts a Java machine more. What its
+launcher adds is added here: the class path, the heap, and the options that let Spark run on Java 17.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from handler.request.job import EventForm
+from handler.secrets import Secrets
+from handler.spark.archive import archive_options
+from handler.spark.classpath import find_pyspark, jars
+from handler.spark.environment import child_environment
+from handler.spark.properties import read_properties, write_properties
+from handler.spark_settings.catalogs import file_io
+from handler.usage import UsageError, found
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from handler.request.job import Job
+    from handler.sandbox.sandbox import Sandbox
+    from handler.sandbox.script import Files
+    from handler.settings import HandlerSettings
+    from safewriter.deadline import Deadline
+
+__all__ = ["Attempt", "Command", "Machine", "check", "compose", "this_machine"]
+
+_MB_PER_CORE: Final = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+_CORES_MAX: Final = 6
+_HEAP_MIN_MB: Final = 512
+_RESERVE_MIN_MB: Final = 512
+_RESERVE_SHARE: Final = 0.35
+_SERIAL_GC_CORES_MAX: Final = 2
+_C1_TIMEOUT_MAX_MS: Final = 60_000
+# Ten times Java's own thresholds: most of what the optimising compiler takes on in a job's first minute is not run
+# often enough to pay for it. `soal bench start --timeout-s 300` shows the short end.
+_C2_LATER: Final = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
+_HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_BOOTSTRAP: Final = Path(__file__).resolve().parents[1] / "driver" / "bootstrap.py"
+_IMAGE_FILES: Final = Path(__file__).resolve().parents[2] / "image" / "spark"
+_NO_SECRETS: Final = Secrets()
+_UNITS: Final = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
+
+# What Spark's own launcher passes (org.apache.spark.launcher.JavaModuleOptions in 4.1.4), without the vector module:
+# only MLlib uses it, and it is another incubator module at each start. A test compares the two.
+MODULE_OPTIONS: Final = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(
+        f"--add-opens={package}=ALL-UNNAMED"
+        for package in (
+            "java.base/java.lang",
+            "java.base/java.lang.invoke",
+            "java.base/java.lang.reflect",
+            "java.base/java.io",
+            "java.base/java.net",
+            "java.base/java.nio",
+            "java.base/java.util",
+            "java.base/java.util.concurrent",
+            "java.base/java.util.concurrent.atomic",
+            "java.base/jdk.internal.ref",
+            "java.base/sun.nio.ch",
+            "java.base/sun.nio.cs",
+            "java.base/sun.security.action",
+            "java.base/sun.util.calendar",
+            "java.security.jgss/sun.security.krb5",
+        )
+    ),
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--enable-native-access=ALL-UNNAMED",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the function has: memory as configured, and the cores that this process may use."""
+
+    memory_mb: int
+    cores_present: int
+    has_huge_pages: bool = False
+    """Whether a process may ask for them; a kernel without any makes Java say so in the job's log."""
+
+    @property
+    def cores(self) -> int:
+        """Lambda gives one core per 1,769 MB, up to six."""
+        return max(1, min(math.ceil(self.memory_mb / _MB_PER_CORE), _CORES_MAX, self.cores_present))
+
+    @property
+    def reserve_mb(self) -> int:
+        """Memory that is not heap.
+
+        Beside the heap live the rest of the Java machine (metaspace, code, threads, buffers of S3A: about 250 MB), the
+        Python driver and this handler (about 100 MB each), and the Python workers of UDFs, which grow with the cores
+        and so with the memory: hence a share, and a floor.
+        """
+        return max(_RESERVE_MIN_MB, int(self.memory_mb * _RESERVE_SHARE))
+
+    @property
+    def heap_mb(self) -> int:
+        """`-Xmx`; below 512 MB Spark does not start."""
+        return self.memory_mb - self.reserve_mb
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What the child is told about the attempt that it is; `total_ms` is the whole time it was given."""
+
+    run_id: str
+    request_id: str
+    deadline_epoch_ms: int
+    total_ms: int
+
+    @classmethod
+    def of(cls, run_id: str, request_id: str, deadline: Deadline) -> Attempt:
+        """Describe the attempt that has until `deadline`."""
+        return cls(run_id, request_id, deadline.at_ms, deadline.at_ms - deadline.started_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to execute, with nothing inherited."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    directory: Path
+
+
+def check(job: Job, settings: HandlerSettings, machine: Machine) -> None:
+    """Raise `UsageError` for what would keep the job from starting on this machine; call it before anything begins."""
+    pyspark_home()
+    find_java(settings)
+    _heap_mb(job, machine)
+
+
+def compose(
+    job: Job,
+    files: Files,
+    sandbox: Sandbox,
+    settings: HandlerSettings,
+    machine: Machine,
+    attempt: Attempt,
+    inherited: Mapping[str, str],
+    secrets: Secrets = _NO_SECRETS,
+) -> Command:
+    """Write the properties file (and the event file) and return the command."""
+    conf = _conf(job, sandbox, settings, machine, secrets)
+    write_properties(sandbox.properties_file, conf)
+    spark_home = pyspark_home()
+    argv = (
+        str(find_java(settings)),
+        *_java_options(job, sandbox, settings, machine, attempt),
+        "-cp",
+        ":".join(str(jar) for jar in jars(spark_home, settings.soal_home)),
+        "org.apache.spark.deploy.SparkSubmit",
+        "--properties-file",
+        str(sandbox.properties_file),
+        *(("--name", job.name) if job.name else ()),
+        *(("--py-files", ",".join(str(path) for path in files.py_files)) if files.py_files else ()),
+        str(_BOOTSTRAP),
+        str(files.script),
+        *_arguments(job, sandbox),
+    )
+    variables = {**inherited, **secrets.variables}
+    environment = child_environment(job, sandbox, attempt, variables, spark_home=spark_home)
+    return Command(argv, environment, sandbox.work)
+
+
+def pyspark_home() -> Path:
+    """Return pip's pyspark, which is a whole Spark, without importing it."""
+    found = find_pyspark()
+    if found is None:
+        raise UsageError("pyspark", "is not installed beside the handler; run scripts/setup")
+    return found
+
+
+def find_java(settings: HandlerSettings) -> Path:
+    """Return the java to run: `.soal/java` where set-up has made it, else JAVA_HOME, else the one on the path."""
+    own = settings.soal_home / "java" / "bin" / "java"
+    if own.exists():
+        return own
+    if settings.java_home is not None:
+        return settings.java_home / "bin" / "java"
+    on_path = shutil.which("java")
+    if on_path is None:
+        raise UsageError("JAVA_HOME", "is not set and no java is on the path; install Java 17 or run scripts/setup")
+    return Path(on_path)
+
+
+def spark_file(settings: HandlerSettings, name: str) -> Path:
+    """Return a file of image/spark: in the image below SOAL_HOME, else in the working tree."""
+    baked = settings.soal_home / "spark" / name
+    return baked if baked.exists() else _IMAGE_FILES / name
+
+
+def _java_options(
+    job: Job, sandbox: Sandbox, settings: HandlerSettings, machine: Machine, attempt: Attempt
+) -> tuple[str, ...]:
+    c1 = settings.jit == "c1" or (settings.jit == "auto" and attempt.total_ms <= _C1_TIMEOUT_MAX_MS)
+    serial = machine.cores <= _SERIAL_GC_CORES_MAX
+    return (
+        f"-Xmx{_heap_mb(job, machine)}m",
+        "-XX:+UseSerialGC" if serial else "-XX:+UseParallelGC",
+        # To begin with, and it may grow: Java's own choice for a function's memory is 16 MB, and a collection for each.
+        "-XX:NewSize=96m",
+        # The optimising compiler pays only in jobs of more than about half a minute.
+        *(("-XX:TieredStopAtLevel=1",) if c1 else _C2_LATER),
+        # A heap that is touched for the first time, page by page, is a twentieth of a cold run.
+        *(("-XX:+UseTransparentHugePages",) if machine.has_huge_pages else ()),
+        # Half-dead after an OutOfMemoryError, a driver would go on; the exit is 3.
+        "-XX:+ExitOnOutOfMemoryError",
+        "-XX:-UsePerfData",
+        *archive_options(settings.soal_home, sandbox.archive_log),
+        *MODULE_OPTIONS,
+        f"-Djava.io.tmpdir={sandbox.tmp}",
+        f"-Duser.home={sandbox.home}",
+        f"-Dderby.system.home={sandbox.work}",
+        f"-Dlog4j2.configurationFile={spark_file(settings, 'log4j2.properties')}",
+    )
+
+
+def _heap_mb(job: Job, machine: Machine) -> int:
+    asked = job.conf.get("spark.driver.memory")
+    if asked is None:
+        if machine.heap_mb < _HEAP_MIN_MB:
+            raise UsageError(
+                "memory size",
+                f"{machine.memory_mb} MB leave {machine.heap_mb} MB for Spark, which needs {_HEAP_MIN_MB} MB; give the"
+                f" function at least {_HEAP_MIN_MB + _RESERVE_MIN_MB} MB",
+            )
+        return machine.heap_mb
+    number, unit = re.fullmatch(r"([0-9]+)([a-z])b?", asked.lower(), re.ASCII).groups()  # type: ignore[union-attr]  # checked by confs
+    heap_mb = int(int(number) * _UNITS[unit])
+    most_mb = machine.memory_mb - _RESERVE_MIN_MB
+    if not _HEAP_MIN_MB <= heap_mb <= most_mb:
+        raise UsageError(
+            "conf.spark.driver.memory",
+            f"{found(asked)} does not fit: between {_HEAP_MIN_MB}m and {most_mb}m of the function's"
+            f" {machine.memory_mb} MB",
+        )
+    return heap_mb
+
+
+def _conf(job: Job, sandbox: Sandbox, settings: HandlerSettings, machine: Machine, secrets: Secrets) -> dict[str, str]:
+    """Merge the settings: the image's defaults, what follows from the machine, the job's own, what must not change."""
+    defaults = read_properties(spark_file(settings, "spark-defaults.conf"))
+    cores = int(job.conf.get("spark.driver.cores", machine.cores))
+    conf = {
+        **defaults,
+        "spark.sql.shuffle.partitions": str(2 * cores),
+        "spark.default.parallelism": str(cores),
+        "spark.sql.warehouse.dir": str(sandbox.work / "warehouse"),
+        **job.conf,
+        **secrets.spark_settings,
+        "spark.master": f"local[{cores}]",
+        "spark.driver.memory": f"{_heap_mb(job, machine)}m",
+        "spark.hadoop.hadoop.tmp.dir": str(sandbox.tmp),
+        **_store(settings),
+    }
+    conf |= file_io(conf)
+    extensions = (defaults.get("spark.sql.extensions", ""), job.conf.get("spark.sql.extensions", ""))
+    conf["spark.sql.extensions"] = ",".join(dict.fromkeys(part for part in ",".join(extensions).split(",") if part))
+    return conf
+
+
+def _store(settings: HandlerSettings) -> dict[str, str]:
+    """Point S3A to where boto3 goes."""
+    region = {"spark.hadoop.fs.s3a.endpoint.region": settings.region} if settings.region else {}
+    if settings.s3_endpoint is None:
+        return region
+    return {
+        "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+        **region,
+        "spark.hadoop.fs.s3a.endpoint": settings.s3_endpoint,
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.hadoop.fs.s3a.connection.ssl.enabled": str(settings.s3_endpoint.startswith("https://")).lower(),
+    }
+
+
+def _arguments(job: Job, sandbox: Sandbox) -> tuple[str, ...]:
+    event = job.trigger_event
+    if event is None:
+        return job.arguments
+    sandbox.event_file.write_text(event.text, encoding="utf-8")
+    if event.form is EventForm.ARGUMENT:
+        return (*job.arguments, "--event", event.text)
+    return (*job.arguments, "--event-file", str(sandbox.event_file))
+
+
+def this_machine(memory_mb: int) -> Machine:
+    """Describe the machine that this process runs on."""
+    return Machine(memory_mb, len(os.sched_getaffinity(0)), has_huge_pages=_may_ask_for_huge_pages())
+
+
+def _may_ask_for_huge_pages() -> bool:
+    try:
+        return "[madvise]" in _HUGE_PAGES.read_text(encoding="ascii")
+    except OSError:
+        return False

@@ -1,0 +1,61 @@
+"""The environment of the child: a fresh one, in which nothing of an event is a variable."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from handler.request.job import Job
+    from handler.sandbox.sandbox import Sandbox
+    from handler.spark.command import Attempt
+
+__all__ = ["child_environment"]
+
+# What the handler sets itself, and what would make Spark or Python start differently than it has planned.
+_WITHHELD: Final = re.compile(
+    r"SOAL_.*|SPARK_(?!SCRIPT$).*|PYSPARK_.*|HADOOP_.*|YARN_.*|PYTHON.*|VIRTUAL_ENV|CONDA_.*|JAVA_HOME|HOME|TMP|TEMP|TMPDIR"
+    r"|PWD|OLDPWD|SHLVL|_|_HANDLER|AWS_LAMBDA_RUNTIME_API|AWS_LAMBDA_LOG_.*|LAMBDA_RUNTIME_DIR|XDG_.*|LC_.*|LANGUAGE"
+)
+_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+
+
+def child_environment(
+    job: Job, sandbox: Sandbox, attempt: Attempt, inherited: Mapping[str, str], *, spark_home: Path
+) -> dict[str, str]:
+    """Build the child's environment from the function's variables and the handler's own."""
+    passed = {name: value for name, value in inherited.items() if not _WITHHELD.fullmatch(name)}
+    return {
+        "PATH": _PATH,
+        "LANG": "C.UTF-8",
+        **passed,
+        "HOME": str(sandbox.home),
+        "TMPDIR": str(sandbox.tmp),
+        "SPARK_HOME": str(spark_home),
+        "SPARK_LOCAL_DIRS": str(sandbox.tmp),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_HOSTNAME": "localhost",
+        # An empty one: Spark must not look for settings anywhere but in the properties file.
+        "SPARK_CONF_DIR": str(sandbox.home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        # Where packages are installed. The handler is not among them in the image: its names are left to the job.
+        "PYTHONPATH": str(spark_home.parent),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "SOAL_RUN_ID": attempt.run_id,
+        "SOAL_RUN_KEY": job.run_key,
+        "SOAL_REQUEST_ID": attempt.request_id,
+        "SOAL_JOB_FINGERPRINT": job.fingerprint,
+        "SOAL_DEADLINE_EPOCH_MS": str(attempt.deadline_epoch_ms),
+        # Both sides must take the same share of the same time for the lead.
+        "SOAL_STARTED_EPOCH_MS": str(attempt.deadline_epoch_ms - attempt.total_ms),
+        "SOAL_JOURNAL": str(sandbox.journal),
+        "SOAL_GO": str(sandbox.go),
+        **({"SOAL_EVENT_FILE": str(sandbox.event_file)} if job.trigger_event is not None else {}),
+    }

@@ -1,0 +1,132 @@
+"""The Spark settings of an event, checked: each is one that an event may bring, with a value that Spark takes.
+
+Three lists decide, in this order: what is fixed for everybody (`fixed_settings`), what an event may bring
+(`event_settings`), and what the function's owner has allowed besides (`SOAL_CONF_ALLOW`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from handler.spark_settings.allowed import form_of
+from handler.spark_settings.fixed import is_outside_tmp, why_fixed, why_replaced
+from handler.usage import UsageError, found
+from handler.variables import SPARK_SETTING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+__all__ = ["Permit", "check_conf", "check_own_conf", "check_text"]
+
+_VALUE_MAX_LENGTH: Final = 4096
+_CONF_MAX_ENTRIES: Final = 200
+_READ_HERE: Final = frozenset({"spark.driver.memory", "spark.driver.cores"})
+"""The handler derives Java's options from these: no owner's permit takes their form away."""
+_S3A: Final = "spark.hadoop.fs.s3a."
+_CATALOG: Final = re.compile(r"spark\.sql\.catalog\.[^.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Settings that the function's owner lets events bring; in both patterns `*` stands for any text."""
+
+    key: str
+    value: str = "*"
+
+    @classmethod
+    def parse(cls, text: str) -> Permit:
+        """Read `KEY` or `KEY=VALUE`; `ValueError` says what is wrong with it."""
+        key, equals, value = text.partition("=")
+        if not key.startswith("spark."):
+            raise ValueError(f"{text!r} must be a setting that begins with 'spark.', as KEY or KEY=VALUE")
+        return cls(key, value if equals else "*")
+
+    def covers(self, key: str, value: str) -> bool:
+        """Tell whether the owner has allowed a setting."""
+        return _fits(self.key, key) and _fits(self.value, value)
+
+
+def check_conf(conf: Mapping[str, str], field: str, *, permits: tuple[Permit, ...], owned: Collection[str]) -> None:
+    """Raise `UsageError` for the first setting that an event may not bring; `field` is where the settings were found.
+
+    `owned` are the names of the function's own settings: an event changes none of them, not for one bucket either, and
+    nothing of a catalog that they define.
+    """
+    _check_number(conf, field)
+    taken = {_catalog_or_key(key) for key in owned}
+    for key, value in conf.items():
+        problem = _problem(key, value)
+        if problem is None and (_catalog_or_key(key) in taken or _is_for_one_bucket(key, owned)):
+            problem = "is the function's own setting (SOAL_CONF, SOAL_SECRETS); leave it out"
+        if problem := problem or _refusal(key, value, permits):
+            raise UsageError(_path(field, key), problem)
+
+
+def check_own_conf(conf: Mapping[str, str], field: str) -> None:
+    """Raise `UsageError` for the first setting that not even the function's owner can change."""
+    _check_number(conf, field)
+    for key, value in conf.items():
+        if problem := _problem(key, value):
+            raise UsageError(_path(field, key), problem)
+
+
+def _fits(pattern: str, text: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text) is not None
+
+
+def _catalog_or_key(key: str) -> str:
+    """Return what is defined as a whole: of a catalog's property the catalog, else the setting itself."""
+    catalog = _CATALOG.match(key)
+    return key if catalog is None else catalog[0]
+
+
+def _is_for_one_bucket(key: str, owned: Collection[str]) -> bool:
+    """Tell whether S3A would take a setting before one of `owned`: whoever sets that for all buckets means all."""
+    general = (own.removeprefix(_S3A) for own in owned if own.startswith(_S3A))
+    return key.startswith(f"{_S3A}bucket.") and key.endswith(tuple(f".{name}" for name in general))
+
+
+def _check_number(conf: Mapping[str, str], field: str) -> None:
+    if len(conf) > _CONF_MAX_ENTRIES:
+        raise UsageError(field, f"has {len(conf)} settings; {_CONF_MAX_ENTRIES} are allowed")
+
+
+def _path(field: str, key: str) -> str:
+    return f"{field}.{key if key.isprintable() else found(key)}"
+
+
+def _problem(key: str, value: str) -> str | None:
+    if (why := why_fixed(key)) is not None:
+        return f"may not be set by a job: {why}"
+    if not SPARK_SETTING.fullmatch(key):
+        return "is not the name of a Spark setting; it must begin with 'spark.'"
+    if key in _READ_HERE and (form := form_of(key)) is not None and not form.fits(value):
+        return f"must be {form.says}, not {found(value)}"
+    return check_text(value)
+
+
+def check_text(value: str) -> str | None:
+    """Say what is wrong with a setting's value, whatever the setting; None if nothing is."""
+    if len(value) > _VALUE_MAX_LENGTH:
+        return f"has {len(value)} characters; {_VALUE_MAX_LENGTH} are allowed"
+    if not value.isprintable():
+        return f"holds a control character: {found(value)}"
+    if (why := why_replaced(value)) is not None:
+        return why
+    if is_outside_tmp(value):
+        return f"{found(value)} is outside /tmp, and nothing else can be written here; use an s3a:// path or /tmp"
+    return None
+
+
+def _refusal(key: str, value: str, permits: tuple[Permit, ...]) -> str | None:
+    form = form_of(key)
+    if any(permit.covers(key, value) for permit in permits) or (form is not None and form.fits(value)):
+        return None
+    if form is not None:
+        return f"must be {form.says}, not {found(value)}"
+    return (
+        "is not a setting that an event may bring; set it in the script, or have the function's owner set it"
+        " (SOAL_CONF) or allow it (SOAL_CONF_ALLOW)"
+    )

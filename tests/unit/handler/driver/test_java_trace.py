@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.driver.java_trace import in_one_line
+
+FRAMES = "\tat org.example.A.b(A.java:1)\n\tat java.base/java.lang.Thread.run(Thread.java:840)\n\t... 19 more\n"
+PY4J = "An error occurred while calling o70.sql.\n: "
+WORKER = """Traceback (most recent call last):
+  File "/opt/worker.py", line 3386, in main
+    process()
+    ^^^^^^^^^
+ValueError: no such day
+"""
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        (
+            (f"{PY4J}a.E: not connected: h", "Caused by: b.F: No driver"),
+            "a.E: not connected: h; root cause: b.F: No driver",
+        ),
+        (
+            ("Cannot make 'X':\n\nJVM stacktrace:\na.E: Cannot make 'X':", "Caused by: b.F: The value\n'2' is bad"),
+            "Cannot make 'X'; root cause: b.F: The value '2' is bad",
+        ),
+        ((f"{PY4J}a.E: b.F: full", "Caused by: b.F: full", "Caused by: b.G: full"), "a.E: b.F: full"),
+        ((f"{PY4J}a.E: one", "Caused by: b.F: two", "Caused by: a.E: one"), "a.E: one; root cause: b.F: two"),
+        ((f"{PY4J}a.E: one", "Caused by: b.NullPointer"), "a.E: one; root cause: b.NullPointer"),
+        ((f"{PY4J}a.E: one", "\tSuppressed: b.F: two", "\tCaused by: b.G: three"), "a.E: one"),
+        (
+            (f"{PY4J}a.E: lost: b.P: {WORKER}", "\nDriver stacktrace:", f"Caused by: b.P: {WORKER}"),
+            "a.E: lost: b.P: ValueError: no such day",
+        ),
+    ],
+    ids=["py4j", "pyspark", "nothing new", "the last new", "no message", "suppressed", "a Python worker's"],
+)
+def test_a_stack_trace_becomes_the_exception_and_its_root_cause(told: tuple[str, ...], line: str) -> None:
+    """The last cause that says something new is the root; frames and what is told twice are left out."""
+    assert in_one_line("".join(f"{part}\n{FRAMES}" for part in told)) == line
+
+
+@pytest.mark.parametrize("text", ["", "no such day", "two\nlines", "[PARSE] at\n== SQL ==\nSELEC a\n^^^\n", WORKER])
+def test_any_other_text_stays_as_it_is(text: str) -> None:
+    """Its lines may be what makes it readable."""
+    assert in_one_line(text) == text
+
+
+def test_the_root_cause_is_told_however_long_the_rest_is() -> None:
+    """Each of the two is cut by itself."""
+    line = in_one_line(f"a.E: {'x' * 100_000}\n{FRAMES}Caused by: b.F: {'y' * 100_000}\n{FRAMES}")
+    assert "…; root cause: b.F: yyy" in line
+    assert len(line) < 3100
+
+
+@given(
+    st.lists(st.sampled_from(["\n", "\t", "\tat ", "Caused by: ", "a: b", ":", FRAMES, WORKER, "JVM stacktrace:\n"]))
+)
+def test_whatever_holds_a_frame_is_one_line(parts: list[str]) -> None:
+    """Also where it is not printed as Java does."""
+    assert len(in_one_line(f"{''.join(parts)}\n{FRAMES}").splitlines()) <= 1

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.driver.own_settings import EXTENSIONS, OwnSettings, why_left_out
+
+DELTA, ICEBERG = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.iceberg.spark.extensions.X"
+GIVEN = {"spark.master": "local[2]", EXTENSIONS: f"{DELTA},{ICEBERG}", "spark.hadoop.fs.s3a.endpoint": "http://here"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.app.name", "mine"),
+        ("spark.master", "LOCAL[2]"),
+        ("spark.serializer", "org.apache.spark.serializer.KryoSerializer"),
+        ("spark.sql.shuffle.partitions", "7"),
+        ("spark.sql.catalog.glue", "org.apache.iceberg.spark.SparkCatalog"),
+        ("spark.hadoop.hive.metastore.client.factory.class", "com.amazonaws.glue.X"),
+        ("spark.hadoop.fs.s3a.connection.maximum", "50"),
+        ("spark.hadoop.fs.s3a.bucket.theirs.access.key", "AKIA"),
+        ("spark.hadoop.fs.s3a.bucket.theirs.aws.credentials.provider", "X"),
+        ("spark.sql.warehouse.dir", "/tmp/warehouse"),
+        ("spark.sql.warehouse.dir", "s3a://lake/warehouse"),
+        ("spark.jars", "/opt/mine.jar"),
+        ("fs.s3a.connection.maximum", "50"),
+    ],
+)
+def test_what_is_a_script_s_to_set(key: str, value: str) -> None:
+    """Names, tuning, catalogs, keys for one bucket; and whatever says the same as the handler."""
+    assert why_left_out(key, value, GIVEN.get(key)) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("spark.master", "local[*]", "local Spark"),
+        ("spark.master", "yarn", "local Spark"),
+        ("spark.remote", "sc://elsewhere", "local Spark"),
+        ("spark.driver.memory", "5g", "function's memory"),
+        ("spark.executor.memory", "5g", "no executors"),
+        ("spark.dynamicAllocation.enabled", "true", "no executors"),
+        ("spark.jars.packages", "io.delta:delta-core_2.12:2.2.0", "derived image"),
+        ("spark.sql.catalogImplementation", "hive", "Hive"),
+        ("spark.ui.enabled", "true", "timings"),
+        ("spark.hadoop.fs.s3a.access.key", "AKIA", "share the function's role"),
+        ("fs.s3a.secret.key", "x", "share the function's role"),
+        ("spark.hadoop.fs.s3a.aws.credentials.provider", "X", "share the function's role"),
+        ("spark.hadoop.fs.s3a.endpoint", "http://elsewhere", "one store"),
+        ("fs.s3a.endpoint", "http://elsewhere", "one store"),
+        ("spark.delta.logStore.s3a.impl", "io.delta.storage.S3SingleDriverLogStore", "guarantees"),
+        ("spark.sql.catalog.spark_catalog", "org.apache.iceberg.spark.SparkSessionCatalog", "guarantees"),
+        ("spark.sql.catalog.safewriter", "org.apache.iceberg.spark.SparkCatalog", "guarantees"),
+        ("spark.sql.warehouse.dir", "/user/hive/warehouse", "outside /tmp"),
+    ],
+)
+def test_what_is_left_out(key: str, value: str, why: str) -> None:
+    """What means nothing here, what would leave the guard, and paths that cannot be written, each with its reason."""
+    assert why in str(why_left_out(key, value, GIVEN.get(key)))
+
+
+def own() -> tuple[OwnSettings, list[tuple[str, str]]]:
+    noted: list[tuple[str, str]] = []
+    return OwnSettings(lambda key, why: noted.append((key, why))), noted
+
+
+def test_a_builder_s_options_are_told_once_and_without_values() -> None:
+    """A second session with the same settings says nothing new; extensions are added to the handler's."""
+    settings, noted = own()
+    options = {"spark.app.name": "mine", "spark.hadoop.fs.s3a.secret.key": "hunter22", EXTENSIONS: f"a.B, {DELTA}"}
+    for _ in range(2):
+        kept = settings.kept(options, GIVEN.get)
+        assert kept == {"spark.app.name": "mine", EXTENSIONS: f"{DELTA},{ICEBERG},a.B"}
+    assert [key for key, _ in noted] == ["spark.hadoop.fs.s3a.secret.key"]
+    assert "hunter22" not in str(noted)
+
+
+class Conf(dict[str, str]):
+    """Java's SparkConf, as far as it is used."""
+
+    def toDebugString(self) -> str:  # noqa: N802 - Java's name
+        return "\n".join(f"{key}={'*(redacted)' if 'secret' in key else value}" for key, value in self.items())
+
+    def set(self, key: str, value: str) -> None:
+        self[key] = value
+
+    def remove(self, key: str) -> None:
+        del self[key]
+
+
+def test_a_spark_conf_is_put_back() -> None:
+    """What the script has changed there gets the handler's value again, or goes; the rest stays."""
+    settings, noted = own()
+    conf: Any = Conf(GIVEN)
+    conf.update(
+        {
+            "spark.master": "yarn",
+            "spark.hadoop.fs.s3a.secret.key": "hunter22",
+            EXTENSIONS: "a.B",
+            "spark.x": "y",
+        }
+    )
+    settings._put_back(conf, Conf(GIVEN))
+    assert conf == {**GIVEN, EXTENSIONS: f"{DELTA},{ICEBERG},a.B", "spark.x": "y"}
+    assert [key for key, _ in noted] == ["spark.master", "spark.hadoop.fs.s3a.secret.key"]
+
+
+CATALOG = {"spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog"}
+MARKED = {"spark.sql.catalog.ice.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
+
+
+@pytest.mark.parametrize(
+    ("options", "added"),
+    [
+        (CATALOG, MARKED),
+        ({**CATALOG, "spark.sql.catalog.ice.io-impl": "own"}, {}),
+        ({"spark.sql.catalog.other": "example.Catalog"}, {}),
+    ],
+)
+def test_a_catalog_of_the_script_s_own_goes_to_s3_as_spark_does(options: dict[str, str], added: dict[str, str]) -> None:
+    """As one that the event names: with marked files, unless it says otherwise."""
+    settings, noted = own()
+    assert settings.kept(options, GIVEN.get) == {**options, **added}
+    conf: Any = Conf({**GIVEN, **options})
+    settings._put_back(conf, Conf(GIVEN))
+    assert conf == {**GIVEN, **options, **added}
+    assert noted == []
+
+
+def test_what_the_handler_has_said_of_a_catalog_stays() -> None:
+    """The event names how the catalog goes to S3, the script the rest."""
+    settings, _ = own()
+    given = {"spark.sql.catalog.ice.io-impl": "events.own"}
+    assert settings.kept(CATALOG, given.get) == CATALOG

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import json
+import urllib.parse
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from moto import mock_aws
+from typer.testing import CliRunner
+
+from handler.functions.failure_queue import NotTakenError, Redriven, redrive_queue, replay_of
+from handler.outcome.outcome import State
+from handler.outcome.response import ErrorResult, JobFailed, deliver
+from handler.request.trigger import recognise
+from scripts.soal.app import app
+from tests.unit.handler.outcome.test_response import result
+from tests.unit.handler.test_app import UNKNOWN, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+SCHEDULE = {"source": "aws.events", "detail-type": "Scheduled Event", "id": "e-1", "detail": {}}
+SQS = {"Records": [{"eventSource": "aws:sqs", "messageId": "m-1", "body": "hello"}]}
+
+
+ARN = "arn:aws:lambda:us-east-1:123456789012:function:jobs:live"
+LONG_KEY = urllib.parse.quote_plus("\u65e5" * 115) + ".csv"
+S3 = {"Records": [{"eventSource": "aws:s3", "s3": {"bucket": {"name": "in"}, "object": {"key": LONG_KEY}}}]}
+
+
+def record(event: object, answer: object, request_id: str = "request") -> str:
+    """What Lambda puts into the queue when the last retry of an asynchronous invocation has failed."""
+    context = {"requestId": request_id, "functionArn": ARN, "condition": "RetriesExhausted"}
+    return json.dumps({"version": "1.0", "requestContext": context, "requestPayload": event, "responsePayload": answer})
+
+
+def failed(state: State = State.TIMED_OUT, attempt: int = 1, **error: Any) -> dict[str, str]:
+    fault = ErrorResult(**{"type": "E", "message": "m", "field": None, "retryable": False, "usage": False, **error})
+    answer = result(state, fault).model_copy(update={"attempt": attempt})
+    return {"errorType": "JobFailed", "errorMessage": json.dumps(answer.document())}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"script": "s3://scripts/job.py", "clientToken": "t"},
+        {"script": "s3://scripts/job.py"},
+        "s3://scripts/job.py",
+        {"day": 1},
+        SCHEDULE,
+        SQS,
+        S3,
+    ],
+    ids=["a token", "no token", "a script", "any object", "a schedule", "a queue", "a long key on S3"],
+)
+def test_a_failure_that_is_replayed_is_the_same_run(tmp_path: Path, event: object) -> None:
+    """On the handler: whatever names the run, the replay of the payload that Lambda keeps is its second attempt."""
+    world = World(tmp_path)
+    settings = {"SOAL_ENTRY_POINT": "s3://scripts/job.py", "AWS_LAMBDA_FUNCTION_NAME": "jobs"}
+    world.reports = (UNKNOWN,)
+    with pytest.raises(JobFailed) as raised:
+        deliver(world.handle(event, **settings), None)
+    replay = replay_of(record(event, {"errorType": "JobFailed", "errorMessage": str(raised.value)}), "m-9")
+    assert (replay.attempt, replay.hopeless) == (1, None)
+    world.reports = ()
+    world.request_id = "another request"
+    again = world.handle(replay.event, **settings)
+    assert (again.state, again.attempt, len(world.stored("runs/"))) == ("SUCCESS", 2, 1)
+
+
+def test_one_event_that_failed_in_two_functions_is_redriven_as_their_two_runs() -> None:
+    """The record says which function it was; the redrive, and an operator's machine, have names of their own."""
+    first = replay_of(record(SCHEDULE, None), "m-1")
+    other = replay_of(record(SCHEDULE, None).replace(":jobs:", ":others:"), "m-1")
+    keys = [replay.event["continuation"]["token"] for replay in (first, other)]  # type: ignore[index]
+    trigger = recognise(SCHEDULE)
+    assert trigger is not None
+    assert keys == [trigger.run_key("jobs"), trigger.run_key("others")]
+    assert replay_of(record(SCHEDULE, None).replace(":live", ""), "m-1") == first
+
+
+@pytest.mark.parametrize("context", [["a"], "text", 1, None, {}])
+def test_a_record_without_what_names_its_run_cannot_be_read(context: object) -> None:
+    """It is left in the queue, and those beside it are invoked with."""
+    body = json.dumps({"requestContext": context, "requestPayload": {"day": 1}})
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        replay_of(body, "m-1")
+
+
+def test_an_event_twice_at_once_is_one_run(tmp_path: Path) -> None:
+    """Lambda may deliver an asynchronous event twice, and both have one request id."""
+    world = World(tmp_path)
+    event = {"script": "s3://scripts/job.py"}
+    first = world.handle(event)
+    assert world.handle(event).previous_run_id == first.run_id
+    assert len(world.stored("runs/")) == 1
+
+
+def test_a_run_that_lambda_has_killed_is_tried_again() -> None:
+    """There is no result, so nothing speaks against it."""
+    replay = replay_of(record({"clientToken": "t"}, {"errorMessage": "Task timed out after 900.00 seconds"}), "m-1")
+    assert (replay.attempt, replay.hopeless) == (1, None)
+
+
+def test_a_run_that_is_killed_each_time_is_not_tried_for_ever() -> None:
+    """Its replays are counted in the event, since no result tells."""
+    event: object = {"script": "s3://scripts/job.py", "clientToken": "t"}
+    for attempt in (1, 2, 3):
+        replay = replay_of(record(event, {"errorMessage": "Task timed out after 900.00 seconds"}), "m-1")
+        assert replay.attempt == attempt
+        event = replay.event
+
+
+def test_a_message_of_the_queue_of_jobs_has_its_own_id_again() -> None:
+    """As the function would have got it; an event of a rule stays as it is."""
+    body = json.dumps({"script": "s3://scripts/job.py"})
+    (record_again,) = replay_of(body, "m-1").event["Records"]  # type: ignore[index]
+    assert (record_again["messageId"], record_again["body"]) == ("m-1", body)
+    assert replay_of("not json", "m-1").event == {"Records": [{**record_again, "body": "not json"}]}
+    assert replay_of(json.dumps(SCHEDULE), "m-1").event == SCHEDULE
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [(failed(usage=True), "must be changed first: m"), (failed(State.CANCELLED), "it was cancelled on request")],
+)
+def test_what_cannot_end_otherwise_is_hopeless(answer: object, reason: str) -> None:
+    """A usage error, and what somebody has cancelled."""
+    assert str(replay_of(record({"clientToken": "t"}, answer), "m-1").hopeless).endswith(reason)
+
+
+class Queue:
+    def __init__(self, *bodies: str) -> None:
+        self.sqs = boto3.client("sqs")
+        self.url = self.sqs.create_queue(QueueName="failures")["QueueUrl"]
+        self.sent: list[object] = []
+        for body in bodies:
+            self.sqs.send_message(QueueUrl=self.url, MessageBody=body)
+
+    def redrive(self, send: Callable[[object], str | None] | None = None, messages_max: int = 100) -> list[Redriven]:
+        return list(redrive_queue(self.sqs, self.url, send, attempts_max=3, messages_max=messages_max, wait_s=0))
+
+    def send(self, event: object) -> str:
+        self.sent.append(event)
+        return f"request-{len(self.sent)}"
+
+    def visible(self) -> int:
+        found = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=["All"])["Attributes"]
+        return int(found["ApproximateNumberOfMessages"])
+
+
+@pytest.fixture
+def amazon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    with mock_aws():
+        yield
+
+
+@pytest.mark.usefixtures("amazon")
+def test_what_was_sent_is_removed_and_the_rest_can_be_seen_again() -> None:
+    """A run that has had its attempts, and one that is hopeless, stay for somebody to look."""
+    events = [{"clientToken": name} for name in "abc"]
+    queue = Queue(
+        record(events[0], failed()),
+        record(events[1], failed(attempt=3)),
+        record(events[2], failed(usage=True)),
+        '{"requestContext": {}, "requestPayload": {}}',
+    )
+    found = queue.redrive(queue.send)
+    assert sorted(one.what for one in found) == ["left", "left", "left", "sent"]
+    assert {one.reason for one in found} >= {None, "it has had 3 attempts"}
+    assert queue.sent == [{"continuation": {"count": 1, "token": "a", "event": events[0]}}]
+    assert queue.visible() == 3
+
+
+@pytest.mark.usefixtures("amazon")
+def test_a_dry_run_sends_nothing_and_removes_nothing() -> None:
+    """It says what would be sent."""
+    queue = Queue(record({"clientToken": "t"}, failed()))
+    told = CliRunner().invoke(app, ["redrive", "--queue-url", queue.url, "--function", "f", "--dry-run", "--json"])
+    assert [(one["what"], one["attempt"], one["request_id"]) for one in json.loads(told.stdout)] == [("sent", 1, None)]
+    assert (told.exit_code, queue.visible()) == (0, 1)
+
+
+@pytest.mark.usefixtures("amazon")
+def test_an_event_that_lambda_does_not_take_stays() -> None:
+    """And the number of messages that are looked at is bounded."""
+
+    def refuse(_event: object) -> str:
+        raise NotTakenError("throttled")
+
+    queue = Queue(*(record({"clientToken": name}, failed()) for name in "ab"))
+    assert [(one.what, one.reason) for one in queue.redrive(refuse, messages_max=1)] == [("failed", "throttled")]
+    assert queue.visible() == 2
+
+
+@pytest.mark.usefixtures("amazon")
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[" * 100_000,
+        '{"requestContext":{},"requestPayload":' + '{"a":' * 30_000,
+        record("PAYLOAD", None).replace('"PAYLOAD"', "[" * 400 + "]" * 400),
+        record({"day": 3}, {"errorMessage": "[" * 100_000}),
+        '{"detail-type":"x","detail":' + "[" * 400 + "]" * 400 + "}",
+    ],
+    ids=["brackets", "objects", "a payload", "an answer", "a rule's event"],
+)
+def test_a_message_that_is_nested_too_deeply_stands_alone(body: str) -> None:
+    """What is in the queue beside it is invoked with."""
+    queue = Queue(record({"day": 1}, None), body, record({"day": 2}, None))
+    found = queue.redrive(queue.send)
+    assert len(found) == 3
+    assert {one.what for one in found} <= {"sent", "left"}
+    assert {event["continuation"]["event"]["day"] for event in queue.sent} >= {1, 2}  # type: ignore[index]

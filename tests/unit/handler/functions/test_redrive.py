@@ -1,0 +1,59 @@
+"""On moto: the queue, and a Lambda that takes what it is given."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from handler.functions.redrive import redrive
+from handler.usage import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def amazon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    with mock_aws(config={"lambda": {"use_docker": False}}):
+        yield
+
+
+def environment(**changes: str) -> dict[str, str]:
+    sqs = boto3.client("sqs")
+    url = sqs.create_queue(QueueName="failures")["QueueUrl"]
+    record = {"requestContext": {"requestId": "r"}, "requestPayload": {"clientToken": "t"}}
+    sqs.send_message(QueueUrl=url, MessageBody=json.dumps(record))
+    names = {"SOAL_REDRIVE_QUEUE": url, "SOAL_REDRIVE_FUNCTION": "soal", "SOAL_REDRIVE_ATTEMPTS": "3"}
+    return {**names, **changes}
+
+
+def make_function() -> None:
+    role = boto3.client("iam").create_role(RoleName="job", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    code: Any = {"ImageUri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/soal:one"}
+    boto3.client("lambda").create_function(FunctionName="soal", Role=role, PackageType="Image", Code=code)
+
+
+def test_what_has_failed_is_invoked_again() -> None:
+    """Asynchronously, and taken out of the queue."""
+    make_function()
+    (one,) = redrive(environment())
+    assert (one.what, one.attempt) == ("sent", 1)
+    assert one.request_id
+
+
+def test_what_lambda_does_not_take_stays() -> None:
+    """And says why."""
+    (one,) = redrive(environment(SOAL_REDRIVE_FUNCTION=""))
+    assert one.what == "failed"
+    assert "FunctionName" in str(one.reason)
+
+
+def test_a_wrong_setting_is_named() -> None:
+    """Without a bound nothing is invoked."""
+    with pytest.raises(UsageError, match="SOAL_REDRIVE_ATTEMPTS"):
+        redrive(environment(SOAL_REDRIVE_ATTEMPTS="0"))

@@ -1,0 +1,76 @@
+"""The sweeper's secrets; what it settles is in tests/integration/handler/test_sweeper.py."""
+
+from __future__ import annotations
+
+import json
+import os
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from handler.functions import sweeper
+from handler.functions.sweeper import _problem, lambda_handler
+from handler.redaction.redact import Redactor
+from handler.secrets import Secrets, SecretUnavailableError
+from safewriter.looking import Action
+from safewriter.objects import MemoryObjectStore
+from safewriter.sweeping import Look
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf"
+
+
+class Context(SimpleNamespace):
+    """As much of Lambda's context as is asked for."""
+
+    function_name = invoked_function_arn = aws_request_id = "x"
+    memory_limit_in_mb = "512"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+@pytest.fixture(autouse=True)
+def world(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SW_CHECKPOINT_BUCKET", "checkpoints")
+    monkeypatch.setenv("SOAL_SECRETS", json.dumps({"PGPASSWORD": ARN}))
+    monkeypatch.setenv("PGPASSWORD", "of before")  # put back at the end
+    monkeypatch.setattr(sweeper, "open_store", lambda _: MemoryObjectStore())
+
+
+def test_secrets_of_catalogs_are_variables_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pyiceberg and PostgreSQL's client look for them there."""
+    monkeypatch.setattr(sweeper, "read_secrets", lambda _: Secrets({"PGPASSWORD": "pw#1"}))
+
+    assert lambda_handler({}, Context())["seen"] == 0
+
+    assert os.environ["PGPASSWORD"] == "pw#1"
+
+
+def test_what_needs_no_secret_is_swept_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And then the sweep fails by the secret's name, for the alarm."""
+
+    def fails(_: Mapping[str, Any]) -> Secrets:
+        raise SecretUnavailableError(f"the secret {ARN} could not be read")
+
+    monkeypatch.setattr(sweeper, "read_secrets", fails)
+
+    with pytest.raises(SecretUnavailableError, match=ARN):
+        lambda_handler({}, Context())
+
+    assert "OldestOpenMs" in capsys.readouterr().out  # the sweep came to its end
+
+
+def test_the_reason_of_a_problem_is_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:
+    """Drivers of databases repeat the address that they could not connect to."""
+    masked = Redactor().knowing_secrets(["pw#1"])
+
+    found = _problem(Look("key", Action.FAILED, None, "postgresql://u:open@h failed with pw#1"), masked)
+
+    assert found.reason == "postgresql://[redacted]@h failed with [redacted]"
+    assert "pw#1" not in capsys.readouterr().out

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from handler.outcome.continuation import Continuation, has_progressed, next_invocation, unwrapped
+from handler.outcome.outcome import State
+from handler.usage import UsageError
+from safewriter.supervision import WriteReport
+
+EVENT = {"entryPoint": "s3://b/a.py"}
+
+
+def following(state: State = State.INCOMPLETE, before: Continuation | None = None, **more: Any) -> Any:
+    given = {"run_key": "k", "continue_max": 3, "progressed": True, **more}
+    return next_invocation(state, more.pop("event", EVENT), before, **{k: v for k, v in given.items() if k != "event"})
+
+
+def report(status: str, run_id: str) -> WriteReport:
+    return WriteReport("t", "delta", None, status, None, None, None, None, None, "c", run_id)
+
+
+def test_an_incomplete_run_goes_on_with_its_event_and_its_key() -> None:
+    """And what is sent is read back as it was meant."""
+    sent = following()
+    assert sent == Continuation(1, "k", EVENT)
+    assert unwrapped(json.loads(sent.payload())) == (EVENT, sent)
+    assert following(before=sent) == Continuation(2, "k", EVENT)
+
+
+@pytest.mark.parametrize("state", [state for state in State if state is not State.INCOMPLETE])
+def test_nothing_else_goes_on(state: State) -> None:
+    """A success is done, and a failure would fail again."""
+    assert following(state) is None
+
+
+def test_nothing_goes_on_unless_the_owner_has_allowed_it() -> None:
+    """The default is no."""
+    assert following(continue_max=0) is None
+
+
+def test_a_run_goes_on_only_so_often() -> None:
+    """A loop costs money."""
+    assert "3 times (SOAL_CONTINUE_MAX)" in following(before=Continuation(3, "k", EVENT))
+
+
+def test_an_attempt_that_committed_nothing_is_the_last() -> None:
+    """The next one would stand where this one stood."""
+    assert "committed nothing" in following(progressed=False)
+
+
+def test_an_event_that_is_too_large_is_not_sent() -> None:
+    """Lambda would refuse it."""
+    assert "too large" in following(event={"records": "x" * 300_000})
+
+
+def test_only_what_this_attempt_has_committed_is_progress() -> None:
+    """What earlier ones have committed is skipped every time."""
+    assert has_progressed([report("committed", "me")], "me")
+    assert not has_progressed([report("committed", "earlier"), report("rolled_back", "me")], "me")
+
+
+@pytest.mark.parametrize("event", ["s3://b/a.py", {}, EVENT, {"continuation": {}, "other": 1}, ["x"], None])
+def test_any_other_event_is_a_first_invocation(event: object) -> None:
+    """Also one that has a field of that name among others."""
+    assert unwrapped(event) == (event, None)
+
+
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        ({}, "continuation.count"),
+        ({"count": 0, "token": "k", "event": {}}, "continuation.count"),
+        ({"count": 1001, "token": "k", "event": {}}, "continuation.count"),
+        ({"count": True, "token": "k", "event": {}}, "continuation.count"),
+        ({"count": 1, "token": "", "event": {}}, "continuation.token"),
+        ({"count": 1, "token": "\u20ac" * 1400, "event": {}}, "continuation.token"),
+        ({"count": 1, "token": "k"}, "continuation.event"),
+        ({"count": 1, "token": "k", "event": {}, "x": 1}, "continuation.x"),
+        ({"count": 1, "token": "k", "event": {"continuation": {}}}, "continuation"),
+    ],
+)
+def test_a_continuation_that_is_not_ours_is_refused(document: dict[str, Any], field: str) -> None:
+    """It names what is wrong; nothing is started."""
+    with pytest.raises(UsageError) as caught:
+        unwrapped({"continuation": document})
+    assert caught.value.field == field
+
+
+def test_a_key_with_a_control_character_is_no_run_s() -> None:
+    """It is refused before anything is read."""
+    with pytest.raises(UsageError, match="control character"):
+        unwrapped({"continuation": {"count": 1, "token": "a\nb", "event": {}}})

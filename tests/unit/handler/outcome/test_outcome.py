@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.outcome.outcome import Evidence, State, judge, of_error
+from handler.process.child import Ended, Stop
+from handler.runs.records import AttemptRunningError
+from handler.usage import UsageError
+from safewriter.journal import Entry
+from safewriter.objects import StoreError
+from safewriter.supervision import WriteReport
+
+COMMITTED = WriteReport("s3://lake/a", "delta", None, "committed", 7, 10, 100, None, None, "s3://c/1")
+ROLLED_BACK = WriteReport("s3://lake/b", "delta", "s", "rolled_back", None, None, None, "why", None, "s3://c/2")
+UNKNOWN = WriteReport("s3://lake/c", "delta", None, "unknown", None, None, None, "no look-up", None, "s3://c/3")
+OTHERS = WriteReport("s3://lake/d", "delta", None, "in_progress", None, None, None, "owned", None, "s3://c/4")
+
+
+def evidence(
+    exit_code: int | None = 0,
+    signal: int | None = None,
+    *,
+    stop: Stop | None = None,
+    writes: tuple[WriteReport, ...] | None = (),
+    exited: int | None = None,
+    uncaught: dict[str, Any] | None = None,
+    kills: int = 0,
+    java_out_of_memory: bool = False,
+    deadline: bool = False,
+    too_late: bool = False,
+    doubt: str = "",
+) -> Evidence:
+    told = [name for name, is_so in (("deadline", deadline), ("too_late", too_late)) if is_so]
+    entries = [Entry("python_started", 1, {}), *(Entry(name, 2, {"nonce": "n"}) for name in told)]
+    if uncaught is not None:
+        entries.append(
+            Entry("uncaught", 2, {"type": "E", "message": "m", "exitCode": 1, "retryable": False, **uncaught})
+        )
+    if exited is not None:
+        entries.append(Entry("python_exited", 3, {"exitCode": exited}))
+    ended = Ended(exit_code, signal, stop, 1, 2, 100, frozenset())
+    unsettled = "S3 is gone" if writes is None else doubt
+    return Evidence(ended, tuple(entries), writes, unsettled, kills, java_out_of_memory, "a retry")
+
+
+@pytest.mark.parametrize(
+    ("given", "state", "error"),
+    [
+        # exit 0
+        (evidence(), State.SUCCESS, None),
+        (evidence(writes=(COMMITTED, COMMITTED)), State.SUCCESS, None),
+        (evidence(writes=(COMMITTED, ROLLED_BACK)), State.FAILED, "WriteNotCommitted"),
+        (evidence(writes=(COMMITTED, OTHERS)), State.FAILED, "WriteNotCommitted"),
+        # the script's own ends
+        (evidence(3, exited=3), State.FAILED, "ScriptExit"),
+        (evidence(3, exited=3, writes=(COMMITTED,)), State.FAILED, "ScriptExit"),
+        (evidence(2, exited=2), State.FAILED, "ScriptExit"),
+        (evidence(75, exited=75), State.FAILED, "TryAgain"),
+        (evidence(124, exited=124), State.FAILED, "ScriptExit"),
+        (evidence(200, exited=200), State.FAILED, "ScriptExit"),
+        (evidence(1, exited=1, uncaught={"type": "ValueError"}), State.FAILED, "ValueError"),
+        (evidence(2, exited=2, uncaught={"type": "StepError", "exitCode": 2}), State.FAILED, "StepError"),
+        # SafeWriter has met the deadline, and the script has made another error of it
+        (
+            evidence(1, exited=1, uncaught={"type": "StreamingQueryException"}, deadline=True),
+            State.TIMED_OUT,
+            "DeadlineExceeded",
+        ),
+        (evidence(1, exited=1, deadline=True, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
+        (evidence(0, exited=0, deadline=True, writes=(COMMITTED,)), State.SUCCESS, None),
+        # too late for another write: what is committed can be continued, else nothing has happened
+        (evidence(75, exited=75, too_late=True, writes=(COMMITTED, ROLLED_BACK)), State.INCOMPLETE, "DeadlineExceeded"),
+        (evidence(1, exited=1, too_late=True, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
+        (evidence(75, exited=75, too_late=True, writes=(ROLLED_BACK,)), State.FAILED, "TryAgain"),
+        (evidence(0, exited=0, too_late=True, writes=(COMMITTED,)), State.SUCCESS, None),
+        # killed
+        (evidence(None, 9), State.FAILED, "Signal"),
+        (evidence(137), State.FAILED, "Signal"),
+        (evidence(None, None), State.FAILED, "Unkillable"),
+        # memory
+        (evidence(3, java_out_of_memory=True), State.FAILED, "OutOfMemory"),
+        (evidence(3, exited=3, java_out_of_memory=True), State.FAILED, "ScriptExit"),
+        (evidence(None, 9, kills=1), State.FAILED, "OutOfMemory"),
+        (evidence(1, exited=1, uncaught={"type": "Py4JError"}, kills=1), State.FAILED, "OutOfMemory"),
+        (evidence(0, kills=1, writes=(COMMITTED,)), State.SUCCESS, None),
+        # cancelled
+        (evidence(143, stop=Stop.CANCELLED), State.CANCELLED, "Cancelled"),
+        (evidence(None, 9, stop=Stop.CANCELLED, writes=(COMMITTED, ROLLED_BACK)), State.CANCELLED, "Cancelled"),
+        (evidence(0, stop=Stop.CANCELLED, writes=(COMMITTED,)), State.SUCCESS, None),
+        (evidence(None, 9, stop=Stop.CANCELLED, writes=(UNKNOWN,)), State.UNKNOWN, "UnknownOutcome"),
+        # the deadline
+        (evidence(143, stop=Stop.TERMINATED), State.TIMED_OUT, "DeadlineExceeded"),
+        (evidence(None, 9, stop=Stop.KILLED), State.TIMED_OUT, "DeadlineExceeded"),
+        (evidence(None, 9, stop=Stop.KILLED, writes=(ROLLED_BACK,)), State.TIMED_OUT, "DeadlineExceeded"),
+        (evidence(None, 9, stop=Stop.KILLED, writes=(COMMITTED, ROLLED_BACK)), State.INCOMPLETE, "DeadlineExceeded"),
+        (evidence(None, 9, stop=Stop.KILLED, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
+        (evidence(124), State.TIMED_OUT, "DeadlineExceeded"),
+        (evidence(124, exited=124, uncaught={"exitCode": 124}), State.TIMED_OUT, "DeadlineExceeded"),
+        (evidence(124, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
+        (evidence(0, stop=Stop.TERMINATED, writes=(COMMITTED,)), State.SUCCESS, None),
+        # nobody knows: never anything else, whatever the exit code
+        (evidence(0, writes=(COMMITTED, UNKNOWN)), State.UNKNOWN, "UnknownOutcome"),
+        (evidence(0, writes=None), State.UNKNOWN, "UnknownOutcome"),
+        (evidence(None, 9, stop=Stop.KILLED, writes=(UNKNOWN,)), State.UNKNOWN, "UnknownOutcome"),
+        (evidence(None, 9, stop=Stop.KILLED, writes=None), State.UNKNOWN, "UnknownOutcome"),
+        (evidence(3, java_out_of_memory=True, writes=None), State.UNKNOWN, "UnknownOutcome"),
+    ],
+)
+def test_the_table(given: Evidence, state: State, error: str | None) -> None:
+    """Each end has its state; SUCCESS needs exit 0 and every write committed."""
+    outcome = judge(given)
+    assert outcome.state is state
+    assert (outcome.fault.type if outcome.fault is not None else None) == error
+    assert outcome.details
+
+
+def test_the_signal_of_the_driver_is_seen_through_the_java_machine() -> None:
+    """Java reports it as 128 plus its number; a script that exits so has said it in the journal."""
+    assert (judge(evidence(139)).exit_code, judge(evidence(139)).signal) == (None, 11)
+    assert (judge(evidence(139, exited=139)).exit_code, judge(evidence(139, exited=139)).signal) == (139, None)
+
+
+def test_what_may_be_tried_again() -> None:
+    """Exit 75, another's unfinished write, and the deadline; not a failure of the script."""
+    for given, retryable in (
+        (evidence(75, exited=75, uncaught={"exitCode": 75, "retryable": True}), True),
+        (evidence(0, writes=(OTHERS,)), True),
+        (evidence(124), True),
+        (evidence(3, exited=3), False),
+        (evidence(0, writes=(UNKNOWN,)), False),
+    ):
+        fault = judge(given).fault
+        assert fault is not None
+        assert fault.retryable is retryable
+
+
+def test_the_details_name_cause_and_next_step() -> None:
+    """In one sentence each."""
+    details = judge(evidence(None, 9, stop=Stop.KILLED, writes=(COMMITTED, ROLLED_BACK))).details
+    assert "1 of 2 writes" in details
+    assert "a retry continues" in details
+    assert "s3://lake/c" in judge(evidence(0, writes=(UNKNOWN,))).details
+    assert "S3 is gone" in judge(evidence(0, writes=None)).details
+    assert "s3://lake/a" in judge(evidence(writes=(COMMITTED,))).details
+
+
+@pytest.mark.parametrize(
+    ("error", "started", "writes", "state", "kind", "retryable"),
+    [
+        (UsageError("f", "p"), False, None, State.FAILED, "UsageError", False),
+        (AttemptRunningError("x"), False, None, State.FAILED, "AttemptRunningError", True),
+        (StoreError("x"), False, None, State.FAILED, "StoreError", True),
+        (StoreError("x"), True, None, State.UNKNOWN, "InternalError", False),
+        (KeyError("x"), False, None, State.FAILED, "InternalError", False),
+        (KeyError("x"), True, None, State.UNKNOWN, "InternalError", False),
+        (KeyError("x"), True, (COMMITTED, UNKNOWN), State.UNKNOWN, "InternalError", False),
+        (KeyError("x"), True, (COMMITTED,), State.FAILED, "InternalError", False),
+        (UsageError("f", "p"), True, (), State.FAILED, "InternalError", False),
+    ],
+)
+def test_errors_of_the_handler(
+    error: Exception,
+    started: bool,  # noqa: FBT001
+    writes: tuple[WriteReport, ...] | None,
+    state: State,
+    kind: str,
+    retryable: bool,  # noqa: FBT001
+) -> None:
+    """A fault of ours after the job was started says nothing about its writes."""
+    outcome = of_error(error, writes, started=started)
+    assert outcome.fault is not None
+    assert (outcome.state, outcome.fault.type, outcome.fault.retryable) == (state, kind, retryable)
+
+
+def test_a_job_that_missed_what_the_image_does_not_have_is_told_what_to_do() -> None:
+    """The sentence comes first, then the job's own words; the caller must change something."""
+    ended = evidence(1, exited=1, uncaught={"type": "Py4JJavaError", "message": "no class"})
+    outcome = judge(replace(ended, missing="the image does not have Hive: use paths"))
+    assert outcome.fault is not None
+    assert (outcome.state, outcome.fault.type, outcome.fault.usage) == (State.FAILED, "NotInImage", True)
+    assert outcome.fault.message == "the image does not have Hive: use paths (Py4JJavaError: no class)"
+
+
+def test_a_job_that_missed_something_and_went_on_is_judged_by_its_own_end() -> None:
+    """A line in its output is no reason to doubt exit 0, nor an exit code that the script chose."""
+    assert judge(replace(evidence(0), missing="the image does not have Hive")).state is State.SUCCESS
+    chosen = judge(replace(evidence(3, exited=3), missing="the image does not have Hive"))
+    assert chosen.fault is not None
+    assert chosen.fault.type == "ScriptExit"
+
+
+def test_a_line_that_lacks_fields_says_nothing() -> None:
+    """A job may write into its journal what it likes."""
+    found = evidence(124, exited=124)
+    found = replace(found, journal=(*found.journal, Entry("uncaught", 1, {})))
+    assert judge(found).state is State.FAILED

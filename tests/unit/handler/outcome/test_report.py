@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from handler.outcome.outcome import Fault, Outcome, State
+from handler.outcome.report import Facts, result_of
+from handler.process.child import Ended
+from handler.redaction.redact import Redactor
+from handler.settings import read_settings
+from safewriter.deadline import Deadline
+from safewriter.journal import Entry
+from safewriter.supervision import WriteReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def facts(clock: Callable[[], int] = lambda: 1_500) -> Facts:
+    return Facts(Deadline(10_000, 1_000, clock), "request", "run", memory_mb=2048, cold_start=True)
+
+
+def test_an_answer_with_nothing_known() -> None:
+    """All keys are there, null where nothing was reached."""
+    result = result_of(facts(), Outcome(State.FAILED, "d", Fault("UsageError", "m", "f", usage=True)))
+    assert (result.run_id, result.attempt, result.result_uri, result.writes, result.log_tail) == (
+        None,
+        None,
+        None,
+        (),
+        (),
+    )
+    assert (result.timings.total_ms, result.timings.remaining_ms, result.timings.job_ms) == (500, 8_500, None)
+    assert result.error is not None
+    assert (result.error.field, result.error.usage) == ("f", True)
+    assert result.memory.peak_mb is None
+
+
+def test_the_times_are_the_journal_s() -> None:
+    """From the start of Java to Python, to the session, to the end."""
+    known = facts()
+    known.ended = Ended(0, None, None, started_ms=2_000, ended_ms=7_000, peak_mb=512, survivors=frozenset())
+    known.journal = (Entry("python_started", 3_000, {}), Entry("session_ready", 4_500, {}))
+    timings = result_of(known, Outcome(State.SUCCESS, "d", None)).timings
+    assert (timings.jvm_start_ms, timings.session_ms, timings.job_ms) == (1_000, 1_500, 2_500)
+    known.journal = known.journal[:1]
+    timings = result_of(known, Outcome(State.SUCCESS, "d", None)).timings
+    assert (timings.jvm_start_ms, timings.session_ms, timings.job_ms) == (1_000, None, 4_000)
+
+
+def test_a_stage_that_fails_is_measured_too() -> None:
+    """It has taken its time."""
+    known = facts()
+    with pytest.raises(ZeroDivisionError), known.timed("settle_ms"):
+        raise ZeroDivisionError
+    assert known.spent_ms["settle_ms"] >= 0
+
+
+def test_texts_are_masked() -> None:
+    """Details, error, warnings and reasons."""
+    known = facts()
+    known.redactor = Redactor(("hunter22",))
+    known.warnings.append("w hunter22")
+    known.writes = (
+        WriteReport("t", "delta", None, "unknown", None, None, None, "r hunter22", "u hunter22", "s3://c/1"),
+    )
+    result = result_of(known, Outcome(State.UNKNOWN, "d hunter22", Fault("E", "m hunter22")))
+    assert "hunter22" not in result.model_dump_json()
+
+
+def test_settings_that_were_ignored_are_told_by_reason() -> None:
+    """One line for each reason, with the keys that it is about."""
+    known = facts()
+    known.journal = tuple(
+        Entry("setting_ignored", 1, {"key": key, "why": why}) for key, why in (("a", "x"), ("b", "y"), ("c", "x"))
+    )
+    warnings = result_of(known, Outcome(State.SUCCESS, "d", None)).warnings
+    assert warnings == ("the script sets a, c, which was ignored: x", "the script sets b, which was ignored: y")
+
+
+def test_the_versions_are_those_of_the_jars() -> None:
+    """What is on the class path runs, whatever Python packages say."""
+    known = facts()
+    known.settings = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
+    versions = result_of(known, Outcome(State.SUCCESS, "d", None)).versions
+    assert (versions.delta, versions.iceberg) == ("4.4.0", "1.11.0")

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import handler.outcome.response
+from handler.outcome.outcome import State
+from handler.outcome.response import (
+    ErrorResult,
+    JobFailed,
+    Memory,
+    Result,
+    Timings,
+    Versions,
+    deliver,
+    exit_status,
+    schema_text,
+)
+from handler.settings import read_settings
+
+
+def result(state: State = State.SUCCESS, error: ErrorResult | None = None, **more: Any) -> Result:
+    return Result(
+        **{
+            "run_id": "r",
+            "client_token": "t",
+            "attempt": 1,
+            "previous_run_id": None,
+            "name": None,
+            "state": state,
+            "state_details": "d",
+            "exit_code": 0,
+            "signal": None,
+            "error": error,
+            "writes": (),
+            "timings": Timings(total_ms=1, remaining_ms=2),
+            "cold_start": False,
+            "memory": Memory(limit_mb=3008, peak_mb=None),
+            "versions": Versions(soal=None, spark=None, delta=None, iceberg=None),
+            "warnings": (),
+            "log_tail": (),
+            "result_uri": None,
+            **more,
+        }
+    )
+
+
+def error(*, retryable: bool = False, usage: bool = False) -> ErrorResult:
+    return ErrorResult(type="E", message="m", field=None, retryable=retryable, usage=usage)
+
+
+def test_the_published_schema_is_the_model_s() -> None:
+    """If this fails: `python -m handler.outcome.response > handler/outcome/result.schema.json`, then read the diff."""
+    published = Path(handler.outcome.response.__file__).with_name("result.schema.json").read_text(encoding="utf-8")
+    assert published == schema_text()
+
+
+def test_the_document_has_the_designed_keys() -> None:
+    """All of them, on every path, and it is valid under its schema."""
+    document = result().document()
+    assert list(document) == [
+        "schemaVersion", "runId", "clientToken", "attempt", "previousRunId", "name", "state", "stateDetails",
+        "exitCode", "signal", "error", "writes", "timings", "coldStart", "memory", "versions", "warnings",
+        "logTail", "resultUri", "resumeToken", "continuedBy",
+    ]  # fmt: skip
+    assert list(document["timings"]) == [
+        "scriptDownloadMs", "jvmStartMs", "sessionMs", "jobMs", "settleMs", "totalMs", "remainingMs",
+    ]  # fmt: skip
+    Draft202012Validator(json.loads(schema_text())).validate(document)
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        (result(), 0),
+        (result(State.FAILED, error()), 1),
+        (result(State.FAILED, error(usage=True)), 2),
+        (result(State.FAILED, error(retryable=True)), 75),
+        (result(State.TIMED_OUT, error(retryable=True)), 124),
+        (result(State.INCOMPLETE, error(retryable=True)), 124),
+        (result(State.UNKNOWN, error()), 1),
+        (result(State.CANCELLED), 1),
+    ],
+)
+def test_the_exit_status_of_each_result(given: Result, status: int) -> None:
+    """Unknown is never 0."""
+    assert exit_status(given) == status
+
+
+def test_success_is_returned() -> None:
+    """As the function's payload."""
+    assert deliver(result(), None)["state"] == "SUCCESS"
+
+
+def test_anything_else_is_raised_with_the_document() -> None:
+    """So that Lambda counts, retries and routes it."""
+    failed = result(State.FAILED, error())
+    with pytest.raises(JobFailed) as caught:
+        deliver(failed, None)
+    assert json.loads(str(caught.value)) == failed.document()
+
+
+def test_a_setting_returns_it_instead() -> None:
+    """For callers that look at the state themselves."""
+    settings = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints", "SOAL_ERRORS": "return"})
+    assert deliver(result(State.UNKNOWN, error()), settings)["state"] == "UNKNOWN"

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from handler.process.bounded import OverdueError, within
+
+
+def test_what_ends_in_time_is_passed_on() -> None:
+    """A value, or the error."""
+    assert within(10_000, lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        within(10_000, lambda: 1 // 0)
+
+
+@pytest.mark.parametrize("timeout_ms", [10, 0, -5])
+def test_what_hangs_is_left(timeout_ms: int) -> None:
+    """A budget that is used up is no endless one."""
+    release = threading.Event()
+    with pytest.raises(OverdueError):
+        within(timeout_ms, lambda: release.wait(60))
+    release.set()

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.request.event import parse_event
+from handler.settings import HandlerSettings, read_settings
+from handler.usage import UsageError
+from safewriter.objects import Location
+
+PLAIN = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
+WITH_SCRIPT = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints", "SOAL_ENTRY_POINT": "s3://scripts/on_event.py"})
+SCRIPT = "s3://scripts/job.py"
+FULL = {
+    "entryPoint": SCRIPT,
+    "entryPointArguments": ["--day", "2026-11-20"],
+    "conf": {"spark.sql.shuffle.partitions": "2"},
+    "pyFiles": ["s3://library/common.zip"],
+    "clientToken": "nightly-2026-11-20",
+    "name": "nightly",
+    "tags": {"team": "search"},
+}
+
+
+def test_a_whole_job_document() -> None:
+    """Every field of the flat form arrives."""
+    request = parse_event(FULL, PLAIN)
+    assert request.entry_point == Location("scripts", "job.py")
+    assert request.arguments == ("--day", "2026-11-20")
+    assert request.conf == {"spark.sql.shuffle.partitions": "2"}
+    assert request.py_files == (Location("library", "common.zip"),)
+    assert (request.client_token, request.name, request.tags) == ("nightly-2026-11-20", "nightly", {"team": "search"})
+    assert request.trigger is None
+
+
+def test_the_cloud_s_form() -> None:
+    """A request for EMR Serverless runs unchanged; what has no meaning here is said."""
+    request = parse_event(
+        {
+            "applicationId": "00f1",
+            "executionRoleArn": "arn:aws:iam::1:role/r",
+            "clientToken": "t",
+            "name": "nightly",
+            "jobDriver": {
+                "sparkSubmit": {
+                    "entryPoint": SCRIPT,
+                    "entryPointArguments": ["a"],
+                    "sparkSubmitParameters": "--conf spark.executor.cores=4 --executor-memory 4g",
+                }
+            },
+        },
+        PLAIN,
+    )
+    assert request.arguments == ("a",)
+    assert request.conf == {"spark.executor.cores": "4", "spark.executor.memory": "4g"}
+    assert len(request.warnings) == 2
+
+
+@pytest.mark.parametrize("event", [SCRIPT, {"script": SCRIPT}, {"entryPoint": SCRIPT}])
+def test_three_ways_to_name_a_script(event: Any) -> None:
+    """The path alone, the alias, and the field are the same job."""
+    assert parse_event(event, PLAIN).entry_point == Location("scripts", "job.py")
+
+
+@pytest.mark.parametrize(
+    ("event", "field"),
+    [
+        ("s3://scripts/json.py", "entryPoint"),
+        ({"script": "s3://scripts/jobs/safewriter.py"}, "script"),
+        ({"jobDriver": {"sparkSubmit": {"entryPoint": "s3://scripts/py4j.py"}}}, "jobDriver.sparkSubmit.entryPoint"),
+        ({"script": SCRIPT, "pyFiles": ["s3://scripts/lib/ok.py", "s3://scripts/lib/typing.py"]}, "pyFiles[1]"),
+        ({"script": SCRIPT, "sparkSubmitParameters": "--py-files s3://scripts/boto3.py"}, "sparkSubmitParameters"),
+    ],
+)
+def test_a_file_that_would_hide_what_the_job_rests_on_is_refused(event: object, field: str) -> None:
+    """By its name and before anything starts, with the way out."""
+    with pytest.raises(UsageError, match=r"would hide .*; rename the file, for example to my_\w+\.py") as caught:
+        parse_event(event, PLAIN)
+    assert caught.value.field == field
+
+
+def test_names_of_ours_are_the_job_s() -> None:
+    """Its own `handler`, `scripts` and `infra` are files like any other."""
+    request = parse_event(
+        {"script": "s3://scripts/scripts.py", "pyFiles": ["s3://scripts/handler.py", "s3://scripts/infra.py"]}, PLAIN
+    )
+    assert [str(location) for location in request.py_files] == ["s3://scripts/handler.py", "s3://scripts/infra.py"]
+
+
+def test_code_lies_where_the_function_keeps_scripts() -> None:
+    """Whoever may invoke cannot run what lies elsewhere, even where the role can read it; without SCRIPT_BUCKET the
+    role alone decides.
+    """
+    bound = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints", "SCRIPT_BUCKET": "scripts/prod"})
+    inside = {"script": "s3a://scripts/prod/job.py", "pyFiles": ["s3://scripts/prod/lib/a.zip"]}
+    assert parse_event(inside, bound).entry_point == Location("scripts", "prod/job.py")
+    for event, field in (
+        ("s3://scripts/job.py", "entryPoint"),
+        ("s3://scripts/prod-2/job.py", "entryPoint"),
+        ("s3://lake/prod/job.py", "entryPoint"),
+        ({**inside, "pyFiles": ["s3://lake/a.zip"]}, "pyFiles"),
+        ({**inside, "sparkSubmitParameters": "--py-files s3://lake/b.zip"}, "pyFiles"),
+        ({"jobDriver": {"sparkSubmit": {"entryPoint": "s3://lake/job.py"}}}, "jobDriver.sparkSubmit.entryPoint"),
+    ):
+        with pytest.raises(UsageError, match="is not below s3://scripts/prod") as caught:
+            parse_event(event, bound)
+        assert caught.value.field == field
+        parse_event(event, PLAIN)
+
+
+def test_the_function_s_own_script_may_lie_anywhere() -> None:
+    """Its owner has named it."""
+    own = read_settings(
+        {"SW_CHECKPOINT_BUCKET": "c-1", "SCRIPT_BUCKET": "scripts", "SOAL_ENTRY_POINT": "s3://other/on_event.py"}
+    )
+    assert parse_event({"entryPointArguments": ["a"]}, own).entry_point == Location("other", "on_event.py")
+
+
+def test_an_argument_may_have_several_lines() -> None:
+    """A query or a JSON document is text, however it is laid out."""
+    text = "SELECT *\n\tFROM t\r\n-- 日本"
+    assert parse_event({"script": SCRIPT, "entryPointArguments": [text]}, PLAIN).arguments == (text,)
+
+
+def test_the_document_wins_over_the_environment() -> None:
+    """A function that has a script of its own still runs the one that an event names."""
+    assert parse_event({"entryPoint": SCRIPT}, WITH_SCRIPT).entry_point == Location("scripts", "job.py")
+
+
+def test_a_document_without_a_script_takes_the_environment_s() -> None:
+    """Arguments for the function's own script are a job document, too."""
+    request = parse_event({"entryPointArguments": ["a"]}, WITH_SCRIPT)
+    assert (request.entry_point.key, request.arguments, request.trigger) == ("on_event.py", ("a",), None)
+
+
+@pytest.mark.parametrize("event", [{}, {"day": "2026-11-20"}, {"name": "x", "conf": 3}])
+def test_any_other_object_goes_to_the_function_s_script(event: dict[str, Any]) -> None:
+    """The script receives it as it is."""
+    request = parse_event(event, WITH_SCRIPT)
+    assert request.trigger is not None
+    assert (request.trigger.event, request.event_key) == (event, None)
+
+
+def test_a_misspelt_document_is_not_taken_for_another_event() -> None:
+    """A field that differs by its letters or dashes only is pointed at."""
+    for name in ("entrypoint", "EntryPoint", "entry_point", "client-token"):
+        with pytest.raises(UsageError, match="did you mean"):
+            parse_event({name: "x"}, WITH_SCRIPT)
+
+
+def test_a_message_with_a_job_is_that_job() -> None:
+    """It runs under its own token, or else under the message's id."""
+    record = {"eventSource": "aws:sqs", "messageId": "m-1", "body": json.dumps({"script": SCRIPT})}
+    request = parse_event({"Records": [record]}, PLAIN)
+    assert (request.entry_point.key, request.client_token, request.trigger) == ("job.py", None, None)
+    assert str(request.event_key).startswith("sqs-m-1-")
+    record["body"] = json.dumps({**FULL})
+    assert parse_event({"Records": [record]}, PLAIN).client_token == "nightly-2026-11-20"
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(st.characters()),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.sampled_from([*FULL, "Records", "jobDriver", "source", "detail-type"]) | st.text(), inner
+            )
+        ),
+        max_leaves=12,
+    )
+)
+def test_no_event_is_anything_but_a_request_or_a_usage_error(event: object) -> None:
+    """Whatever arrives, the parser never fails otherwise, and its message is one line."""
+    for settings in (PLAIN, WITH_SCRIPT):
+        _check(event, settings)
+
+
+def _check(event: object, settings: HandlerSettings) -> None:
+    with suppress(UsageError):
+        parse_event(event, settings)
+        return
+    with pytest.raises(UsageError) as caught:
+        parse_event(event, settings)
+    assert caught.value.field
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"entryPointArguments": ["\u00fc" * 40_000]}, "entryPointArguments[0]"),
+        ({"pyFiles": ["s3://lib/a\nb.zip"]}, "pyFiles[0]"),
+        ({"pyFiles": [f"s3://lib/{n}.zip" for n in range(51)]}, "pyFiles"),
+        ({"pyFiles": ["s3://lib/job.py"]}, "pyFiles"),
+    ],
+)
+def test_arguments_and_python_files_have_bounds(more: dict[str, Any], field: str) -> None:
+    """Arguments count in bytes; files by number, printable name, and a name that is not the script's."""
+    with pytest.raises(UsageError) as caught:
+        parse_event({"script": SCRIPT, **more}, PLAIN)
+    assert caught.value.field == field
+
+
+def test_a_tag_s_key_is_checked_as_its_value_is() -> None:
+    """A reference in it is refused."""
+    with pytest.raises(UsageError, match="holds"):
+        parse_event({"script": SCRIPT, "tags": {"${env.HOME}": "x"}}, PLAIN)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.request.event import parse_event
+from handler.request.job import EventForm, Job
+from handler.settings import read_settings
+from handler.usage import UsageError
+
+BUCKET = {"SW_CHECKPOINT_BUCKET": "checkpoints"}
+PLAIN = read_settings(BUCKET)
+OURS = read_settings({**BUCKET, "SOAL_ENTRY_POINT": "s3://scripts/e.py"})
+THEIRS = read_settings({**BUCKET, "SCRIPT_BUCKET": "scripts", "SPARK_SCRIPT": "e.py"})
+SQS: dict[str, Any] = {
+    "Records": [{"eventSource": "aws:sqs", "messageId": "m-1", "body": "x", "attributes": {"n": "1"}}]
+}
+
+
+def job(event: object, settings: Any = PLAIN) -> Job:
+    return Job.of(parse_event(event, settings), settings, "request-1")
+
+
+def test_the_run_key_is_the_caller_s_else_the_event_s_else_the_request_s() -> None:
+    """In this order."""
+    assert job({"script": "s3://abc/d.py", "clientToken": "t"}).run_key == "t"
+    assert job(SQS, OURS).run_key.startswith("sqs-m-1-")
+    assert job("s3://abc/d.py").run_key == "request-1"
+
+
+def test_the_fingerprint_is_of_script_and_arguments() -> None:
+    """Settings, names and tokens may change between two attempts."""
+    base = {"script": "s3://abc/d.py", "entryPointArguments": ["a", "b"]}
+    same = job(base).fingerprint
+    assert job({**base, "conf": {"spark.task.maxFailures": "1"}, "name": "n", "clientToken": "t"}).fingerprint == same
+    assert job({**base, "entryPointArguments": ["ab"]}).fingerprint != same
+    assert job({**base, "script": "s3://abc/e.py"}).fingerprint != same
+
+
+def test_the_function_s_own_settings_lie_below_the_job_s() -> None:
+    """A job has what the function's owner has set for all, and its own besides."""
+    own = read_settings({**BUCKET, "SOAL_CONF": '{"spark.app.name": "all", "spark.hadoop.fs.s3a.retry.limit": "5"}'})
+    conf = job({"script": "s3://abc/d.py", "conf": {"spark.sql.ansi.enabled": "false"}}, own).conf
+    assert conf == {
+        "spark.app.name": "all",
+        "spark.hadoop.fs.s3a.retry.limit": "5",
+        "spark.sql.ansi.enabled": "false",
+    }
+
+
+def test_a_redelivered_message_is_the_same_run() -> None:
+    """Its receive count changes, run key and fingerprint do not."""
+    again = {"Records": [{**SQS["Records"][0], "attributes": {"n": "2"}}]}
+    first, second = job(SQS, OURS), job(again, OURS)
+    assert (first.run_key, first.fingerprint) == (second.run_key, second.fingerprint)
+
+
+def test_how_the_event_reaches_the_script() -> None:
+    """As a file; as an argument where the predecessor's variables name the script; not at all for a job document."""
+    ours, theirs = job(SQS, OURS).trigger_event, job(SQS, THEIRS).trigger_event
+    assert ours is not None
+    assert theirs is not None
+    assert (ours.form, theirs.form) == (EventForm.FILE, EventForm.ARGUMENT)
+    assert '"messageId":"m-1"' in ours.text
+    assert job("s3://scripts/d.py", THEIRS).trigger_event is None
+
+
+def test_an_event_too_long_for_an_argument_is_refused_with_the_remedy() -> None:
+    """A file would take it."""
+    with pytest.raises(UsageError, match="SOAL_ENTRY_POINT"):
+        job({"text": "x" * 130_000}, THEIRS)
+    assert job({"text": "x" * 130_000}, OURS).trigger_event is not None
+
+
+def test_one_event_is_a_run_of_each_function_that_gets_it() -> None:
+    """Two functions share a checkpoint bucket; what the caller names is the caller's own word."""
+    ours, theirs = (
+        read_settings({**BUCKET, "SOAL_ENTRY_POINT": "s3://abc/e.py", "AWS_LAMBDA_FUNCTION_NAME": name})
+        for name in ("ours", "theirs")
+    )
+    assert job(SQS, ours).run_key == job(SQS, ours).run_key != job(SQS, theirs).run_key
+    event = {"script": "s3://abc/d.py", "clientToken": "t"}
+    assert job(event, ours).run_key == job(event, theirs).run_key

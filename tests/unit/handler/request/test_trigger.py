@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import urllib.parse
+from typing import Any
+
+import pytest
+
+from handler.request.event import parse_event
+from handler.request.trigger import Trigger, recognise
+from handler.settings import read_settings
+from handler.usage import UsageError
+
+S3: dict[str, Any] = {
+    "eventSource": "aws:s3",
+    "s3": {"bucket": {"name": "in"}, "object": {"key": "a+b.csv", "versionId": "v1", "sequencer": "0055"}},
+}
+KINESIS: dict[str, Any] = {
+    "eventSource": "aws:kinesis",
+    "eventSourceARN": "arn:aws:kinesis:eu-west-1:1:stream/s",
+    "eventID": "shardId-000000000000:4954",
+}
+EVENTBRIDGE: dict[str, Any] = {"detail-type": "Scheduled Event", "source": "aws.events", "id": "e-1", "detail": {}}
+
+
+@pytest.mark.parametrize(
+    ("event", "key"),
+    [
+        ({"Records": [S3]}, "s3:in/a+b.csv/v1/0055"),
+        ({"Records": [KINESIS]}, "kinesis:arn:aws:kinesis:eu-west-1:1:stream/s/shardId-000000000000:4954"),
+        ({"Records": [{"eventSource": "aws:sqs", "messageId": "m-1", "body": "text"}]}, "sqs:m-1"),
+        (EVENTBRIDGE, "eventbridge:e-1"),
+    ],
+)
+def test_an_event_has_an_identity_of_its_own(event: dict[str, Any], key: str) -> None:
+    """It is the same on each delivery, and no two services' are equal."""
+    trigger = recognise(event)
+    assert trigger is not None
+    assert (trigger.identity, trigger.event, trigger.document) == (key, event, None)
+
+
+def test_an_object_without_versions_has_an_identity() -> None:
+    """Buckets without versioning send no version."""
+    record = {"eventSource": "aws:s3", "s3": {"bucket": {"name": "in"}, "object": {"key": "a.csv"}}}
+    trigger = recognise({"Records": [record]})
+    assert trigger is not None
+    assert trigger.identity == "s3:in/a.csv//"
+
+
+def test_a_body_that_is_an_object_is_kept() -> None:
+    """Whether it is a job is for the caller to say."""
+    trigger = recognise({"Records": [{"eventSource": "aws:sqs", "messageId": "m", "body": '{"a": 1}'}]})
+    assert trigger is not None
+    assert (trigger.document, trigger.document_path) == ({"a": 1}, "Records[0].body")
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"a":' * 100_000, '{"a":' * 400 + "1" + "}" * 400])
+def test_a_body_that_is_nested_too_deeply_is_a_text(body: str) -> None:
+    """It is no job, and nothing is made of it here."""
+    trigger = recognise({"Records": [{"eventSource": "aws:sqs", "messageId": "m", "body": body}]})
+    assert trigger is not None
+    assert (trigger.identity, trigger.document) == ("sqs:m", None)
+
+
+def test_several_records_are_refused_with_the_remedy() -> None:
+    """One record is one run."""
+    with pytest.raises(UsageError, match="set the batch size to 1"):
+        recognise({"Records": [KINESIS, KINESIS]})
+
+
+def test_anything_else_is_not_an_envelope() -> None:
+    """It is left to the caller."""
+    assert recognise({"day": 1}) is None
+
+
+@pytest.mark.parametrize("size", [3072, 3073, 200_000])
+def test_an_identity_is_no_longer_than_an_encoded_key_of_s3(size: int) -> None:
+    """In bytes; what is longer is no event of a service."""
+    text = "\u00e9" * (size // 2) + "x" * (size % 2)
+    s3 = {"bucket": {"name": "in"}, "object": {"key": text, "versionId": text, "sequencer": text}}
+    for event in (
+        {"Records": [{"eventSource": "aws:s3", "s3": s3}]},
+        {"Records": [{"eventSource": "aws:sqs", "messageId": text, "body": "x"}]},
+        {**EVENTBRIDGE, "id": text},
+    ):
+        if size > 3072:
+            with pytest.raises(UsageError, match="3072 are allowed"):
+                recognise(event)
+        else:
+            assert recognise(event) is not None
+
+
+# S3 takes 1,024 bytes for a key, of which each may be three characters of the event.
+LONGEST = urllib.parse.quote_plus("\u65e5" * 341 + "x")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"Records": [S3]},
+        {"Records": [KINESIS]},
+        EVENTBRIDGE,
+        {**EVENTBRIDGE, "id": "-" * 50},
+        {"Records": [{"eventSource": "aws:s3", "s3": {"bucket": {"name": "in"}, "object": {"key": LONGEST}}}]},
+    ],
+    ids=["s3", "kinesis", "eventbridge", "nothing to read", "the longest key"],
+)
+def test_the_key_of_every_run_is_one_that_a_caller_may_give(event: dict[str, Any]) -> None:
+    """So it fits wherever a run is named: in a clientToken, a continuation, the failure queue, a command."""
+    trigger = recognise(event)
+    assert trigger is not None
+    key = trigger.run_key("f" * 64)
+    assert key is not None
+    settings = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
+    assert parse_event({"script": "s3://abc/d.py", "clientToken": key}, settings).client_token == key
+
+
+def test_a_run_is_named_by_the_event_and_the_function_that_gets_it() -> None:
+    """Two functions that one rule invokes are two runs; a delivery to the same function is the same run."""
+    (one, other) = (Trigger({}, f"sqs:m-{number}") for number in (1, 2))
+    keys = {one.run_key("f"), one.run_key("g"), other.run_key("f"), one.run_key(None)}
+    assert len(keys) == 4
+    assert Trigger({}, "sqs:m-1").run_key("f") == one.run_key("f")
+    assert str(one.run_key("f")).startswith("sqs-m-1-")
+    assert Trigger({}, None).run_key("f") is None

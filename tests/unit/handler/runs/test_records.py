@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from handler.request.event import parse_event
+from handler.request.job import Job
+from handler.runs.records import AttemptRunningError, Runs
+from handler.settings import read_settings
+from handler.usage import UsageError
+from safewriter.deadline import Deadline
+from safewriter.objects import MemoryObjectStore, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
+RECORD = "runs/"
+
+
+def job(**fields: Any) -> Job:
+    return Job.of(parse_event({"script": "s3://scripts/a.py", "clientToken": "t", **fields}, SETTINGS), SETTINGS, "r")
+
+
+class Time:
+    """A clock for the store and for us; sleeping moves it, and lets the other attempt act."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000_000
+        self.while_asleep: Callable[[], object] = lambda: None
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def date(self) -> datetime:
+        return datetime.fromtimestamp(self.now_ms / 1000, UTC)
+
+    def sleep(self, seconds: float) -> None:
+        self.now_ms += int(seconds * 1000)
+        self.while_asleep()
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.time = Time()
+        self.store = MemoryObjectStore(self.time.date)
+        self.runs = Runs(self.store, self.time, self.time.sleep)
+
+    def begin(self, run_id: str, the_job: Job | None = None, total_ms: int = 300_000) -> Any:
+        deadline = Deadline(self.time() + total_ms, self.time(), self.time)
+        return self.runs.begin(the_job or job(), run_id=run_id, request_id="q", deadline=deadline)
+
+    def key(self) -> str:
+        (key,) = [listed.key for listed in self.store.list(RECORD)]
+        return key
+
+    def record(self) -> dict[str, Any]:
+        stored = self.store.get(self.key())
+        assert stored is not None
+        return dict(json.loads(stored.body))
+
+
+def test_the_first_attempt() -> None:
+    """It is on record before anything runs."""
+    bench = Bench()
+    bench.begin("one")
+    record = bench.record()
+    assert (record["runKey"], record["attempt"], record["runId"], record["state"]) == ("t", 1, "one", "RUNNING")
+    assert record["previousRunId"] is None
+    assert record["resultUri"] == "s3://memory/results/one/run_result.json"
+
+
+def test_the_end_and_the_next_attempt() -> None:
+    """The state is the last attempt's; the next one counts on and names the one before."""
+    bench = Bench()
+    assert bench.runs.end(bench.begin("one"), state="TIMED_OUT") == ()
+    assert (bench.record()["state"], bench.record()["endedMs"]) == ("TIMED_OUT", 1_000_000)
+    second = bench.begin("two").record
+    assert (second.attempt, second.previous_run_id) == (2, "one")
+    assert list(bench.store.list("leases/")) == []
+
+
+def test_the_same_token_with_another_job_is_a_usage_error() -> None:
+    """It names the token and changes nothing."""
+    bench = Bench()
+    bench.runs.end(bench.begin("one"), state="SUCCESS")
+    before = bench.record()
+    with pytest.raises(UsageError) as caught:
+        bench.begin("two", job(entryPointArguments=["other"]))
+    assert caught.value.field == "clientToken"
+    assert bench.record() == before
+
+
+def test_a_live_attempt_is_not_joined() -> None:
+    """As soon as its lease moves, the second delivery goes away."""
+    bench = Bench()
+    run = bench.begin("one")
+    bench.time.while_asleep = lambda: bench.runs.renew_lease(run)
+    began = bench.time()
+    with pytest.raises(AttemptRunningError, match="attempt 1"):
+        bench.begin("two")
+    assert bench.time() - began <= 3_000
+    assert bench.record()["runId"] == "one"
+
+
+def test_a_dead_attempt_is_followed_once_its_lease_has_lapsed() -> None:
+    """Twenty seconds without a sign of life, by the store's own clock."""
+    bench = Bench()
+    bench.runs.renew_lease(bench.begin("one"))
+    began = bench.time()
+    assert bench.begin("two").record.attempt == 2
+    assert 20_000 < bench.time() - began < 25_000
+
+
+def test_a_second_delivery_waits_within_its_own_time() -> None:
+    """With little time left it says "try again" instead of waiting for the lease."""
+    bench = Bench()
+    bench.begin("one")
+    with pytest.raises(AttemptRunningError):
+        bench.begin("two", total_ms=10_000)
+
+
+def test_an_attempt_that_ends_meanwhile_is_followed_at_once() -> None:
+    """Its record has changed."""
+    bench = Bench()
+    run = bench.begin("one")
+    bench.time.while_asleep = lambda: bench.runs.end(run, state="FAILED") if bench.time() < 1_002_000 else None
+    assert bench.begin("two").record.previous_run_id == "one"
+    assert bench.time() < 1_005_000
+
+
+def test_an_attempt_long_past_its_deadline_is_dead_whatever_its_lease_says() -> None:
+    """A lease is for politeness only."""
+    bench = Bench()
+    run = bench.begin("one", total_ms=10_000)
+    bench.time.now_ms += 75_000
+    bench.runs.renew_lease(run)
+    assert bench.begin("two").record.attempt == 2
+
+
+def test_a_late_end_does_not_overwrite_a_later_attempt() -> None:
+    """It is a warning."""
+    bench = Bench()
+    first = bench.begin("one")
+    bench.time.now_ms += 30_000
+    bench.begin("two")
+    assert bench.runs.end(first, state="SUCCESS") != ()
+    assert (bench.record()["runId"], bench.record()["state"]) == ("two", "RUNNING")
+
+
+def test_a_record_that_cannot_be_read_stops_everything() -> None:
+    """It may be a newer version's."""
+    bench = Bench()
+    bench.begin("one")
+    (key,) = [listed.key for listed in bench.store.list(RECORD)]
+    bench.store.put(key, b'{"schemaVersion": 2}')
+    with pytest.raises(StoreError, match="this version"):
+        bench.begin("two")
+
+
+def test_a_request_to_cancel_is_for_one_attempt() -> None:
+    """The handler of that attempt sees it; the next attempt under the same key does not."""
+    bench = Bench()
+    first = bench.begin("one")
+    assert not bench.runs.is_cancelled(first.record)
+    bench.runs.request_cancel(first.record, "wrong table")
+    assert bench.runs.is_cancelled(first.record)
+    bench.runs.end(first, state="CANCELLED")
+    assert not bench.runs.is_cancelled(bench.begin("two").record)
+
+
+def test_a_record_is_read_from_outside_with_what_can_be_seen_of_its_attempt() -> None:
+    """By its key or from the list, and None if there is none; a silent attempt is seen to be dead."""
+    bench = Bench()
+    bench.begin("one")
+    found = bench.runs.read("t")
+    assert found is not None
+    assert (found.record.run_id, found.sighting.is_dead) == ("one", False)
+    bench.time.now_ms += 21_000
+    (again,) = [bench.runs.read_listed(listed) for listed in bench.runs.listed()]
+    assert again is not None
+    assert again.sighting.is_dead
+    assert bench.runs.read("another") is None

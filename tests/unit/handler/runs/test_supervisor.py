@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from handler.runs.supervisor import Guard
+from safewriter.objects import StoreError
+
+
+class Fake:
+    """Both the guarded writes' supervision and the runs."""
+
+    def __init__(self, settle: Any = lambda: ()) -> None:
+        self.beats: list[str] = []
+        self.cancelled = False
+        self.fails = True
+        self.missing: str | None = None
+        self._settle = settle
+
+    def renew_leases(self) -> None:
+        self.beats.append("writes")
+
+    def renew_lease(self, _run: object) -> None:
+        self.beats.append("run")
+        if self.fails:
+            raise StoreError("slow down")
+
+    def is_cancelled(self, _record: object) -> bool:
+        self.beats.append("look")
+        return self.cancelled
+
+    def doubt(self) -> str | None:
+        return self.missing
+
+    def settle(self, *, budget_ms: int) -> Any:
+        assert budget_ms >= 0
+        return self._settle()
+
+
+def guard(fake: Fake) -> Guard:
+    return Guard(fake, fake, SimpleNamespace(record=None), 30_000)  # type: ignore[arg-type]
+
+
+def test_a_beat_renews_both_and_never_raises() -> None:
+    """The next one makes up for it."""
+    fake = Fake()
+    assert guard(fake).beat()
+    assert fake.beats == ["writes", "run"]
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_beat_tells_whether_the_run_was_cancelled(*, cancelled: bool) -> None:
+    """It looks each time that it has said that the attempt lives."""
+    fake = Fake()
+    fake.fails, fake.cancelled = False, cancelled
+    assert guard(fake).beat() is not cancelled
+    assert fake.beats == ["writes", "run", "look"]
+
+
+def test_the_verdicts_are_passed_on() -> None:
+    """In time."""
+    assert guard(Fake(lambda: ())).settle(10_000).writes == ()
+
+
+def test_verdicts_are_kept_beside_a_doubt() -> None:
+    """What is known is known, also if there may be more."""
+    fake = Fake(lambda: ("a verdict",))
+    fake.missing = "the journal was truncated"
+    settled = guard(fake).settle(10_000)
+    found: tuple[object, str] = (settled.writes, settled.problem)
+    assert found == (("a verdict",), "the journal was truncated")
+
+
+def test_what_cannot_be_settled_is_said_not_raised() -> None:
+    """A store that fails, and one that hangs."""
+
+    def fail() -> None:
+        raise StoreError("gone")
+
+    settled = guard(Fake(fail)).settle(10_000)
+    assert (settled.writes, settled.problem) == (None, "StoreError: gone")
+    release = threading.Event()
+    assert guard(Fake(lambda: release.wait(60))).settle(10).writes is None
+    release.set()
+
+
+def test_a_journal_that_cannot_be_read_is_said() -> None:
+    """An error of the system is a problem like one of the store."""
+
+    def fail() -> None:
+        raise OSError("journal")
+
+    assert guard(Fake(fail)).settle(10_000).problem == "OSError: journal"

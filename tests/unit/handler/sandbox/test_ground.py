@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from handler.sandbox.ground import Ground, clean_all
+
+ROOT = Path(__file__).parents[4]
+
+
+def always() -> bool:
+    return True
+
+
+def names(path: Path) -> set[str]:
+    return {one.name for one in path.iterdir()} - {".soal-ground"}
+
+
+def leave_everything(path: Path, outside: Path) -> None:
+    """What a job can leave: files, folders without rights, links, pipes, sockets, depth, names that are no text."""
+    (path / "file").write_text("x", encoding="utf-8")
+    (path / "locked" / "inner").mkdir(parents=True)
+    (path / "locked" / "inner" / "file").touch()
+    (path / "locked" / "inner").chmod(0)
+    (path / "locked").chmod(0)
+    (path / "link").symlink_to(outside)
+    (path / "dangling").symlink_to(outside / "nowhere")
+    (path / "folder").mkdir()
+    (path / "folder" / "link").symlink_to(outside)
+    os.mkfifo(path / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        here = os.open(path, os.O_RDONLY)
+        server.bind(f"/proc/self/fd/{here}/socket")
+        os.close(here)
+    Path(os.fsdecode(bytes(path) + b"/\xff\xfe")).touch()
+    deep = os.open(path, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=deep)
+        inner = os.open("d", os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = inner
+    os.close(deep)
+
+
+def test_a_directory_is_as_it_was_before_the_first_job(tmp_path: Path) -> None:
+    """What was there stays, whatever is new goes, and nothing outside is touched."""
+    own, outside = tmp_path / "own", tmp_path / "outside"
+    (own / "extension" / "cache").mkdir(parents=True)
+    (own / "extension" / "cache" / "file").touch()
+    outside.mkdir()
+    (outside / "keep").touch()
+    ground = Ground.claim(own)
+    for _ in range(2):
+        leave_everything(own, outside)
+        (own / "extension" / "cache" / "new").touch()
+        own.chmod(0o500)
+        assert ground.clean(always) == 0
+        assert names(own) == {"extension"}
+        assert names(own / "extension" / "cache") == {"file"}
+    assert names(outside) == {"keep"}
+
+
+def test_a_kept_directory_that_was_replaced_by_a_link_is_not_followed(tmp_path: Path) -> None:
+    """The link goes; what it leads to is somebody else's."""
+    own, outside = tmp_path / "own", tmp_path / "outside"
+    (own / "kept").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "keep").touch()
+    ground = Ground.claim(own)
+    (own / "kept").rmdir()
+    (own / "kept").symlink_to(outside)
+    ground.clean(always)
+    assert names(own) == set()
+    assert names(outside) == {"keep"}
+
+
+def test_a_process_that_follows_a_killed_one_knows_what_that_one_had_found(tmp_path: Path) -> None:
+    """Lambda starts the runtime anew after a kill, and what the killed job left is not taken for old."""
+    (tmp_path / "old").touch()
+    code = f"""
+import os, pathlib
+from handler.sandbox.ground import Ground
+Ground.claim(pathlib.Path({str(tmp_path)!r}))
+pathlib.Path({str(tmp_path)!r}, "left").touch()
+os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
+    assert names(tmp_path) == {"old", "left"}
+    Ground.claim(tmp_path).clean(always)
+    assert names(tmp_path) == {"old"}
+
+
+@pytest.mark.parametrize("record", [b"", b"{", b"[1]", b'{"left": 1}', json.dumps({"a": None}).encode()])
+def test_what_a_job_makes_of_the_record_does_not_count(tmp_path: Path, record: bytes) -> None:
+    """It is written again after each job from what this process has found itself."""
+    (tmp_path / "old").touch()
+    ground = Ground.claim(tmp_path)
+    (tmp_path / ".soal-ground").write_bytes(record)
+    (tmp_path / "left").touch()
+    ground.clean(always)
+    assert names(tmp_path) == {"old"}
+    assert set(json.loads((tmp_path / ".soal-ground").read_bytes())) == {"old", ".soal-ground"}
+
+
+def test_a_directory_that_is_in_use_or_not_there_is_left_alone(tmp_path: Path) -> None:
+    """Another process may be at work in it; and nothing is cleaned that was not declared."""
+    (tmp_path / "own").mkdir()
+    ground = Ground.claim(tmp_path / "own")
+    with pytest.raises(BlockingIOError):
+        Ground.claim(tmp_path / "own")
+    (said,) = clean_all((tmp_path / "own", tmp_path / "nowhere"), always)
+    assert said.startswith(f"{tmp_path / 'own'} is not cleaned between jobs: ")
+    assert ground.clean(always) == 0
+
+
+def test_a_directory_that_holds_the_handler_is_nobody_s_to_clean() -> None:
+    """Whoever declares / or a home has made a mistake."""
+    for path in (Path("/"), ROOT, ROOT / "handler"):
+        with pytest.raises(PermissionError, match="holds the handler itself"):
+            Ground.claim(path)
+
+
+def test_a_claim_that_fails_gives_the_lock_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or this process could never take the directory again."""
+    with monkeypatch.context() as broken:
+        broken.setattr("handler.sandbox.shared_memory.present", lambda: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            Ground.claim(tmp_path)
+    Ground.claim(tmp_path)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_what_a_killed_job_has_left_deep_down_harms_nobody(tmp_path: Path, *, lost: bool) -> None:
+    """A record that it has removed, or forged, and a tree that no JSON can hold."""
+    leave_everything(tmp_path, tmp_path)
+    if not lost:
+        (tmp_path / ".soal-ground").write_text('{"a":' * 400 + "null" + "}" * 400, encoding="ascii")
+    ground = Ground.claim(tmp_path)
+    (tmp_path / "left").touch()
+    ground.clean(always)
+    assert "left" not in names(tmp_path)
+
+
+def test_cleaning_ends_when_its_time_is_over(tmp_path: Path) -> None:
+    """What stays is the next request's to remove; nothing is said to be removed that is not."""
+    ground = Ground.claim(tmp_path)
+    (tmp_path / "left").touch()
+    ground.clean(lambda: False)
+    assert names(tmp_path) == {"left"}
+
+
+def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a warning of the run, with its number."""
+    assert list(clean_all((tmp_path,), always)) == []
+    (tmp_path / "stuck").touch()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    assert list(clean_all((tmp_path,), always)) == [f"1 entries that a job has left in {tmp_path} could not be removed"]
+
+
+def test_shared_memory_that_a_job_has_left_goes_and_what_was_there_before_stays(tmp_path: Path) -> None:
+    """A segment lives without a process, and would carry one job's data to the next; so do semaphores and queues."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    ask = {
+        "shm": lambda number: libc.shmctl(number, 2, ctypes.create_string_buffer(512)),
+        "sem": lambda number: libc.semctl(number, 0, 12, 0),  # GETVAL
+        "msg": lambda number: libc.msgctl(number, 2, ctypes.create_string_buffer(512)),
+    }
+    private, mode = 0, 0o1600
+    old = libc.shmget(private, 4096, mode)
+    assert old >= 0
+    try:
+        ground = Ground.claim(tmp_path)
+        new = {
+            "shm": libc.shmget(private, 4096, mode),
+            "sem": libc.semget(private, 1, mode),
+            "msg": libc.msgget(private, mode),
+        }
+        assert all(ask[kind](number) >= 0 for kind, number in new.items())
+        ground.clean(always)
+        assert [kind for kind, number in new.items() if ask[kind](number) >= 0] == []
+        assert ask["shm"](old) == 0
+    finally:
+        libc.shmctl(old, 0, None)
+
+
+def test_a_record_that_is_no_tree_is_not_believed(tmp_path: Path) -> None:
+    """The directory is looked at instead."""
+    (tmp_path / "old").touch()
+    (tmp_path / ".soal-ground").write_bytes(b'{"left": 1}')
+    assert set(Ground.claim(tmp_path).kept) == {"old", ".soal-ground"}
+
+
+def test_a_record_of_another_user_is_not_believed(tmp_path: Path) -> None:
+    """Only root can try it."""
+    if os.getuid() != 0:
+        pytest.skip("only root can give a file away")
+    (tmp_path / "left").touch()
+    record = tmp_path / ".soal-ground"
+    record.write_bytes(b"{}")
+    os.chown(record, 65534, 65534)
+    assert set(Ground.claim(tmp_path).kept) == {"left", ".soal-ground"}

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handler.sandbox.sandbox import _LABEL, NoSpaceError, forbids_execution, oom_kills, open_sandbox
+
+
+def test_a_fresh_private_directory(tmp_path: Path) -> None:
+    """Mode 0700, empty places for everything, and gone at the end."""
+    with open_sandbox(tmp_path) as sandbox:
+        assert stat.S_IMODE(sandbox.root.stat().st_mode) == 0o700
+        assert [list(place.iterdir()) for place in (sandbox.scripts, sandbox.home, sandbox.tmp, sandbox.work)] == [
+            []
+        ] * 4
+        (sandbox.scripts / "job.py").write_text("x", encoding="utf-8")
+        first = sandbox.root
+    assert not first.exists()
+    with open_sandbox(tmp_path) as sandbox:
+        assert not (sandbox.scripts / "job.py").exists()
+        assert sandbox.root != first
+
+
+def test_it_goes_also_after_an_error(tmp_path: Path) -> None:
+    """Whatever happens inside."""
+    with pytest.raises(ZeroDivisionError), open_sandbox(tmp_path):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_job_cannot_keep_its_files_by_taking_permissions_away(tmp_path: Path) -> None:
+    """Read-only directories are removed, too."""
+    with open_sandbox(tmp_path) as sandbox:
+        locked = sandbox.work / "a" / "b"
+        locked.mkdir(parents=True)
+        (locked / "file").write_text("x", encoding="utf-8")
+        locked.chmod(0o500)
+        locked.parent.chmod(0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
+    """What they point to is not the job's."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "keep").touch()
+    base = tmp_path / "base"
+    base.mkdir()
+    with open_sandbox(base) as sandbox:
+        (sandbox.work / "link").symlink_to(outside)
+        (sandbox.root / "link").symlink_to(outside)
+    assert (outside / "keep").exists()
+
+
+def test_a_job_that_puts_a_link_in_the_place_of_its_directory_loses_nobody_a_file(tmp_path: Path) -> None:
+    """The directory is emptied where the job has moved it to, and the link goes without what it leads to."""
+    outside, base = tmp_path / "outside", tmp_path / "base"
+    outside.mkdir()
+    base.mkdir()
+    (outside / "keep").touch()
+    with open_sandbox(base) as sandbox:
+        (sandbox.work / "large").touch()
+        sandbox.root.rename(tmp_path / "moved")
+        sandbox.root.symlink_to(outside)
+    assert (outside / "keep").exists()
+    assert list(base.iterdir()) == []
+    assert list((tmp_path / "moved").iterdir()) == []
+
+
+def test_a_link_among_the_leftovers_is_not_followed(tmp_path: Path) -> None:
+    """Even if what it leads to looks like a directory of a dead request."""
+    outside, base = tmp_path / "outside", tmp_path / "base"
+    outside.mkdir()
+    base.mkdir()
+    (outside / ".soal-sandbox").write_bytes(_LABEL)
+    (outside / "keep").touch()
+    (base / "soal-link").symlink_to(outside)
+    with open_sandbox(base):
+        pass
+    assert (outside / "keep").exists()
+
+
+def test_a_directory_that_only_looks_like_ours_is_left_alone(tmp_path: Path) -> None:
+    """Somebody's own, by chance of such a name, with a lock file of its own, or with something else for a label."""
+    for name, lock in (("soal-thesis", ".lock"), ("soal-notes", ".soal-sandbox")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / lock).touch()
+        (tmp_path / name / "chapter").touch()
+    (tmp_path / "soal-pipe").mkdir()
+    os.mkfifo(tmp_path / "soal-pipe" / ".soal-sandbox")
+    with open_sandbox(tmp_path):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"soal-thesis", "soal-notes", "soal-pipe"}
+    assert len(list(tmp_path.glob("*/chapter"))) == 2
+
+
+def test_a_fresh_sandbox_bears_its_label_only_when_it_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another emulator that starts at any step in between removes nothing."""
+    flock, write, rename = fcntl.flock, os.write, os.rename
+    seen: list[Any] = []
+
+    def looked_at(step: Any) -> Any:
+        def stepped(*arguments: Any, **options: Any) -> Any:
+            if seen.count(step) == 0:
+                seen.append(step)
+                with open_sandbox(tmp_path):
+                    pass
+            return step(*arguments, **options)
+
+        return stepped
+
+    monkeypatch.setattr(fcntl, "flock", looked_at(flock))
+    monkeypatch.setattr(os, "write", looked_at(write))
+    monkeypatch.setattr(os, "rename", looked_at(rename))
+    with open_sandbox(tmp_path) as sandbox:
+        assert sandbox.work.is_dir()
+        assert seen == [flock, write, rename]
+        with open_sandbox(tmp_path):
+            assert sandbox.work.is_dir()
+
+
+def test_leftovers_of_the_dead_are_removed_and_places_of_the_living_kept(tmp_path: Path) -> None:
+    """A process that was killed in its sandbox has left it behind; one that lives holds its lock."""
+    code = f"""
+import os, pathlib
+from handler.sandbox.sandbox import open_sandbox
+with open_sandbox(pathlib.Path({str(tmp_path)!r})) as sandbox:
+    os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[4], check=False)
+    (leftover,) = tmp_path.iterdir()
+    (tmp_path / "soal-not-ours").mkdir()
+    with open_sandbox(tmp_path) as living:
+        assert not leftover.exists()
+        with open_sandbox(tmp_path):
+            assert living.root.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["soal-not-ours"]
+
+
+def test_too_little_space_is_said(tmp_path: Path) -> None:
+    """With the numbers, the largest things that lie there, and the remedy."""
+    (tmp_path / "left").mkdir()
+    (tmp_path / "left" / "by a job").write_bytes(b"x" * (3 << 20))
+    (tmp_path / "small").touch()
+    said = r"MB free of \d+ MB, .*most of it is taken by 'left' \(3 MB\)\. Raise the function's ephemeral storage"
+    with pytest.raises(NoSpaceError, match=said), open_sandbox(tmp_path, free_min_mb=10**9):
+        pass
+    (tmp_path / "left" / "by a job").unlink()
+    with pytest.raises(NoSpaceError, match="nothing of an earlier run"), open_sandbox(tmp_path, free_min_mb=10**9):
+        pass
+
+
+def test_the_counters_of_the_kernel(tmp_path: Path) -> None:
+    """vmstat, and the memory controllers of both generations of control groups."""
+    proc, groups = tmp_path / "proc", tmp_path / "cgroup"
+    (proc / "self").mkdir(parents=True)
+    (groups / "memory" / "job").mkdir(parents=True)
+    (proc / "vmstat").write_text("pgfault 1\noom_kill 3\n", encoding="ascii")
+    (proc / "self" / "cgroup").write_text("4:memory:/job\n0::/\n", encoding="ascii")
+    (groups / "memory" / "job" / "memory.oom_control").write_text("under_oom 0\noom_kill 2\n", encoding="ascii")
+    (groups / "memory.events").write_text("oom 9\noom_kill 1\noom_group_kill 0\n", encoding="ascii")
+    assert oom_kills(proc, groups) == {"vmstat": 3, "cgroup2": 1, "cgroup1": 2}
+
+
+def test_no_counter_at_all(tmp_path: Path) -> None:
+    """Nothing is claimed then."""
+    assert oom_kills(tmp_path, tmp_path) == {}
+
+
+def test_this_machine_has_a_counter() -> None:
+    """Linux has had it since 4.13."""
+    assert "vmstat" in oom_kills()
+    assert os.name == "posix"
+
+
+def test_a_place_that_forbids_execution_is_known(tmp_path: Path) -> None:
+    """By its mount option: what Java unpacks there could not be loaded. /proc is such a place."""
+    options = next(line.split()[3] for line in Path("/proc/mounts").read_text().splitlines() if " /proc " in line)
+    assert forbids_execution(Path("/proc")) is ("noexec" in options.split(","))
+    assert not forbids_execution(tmp_path)
+
+
+def test_a_label_that_is_a_link_makes_no_leftover(tmp_path: Path) -> None:
+    """It is not followed, and the directory stays."""
+    (tmp_path / "target").write_bytes(_LABEL)
+    left = tmp_path / "base" / "soal-x"
+    left.mkdir(parents=True)
+    (left / ".soal-sandbox").symlink_to(tmp_path / "target")
+    with open_sandbox(tmp_path / "base"):
+        assert left.exists()
+
+
+def test_another_user_s_sandbox_is_left_alone(tmp_path: Path) -> None:
+    """Its owner may come back for it."""
+    if os.getuid() != 0:
+        pytest.skip("only root can give a directory away")
+    left = tmp_path / "soal-x"
+    left.mkdir()
+    (left / ".soal-sandbox").write_bytes(_LABEL)
+    os.chown(left, 65534, 65534)
+    with open_sandbox(tmp_path):
+        assert left.exists()

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.response import StreamingBody
+
+from handler.request.event import parse_event
+from handler.request.job import Job
+from handler.sandbox.sandbox import open_sandbox
+from handler.sandbox.script import DownloadError, download, place
+from handler.settings import read_settings
+from handler.usage import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
+JOB = Job.of(
+    parse_event({"script": "s3://scripts/a/job.py", "pyFiles": ["s3://library/b/x.zip"]}, SETTINGS), SETTINGS, "r"
+)
+
+
+class Client:
+    def __init__(self, objects: dict[str, bytes | Exception]) -> None:
+        self.objects = objects
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
+        found = self.objects[f"{Bucket}/{Key}"]
+        if isinstance(found, Exception):
+            raise found
+        return {"ContentLength": len(found), "Body": StreamingBody(io.BytesIO(found), len(found))}
+
+
+def zipped(*names: str) -> bytes:
+    content = io.BytesIO()
+    with ZipFile(content, "w") as archive:
+        for name in names:
+            archive.writestr(name, "")
+    return content.getvalue()
+
+
+def refused(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code}}, "GetObject")
+
+
+def test_script_and_python_files_are_copied(tmp_path: Path) -> None:
+    """Under their last names, side by side."""
+    client = Client({"scripts/a/job.py": b"print(1)", "library/b/x.zip": zipped("handler/__init__.py")})
+    with open_sandbox(tmp_path) as sandbox:
+        files = place(JOB, sandbox)
+        download(JOB, files, client)
+        assert files.script.read_bytes() == b"print(1)"
+        assert [path.name for path in files.py_files] == ["x.zip"]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [("NoSuchKey", "does not exist"), ("NoSuchBucket", "does not exist"), ("AccessDenied", "s3:GetObject")],
+)
+def test_what_the_caller_can_mend_is_a_usage_error(tmp_path: Path, code: str, words: str) -> None:
+    """It names the field: the script, or the place in pyFiles."""
+    with open_sandbox(tmp_path) as sandbox, pytest.raises(UsageError, match=words) as caught:
+        download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": refused(code)}))
+    assert caught.value.field == "entryPoint"
+    with open_sandbox(tmp_path) as sandbox, pytest.raises(UsageError, match=words) as caught:
+        download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": b"", "library/b/x.zip": refused(code)}))
+    assert caught.value.field == "pyFiles[0]"
+
+
+@pytest.mark.parametrize("error", [refused("InternalError"), EndpointConnectionError(endpoint_url="http://x")])
+def test_a_store_that_fails_is_another_matter(tmp_path: Path, error: Exception) -> None:
+    """The same invocation may work later."""
+    with open_sandbox(tmp_path) as sandbox, pytest.raises(DownloadError):
+        download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": error}))
+
+
+def test_a_script_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    """Before a byte of it is read."""
+    with open_sandbox(tmp_path) as sandbox:
+        with pytest.raises(UsageError, match="10 MB are allowed"):
+            download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": bytes(11 * 1024 * 1024)}))
+        assert list(sandbox.scripts.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (zipped("a.py", "json.py"), r"s3://library/b/x\.zip holds json\.py, which would hide json of Python's"),
+        (zipped("safewriter/__init__.py"), "holds safewriter/__init__.py, which would hide safewriter, the guard"),
+        (b"PK", "is no zip file"),
+    ],
+)
+def test_a_zip_that_would_hide_what_the_job_rests_on_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
+    """It is looked into once it is there, before the script runs; so is one that Python could not read."""
+    client = Client({"scripts/a/job.py": b"", "library/b/x.zip": content})
+    with open_sandbox(tmp_path) as sandbox, pytest.raises(UsageError, match=words) as caught:
+        download(JOB, place(JOB, sandbox), client)
+    assert caught.value.field == "pyFiles[0]"

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from handler.spark.archive import archive_of, archive_options, why_unused
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TAKEN = """[0.003s][info][cds] trying to map /opt/soal/spark.jsa
+[0.003s][info][cds] full module graph: disabled due to incompatible property
+[0.011s][info][cds] Mapped dynamic region #0 at base 0x00007f4077bc7000 top 0x00007f407df0e000 (ReadWrite)
+[0.012s][info][cds] CDS heap data is being ignored. UseG1GC, UseCompressedOops and others are required.
+"""
+REFUSED = (
+    TAKEN + "[0.6s][info][cds] UseSharedSpaces: shared class paths mismatch (hint: enable -Xlog:class+path=info)\n"
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    archive_of(tmp_path).touch()
+    return tmp_path
+
+
+def test_an_archive_is_used_and_its_use_is_logged(home: Path) -> None:
+    """Java goes on without it if it must; the log tells."""
+    archive, share, log = archive_options(home, home / "a.log")
+    assert archive == f"-XX:SharedArchiveFile={home}/spark.jsa"
+    assert share == "-Xshare:auto"
+    assert log == f"-Xlog:cds=info:file={home}/a.log"
+
+
+def test_without_an_archive_java_gets_none(tmp_path: Path) -> None:
+    """Naming one that is not there would switch off Java's own, too."""
+    assert archive_options(tmp_path, tmp_path / "a.log") == ("-Xshare:auto",)
+    assert why_unused(tmp_path, tmp_path / "a.log") == f"there is no class-data archive at {tmp_path}/spark.jsa"
+
+
+def test_an_archive_that_was_taken_is_nothing_to_tell(home: Path) -> None:
+    """Nor is a Java machine that did not even begin."""
+    assert why_unused(home, home / "a.log") is None
+    (home / "a.log").write_text(TAKEN)
+    assert why_unused(home, home / "a.log") is None
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        (REFUSED, "shared class paths mismatch"),
+        (
+            "[0.2s][warning][cds,dynamic] Unable to use shared archive. The top archive failed to load: /x.jsa\n",
+            "Unable to use shared archive. The top archive failed to load: /x.jsa",
+        ),
+        (
+            "[0.0s][warning][cds] Cannot handle shared archive file version 0xb. Must be at least 0xd.\n",
+            "Cannot handle shared archive file version 0xb. Must be at least 0xd",
+        ),
+        ("", "it is damaged"),
+    ],
+)
+def test_an_archive_that_was_refused_is_told_with_java_s_reason(home: Path, log: str, reason: str) -> None:
+    """What Java 17 writes for other jars, for a broken base, for another Java, and for a file that is no archive."""
+    (home / "a.log").write_text(log)
+    assert why_unused(home, home / "a.log") == f"Java did not take the class-data archive {home}/spark.jsa ({reason})"

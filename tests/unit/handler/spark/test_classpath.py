@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from handler.spark.classpath import added_jars, archived_jars, find_pyspark, jars
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def touch(*paths: Path) -> None:
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def test_the_archived_jars_are_sorted_by_name(tmp_path: Path) -> None:
+    """Wherever they lie, and whatever else lies there: a directory or a wildcard would rule out the archive."""
+    spark, home = tmp_path / "spark", tmp_path / "home"
+    touch(spark / "jars/b.jar", spark / "jars/d.jar", home / "jars/a.jar", home / "jars/c.jar", home / "jars/c.txt")
+    assert [jar.name for jar in archived_jars(spark, home)] == ["a.jar", "b.jar", "c.jar", "d.jar"]
+
+
+def test_an_unsigned_copy_takes_the_place_of_its_original(tmp_path: Path) -> None:
+    """At the same place in the order."""
+    touch(tmp_path / "jars/a.jar", tmp_path / "jars/b.jar", tmp_path / "home/unsigned/a.jar")
+    found = archived_jars(tmp_path, tmp_path / "home")
+    assert found == (tmp_path / "home/unsigned/a.jar", tmp_path / "jars/b.jar")
+
+
+def test_what_may_change_comes_last(tmp_path: Path) -> None:
+    """The log store and what a derived image adds do not touch the part that the archive is made from."""
+    home = tmp_path / "home"
+    touch(tmp_path / "jars/z.jar", home / "jars/soal-logstore.jar", home / "extra/a-driver.jar")
+    before = archived_jars(tmp_path, home)
+    assert [jar.name for jar in jars(tmp_path, home)] == ["z.jar", "soal-logstore.jar", "a-driver.jar"]
+    touch(home / "extra/b-driver.jar")
+    assert archived_jars(tmp_path, home) == before
+    assert len(added_jars(home)) == 3
+
+
+def test_pyspark_is_found_where_it_is_installed() -> None:
+    """With the jars that it ships."""
+    found = find_pyspark()
+    assert found is not None
+    assert list(found.glob("jars/spark-core_*.jar"))

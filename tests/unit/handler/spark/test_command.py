@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handler.request.event import parse_event
+from handler.request.job import Job
+from handler.sandbox.sandbox import open_sandbox
+from handler.sandbox.script import Files
+from handler.settings import HandlerSettings, read_settings
+from handler.spark.classpath import jars
+from handler.spark.command import (
+    MODULE_OPTIONS,
+    Attempt,
+    Command,
+    Machine,
+    check,
+    compose,
+    find_java,
+    pyspark_home,
+    spark_file,
+)
+from handler.spark.properties import read_properties
+from handler.usage import UsageError
+
+BUCKET = {"SW_CHECKPOINT_BUCKET": "checkpoints"}
+SETTINGS = read_settings(BUCKET)
+MACHINE = Machine(memory_mb=3008, cores_present=8)
+
+
+def job(settings: HandlerSettings = SETTINGS, **fields: Any) -> Job:
+    return Job.of(parse_event({"script": "s3://scripts/job.py", **fields}, settings), settings, "r")
+
+
+def composed(
+    tmp_path: Path,
+    the_job: Job | None = None,
+    *,
+    settings: HandlerSettings = SETTINGS,
+    machine: Machine = MACHINE,
+    total_ms: int = 900_000,
+) -> tuple[Command, dict[str, str]]:
+    with open_sandbox(tmp_path) as sandbox:
+        files = Files(sandbox.scripts / "job.py", (sandbox.scripts / "lib.zip",))
+        attempt = Attempt("run", "request", 10**12, total_ms)
+        command = compose(the_job or job(), files, sandbox, settings, machine, attempt, {"MODE": "test"})
+        # Read as text: read_properties knows no escapes, and needs none here.
+        text = sandbox.properties_file.read_text(encoding="utf-8").replace("\\", "")
+    found = dict(line.split("=", 1) for line in text.splitlines())
+    return command, found
+
+
+@pytest.mark.parametrize(
+    ("memory_mb", "present", "cores", "heap_mb"),
+    [
+        (1024, 8, 1, 512),
+        (1769, 8, 1, 1150),
+        (1770, 8, 2, 1151),
+        (3008, 8, 2, 1956),
+        (3008, 1, 1, 1956),
+        (10240, 8, 6, 6656),
+    ],
+)
+def test_cores_and_heap_follow_from_the_memory(memory_mb: int, present: int, cores: int, heap_mb: int) -> None:
+    """A core for 1,769 MB, as Lambda gives them; a third of the memory is not heap."""
+    machine = Machine(memory_mb, present)
+    assert (machine.cores, machine.heap_mb) == (cores, heap_mb)
+
+
+def test_java_is_started_directly(tmp_path: Path) -> None:
+    """No shell, no launcher; every word is one argument."""
+    command, _ = composed(tmp_path, job(name="n; rm -rf /", entryPointArguments=["a b", "$(id)", ""]))
+    assert Path(command.argv[0]).name == "java"
+    submit = command.argv.index("org.apache.spark.deploy.SparkSubmit")
+    assert command.argv[submit + 1] == "--properties-file"
+    assert command.argv[submit + 3 : submit + 6] == ("--name", "n; rm -rf /", "--py-files")
+    assert Path(command.argv[submit + 7]).name == "bootstrap.py"
+    assert command.argv[submit + 8].endswith("/scripts/job.py")
+    assert command.argv[submit + 9 :] == ("a b", "$(id)", "")
+
+
+def test_the_class_path_is_jars_and_nothing_else(tmp_path: Path) -> None:
+    """Spark's own, and those of set-up."""
+    command, _ = composed(tmp_path)
+    found = command.argv[command.argv.index("-cp") + 1].split(":")
+    assert found == [str(jar) for jar in jars(pyspark_home(), SETTINGS.soal_home)]
+    names = " ".join(found)
+    for part in ("spark-core", "delta-spark", "iceberg-spark-runtime", "hadoop-aws", "soal-logstore"):
+        assert part in names
+
+
+def test_the_class_data_archive_is_used_where_there_is_one(tmp_path: Path) -> None:
+    """And Java writes what it made of it to a file of this request."""
+    home = tmp_path / "home"
+    (home / "jars").mkdir(parents=True)
+    (home / "spark.jsa").touch()
+    command, _ = composed(tmp_path, settings=read_settings({**BUCKET, "SOAL_HOME": str(home)}))
+    assert f"-XX:SharedArchiveFile={home}/spark.jsa" in command.argv
+    assert f"-Xlog:cds=info:file={command.directory.parent}/archive.log" in command.argv
+
+
+def test_the_compiler_and_collector_follow_from_timeout_and_cores(tmp_path: Path) -> None:
+    """C1 for short jobs, the serial collector for few cores; a setting decides otherwise."""
+    short, _ = composed(tmp_path, total_ms=60_000)
+    long, _ = composed(tmp_path, total_ms=60_001, machine=Machine(10240, 8))
+    assert "-XX:TieredStopAtLevel=1" in short.argv
+    assert "-XX:+UseSerialGC" in short.argv
+    assert "-XX:TieredStopAtLevel=1" not in long.argv
+    assert "-XX:Tier4InvocationThreshold=50000" in long.argv
+    assert "-XX:+UseParallelGC" in long.argv
+    forced, _ = composed(tmp_path, settings=read_settings({**BUCKET, "SOAL_JIT": "c1"}))
+    assert "-XX:TieredStopAtLevel=1" in forced.argv
+
+
+def test_huge_pages_are_asked_for_where_the_kernel_gives_them_on_request(tmp_path: Path) -> None:
+    """Elsewhere Java would only complain."""
+    with_them, _ = composed(tmp_path, machine=Machine(3008, 2, has_huge_pages=True))
+    without, _ = composed(tmp_path, machine=Machine(3008, 2))
+    assert "-XX:+UseTransparentHugePages" in with_them.argv
+    assert "-XX:+UseTransparentHugePages" not in without.argv
+
+
+def test_the_settings_in_their_order(tmp_path: Path) -> None:
+    """Defaults, then the function's own and the job's, then what must not change."""
+    own = read_settings({**BUCKET, "SOAL_CONF": '{"spark.sql.extensions": "my.Extension"}'})
+    _, conf = composed(tmp_path, job(own, conf={"spark.sql.shuffle.partitions": "7"}), settings=own)
+    assert conf["spark.master"] == "local[2]"
+    assert conf["spark.sql.shuffle.partitions"] == "7"
+    assert conf["spark.sql.extensions"].split(",")[-1] == "my.Extension"
+    assert "io.delta.sql.DeltaSparkSessionExtension" in conf["spark.sql.extensions"]
+    assert conf["spark.delta.logStore.s3a.impl"] == "io.soal.logstore.ConditionalS3LogStore"
+    assert conf["spark.ui.enabled"] == "false"
+
+
+def test_an_iceberg_catalog_goes_to_s3_as_spark_does_unless_it_says_otherwise(tmp_path: Path) -> None:
+    """Iceberg's own clients are not in the image, and only ours marks files for SafeWriter."""
+    catalog = "org.apache.iceberg.spark.SparkCatalog"
+    given = {
+        "spark.sql.catalog.a": catalog,
+        "spark.sql.catalog.b": catalog,
+        "spark.sql.catalog.b.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        "spark.sql.catalog.c": "some.other.Catalog",
+    }
+    own = read_settings({**BUCKET, "SOAL_CONF": json.dumps(given)})
+    _, conf = composed(tmp_path, job(own), settings=own)
+    assert conf["spark.sql.catalog.a.io-impl"] == "org.apache.iceberg.hadoop.HadoopFileIO"
+    assert conf["spark.sql.catalog.b.io-impl"] == "org.apache.iceberg.aws.s3.S3FileIO"
+    assert "spark.sql.catalog.c.io-impl" not in conf
+
+
+def test_a_job_may_choose_heap_and_cores(tmp_path: Path) -> None:
+    """Within what the function has."""
+    command, conf = composed(tmp_path, job(conf={"spark.driver.memory": "1g", "spark.driver.cores": "4"}))
+    assert "-Xmx1024m" in command.argv
+    assert conf["spark.master"] == "local[4]"
+    for size in ("100m", "3g"):
+        with pytest.raises(UsageError, match="does not fit"):
+            check(job(conf={"spark.driver.memory": size}), SETTINGS, MACHINE)
+
+
+def test_s3a_goes_where_boto3_goes(tmp_path: Path) -> None:
+    """The same endpoint, path style, with or without TLS; nothing of it at Amazon's own."""
+    settings = read_settings({**BUCKET, "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9", "AWS_REGION": "eu-west-1"})
+    _, conf = composed(tmp_path, settings=settings)
+    assert conf["spark.hadoop.fs.s3a.endpoint"] == "http://127.0.0.1:9"
+    assert conf["spark.hadoop.fs.s3a.path.style.access"] == "true"
+    assert conf["spark.hadoop.fs.s3a.connection.ssl.enabled"] == "false"
+    assert conf["spark.hadoop.fs.s3a.endpoint.region"] == "eu-west-1"
+    _, plain = composed(tmp_path)
+    assert not any("endpoint" in key for key in plain)
+
+
+def test_no_secret_is_in_the_properties(tmp_path: Path) -> None:
+    """Credentials come from the environment."""
+    _, conf = composed(tmp_path)
+    assert not any(word in key for key in conf for word in ("secret", "access.key", "session.token"))
+
+
+def test_the_module_options_are_spark_s_own(tmp_path: Path) -> None:
+    """All that Spark's launcher passes, without the vector module. If this fails, Spark was updated: take its list."""
+    source = tmp_path / "Show.java"
+    source.write_text(
+        "public class Show { public static void main(String[] a) {"
+        " System.out.print(org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions()); } }",
+        encoding="utf-8",
+    )
+    (launcher,) = pyspark_home().joinpath("jars").glob("spark-launcher_*.jar")
+    text = subprocess.run(
+        [str(find_java(SETTINGS)), "-cp", str(launcher), str(source)], check=True, capture_output=True, text=True
+    ).stdout
+    assert tuple(word for word in text.split() if word != "--add-modules=jdk.incubator.vector") == MODULE_OPTIONS
+
+
+def test_the_files_of_the_image_are_found() -> None:
+    """The defaults are settings that a job may not change, or plain tuning."""
+    defaults = read_properties(spark_file(SETTINGS, "spark-defaults.conf"))
+    assert all(re.match(r"spark\.", key) for key in defaults)
+    assert spark_file(SETTINGS, "log4j2.properties").is_file()

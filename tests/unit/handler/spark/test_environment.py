@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from handler.request.event import parse_event
+from handler.request.job import Job
+from handler.sandbox.sandbox import Sandbox
+from handler.settings import read_settings
+from handler.spark.command import Attempt
+from handler.spark.environment import child_environment
+
+SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints", "SOAL_ENTRY_POINT": "s3://scripts/e.py"})
+ATTEMPT = Attempt("run-1", "request-1", 1_900_000_000_000, 60_000)
+
+
+def environment(event: object, inherited: dict[str, str]) -> dict[str, str]:
+    job = Job.of(parse_event(event, SETTINGS), SETTINGS, "request-1")
+    return child_environment(
+        job, Sandbox(Path("/tmp/soal-x")), ATTEMPT, inherited, spark_home=Path("/packages/pyspark")
+    )
+
+
+def test_what_the_child_is_told() -> None:
+    """Its run, its deadline, its journal."""
+    found = environment({"script": "s3://scripts/a.py", "clientToken": "t"}, {})
+    assert found["SOAL_RUN_ID"] == "run-1"
+    assert found["SOAL_RUN_KEY"] == "t"
+    assert found["SOAL_REQUEST_ID"] == "request-1"
+    assert found["SOAL_DEADLINE_EPOCH_MS"] == "1900000000000"
+    assert found["SOAL_JOURNAL"] == "/tmp/soal-x/journal.jsonl"
+    assert len(found["SOAL_JOB_FINGERPRINT"]) == 64
+    assert (found["HOME"], found["TMPDIR"]) == ("/tmp/soal-x/home", "/tmp/soal-x/tmp")
+    assert "SOAL_EVENT_FILE" not in found
+
+
+def test_the_function_s_variables_pass_and_the_handler_s_do_not() -> None:
+    """Nor what would make Spark or Python start in another way."""
+    passed = {"AWS_REGION": "r", "SW_CHECKPOINT_BUCKET": "b", "POWERTOOLS_X": "1", "MODE": "prod", "SPARK_SCRIPT": "s"}
+    withheld = {
+        "SOAL_ERRORS": "return",
+        "SPARK_SUBMIT_OPTS": "-javaagent:x",
+        "SPARK_REMOTE": "sc://x",
+        "PYSPARK_SUBMIT_ARGS": "x",
+        "HADOOP_CONF_DIR": "/etc",
+        "PYTHONSTARTUP": "x",
+        "AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001",
+        "_HANDLER": "h",
+    }
+    found = environment("s3://scripts/a.py", {**passed, **withheld, "HOME": "/root", "PYTHONPATH": "/evil"})
+    assert {name: found.get(name) for name in passed} == passed
+    assert set(withheld) & set(found) == set()
+    assert found["HOME"] == "/tmp/soal-x/home"
+    assert found["PYTHONPATH"] == "/packages"
+
+
+def test_an_event_never_becomes_a_variable() -> None:
+    """Only the name of the file that holds it."""
+    without = environment("s3://scripts/a.py", {})
+    found = environment({"LD_PRELOAD": "evil", "PATH": "evil", "day": "evil"}, {})
+    assert set(found) - set(without) == {"SOAL_EVENT_FILE"}
+    assert not any("evil" in value for value in found.values())

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from handler.spark_settings.catalogs import file_io
+
+
+def test_each_of_iceberg_s_catalogs_gets_a_way_to_s3() -> None:
+    """Also the one that stands before Spark's own; what is said below a catalog's name is no catalog."""
+    conf = {
+        "spark.sql.catalog.a": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.spark_catalog": "org.apache.iceberg.spark.SparkSessionCatalog",
+        "spark.sql.catalog.a.catalog-impl": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.c": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+    assert file_io(conf) == {
+        "spark.sql.catalog.a.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+        "spark.sql.catalog.spark_catalog.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+    }

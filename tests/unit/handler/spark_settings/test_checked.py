@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import pytest
+
+from handler.spark_settings.checked import Permit, check_conf, check_own_conf
+from handler.usage import UsageError
+
+
+def check(key: str, value: str = "x", permits: tuple[str, ...] = (), owned: dict[str, str] | None = None) -> None:
+    check_conf({key: value}, "conf", permits=tuple(map(Permit.parse, permits)), owned=owned or {})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.sql.shuffle.partitions", "8"),
+        ("spark.driver.memory", "1500m"),
+        ("spark.driver.cores", "2"),
+        ("spark.executor.memory", "4g"),
+        ("spark.dynamicAllocation.enabled", "true"),
+        ("spark.sql.warehouse.dir", "s3a://lake/warehouse"),
+        ("spark.sql.streaming.checkpointLocation", "/tmp/here"),
+        ("spark.sql.session.timeZone", "America/Argentina/Buenos_Aires"),
+        ("spark.sql.sources.partitionOverwriteMode", "DYNAMIC"),
+        ("spark.sql.autoBroadcastJoinThreshold", "-1"),
+        ("spark.sql.catalog.ice", "org.apache.iceberg.spark.SparkCatalog"),
+        ("spark.sql.catalog.ice.type", "glue"),
+        ("spark.sql.catalog.ice.warehouse", "s3://lake/warehouse"),
+        ("spark.sql.catalog.ice.io-impl", "org.apache.iceberg.hadoop.HadoopFileIO"),
+        ("spark.databricks.delta.optimizeWrite.enabled", "true"),
+        ("spark.databricks.delta.commitInfo.userMetadata", "a note: $5"),
+        (
+            "spark.hadoop.fs.s3a.bucket.open-data.aws.credentials.provider",
+            "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider",
+        ),
+        ("spark.hadoop.fs.s3a.endpoint.region", "eu-west-1"),
+        ("spark.hadoop.fs.s3a.bucket.my.bucket.endpoint.region", "us-gov-west-1"),
+        ("spark.sql.catalogImplementation", "in-memory"),
+    ],
+)
+def test_what_an_event_may_bring(key: str, value: str) -> None:
+    """The list does not stand in the way of ordinary tuning, of catalogs in Glue, or of public data."""
+    check(key, value)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.master",
+        "SPARK.MASTER",
+        "spark.submit.deployMode",
+        "spark.jars",
+        "spark.jars.repositories",
+        "spark.remote",
+        "spark.driver.extraLibraryPath",
+        "spark.plugins",
+        "spark.hadoop.fs.s3a.impl",
+        "spark.hadoop.fs.s3a.bucket.lake.secret.key",
+        "spark.hadoop.fs.s3a.bucket.lake.endpoint",
+        "spark.hadoop.fs.s3a.create.conditional.enabled",
+        "spark.databricks.delta.testOnly.dataFileNamePrefix",
+        "spark.sql.catalog.spark_catalog",
+        "spark.sql.catalog.safewriter",
+        "spark.sql.catalog.safewriter.type",
+        "spark.delta.logStore.gs.impl",
+        "spark.wap.id",
+        "spark.yarn.appMasterEnv.PATH",
+        "spark.kubernetes.driverEnv.PATH",
+        "spark.pyspark.python",
+        "spark.driver.bindAddress",
+    ],
+)
+def test_what_would_leave_the_sandbox_or_switch_off_the_guard(key: str) -> None:
+    """Nobody may set it, in whatever letters, not even with the owner's permit."""
+    with pytest.raises(UsageError, match=r"may not be set by a job: .+"):
+        check(key, permits=("spark.*",))
+    with pytest.raises(UsageError, match=r"may not be set by a job: .+"):
+        check_own_conf({key: "x"}, "SOAL_CONF")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.no.such.setting",
+        "spark.sql.catalog.ice.uri",
+        "spark.sql.catalog.ice.hadoop.fs.s3a.endpoint",
+        "spark.sql.catalog.ice.s3.endpoint",
+        "spark.sql.shuffle.partitions.more",
+        "spark.eventLog.dir",
+        "spark.redaction.regex",
+        "spark.metrics.namespace",
+        "spark.hadoop.fs.s3a.proxy.host",
+        "spark.hadoop.fs.s3a.bucket.lake.accesspoint.arn",
+    ],
+)
+def test_what_is_not_on_the_list(key: str) -> None:
+    """A setting that nobody has thought of is refused, and the message says where it can be set instead."""
+    with pytest.raises(UsageError, match=r"not a setting that an event may bring; .+SOAL_CONF_ALLOW"):
+        check(key)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "form"),
+    [
+        ("spark.sql.shuffle.partitions", "two", "a whole number from 1 to 2147483647"),
+        ("spark.sql.shuffle.partitions", "0", "a whole number"),
+        ("spark.sql.shuffle.partitions", "٣", "a whole number"),
+        ("spark.sql.shuffle.partitions", "2147483648", "a whole number"),
+        ("spark.driver.memory", "lots", "a size such as 1500m or 2g"),
+        ("spark.driver.cores", "100", "a whole number from 1 to 99"),
+        ("spark.sql.adaptive.enabled", "yes", "true or false"),
+        ("spark.sql.session.timeZone", "Nowhere", "a time zone"),
+        ("spark.sql.warehouse.dir", "hdfs://elsewhere:8020/w", "an s3:// or s3a:// location"),
+        ("spark.sql.warehouse.dir", "https://elsewhere/w", "an s3:// or s3a:// location"),
+        ("spark.sql.catalog.ice", "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog", "must be org"),
+        ("spark.sql.catalog.ice.io-impl", "com.example.FileIO", "must be org.apache.iceberg.hadoop.HadoopFileIO or"),
+        ("spark.sql.catalog.ice.warehouse", "file:///tmp/w", "an s3:// or s3a:// location"),
+        ("spark.hadoop.fs.s3a.endpoint.region", "elsewhere.example/#", "a region such as eu-west-1"),
+        (
+            "spark.hadoop.fs.s3a.bucket.lake.aws.credentials.provider",
+            "software.amazon.awssdk.auth.credentials.ProcessCredentialsProvider",
+            "AnonymousAWSCredentialsProvider",
+        ),
+        ("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension,com.example.Mine", "session extension"),
+    ],
+)
+def test_a_value_of_another_form_is_refused(key: str, value: str, form: str) -> None:
+    """Before Java starts, with the form that the value must have."""
+    with pytest.raises(UsageError, match=f"conf.{key}: must be ") as caught:
+        check(key, value)
+    assert form in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["env:AWS_SECRET_ACCESS_KEY", "env:"])
+def test_iceberg_s_references_are_refused(value: str) -> None:
+    """Iceberg puts a variable of the function in the place of a catalog's property that begins so."""
+    with pytest.raises(UsageError, match="begins with env:"):
+        check("spark.sql.catalog.lake.warehouse", value, permits=("spark.*",))
+
+
+@pytest.mark.parametrize("value", ["${env.AWS_SECRET_ACCESS_KEY}", "a ${env:HOME}", "${spark.driver.memory}", "$${x}"])
+def test_references_are_refused_in_every_value(value: str) -> None:
+    """Hadoop and Spark would put variables of the function in their place, also for a setting that is a free text."""
+    for key in ("spark.app.name", "spark.databricks.delta.commitInfo.userMetadata", "spark.owner.allows"):
+        with pytest.raises(UsageError, match="holds \\$\\{"):
+            check(key, value, permits=("spark.*",))
+    with pytest.raises(UsageError, match="holds \\$\\{"):
+        check_own_conf({"spark.app.name": value}, "SOAL_CONF")
+
+
+def test_the_owner_allows_more() -> None:
+    """A key, or a key with certain values; `*` stands for any text, and everything else stays refused."""
+    permits = ("spark.sql.catalog.lake.uri=https://catalog.example.org/*", "spark.hadoop.fs.s3a.retry.*")
+    check("spark.sql.catalog.lake.uri", "https://catalog.example.org/v1", permits)
+    check("spark.hadoop.fs.s3a.retry.limit", "5", permits)
+    for key, value in (
+        ("spark.sql.catalog.lake.uri", "https://elsewhere.example/"),
+        ("spark.sql.catalog.other.uri", "https://catalog.example.org/v1"),
+        ("spark.hadoop.fs.s3a.proxy.host", "elsewhere"),
+    ):
+        with pytest.raises(UsageError, match="not a setting that an event may bring"):
+            check(key, value, permits)
+
+
+def test_only_the_star_of_a_permit_stands_for_other_text() -> None:
+    """Dots, brackets and question marks stand for themselves."""
+    for key in ("spark.owner.x", "spark.owner.a", "sparkXowner.[abc]?"):
+        with pytest.raises(UsageError):
+            check(key, "1", ("spark.owner.[abc]?",))
+    check("spark.owner.a-b", "1?[", ("spark.owner.*=1?[",))
+    with pytest.raises(UsageError):
+        check("spark.owner.a-b", "1xy", ("spark.owner.*=1?[",))
+
+
+def test_the_owner_allows_another_value_of_a_setting_on_the_list() -> None:
+    """But none that the handler itself could not read."""
+    check("spark.sql.catalog.lake.io-impl", "com.example.FileIO", ("spark.sql.catalog.lake.io-impl",))
+    with pytest.raises(UsageError, match="a size such as"):
+        check("spark.driver.memory", "lots", ("spark.driver.memory",))
+
+
+def test_a_permit_is_about_spark() -> None:
+    """A word that is no setting of Spark's is an error of the owner's."""
+    with pytest.raises(ValueError, match="begins with 'spark"):
+        Permit.parse("*")
+
+
+def test_an_event_does_not_change_what_the_function_sets() -> None:
+    """Neither a setting of the owner's, nor any property of a catalog that the owner has defined."""
+    owned = {
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.uri": "https://catalog.example.org",
+        "spark.hadoop.fs.s3a.endpoint.region": "eu-west-1",
+    }
+    check("spark.sql.catalog.lakeside.type", "glue", owned=owned)
+    for key, value in (
+        ("spark.sql.shuffle.partitions", "8"),
+        ("spark.sql.catalog.lake.type", "glue"),
+        ("spark.hadoop.fs.s3a.bucket.lake.of.ours.endpoint.region", "us-east-1"),
+    ):
+        with pytest.raises(UsageError, match="the function's own setting"):
+            check(key, value, owned=owned)
+
+
+@pytest.mark.parametrize(
+    "value", ["/", "/etc", "file:/etc", "FILE:///etc", "/tmp/../etc", "/tmp", "//tmp/../../x", "/tmpx"]
+)
+def test_local_paths_outside_tmp(value: str) -> None:
+    """Nothing else can be written."""
+    with pytest.raises(UsageError, match="outside /tmp"):
+        check("spark.sql.warehouse.dir", value)
+
+
+def test_too_many_settings() -> None:
+    """There is a bound on their number."""
+    with pytest.raises(UsageError, match="201 settings"):
+        check_own_conf({f"spark.a.{number}": "1" for number in range(201)}, "conf")
+
+
+def test_a_key_with_a_line_end_cannot_smuggle_another_one_in() -> None:
+    """It is no name of a setting."""
+    with pytest.raises(UsageError):
+        check("spark.a\nspark.master", permits=("spark.*",))
+
+
+def test_the_owner_cannot_allow_cores_that_the_handler_cannot_read() -> None:
+    """A permit does not take the form away from what the handler reads itself."""
+    with pytest.raises(UsageError, match="whole number from 1 to 99"):
+        check("spark.driver.cores", "all", ("spark.driver.cores",))
+
+
+def test_a_value_is_bounded() -> None:
+    """A free text has an end, too."""
+    with pytest.raises(UsageError, match="4097 characters; 4096 are allowed"):
+        check("spark.app.name", "x" * 4097)
+
+
+def test_too_many_settings_of_an_event() -> None:
+    """The bound on their number holds for events as for owners."""
+    with pytest.raises(UsageError, match="201 settings"):
+        check_conf({f"spark.a.{n}": "1" for n in range(201)}, "conf", permits=(Permit("spark.*"),), owned={})
+
+
+@pytest.mark.parametrize(("key", "value"), [("spark.driver.memory", "1\u212a"), ("spark.locality.wait", "5\u017f")])
+def test_letters_that_only_look_like_units_are_none(key: str, value: str) -> None:
+    """The Kelvin sign and the long s equal k and s in other letters, but not for Spark."""
+    with pytest.raises(UsageError, match="must be"):
+        check(key, value)
+
+
+def test_an_account_has_twelve_digits() -> None:
+    """A shorter number is no account."""
+    with pytest.raises(UsageError, match="twelve digits"):
+        check("spark.sql.catalog.ice.glue.id", "12")

@@ -34,10 +34,10 @@ from handler.spark.archive import why_unused
 from handler.spark.command import Attempt, check, compose, spark_file, this_machine
 from handler.spark.missing import MissingWatch, read_missing
 from safewriter.deadline import Deadline, epoch_ms
-from safewriter.journal import Journal
 from safewriter.objects import StoreError
 from safewriter.objects.s3 import open_store, s3_client
-from safewriter.supervision import OpenWrites, Supervision
+from safewriter.record.journal import Journal
+from safewriter.settle.supervisor import OpenWrites, Supervision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -22,7 +22,7 @@ __all__ = ["CheckpointBucket"]
 _OLD_VERSIONS_DAYS: Final = 7
 # A run renews its leases every few seconds: each renewal leaves an old version.
 _OLD_LEASES_DAYS: Final = 1
-# As safewriter/checkpoint.py writes it, FINISHED.
+# As safewriter/record/checkpoints.py writes it, FINISHED.
 _FINISHED: Final = ("soal", "finished")
 _OF_WRITES: Final = ("checkpoints", "notes")
 _UNLOGGED: Final = (

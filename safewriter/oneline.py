@@ -9,7 +9,7 @@ from safewriter.writer import SafeWriter
 if TYPE_CHECKING:
     from pyspark.sql import DataFrameWriter
 
-    from safewriter.state import Checkpoint
+    from safewriter.record.document import Checkpoint
 
 __all__ = ["save"]
 

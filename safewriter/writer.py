@@ -7,22 +7,22 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal, Self
 
-from safewriter import journal
-from safewriter.block import Block
-from safewriter.ending import Ending
+from safewriter.block.block import Block
+from safewriter.block.ending import Ending
+from safewriter.block.hygiene import tidy
+from safewriter.block.opening import claim, open_gate, open_skipping
+from safewriter.block.registry import Registry
+from safewriter.block.watchdog import Heartbeat, Watchdog
 from safewriter.errors import UsageError
-from safewriter.hygiene import tidy
-from safewriter.liveness import LEASE_MS
-from safewriter.opening import claim, open_gate, open_skipping
-from safewriter.registry import Registry
-from safewriter.watchdog import Heartbeat, Watchdog
+from safewriter.record import journal
+from safewriter.record.liveness import LEASE_MS
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from pyspark.sql import SparkSession
 
-    from safewriter.state import Checkpoint
+    from safewriter.record.document import Checkpoint
 
 __all__ = ["SafeWriter"]
 

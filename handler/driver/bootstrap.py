@@ -119,7 +119,7 @@ def _leave_names_to_the_job(folder: Path) -> None:
 def _warm_up() -> None:
     """Make ready what a guarded script needs while it waits for Java."""
     with suppress(Exception):  # the block meets it again, and says it where the script can see it
-        from safewriter.warmup import warm_up
+        from safewriter.block.warmup import warm_up
 
         warm_up()
 
@@ -190,7 +190,7 @@ def _watch_for_session(journal: str) -> None:
 
 def _note(journal: str | None, event: str, **fields: object) -> None:
     if journal:
-        from safewriter import journal as lines
+        from safewriter.record import journal as lines
 
         with suppress(OSError):  # the script may have filled the disk, or deleted its directory; it ends as it ends
             lines.append(journal, event, **fields)

@@ -16,14 +16,14 @@ from handler import observability
 from handler.redaction.redact import Redactor, redact
 from handler.secrets import Secrets, SecretUnavailableError, parse_references, read_secrets
 from handler.usage import UsageError
-from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import Deadline, epoch_ms
-from safewriter.looking import Action
 from safewriter.objects.s3 import open_store, table_store
-from safewriter.recovery import Recovery
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import Status
 from safewriter.settings import Settings
-from safewriter.state import Status
-from safewriter.sweeping import Sweeper
+from safewriter.settle.recovery import Recovery
+from safewriter.settle.sweeper import Sweeper
+from safewriter.settle.visit import Action
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from safewriter.deadline import Clock
-    from safewriter.sweeping import Look, Sweep
+    from safewriter.settle.sweeper import Look, Sweep
 
 __all__ = ["SweepResult", "handle", "lambda_handler"]
 

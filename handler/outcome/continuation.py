@@ -20,7 +20,7 @@ from handler.usage import UsageError, validated
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from safewriter.supervision import WriteReport
+    from safewriter.settle.supervisor import WriteReport
 
 __all__ = ["Continuation", "has_progressed", "next_invocation", "unwrapped"]
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from handler.process.child import Ended
-    from safewriter.journal import Entry
-    from safewriter.supervision import WriteReport
+    from safewriter.record.journal import Entry
+    from safewriter.settle.supervisor import WriteReport
 
 __all__ = ["Evidence", "Fault", "Outcome", "State", "is_our_fault", "judge", "of_error"]
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from handler.runs.records import OpenRun
     from handler.settings import HandlerSettings
     from safewriter.deadline import Deadline
-    from safewriter.journal import Entry
-    from safewriter.supervision import WriteReport
+    from safewriter.record.journal import Entry
+    from safewriter.settle.supervisor import WriteReport
 
 __all__ = ["Facts", "result_of"]
 

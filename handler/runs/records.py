@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from handler.usage import UsageError
-from safewriter.liveness import LEASE_MS, Owner, Sighting, watch
 from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError
+from safewriter.record.liveness import LEASE_MS, Owner, Sighting, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,7 +12,7 @@ from safewriter.objects import StoreError
 
 if TYPE_CHECKING:
     from handler.runs.records import OpenRun, Runs
-    from safewriter.supervision import Supervision, WriteReport
+    from safewriter.settle.supervisor import Supervision, WriteReport
 
 __all__ = ["Guard", "Settled"]
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from safewriter.checkpoint import Checkpoints
     from safewriter.deadline import Clock
     from safewriter.objects.location import Location
     from safewriter.objects.store import ObjectStore
-    from safewriter.state import Checkpoint
+    from safewriter.record.checkpoints import Checkpoints
+    from safewriter.record.document import Checkpoint
     from safewriter.tables.iceberg.name import TableName
     from safewriter.tables.session import Session
     from safewriter.tables.table import Table

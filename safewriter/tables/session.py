@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from safewriter.errors import SafeWriterError
-    from safewriter.state import Checkpoint
+    from safewriter.record.document import Checkpoint
 
 __all__ = ["TABLE_EXISTS", "MicroBatch", "Opening", "Seen", "Session", "TableState"]
 

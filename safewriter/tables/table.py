@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from safewriter.state import AttemptRecord, Checkpoint, Status
+    from safewriter.record.document import AttemptRecord, Checkpoint, Status
     from safewriter.tables.session import Seen
 
 __all__ = ["Intent", "Landed", "Move", "RetentionGapError", "Table", "Trace"]

@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
-from safewriter.checkpoint import Checkpoints
-from safewriter.claim import Claimer
+from safewriter.block.claim import Claimer
 from safewriter.deadline import epoch_ms
 from safewriter.identity import Attempt, Run, Write
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import open_store, table_store
-from safewriter.recovery import Cause, Recovery
-from safewriter.state import CommitPoint, Status
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import CommitPoint, Status
+from safewriter.settle.recovery import Cause, Recovery
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.session import TableState
 from scripts.bench.history import lengthen

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import epoch_ms
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import open_store, table_store
-from safewriter.recovery import Cause, Recovery
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.settle.recovery import Cause, Recovery
 
 __all__ = ["Settled"]
 

@@ -23,7 +23,7 @@ from handler.spark.archive import archive_of
 from handler.spark.classpath import OWN, added_jars, archived_jars
 from handler.spark.command import Attempt, Machine, compose, find_java, pyspark_home
 from safewriter.deadline import epoch_ms
-from safewriter.journal import Journal
+from safewriter.record.journal import Journal
 from scripts.emulator import EmbeddedS3
 from scripts.image.unsigned import copy_unsigned
 

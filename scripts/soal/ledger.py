@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from handler.runs.records import Runs, StoredRun, UnreadableRecordError
-from safewriter.checkpoint import Checkpoints, StoredCheckpoint
 from safewriter.errors import UnreadableCheckpointError
-from safewriter.liveness import is_over
-from safewriter.state import OPEN
+from safewriter.record.checkpoints import Checkpoints, StoredCheckpoint
+from safewriter.record.document import OPEN
+from safewriter.record.liveness import is_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from safewriter.deadline import Clock
-    from safewriter.liveness import Sighting
     from safewriter.objects import ListedObject, ObjectStore
+    from safewriter.record.liveness import Sighting
 
 __all__ = ["Ledger", "Listing", "RunView", "WriteView"]
 

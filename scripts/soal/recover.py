@@ -10,12 +10,12 @@ import typer
 
 from safewriter.deadline import epoch_ms
 from safewriter.errors import SettingError, UsageError
-from safewriter.looking import Action
 from safewriter.objects import Location
 from safewriter.objects.s3 import S3ObjectStore
-from safewriter.override import override
+from safewriter.record.document import Status
 from safewriter.settings import Settings
-from safewriter.state import Status
+from safewriter.settle.override import override
+from safewriter.settle.visit import Action
 from scripts.soal import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.output import output
 from scripts.soal.place import Home

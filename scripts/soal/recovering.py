@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from safewriter.checkpoint import Checkpoints
-from safewriter.looking import Action, look
-from safewriter.recovery import Cause, Recovery
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.settle.recovery import Cause, Recovery
+from safewriter.settle.visit import Action, look
 from scripts.soal.overlay import Overlay
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
-from safewriter.recovery import Cause, Recovery
+from safewriter.settle.recovery import Cause, Recovery
 from scripts.emulator.rules import Late, Rule
 from tests.faults.case import ANY, Phase, fault
 from tests.support.lake import CHECKPOINTS, LAKE

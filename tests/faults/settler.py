@@ -9,11 +9,11 @@ import importlib
 import os
 import sys
 
-from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import epoch_ms
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import open_store, table_store
-from safewriter.recovery import Cause, Recovery
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.settle.recovery import Cause, Recovery
 
 
 def main() -> None:

@@ -14,11 +14,11 @@ import pytest
 
 from safewriter import SafeWriter
 from safewriter.deadline import epoch_ms
-from safewriter.looking import Action
 from safewriter.objects.s3 import table_store
-from safewriter.recovery import Recovery
-from safewriter.state import Status
-from safewriter.sweeping import Sweeper
+from safewriter.record.document import Status
+from safewriter.settle.recovery import Recovery
+from safewriter.settle.sweeper import Sweeper
+from safewriter.settle.visit import Action
 from scripts.emulator.rules import Delay, Freeze, Match, Rule
 from tests.faults.statements import STATEMENTS
 from tests.faults.victims import DEADLINE_MS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from safewriter.recovery import Cause
-from safewriter.state import Status
+from safewriter.record.document import Status
+from safewriter.settle.recovery import Cause
 from tests.model import recovery
 from tests.model.gate import cancel
 from tests.model.requests import send

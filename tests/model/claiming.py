@@ -1,11 +1,11 @@
-"""The beginning of a block, as `safewriter/claim.py` and `SafeWriter.__enter__` do it: marker, document, gate."""
+"""The beginning of a block, as `safewriter/block/claim.py` and `SafeWriter.__enter__` do it: marker, document, gate."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from safewriter.recovery import Cause
-from safewriter.state import OPEN, Status
+from safewriter.record.document import OPEN, Status
+from safewriter.settle.recovery import Cause
 from tests.model import recovery
 from tests.model.requests import send
 from tests.model.rules import Rule

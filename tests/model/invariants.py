@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from safewriter.state import OPEN, Status
+from safewriter.record.document import OPEN, Status
 from tests.model.setting import GUARDS, RETRY, STATEMENTS, attempt_of
 from tests.model.state import Proc
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from safewriter.errors import UnknownOutcomeError
 from safewriter.identity import Attempt
-from safewriter.liveness import GRACE_MS
-from safewriter.recovery import Evidence
-from safewriter.state import AttemptRecord, Checkpoint
+from safewriter.record.document import AttemptRecord, Checkpoint
+from safewriter.record.liveness import GRACE_MS
+from safewriter.settle.recovery import Evidence
 from safewriter.tables.delta.commit import FENCE as FENCED
 from safewriter.tables.delta.commit import REVERT as REVERTED
 from safewriter.tables.delta.commit import Commit, Mark
@@ -30,8 +30,8 @@ from tests.unit.safewriter.delta_log import TABLE_ID, File, append_actions, body
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
-    from safewriter.recovery import Cause
-    from safewriter.state import CommitPoint
+    from safewriter.record.document import CommitPoint
+    from safewriter.settle.recovery import Cause
     from tests.model.state import Settling, State
 
 __all__ = ["Materialised"]

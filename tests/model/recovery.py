@@ -1,4 +1,4 @@
-"""What settling is whatever the table's format: the document's part of it, as `safewriter/recovery.py` has it.
+"""What settling is whatever the table's format: the document's part of it, as `safewriter/settle/recovery.py` has it.
 
 The steps bear the numbers of PROTOCOL.md; between any two requests anybody else may come.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from safewriter.state import OPEN, Status
+from safewriter.record.document import OPEN, Status
 from tests.model.requests import send
 from tests.model.rules import Rule
 from tests.model.setting import GUARDS, SUPERVISOR, WATCHDOG, attempt_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from safewriter.state import LEGAL_MOVES, Status
+from safewriter.record.document import LEGAL_MOVES, Status
 from tests.model.rules import Fault, Rule
 from tests.model.setting import GUARDS
 from tests.model.state import Request, State, changed

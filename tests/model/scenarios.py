@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from safewriter.state import CommitPoint
+from safewriter.record.document import CommitPoint
 from tests.model.rules import Fault, Rule
 from tests.model.setting import Setting
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from safewriter.state import CommitPoint, Status
+from safewriter.record.document import CommitPoint, Status
 from tests.model.rules import Fault, Rule
 from tests.model.state import FOREIGN, Claim, Doc, Entry, Gate, Proc, State, changed
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from safewriter.recovery import Cause
-from safewriter.state import CommitPoint, Status
+from safewriter.record.document import CommitPoint, Status
+from safewriter.settle.recovery import Cause
 from tests.model.recovery import (
     change,
     cleaned,

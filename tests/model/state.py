@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from tests.model.iceberg.table import Table
 
 if TYPE_CHECKING:
-    from safewriter.recovery import Cause
-    from safewriter.state import Status
+    from safewriter.record.document import Status
+    from safewriter.settle.recovery import Cause
     from tests.model.iceberg.table import Commit
 
 T = TypeVar("T")

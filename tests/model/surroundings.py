@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from safewriter.recovery import Cause
-from safewriter.state import OPEN, Status
+from safewriter.record.document import OPEN, Status
+from safewriter.settle.recovery import Cause
 from tests.model import recovery
 from tests.model.requests import apply, can_ever_fit, fits, name_of_request
 from tests.model.rules import Fault, Rule
@@ -23,7 +23,7 @@ __all__ = ["answer", "events", "is_forgotten", "kill_child", "others", "supervis
 _OVER = ("done", "dead", "off")
 
 
-# -- the supervisor, as `safewriter/supervision.py` --------------------------------------------------------------------
+# -- the supervisor, as `safewriter/settle/supervisor.py` --------------------------------------------------------------
 
 
 def supervise(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:

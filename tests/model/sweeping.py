@@ -1,11 +1,11 @@
-"""Who comes from outside, as `safewriter/sweeping.py` does it: one look at the write, or at one of its markers."""
+"""The sweeper, as `safewriter/settle/sweeper.py`: one visit to the write, or to one of its markers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from safewriter.recovery import Cause
-from safewriter.state import OPEN, Status
+from safewriter.record.document import OPEN, Status
+from safewriter.settle.recovery import Cause
 from tests.model import recovery
 from tests.model.requests import send
 from tests.model.rules import Rule

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.state import LEGAL_MOVES, OPEN, Status
+from safewriter.record.document import LEGAL_MOVES, OPEN, Status
 from tests.model.engine import explore
 from tests.model.model import Model
 from tests.model.scenarios import SCENARIOS, both_commit_points

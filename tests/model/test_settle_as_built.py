@@ -13,7 +13,7 @@ from tests.model.setting import OPERATOR, Setting
 from tests.model.state import Proc
 
 if TYPE_CHECKING:
-    from safewriter.state import CommitPoint
+    from safewriter.record.document import CommitPoint
     from tests.model.state import State
 
 NAMES = [

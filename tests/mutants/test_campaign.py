@@ -58,10 +58,10 @@ def test_every_module_is_selected_with_spark_or_without() -> None:
 
     assert sorted(without + with_spark) == every
     assert [one for one in with_spark if "/iceberg/" in one] == ["safewriter/tables/iceberg/session.py"]
-    assert modules(["safewriter/recovery.py"]) == ["safewriter/recovery.py"]
+    assert modules(["safewriter/settle/recovery.py"]) == ["safewriter/settle/recovery.py"]
 
 
-@pytest.mark.parametrize("mirrored", ["safewriter/tables/delta/readback.py", "safewriter/recovery.py"])
+@pytest.mark.parametrize("mirrored", ["safewriter/tables/delta/readback.py", "safewriter/settle/recovery.py"])
 def test_a_module_has_mutants(mirrored: str, tmp_path: Path) -> None:
     """A generator that finds none would let everything pass."""
     assert len(Campaign([mirrored], tmp_path, beside_each_other=1, seconds=1).candidates) > 20

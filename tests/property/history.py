@@ -14,8 +14,8 @@ from safewriter import SafeWriter
 from safewriter.deadline import epoch_ms
 from safewriter.errors import UnsupportedError
 from safewriter.objects.s3 import table_store
-from safewriter.recovery import Cause, Evidence, Recovery
-from safewriter.state import OPEN
+from safewriter.record.document import OPEN
+from safewriter.settle.recovery import Cause, Evidence, Recovery
 from scripts.emulator.rules import Late, Match, Refuse, Rule
 from tests.property.folder import check_folder
 from tests.property.judge import Log, check_metadata, check_verdicts, rows_at

@@ -12,8 +12,8 @@ from safewriter import SafeWriter, writer
 from safewriter.deadline import epoch_ms
 from safewriter.errors import UnknownOutcomeError, UnsupportedError
 from safewriter.objects.s3 import table_store
-from safewriter.recovery import Cause, Evidence, Recovery
-from safewriter.state import OPEN, Status
+from safewriter.record.document import OPEN, Status
+from safewriter.settle.recovery import Cause, Evidence, Recovery
 from scripts.emulator.rules import Late, LoseReply, Match, Refuse, Rule
 from tests.property.iceberg_judge import Watched
 from tests.property.iceberg_neighbours import Foreigners, reader
@@ -25,7 +25,7 @@ from tests.support.hygiene import wait_for_hygiene
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from safewriter.state import Checkpoint
+    from safewriter.record.document import Checkpoint
     from scripts.emulator.s3 import EmbeddedS3
     from tests.support.ice import Ice
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 
-from safewriter.state import NO_CHANGE, Status
+from safewriter.record.document import NO_CHANGE, Status
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

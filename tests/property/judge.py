@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from safewriter.state import NO_CHANGE, OPEN
+from safewriter.record.document import NO_CHANGE, OPEN
 from safewriter.tables.delta.undo import UNDOABLE_FEATURES
 
 if TYPE_CHECKING:

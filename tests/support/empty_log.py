@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import S3ObjectStore
-from safewriter.recovery import Cause, Recovery
-from safewriter.state import Status
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import Status
+from safewriter.settle.recovery import Cause, Recovery
 from scripts.emulator import EmbeddedS3
 from tests.support.guarded_s3 import Permissions
 from tests.support.roles import CHECKPOINTS, JOB, LAKE, ROLES, SWEEPER

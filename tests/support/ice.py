@@ -11,7 +11,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
-from safewriter.state import NO_CHANGE
+from safewriter.record.document import NO_CHANGE
 from scripts.emulator.postgres import USER
 from scripts.emulator.s3 import REGION
 from scripts.soal.iceberg_io import OBJECT_IO

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from safewriter.objects.s3 import S3ObjectStore
-from safewriter.state import NO_CHANGE, OPEN
+from safewriter.record.document import NO_CHANGE, OPEN
 from tests.support.observed import CHECKPOINTS, LAKE, Observed
 
 __all__ = ["CHECKPOINTS", "LAKE", "Lake"]

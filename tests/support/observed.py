@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from safewriter.checkpoint import Checkpoints
 from safewriter.objects.s3 import S3ObjectStore
+from safewriter.record.checkpoints import Checkpoints
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-    from safewriter.state import Checkpoint
+    from safewriter.record.document import Checkpoint
 
 __all__ = ["CHECKPOINTS", "LAKE", "Observed"]
 

@@ -209,7 +209,7 @@ def test_an_allowed_import_is_not_reported(tmp_path: Path, name: str, text: str)
     assert violations(tmp_path) == []
 
 
-@pytest.mark.parametrize("module", ["safewriter", "safewriter.supervision"])
+@pytest.mark.parametrize("module", ["safewriter", "safewriter.settle.supervisor"])
 def test_importing_safewriter_loads_no_engine(module: str) -> None:
     """The supervisor and the sweeper use SafeWriter in a process without Spark, also through indirect imports."""
     program = f"import {module}, sys; print(*sorted({set(ADAPTERS)!r} & sys.modules.keys()))"

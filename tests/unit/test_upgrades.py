@@ -15,11 +15,11 @@ import pytest
 
 from handler.runs.records import RunRecord, UnreadableRecordError
 from safewriter.errors import UnreadableCheckpointError
-from safewriter.looking import Action
-from safewriter.marker import Marker
-from safewriter.state import Checkpoint, Status
+from safewriter.record.document import Checkpoint, Status
+from safewriter.record.marker import Marker
+from safewriter.settle.visit import Action
 from tests.unit.handler.runs.test_records import Bench
-from tests.unit.safewriter.test_sweeping import sweep
+from tests.unit.safewriter.settle.test_sweeper import sweep
 from tests.unit.safewriter.world import World
 
 OLD = Path(__file__).with_name("documents") / "1"

@@ -17,9 +17,9 @@ from safewriter.tables.table import RetentionGapError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from safewriter.checkpoint import Checkpoints
     from safewriter.deadline import Clock
-    from safewriter.state import Checkpoint
+    from safewriter.record.checkpoints import Checkpoints
+    from safewriter.record.document import Checkpoint
     from safewriter.tables.delta.commit import Commit
     from safewriter.tables.delta.history import DeltaHistory
 

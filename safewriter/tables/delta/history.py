@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from safewriter.deadline import Clock
     from safewriter.objects.store import ListedObject, ObjectStore
-    from safewriter.state import AttemptRecord
+    from safewriter.record.document import AttemptRecord
 
 __all__ = ["DeltaHistory"]
 

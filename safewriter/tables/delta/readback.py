@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from safewriter.errors import NotCommittedError, SupersededError, UnknownOutcomeError
-from safewriter.state import NO_CHANGE, Status
+from safewriter.record.document import NO_CHANGE, Status
 from safewriter.tables.table import Landed, Move
 
 if TYPE_CHECKING:
-    from safewriter.state import Checkpoint
+    from safewriter.record.document import Checkpoint
     from safewriter.tables.delta.gate import GateState
     from safewriter.tables.delta.history import DeltaHistory
 

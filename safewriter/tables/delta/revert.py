@@ -14,9 +14,9 @@ from safewriter.tables.delta.fence import empty_commit
 from safewriter.tables.delta.undo import Undo, file_obstacle, needs_metadata, undo_obstacle
 
 if TYPE_CHECKING:
-    from safewriter.checkpoint import Checkpoints
     from safewriter.deadline import Clock
-    from safewriter.state import Checkpoint
+    from safewriter.record.checkpoints import Checkpoints
+    from safewriter.record.document import Checkpoint
     from safewriter.tables.delta.history import DeltaHistory
 
 __all__ = ["find_live", "revert"]

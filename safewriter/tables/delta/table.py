@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from safewriter.state import Status
+from safewriter.record.document import Status
 from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.files import remove_files
 from safewriter.tables.delta.gate import GateState
@@ -17,10 +17,10 @@ from safewriter.tables.table import Landed, Move, RetentionGapError, Trace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.checkpoint import Checkpoints
     from safewriter.deadline import Clock
     from safewriter.objects.store import ObjectStore
-    from safewriter.state import AttemptRecord, Checkpoint
+    from safewriter.record.checkpoints import Checkpoints
+    from safewriter.record.document import AttemptRecord, Checkpoint
     from safewriter.tables.delta.commit import Commit
     from safewriter.tables.session import Seen
     from safewriter.tables.table import Intent

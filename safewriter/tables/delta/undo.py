@@ -15,7 +15,7 @@ from safewriter.parsing import parsed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from safewriter.state import Checkpoint
+    from safewriter.record.document import Checkpoint
     from safewriter.tables.delta.commit import Commit
 
 __all__ = ["UNDOABLE_FEATURES", "Undo", "file_obstacle", "needs_metadata", "undo_obstacle"]

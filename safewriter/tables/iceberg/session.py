@@ -10,11 +10,11 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-from safewriter import journal
 from safewriter.deadline import epoch_ms
 from safewriter.errors import ConflictError, NotCommittedError, UnguardedSessionError, UnsupportedError
 from safewriter.objects.s3 import table_store
 from safewriter.objects.store import StoreError
+from safewriter.record import journal
 from safewriter.tables.iceberg.catalogs import of_session, open_pointer, without_secrets
 from safewriter.tables.iceberg.metadata import head_of, references
 from safewriter.tables.iceberg.name import MAIN, TableName

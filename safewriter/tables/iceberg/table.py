@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import NotCommittedError
 from safewriter.objects.store import StoreError
-from safewriter.state import NO_CHANGE, Status
+from safewriter.record.document import NO_CHANGE, Status
 from safewriter.tables.iceberg.metadata import Fence, head_of, properties, references
 from safewriter.tables.iceberg.name import MAIN
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from safewriter.deadline import Clock
-    from safewriter.state import AttemptRecord, Checkpoint
+    from safewriter.record.document import AttemptRecord, Checkpoint
     from safewriter.tables.iceberg.metadata import Held
     from safewriter.tables.iceberg.name import TableName
     from safewriter.tables.iceberg.pointer import Pointer

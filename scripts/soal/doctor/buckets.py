@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from safewriter.checkpoint import FINISHED
+from safewriter.record.checkpoints import FINISHED
 from scripts.soal.doctor.deployed import command
 from scripts.soal.doctor.finding import Finding, finding
 

@@ -7,16 +7,16 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from safewriter.checkpoint import Checkpoints
 from safewriter.errors import UnreadableCheckpointError
-from safewriter.state import OPEN
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import OPEN
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from safewriter.checkpoint import Marked
     from safewriter.objects import Location, ObjectStore
-    from safewriter.state import Checkpoint
+    from safewriter.record.checkpoints import Marked
+    from safewriter.record.document import Checkpoint
     from scripts.soal.orphans.kinds import Mark
 
 __all__ = ["Attempts", "OpenWrite"]

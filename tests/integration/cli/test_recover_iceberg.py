@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from safewriter.state import CommitPoint
+from safewriter.record.document import CommitPoint
 from safewriter.tables.iceberg.table import name_of
 from scripts.emulator import EmbeddedS3
 from scripts.soal.app import app

@@ -18,10 +18,10 @@ from handler.runs.supervisor import Guard
 from handler.settings import read_settings
 from handler.spark.command import Command
 from safewriter.deadline import Deadline, epoch_ms
-from safewriter.journal import Journal
 from safewriter.objects.s3 import S3ObjectStore
+from safewriter.record.journal import Journal
 from safewriter.settings import Settings
-from safewriter.supervision import Supervision
+from safewriter.settle.supervisor import Supervision
 from scripts.soal.app import app
 from scripts.soal.problem import Problem
 from tests.support.lake import CHECKPOINTS

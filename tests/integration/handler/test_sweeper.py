@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from handler.functions import sweeper
-from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import epoch_ms
 from safewriter.errors import SettingError
 from safewriter.identity import Attempt, Run, Write, canonical_table
-from safewriter.marker import Marker
 from safewriter.objects import StoreError
 from safewriter.objects.s3 import S3ObjectStore
-from safewriter.state import CommitPoint, Status
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import CommitPoint, Status
+from safewriter.record.marker import Marker
 from scripts.emulator import EmbeddedS3
 
 if TYPE_CHECKING:

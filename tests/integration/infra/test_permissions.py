@@ -16,12 +16,12 @@ import pytest
 from deltalake import DeltaTable
 
 from handler.functions import sweeper
-from safewriter.checkpoint import Checkpoints
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.identity import Attempt, Run, Write, canonical_table
-from safewriter.marker import Marker
 from safewriter.objects.s3 import S3ObjectStore
-from safewriter.state import Checkpoint, CommitPoint
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import Checkpoint, CommitPoint
+from safewriter.record.marker import Marker
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.rie import LambdaEmulator

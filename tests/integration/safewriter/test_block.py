@@ -12,9 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 import safewriter
 from safewriter import SafeWriter
 from safewriter.deadline import epoch_ms
-from safewriter.journal import Journal
 from safewriter.objects.s3 import table_store
-from safewriter.recovery import Cause, Recovery
+from safewriter.record.journal import Journal
+from safewriter.settle.recovery import Cause, Recovery
 from scripts.emulator.rules import Match, Rule
 from tests.support.attempts import next_attempt
 from tests.support.hygiene import wait_for_hygiene

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 import safewriter
 from safewriter import SafeWriter
 from safewriter.deadline import Deadline, epoch_ms
-from safewriter.journal import Journal
+from safewriter.record.journal import Journal
 from tests.support.deadlines import FarDeadline, tasks_run, wait_for_watchdog
 from tests.support.hygiene import wait_for_hygiene
 

@@ -15,12 +15,12 @@ from pyspark.errors import AnalysisException
 
 from safewriter import ConflictError, DeadlineError, NotCommittedError, SafeWriter, UnsupportedError, writer
 from safewriter.deadline import epoch_ms
-from safewriter.journal import Journal
 from safewriter.objects.s3 import S3ObjectStore
-from safewriter.recovery import Cause
+from safewriter.record.document import NO_CHANGE
+from safewriter.record.journal import Journal
 from safewriter.settings import Settings
-from safewriter.state import NO_CHANGE
-from safewriter.supervision import Supervision
+from safewriter.settle.recovery import Cause
+from safewriter.settle.supervisor import Supervision
 from scripts.emulator import Freeze, Match, Refuse, Rule
 from tests.support.attempts import next_attempt
 from tests.support.deadlines import FarDeadline, wait_for_watchdog

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import safewriter
-from safewriter import SafeWriter, ending
+from safewriter import SafeWriter
+from safewriter.block import ending
 from scripts.emulator.rules import Late, Match, Rule
 from tests.support.attempts import next_attempt
 from tests.support.hygiene import wait_for_hygiene

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from safewriter.state import Status
+from safewriter.record.document import Status
 
 if TYPE_CHECKING:
     from tests.model.state import State

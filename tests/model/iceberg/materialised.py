@@ -5,19 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.checkpoint import Checkpoints
 from safewriter.errors import UnknownOutcomeError
 from safewriter.identity import Attempt, Run, Write
-from safewriter.liveness import GRACE_MS
 from safewriter.objects import MemoryObjectStore
-from safewriter.recovery import Evidence, Recovery
-from safewriter.state import AttemptRecord, Checkpoint
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import AttemptRecord, Checkpoint
+from safewriter.record.liveness import GRACE_MS
+from safewriter.settle.recovery import Evidence, Recovery
 from safewriter.tables.iceberg.metadata import Held
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
-    from safewriter.state import CommitPoint
+    from safewriter.record.document import CommitPoint
     from safewriter.tables.iceberg.metadata import Fence
     from tests.model.state import Claim, Doc, Settling, State
 

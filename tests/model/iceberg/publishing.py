@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from safewriter.recovery import Cause
-from safewriter.state import Status
+from safewriter.record.document import Status
+from safewriter.settle.recovery import Cause
 from tests.model import claiming, recovery
 from tests.model.block import after_deadline
 from tests.model.gate import ends, raises, returns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from safewriter.state import Status
+from safewriter.record.document import Status
 from tests.model.iceberg.rules import IcebergRule
 from tests.model.iceberg.table import Commit
 from tests.model.recovery import (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from safewriter.state import LEGAL_MOVES, Status
+from safewriter.record.document import LEGAL_MOVES, Status
 from tests.model.engine import explore
 from tests.model.iceberg.model import IcebergModel
 from tests.model.iceberg.scenarios import SCENARIOS

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter.recovery import Cause
-from safewriter.state import CommitPoint, Status
+from safewriter.record.document import CommitPoint, Status
+from safewriter.settle.recovery import Cause
 from tests.model.iceberg.materialised import Materialised
 from tests.model.iceberg.model import IcebergModel
 from tests.model.iceberg.scenarios import SCENARIOS

@@ -18,10 +18,10 @@ from handler.outcome.response import JobFailed, Result, deliver, exit_status, sc
 from handler.process.child import Ended, Stop
 from handler.secrets import Secrets, SecretUnavailableError
 from handler.usage import UsageError
-from safewriter import journal
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects import MemoryObjectStore, StoreError
-from safewriter.supervision import WriteReport
+from safewriter.record import journal
+from safewriter.settle.supervisor import WriteReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from handler.outcome.outcome import Outcome, State
 from handler.outcome.report import Facts, result_of
 from handler.runs.records import RunRecord
 from safewriter.deadline import Deadline
-from safewriter.supervision import WriteReport
+from safewriter.settle.supervisor import WriteReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.config import FAILURE_QUEUE_DAYS
-from safewriter.checkpoint import FINISHED
+from safewriter.record.checkpoints import FINISHED
 
 if TYPE_CHECKING:
     from tests.support.cloud import Synthesised

@@ -6,7 +6,7 @@ import json
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from safewriter.state import LEGAL_MOVES, Status
+from safewriter.record.document import LEGAL_MOVES, Status
 
 if TYPE_CHECKING:
     from tests.unit.safewriter.world import World

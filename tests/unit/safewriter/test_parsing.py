@@ -5,9 +5,9 @@ import json
 import pytest
 
 from safewriter.errors import UnreadableCheckpointError
-from safewriter.marker import Marker
 from safewriter.parsing import parsed
-from safewriter.state import Checkpoint
+from safewriter.record.document import Checkpoint
+from safewriter.record.marker import Marker
 from safewriter.tables.delta.commit import Mark
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from safewriter import SafeWriter, writer
-from safewriter.block import Block
+from safewriter.block.block import Block
+from safewriter.block.registry import Registry
 from safewriter.errors import BlockOpenError, TooLateError, UsageError
-from safewriter.liveness import LEASE_MS
-from safewriter.registry import Registry
+from safewriter.record.liveness import LEASE_MS
 
 
 class Spark:
@@ -122,7 +122,9 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(Thread, "done", done, raising=False)
     monkeypatch.setattr(writer, "Watchdog", Watchdog)
     monkeypatch.setattr(writer, "Heartbeat", Heartbeat)
-    monkeypatch.setattr("safewriter.journal.append", lambda where, what, nonce: done.append(f"{what} {where} {nonce}"))
+    monkeypatch.setattr(
+        "safewriter.record.journal.append", lambda where, what, nonce: done.append(f"{what} {where} {nonce}")
+    )
     monkeypatch.setattr(writer, "_registry", Registry())
     return made
 
@@ -296,7 +298,7 @@ def test_a_journal_that_cannot_be_written_changes_no_verdict(
     def full(*_: object, **__: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("safewriter.journal.append", full)
+    monkeypatch.setattr("safewriter.record.journal.append", full)
     with guarded() as sw:
         sw.success()
     assert block.done == ["verified", "opened", "succeeded", "finished", "restored"]

@@ -6,14 +6,14 @@ import dataclasses
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from safewriter.checkpoint import Checkpoints
-from safewriter.claim import Claim, Claimer
+from safewriter.block.claim import Claim, Claimer
 from safewriter.deadline import Deadline
 from safewriter.identity import Attempt, Run, Write, canonical_table
-from safewriter.liveness import GRACE_MS, LEASE_MS
 from safewriter.objects import MemoryObjectStore, PreconditionFailed, Upload
-from safewriter.recovery import Cause, Evidence, Recovery
-from safewriter.state import Checkpoint, CommitPoint, Status
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import Checkpoint, CommitPoint, Status
+from safewriter.record.liveness import GRACE_MS, LEASE_MS
+from safewriter.settle.recovery import Cause, Evidence, Recovery
 from safewriter.tables.session import TableState
 from tests.unit.safewriter.delta_log import DeltaLog, File, append_actions, body_of, creation, key_of
 from tests.unit.safewriter.failing import Network
@@ -21,7 +21,7 @@ from tests.unit.safewriter.failing import Network
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.checkpoint import HeldCheckpoint, StoredCheckpoint
+    from safewriter.record.checkpoints import HeldCheckpoint, StoredCheckpoint
 
 TABLE = "s3://lake/accommodations"
 LEAD_MS = 30_000

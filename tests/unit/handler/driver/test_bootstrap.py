@@ -9,7 +9,7 @@ import pyspark
 import pytest
 
 import handler.driver.bootstrap
-from safewriter.journal import Journal
+from safewriter.record.journal import Journal
 
 BOOTSTRAP = Path(handler.driver.bootstrap.__file__)
 PACKAGES = Path(pyspark.__file__).parents[2]

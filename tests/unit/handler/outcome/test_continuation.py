@@ -8,7 +8,7 @@ import pytest
 from handler.outcome.continuation import Continuation, has_progressed, next_invocation, unwrapped
 from handler.outcome.outcome import State
 from handler.usage import UsageError
-from safewriter.supervision import WriteReport
+from safewriter.settle.supervisor import WriteReport
 
 EVENT = {"entryPoint": "s3://b/a.py"}
 

@@ -9,9 +9,9 @@ from handler.outcome.outcome import Evidence, State, judge, of_error
 from handler.process.child import Ended, Stop
 from handler.runs.records import AttemptRunningError
 from handler.usage import UsageError
-from safewriter.journal import Entry
 from safewriter.objects import StoreError
-from safewriter.supervision import WriteReport
+from safewriter.record.journal import Entry
+from safewriter.settle.supervisor import WriteReport
 
 COMMITTED = WriteReport("s3://lake/a", "delta", None, "committed", 7, 10, 100, None, None, "s3://c/1")
 ROLLED_BACK = WriteReport("s3://lake/b", "delta", "s", "rolled_back", None, None, None, "why", None, "s3://c/2")

@@ -10,8 +10,8 @@ from handler.process.child import Ended
 from handler.redaction.redact import Redactor
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
-from safewriter.journal import Entry
-from safewriter.supervision import WriteReport
+from safewriter.record.journal import Entry
+from safewriter.settle.supervisor import WriteReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import pytest
 
 from safewriter.errors import UnsupportedError
 from safewriter.objects import Location
-from safewriter.state import Status
+from safewriter.record.document import Status
 from safewriter.tables.formats import TableOpener, canonical
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.table import Intent

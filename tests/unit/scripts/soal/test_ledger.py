@@ -10,7 +10,7 @@ from handler.request.job import Job
 from handler.runs.records import Runs
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
-from safewriter.state import CommitPoint
+from safewriter.record.document import CommitPoint
 from scripts.soal.ledger import Ledger
 from tests.unit.safewriter.world import World
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from safewriter.objects import PreconditionFailed, StoreError
-from safewriter.recovery import Cause
-from safewriter.state import CommitPoint, Status
+from safewriter.record.document import CommitPoint, Status
+from safewriter.settle.recovery import Cause
 from scripts.soal.recovering import Recovered, Recoverer, marked
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.invariants import check

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from safewriter.recovery import Cause
+from safewriter.settle.recovery import Cause
 from scripts.soal.watching import Watcher
 from tests.unit.scripts.soal.test_ledger import Bench
 

@@ -13,7 +13,7 @@ from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
-    from safewriter.state import Checkpoint
+    from safewriter.record.document import Checkpoint
 
 
 def fenced(world: World, document: Checkpoint) -> None:

@@ -9,8 +9,8 @@ import pytest
 from arro3.core import Array, DataType, Table
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from safewriter.recovery import Cause
-from safewriter.state import Status
+from safewriter.record.document import Status
+from safewriter.settle.recovery import Cause
 from safewriter.tables.session import TableState
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.world import World

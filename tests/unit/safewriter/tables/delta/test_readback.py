@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from safewriter.errors import NotCommittedError, SupersededError, UnknownOutcomeError
-from safewriter.recovery import Cause
-from safewriter.state import NO_CHANGE, Status
+from safewriter.record.document import NO_CHANGE, Status
+from safewriter.settle.recovery import Cause
 from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.gate import GateState
 from safewriter.tables.delta.history import DeltaHistory

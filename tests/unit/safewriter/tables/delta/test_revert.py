@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from safewriter.checkpoint import Checkpoints
 from safewriter.objects import StoreError
+from safewriter.record.checkpoints import Checkpoints
 from safewriter.tables.delta.commit import Mark
 from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.history import DeltaHistory

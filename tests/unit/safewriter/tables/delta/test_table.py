@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from safewriter.objects import StoreError
-from safewriter.recovery import Cause, Evidence
-from safewriter.state import CommitPoint, Status
+from safewriter.record.document import CommitPoint, Status
+from safewriter.settle.recovery import Cause, Evidence
 from safewriter.tables.delta.table import DeltaTable
 from safewriter.tables.table import Intent, RetentionGapError, Trace
 from tests.unit.safewriter.failing import Network

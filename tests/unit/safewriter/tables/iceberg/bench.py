@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyiceberg.table.snapshots import ancestors_of
 
-from safewriter.checkpoint import Checkpoints
-from safewriter.claim import Claimer
+from safewriter.block.claim import Claimer
 from safewriter.deadline import Deadline
 from safewriter.identity import Attempt, Run, Write
-from safewriter.liveness import GRACE_MS
 from safewriter.objects import MemoryObjectStore
 from safewriter.objects.location import Location
-from safewriter.recovery import Cause, Evidence, Recovery
-from safewriter.state import Checkpoint, CommitPoint
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import Checkpoint, CommitPoint
+from safewriter.record.liveness import GRACE_MS
+from safewriter.settle.recovery import Cause, Evidence, Recovery
 from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.table import IcebergTable, name_of
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
-    from safewriter.checkpoint import HeldCheckpoint
     from safewriter.objects import ObjectStore
+    from safewriter.record.checkpoints import HeldCheckpoint
     from safewriter.tables.iceberg.pointer import Pointer
 
 NAME = TableName.parse("lite.db.t")

@@ -89,7 +89,8 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was done, in its order; a line in the journal is one of it."""
     found: list[str] = []
     monkeypatch.setattr(
-        "safewriter.journal.append", lambda where, what, **more: found.append(f"{what} in {where} by {more['nonce']}")
+        "safewriter.record.journal.append",
+        lambda where, what, **more: found.append(f"{what} in {where} by {more['nonce']}"),
     )
     return found
 

@@ -7,8 +7,8 @@ from pyiceberg.table.refs import SnapshotRefType
 
 from safewriter.errors import NotCommittedError, UnknownOutcomeError
 from safewriter.objects.store import StoreError
-from safewriter.recovery import Cause
-from safewriter.state import NO_CHANGE, CommitPoint, Status
+from safewriter.record.document import NO_CHANGE, CommitPoint, Status
+from safewriter.settle.recovery import Cause
 from safewriter.tables.iceberg.metadata import Held
 from safewriter.tables.iceberg.pointer import Pointer
 from safewriter.tables.iceberg.session import StagingState
@@ -19,7 +19,7 @@ from safewriter.tables.table import Intent, Landed, RetentionGapError, Trace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.checkpoint import HeldCheckpoint
+    from safewriter.record.checkpoints import HeldCheckpoint
     from safewriter.tables.iceberg.metadata import Fence
     from tests.unit.safewriter.tables.iceberg.bench import Bench
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 import scripts.soal.orphans.iceberg
-from safewriter.recovery import Cause
+from safewriter.settle.recovery import Cause
 from safewriter.tables.iceberg.table import name_of
 from scripts.emulator import EmbeddedS3
 from scripts.soal.app import app

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from safewriter.recovery import Cause
+from safewriter.settle.recovery import Cause
 from scripts.soal.orphans.kinds import Mark, mark_of
 from scripts.soal.orphans.protection import Attempts
 from tests.unit.safewriter.world import World

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.objects import MemoryObjectStore, Upload
-from safewriter.recovery import Cause
+from safewriter.settle.recovery import Cause
 from scripts.soal.orphans.references import UnreadableLogError
 from tests.unit.safewriter.delta_log import File
 from tests.unit.scripts.soal.orphans.bench import Bench, data_key, vector_key

@@ -1,0 +1,130 @@
+"""What a guarded block consists of, from the settings and the environment: the parts that opening and ending share."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from safewriter.deadline import Deadline, epoch_ms
+from safewriter.errors import UnsupportedError, UsageError
+from safewriter.identity import Attempt, Run, Write
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import CommitPoint
+from safewriter.settings import Settings
+from safewriter.settle.recovery import Recovery
+from safewriter.tables.formats import canonical, open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from safewriter.objects.location import Location
+    from safewriter.tables.iceberg.name import TableName
+    from safewriter.tables.session import MicroBatch, Session
+
+__all__ = ["Block"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One attempt at one write. `lead_ms` before the deadline its watchdog acts; without a deadline that is 0."""
+
+    table: str
+    write: Write
+    attempt: Attempt
+    commit_point: CommitPoint
+    deadline: Deadline | None
+    lead_ms: int
+    checkpoints: Checkpoints
+    recovery: Recovery
+    session: Session
+    batch: MicroBatch | None
+    journal: str | None
+
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        table: str,
+        *,
+        format: str,  # noqa: A002 - the word of Spark's own API
+        step: str | None,
+        commit_point: str,
+        checkpoint_bucket: str | None,
+        warn_before_ms: int | None,
+    ) -> Self:
+        """Put a block together; raises `SettingError`, `UnsupportedError` or `UsageError`, and touches nothing."""
+        from safewriter.objects.s3 import open_store, table_store
+
+        named = canonical(table.rstrip("/"), format)
+        settings = Settings.from_environment(
+            os.environ, checkpoint_bucket=checkpoint_bucket, warn_before_ms=warn_before_ms
+        )
+        table = table.rstrip("/")
+        session = open_session(spark, table, format)
+        batch = session.micro_batch()
+        write = _write(batch, named, format, step)
+        deadline = Deadline.from_environment(os.environ)
+        checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
+        return cls(
+            table=table,
+            write=write,
+            attempt=Attempt.draw(),
+            commit_point=_commit_point(commit_point),
+            deadline=deadline,
+            lead_ms=0 if deadline is None else deadline.lead_ms(settings.warn_before_ms),
+            checkpoints=checkpoints,
+            recovery=Recovery(
+                checkpoints,
+                table_store,
+                clock=epoch_ms,
+                audit_log=settings.audit_log,
+                may_go_on=lambda: deadline is None or deadline.remaining_ms() > 0,
+                secrets=session.secrets,
+            ),
+            session=session,
+            batch=batch,
+            journal=os.environ.get("SOAL_JOURNAL"),
+        )
+
+    def check_batch(self) -> None:
+        """Raise `UsageError` if the block was made in another batch than the one in which it is entered, or in none."""
+        if self.session.micro_batch() != self.batch:
+            raise UsageError(
+                "nothing was written: this SafeWriter was made outside the batch in which it is entered, so it bears"
+                " another write's name; make it in foreachBatch, in each batch anew"
+            )
+
+    @property
+    def checkpoint_uri(self) -> str:
+        """Where the document lies."""
+        return self.checkpoints.uri(self.write.key)
+
+    @property
+    def latest_start_ms(self) -> int | None:
+        """Epoch milliseconds after which no commit may start; None: no limit."""
+        return None if self.deadline is None else self.deadline.at_ms - self.lead_ms
+
+    def patience_s(self, at_most_s: float, *, leave_ms: int = 0) -> float:
+        """Return how long may be waited: `at_most_s`, or until `leave_ms` before the deadline."""
+        if self.deadline is None:
+            return at_most_s
+        return min(at_most_s, max(0, self.deadline.remaining_ms() - leave_ms) / 1000)
+
+
+def _write(batch: MicroBatch | None, table: Location | TableName, format: str, step: str | None) -> Write:  # noqa: A002
+    """Name the write: by the run and the step, or in `foreachBatch` by the stream and its batch, whatever the run."""
+    run = Run.from_environment(os.environ)
+    if batch is None:
+        return Write(run, table, format, step)
+    named = f"batch {batch.batch_id}"
+    return Write(
+        run.of_stream(batch.query_id, batch.run_id), table, format, named if step is None else f"{step}, {named}"
+    )
+
+
+def _commit_point(text: str) -> CommitPoint:
+    try:
+        return CommitPoint(text)
+    except ValueError:
+        raise UnsupportedError(f"commit_point {text!r} is neither 'write' nor 'success'") from None

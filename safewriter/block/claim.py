@@ -1,0 +1,182 @@
+"""From a write key to the right to write: steps 1 to 4 of the protocol.
+
+The marker is put first, then the document is created; only if there is one it is read. Whoever finds an open document
+of a dead attempt settles it; of a live one, goes away.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from safewriter.deadline import epoch_ms
+from safewriter.errors import AnotherAttemptError, FingerprintError, StepError, TooLateError, TryAgainError
+from safewriter.record.document import OPEN, AttemptRecord, Checkpoint, CommitPoint, Status
+from safewriter.record.liveness import Owner, Sighting, watch
+from safewriter.record.marker import Marker
+from safewriter.settle.recovery import Cause, Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.deadline import Clock, Deadline
+    from safewriter.identity import Attempt, Write
+    from safewriter.record.checkpoints import Checkpoints, HeldCheckpoint, StoredCheckpoint
+    from safewriter.settle.recovery import Recovery
+    from safewriter.tables.session import TableState
+
+__all__ = ["Claim", "Claimer"]
+
+_ROUNDS_MAX: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The outcome: the document that is ours now, or the one that says that the write is in the table already.
+
+    `before` is the table as it was looked at for the claim.
+    """
+
+    held: HeldCheckpoint
+    before: TableState
+    already_committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Claimer:
+    """What a claim needs; `lead_ms` before the deadline it is too late for one."""
+
+    checkpoints: Checkpoints
+    recovery: Recovery
+    write: Write
+    attempt: Attempt
+    commit_point: CommitPoint
+    deadline: Deadline | None
+    lead_ms: int
+    clock: Clock = epoch_ms
+    sleep: Callable[[float], None] = time.sleep
+
+    def mark(self) -> None:
+        """Step 1: announce the attempt."""
+        self._check_time()
+        self.checkpoints.mark(
+            Marker.of(
+                self.write,
+                self.attempt,
+                self.commit_point,
+                started_ms=self.clock(),
+                deadline_ms=self._deadline_ms(),
+            )
+        )
+
+    def claim(self, before: TableState) -> Claim:
+        """Steps 2 to 4: raises `TryAgainError`, `FingerprintError` or `StepError` with nothing claimed."""
+        self._check_time()
+        held = self.checkpoints.create(self._first(before))
+        if held is not None:
+            return Claim(held, before, already_committed=False)
+        for _ in range(_ROUNDS_MAX):
+            stored = self.checkpoints.read(self.write.key)
+            if stored is None:
+                held = self.checkpoints.create(self._first(before))
+            else:
+                self._check_fingerprint(stored.document)
+                if stored.document.is_in_table:
+                    self._check_name(stored.document)
+                    # Noted, so that a second block of this run that comes to skip it, too, is known for one.
+                    skipped = self.checkpoints.replace(stored, stored.document.skipped(self.write.run.delivery))
+                    if skipped is not None:
+                        return Claim(skipped, before, already_committed=True)
+                    continue
+                if stored.document.status in OPEN:
+                    self._take_over(stored)
+                    continue
+                self._check_time()
+                self._check_name(stored.document)
+                record = self._record(stored.document.epoch + 1, before)
+                claimed = stored.document.claimed(record, self.commit_point, self.write.run.delivery)
+                held = self.checkpoints.replace(stored, claimed)
+            if held is not None:
+                return Claim(held, before, already_committed=False)
+        raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again")
+
+    def _take_over(self, stored: StoredCheckpoint) -> None:
+        """Return when the write is settled or somebody else's move; raise if its owner lives."""
+        document = stored.document
+
+        def look() -> Sighting | None:
+            again = self.checkpoints.read(self.write.key)
+            return None if again is None else self.checkpoints.sighting(again)
+
+        def may_wait() -> bool:
+            self._check_time()
+            return True
+
+        owner = watch(self.checkpoints.sighting(stored), look, may_wait=may_wait, sleep=self.sleep)
+        if owner is Owner.ALIVE:
+            raise AnotherAttemptError(
+                f"attempt {document.owner} (request {document.attempt.request_id or 'unknown'}) of run"
+                f" {document.run_key!r} is alive and writes {document.table}; this attempt changed nothing. Try again"
+                " when it has ended"
+            )
+        if owner is Owner.DEAD:
+            # Only this epoch: another attempt may have claimed the next one since, and lives.
+            self.recovery.settle(self.write.key, Cause.RETRY, Evidence(document.epoch))
+
+    def _check_fingerprint(self, document: Checkpoint) -> None:
+        if document.fingerprint != self.write.fingerprint:
+            raise FingerprintError(
+                f"run key {document.run_key!r} was used before with another script, other arguments or another format"
+                f" for {document.table} (step {document.step!r}). Use a new clientToken for another job"
+            )
+
+    def _check_name(self, document: Checkpoint) -> None:
+        """Raise if this run has had a block on the write, and it is committed: then this is a second block of one name,
+        or cannot be told from one. The first may have been in another process of the run, so the document tells.
+        """
+        if document.status is Status.COMMITTED and self.write.run.delivery in document.deliveries:
+            raise StepError.of(self.write)
+
+    def _check_time(self) -> None:
+        if self.deadline is not None and self.deadline.remaining_ms() <= self.lead_ms:
+            raise TooLateError(
+                f"{self.deadline.remaining_ms()} ms before the deadline is too late to begin a write"
+                f" (open writes are settled {self.lead_ms} ms before it). Try again with more time"
+            )
+
+    def _deadline_ms(self) -> int | None:
+        return None if self.deadline is None else self.deadline.at_ms
+
+    def _first(self, before: TableState) -> Checkpoint:
+        return Checkpoint(
+            run_key=self.write.run.key,
+            write_key=self.write.key,
+            fingerprint=self.write.fingerprint,
+            table=str(self.write.table),
+            format=self.write.format,
+            step=self.write.step,
+            commit_point=self.commit_point,
+            status=Status.IN_PROGRESS,
+            epoch=1,
+            owner=self.attempt.nonce,
+            attempts=(self._record(1, before),),
+            deliveries=(self.write.run.delivery,),
+        )
+
+    def _record(self, epoch: int, before: TableState) -> AttemptRecord:
+        return AttemptRecord(
+            epoch=epoch,
+            nonce=self.attempt.nonce,
+            run_id=self.write.run.id,
+            request_id=self.write.run.request_id,
+            prefix=self.attempt.file_prefix(self.write.key, epoch),
+            deadline_ms=self._deadline_ms(),
+            started_ms=self.clock(),
+            version_before=before.version,
+            modified_ms=before.modified_ms,
+            table_id=before.table_id,
+            features=before.features,
+            properties=before.properties,
+            catalog=before.catalog,
+        )

@@ -1,0 +1,283 @@
+"""From an open block to its verdict: read back and committed, or halted and settled.
+
+`Ending` holds the document as this block last saw it. The program's own end and the watchdog's may meet: whoever has
+the lock settles, the other one reads what came of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from safewriter.block.hygiene import tidy
+from safewriter.deadline import epoch_ms
+from safewriter.errors import (
+    DeadlineError,
+    SafeWriterError,
+    SupersededError,
+    UnknownOutcomeError,
+)
+from safewriter.objects.retry import until_answered
+from safewriter.objects.store import StoreError
+from safewriter.record import journal
+from safewriter.record.document import OPEN, Status
+from safewriter.settle.recovery import Cause, Evidence
+from safewriter.tables.session import TABLE_EXISTS
+from safewriter.tables.table import RetentionGapError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.block.block import Block
+    from safewriter.record.checkpoints import HeldCheckpoint
+    from safewriter.record.document import Checkpoint
+    from safewriter.tables.session import Seen
+
+__all__ = ["Ending"]
+
+_log = logging.getLogger(__name__)
+_QUIET_S: Final = 30.0
+"""How long a failed block waits for its tasks to end before it leaves their files to a later look."""
+_ANSWER_S, _ANSWER_MAX_S = 300.0, 3600.0
+"""How long success() waits for S3 without a deadline, and at most with one."""
+_IS_THERE: Final = re.compile(f"{TABLE_EXISTS}|AlreadyExistsException")  # the last is Iceberg's own
+
+
+class Ending:
+    """The end of one claimed block."""
+
+    def __init__(self, block: Block, held: HeldCheckpoint, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._block = block
+        self._held = held
+        self._sleep = sleep
+        self._one_at_a_time = threading.Lock()
+        self._after_deadline = False
+        self._noted = False
+        self._spotless = False
+        self._unanswered = False
+        self.succeeded = False
+        """The program has said so, and the table has confirmed it: nothing undoes the write any more."""
+
+    @property
+    def document(self) -> Checkpoint:
+        """The document as last seen by this block."""
+        return self._held.document
+
+    # -- the program's own word --------------------------------------------------------------------------------------
+
+    def succeed(self) -> None:
+        """Read the commit back and say committed; raises what `SafeWriter.success` raises."""
+        with self._one_at_a_time:
+            if self._after_deadline:
+                self._accept_deadline(None)
+            else:
+                self._commit()
+            self.succeeded = True
+
+    def fail(self, error: BaseException | None) -> None:
+        """Settle with undo what was left without success. `error`, the user's exception or None, goes on.
+
+        A refusal by the gate gets a type of its own. Raises `DeadlineError` if the watchdog was first.
+        """
+        with self._one_at_a_time:
+            if not self._after_deadline:
+                self._roll_back(error)
+                return
+            self._clean_after_deadline()
+            self._accept_deadline(error)
+        raise DeadlineError(
+            f"the deadline came while the block was open; the write is committed (see {self._block.checkpoint_uri})"
+        ) from error
+
+    def finish(self) -> None:
+        """Clean up beside the job after a success."""
+        tidy(self._block.checkpoint_uri, self._clean_after_success)
+
+    def never_began(self) -> None:
+        """The write is claimed, but the block could not be opened: settle it, so that nobody need wait for it."""
+        evidence = Evidence(self.document.epoch, nothing_sent=True, quiet=True)
+        if self._block.session.has_begun:  # another thread of the script may have used the gate already
+            _, evidence = self._halt("the block could not be opened", _QUIET_S)
+        try:
+            self._settle(Cause.EXCEPTION, evidence)
+        except SafeWriterError as error:
+            _log.warning("%s stays open for the next look: %s", self._block.checkpoint_uri, error)
+
+    # -- the watchdog's ----------------------------------------------------------------------------------------------
+
+    def at_deadline(self) -> None:
+        """On the watchdog's thread: settle now. What cannot be settled in time ends the process, and others settle
+        it.
+        """
+        patience_s = self._block.lead_ms / 4000
+        # A JVM that hangs answers no call, and py4j waits for ever. The process must be gone before the deadline.
+        last_resort = threading.Timer(3 * patience_s, os._exit, (DeadlineError.exit_code,))
+        last_resort.daemon = True
+        last_resort.start()
+        mine = self._one_at_a_time.acquire(timeout=patience_s)
+        try:
+            if not self.succeeded:
+                self._after_deadline = True
+                self._tell_supervisor()
+                _, evidence = self._halt("the deadline is near", patience_s)
+                self._settle(Cause.DEADLINE, evidence)
+        except Exception:  # noqa: BLE001 - whatever it was, this thread is the last that can act
+            _log.exception(
+                "the deadline is here and %s could not be settled; ending the process", self._block.checkpoint_uri
+            )
+            os._exit(DeadlineError.exit_code)
+        finally:
+            last_resort.cancel()
+            if mine:
+                self._one_at_a_time.release()
+
+    def _tell_supervisor(self) -> None:
+        """An exception may lose its type on its way through a stream or the user's code; the journal keeps it."""
+        if self._block.journal:
+            with suppress(OSError):
+                journal.append(self._block.journal, "deadline", nonce=self._block.attempt.nonce)
+
+    def _accept_deadline(self, error: BaseException | None) -> None:
+        """Return if the watchdog's verdict is committed, raise `DeadlineError` otherwise."""
+        document = self.document
+        if document.status is not Status.COMMITTED or document.owner != self._block.attempt.nonce:
+            raise DeadlineError(
+                f"the deadline came while the block was open; {self._block.table} is {document.status}"
+                f" ({document.reason})"
+            ) from error
+
+    def _clean_after_deadline(self) -> None:
+        """The watchdog may not have seen the tasks end; by now their statement has ended, and soon they will have."""
+        document = self.document
+        if document.status in OPEN or document.attempt.cleaned:
+            return
+        _, evidence = self._halt(
+            "the deadline is near", self._block.patience_s(_QUIET_S, leave_ms=self._block.lead_ms // 2)
+        )
+        if evidence.quiet:
+            self._clean()
+
+    # -- the parts ---------------------------------------------------------------------------------------------------
+
+    def _commit(self) -> None:
+        self._block.session.shut("success() was called")  # what is declared a success now must not change any more
+        self._unanswered = True
+        try:
+            until_answered(self._commit_once, self._left_s, self._sleep)
+        except (StoreError, RetentionGapError, UnknownOutcomeError) as error:
+            raise UnknownOutcomeError(
+                f"whether {self._block.table} holds this block's write could not be told: {error}"
+            ) from error
+        except SafeWriterError:
+            self._unanswered = False  # the table or the document has spoken
+            raise
+
+    def _left_s(self, waited_s: float) -> float:
+        """Return how much longer may be waited for an answer: until the watchdog's time, if there is a deadline."""
+        at_most_s = _ANSWER_S if self._block.deadline is None else _ANSWER_MAX_S
+        return self._block.patience_s(at_most_s - waited_s, leave_ms=self._block.lead_ms)
+
+    def _commit_once(self) -> None:
+        block, held = self._block, self._held
+        if self._after_deadline:  # the watchdog could not wait for the last try
+            self._accept_deadline(None)
+            return
+        block.session.publish()
+        seen = block.session.seen()
+        self._noted = seen.noted
+        # After an earlier attempt something of it may have come late, after its own clean-up.
+        self._spotless = held.document.epoch == 1 and not block.session.may_have_left_files(seen)
+        move = block.recovery.tables.open(held.document).confirm(held.document, seen)
+        moved = held.document.moved(
+            move.status,
+            reason=move.reason,
+            settled_ms=epoch_ms(),
+            settled_by=Cause.SUCCESS.value,
+            cleaned=self._spotless,
+            **move.record,
+        )
+        won = block.checkpoints.replace(held, moved)
+        if won is None:
+            self._lost()
+        else:
+            self._held = won
+
+    def _lost(self) -> None:
+        """Somebody else has changed the document, or an earlier try whose answer was lost: only what it says now
+        counts.
+        """
+        found = self._block.checkpoints.read(self._block.write.key)
+        if found is None:
+            raise UnknownOutcomeError(f"{self._block.checkpoint_uri} is gone, or cannot be read")
+        self._held = found
+        document = self.document
+        if document.status is not Status.COMMITTED or document.owner != self._block.attempt.nonce:
+            raise SupersededError(
+                f"{self._block.checkpoint_uri}: settled as {document.status} by somebody else ({document.reason})"
+            )
+
+    def _roll_back(self, error: BaseException | None) -> None:
+        seen, evidence = self._halt("the block has failed", _QUIET_S)
+        # Once the program has said success, that nobody answered is no reason to undo: the table tells.
+        cause = Cause.UNANSWERED if self._unanswered else Cause.EXCEPTION
+        try:
+            self._settle(cause, evidence)
+        except UnknownOutcomeError as unknown:
+            if error is None:
+                raise
+            error.add_note(str(unknown))
+            return
+        if self.document.attempt.settled_by != cause.value and evidence.quiet:
+            # Settled, and perhaps cleaned, by somebody else while this process was not running.
+            self._clean()
+        self._explain(error, seen)
+
+    def _explain(self, error: BaseException | None, seen: Seen | None) -> None:
+        """Say to the user what the verdict means for their exception."""
+        document, table = self.document, self._block.table
+        if error is None:
+            _log.warning("block left without success(): %s is %s (%s)", table, document.status, document.reason)
+        elif isinstance(error, Exception) and seen is not None and (named := seen.error_of(error)) is not None:
+            raise named from error
+        elif _IS_THERE.search(str(error)) and any(one.may_have_created for one in document.attempts[:-1]):
+            error.add_note("an earlier attempt of this write began to create the table; append to it to retry")
+        elif self._unanswered and document.status is Status.COMMITTED:
+            error.add_note(f"{table}: the write is committed after all; a retry skips it")
+        elif document.undo_refused is not None:
+            error.add_note(f"{table}: the block failed, but its commit stays: {document.undo_refused}")
+
+    def _halt(self, reason: str, patience_s: float) -> tuple[Seen | None, Evidence]:
+        """Stop the block's work and say what is known of it; of a JVM that does not answer, nothing is."""
+        epoch, session = self.document.epoch, self._block.session
+        try:
+            session.shut(reason)
+            session.cancel()
+            quiet = session.wait_until_quiet(self._block.patience_s(patience_s))
+            seen = session.seen()
+        except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone
+            _log.warning("the JVM does not answer (%s); the table will tell what has happened", error)
+            return None, Evidence(epoch)
+        return seen, Evidence(epoch, nothing_sent=not seen.passed, quiet=quiet and seen.answered)
+
+    def _settle(self, cause: Cause, evidence: Evidence) -> None:
+        self._held = self._block.recovery.settle(self._block.write.key, cause, evidence) or self._held
+
+    def _clean(self) -> None:
+        """Remove what this attempt has left, now that all its requests have ended."""
+        key, nonce = self._block.write.key, self._block.attempt.nonce
+        tidy(self._block.checkpoint_uri, lambda: self._block.recovery.clean(key, quiet_nonce=nonce))
+
+    def _clean_after_success(self) -> None:
+        document, checkpoints = self.document, self._block.checkpoints
+        if document.attempt.cleaned:
+            checkpoints.unmark(document.write_key, self._block.attempt.nonce)
+        if self._noted:  # its slot is taken for good, so the note has no more to say
+            checkpoints.forget_note(document.write_key, document.epoch)
+        if any(not attempt.cleaned for attempt in document.attempts):
+            nonce = self._block.attempt.nonce
+            self._block.recovery.clean(document.write_key, quiet_nonce=nonce, spotless=self._spotless)

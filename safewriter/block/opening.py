@@ -1,0 +1,114 @@
+"""From a block that has touched nothing to one whose gate is open: steps 1 to 5 of the protocol."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from safewriter.block.claim import Claim, Claimer
+from safewriter.block.hygiene import tidy
+from safewriter.errors import SettingError, TooLateError, TryAgainError, UnsupportedError, UsageError
+from safewriter.objects.store import StoreError
+from safewriter.record import journal
+from safewriter.record.document import CommitPoint
+from safewriter.tables.formats import catalog_of
+from safewriter.tables.session import Opening
+
+if TYPE_CHECKING:
+    from safewriter.block.block import Block
+    from safewriter.tables.session import TableState
+
+__all__ = ["claim", "open_gate", "open_skipping"]
+
+
+def claim(block: Block) -> Claim:
+    """Claim the write, or learn that it is done; raises with nothing claimed, and names what went wrong with S3."""
+    try:
+        return _claim(block)
+    except StoreError as error:
+        if error.denied:
+            problem = f"{error}. The job needs GetObject, PutObject and DeleteObject there"
+            raise SettingError("SW_CHECKPOINT_BUCKET", problem) from error
+        raise TryAgainError(f"nothing was written: {error}") from error
+    except Exception as error:
+        if isinstance(error, TooLateError) and block.journal:
+            with suppress(OSError):  # its type may be lost on its way through a stream or the user's code
+                journal.append(block.journal, "too_late", nonce=block.attempt.nonce)
+        # Every request of the claim was answered, so nothing of this attempt can still arrive.
+        tidy(block.checkpoint_uri, lambda: block.checkpoints.unmark(block.write.key, block.attempt.nonce))
+        raise
+
+
+def _claim(block: Block) -> Claim:
+    """Steps 1 to 4. The marker's PUT and the look at the table run side by side: neither needs the other."""
+    _announce(block)
+    claimer = Claimer(
+        block.checkpoints.announcing(catalog_of(block.session, block.write.format)),
+        block.recovery,
+        block.write,
+        block.attempt,
+        block.commit_point,
+        block.deadline,
+        block.lead_ms,
+    )
+    with ThreadPoolExecutor(1) as pool:
+        marking = pool.submit(claimer.mark)
+        before = block.session.state()
+        marking.result()
+    _check_undoable(block, before)
+    return claimer.claim(before)
+
+
+def _announce(block: Block) -> None:
+    """Tell the supervisor of the write, before anything of it is on S3."""
+    if not block.journal:
+        return
+    try:
+        journal.append(
+            block.journal,
+            "write_opened",
+            writeKey=block.write.key,
+            nonce=block.attempt.nonce,
+            table=str(block.write.table),
+            format=block.write.format,
+            step=block.write.step,
+            commitPoint=block.commit_point.value,
+            checkpoint=block.checkpoint_uri,
+        )
+    except FileNotFoundError:
+        raise UsageError(
+            f"nothing was written: the journal {block.journal}, by which the handler learns of a write, is gone. The"
+            " job has deleted its own directory; let it delete only what it has made"
+        ) from None
+
+
+def _check_undoable(block: Block, before: TableState) -> None:
+    """Refuse what `commit_point="success"` promises and the table does not allow."""
+    if block.commit_point is not CommitPoint.SUCCESS:
+        return
+    what = block.session.undo_obstacle(before)
+    if what is not None:
+        raise UnsupportedError(
+            f"{block.table}: a commit could not be undone ({what}), so commit_point='success' cannot be kept"
+        )
+
+
+def open_gate(block: Block, claimed: Claim) -> None:
+    """Step 5: let one commit of the claimed epoch through."""
+    document = claimed.held.document
+    key = block.checkpoints.note_key(document.write_key, document.epoch)
+    block.session.begin(
+        Opening(
+            document=document,
+            before=claimed.before,
+            latest_start_ms=block.latest_start_ms,
+            note=block.checkpoints.store.uri(key),
+            journal=block.journal,
+        )
+    )
+
+
+def open_skipping(block: Block) -> None:
+    """Let no commit through, and Delta skip a write that an earlier attempt has committed."""
+    block.session.skip(write_key=block.write.key, nonce=block.attempt.nonce)

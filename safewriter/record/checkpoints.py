@@ -1,0 +1,284 @@
+"""The checkpoint bucket: documents by compare-and-swap, one marker and one lease for each attempt."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from safewriter.errors import UnreadableCheckpointError
+from safewriter.objects.store import PreconditionFailed, StoreError
+from safewriter.record.document import Checkpoint
+from safewriter.record.liveness import LEASE_MS, Sighting, is_over
+from safewriter.record.marker import Marker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from safewriter.objects.store import ListedObject, ObjectStore, StoredObject
+    from safewriter.record.document import AttemptRecord
+
+__all__ = ["FINISHED", "UNCLAIMED", "Announced", "Checkpoints", "HeldCheckpoint", "Marked", "StoredCheckpoint"]
+
+_T = TypeVar("_T")
+FINISHED: Final = "soal=finished"
+"""The tag of what may expire, as S3 takes it: documents that are settled and cleaned up after, and tombstones."""
+_CLOSED: Final = b'{"closed":true}\n'
+_OPEN: Final = "open/"
+_LEASES: Final = "leases/"
+UNCLAIMED: Final = timedelta(days=1)
+"""An attempt without a deadline that has not claimed for so long does not claim any more."""
+_OLD_LEASE: Final = timedelta(days=1)
+"""A lease expires after seconds, by S3's clock; this is more than two clocks are ever apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCheckpoint:
+    """A document as it was read or written last, with what a change of it needs."""
+
+    document: Checkpoint
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheckpoint(HeldCheckpoint):
+    """A document as read, with the store's clock at that moment."""
+
+    last_modified: datetime
+    server_date: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """An attempt that has a marker; `since` is when it was announced, by the store's clock."""
+
+    write_key: str
+    nonce: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """A marker as read, with its own time and that of the reading, both by the store's clock."""
+
+    marker: Marker
+    since: datetime
+    now: datetime
+
+    @property
+    def since_ms(self) -> int:
+        """When the marker was put, by the store's clock and the attempt's own, whichever is earlier (epoch ms)."""
+        return min(int(self.since.timestamp() * 1000), self.marker.started_ms)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the attempt can claim no more: its deadline and grace have passed, without a deadline a day."""
+        if self.marker.deadline_ms is None:
+            return self.now - self.since > UNCLAIMED
+        return is_over(self.marker.deadline_ms, self.now)
+
+
+class Checkpoints:
+    """The documents of one checkpoint bucket. `catalog` is what its markers say of how a table's catalog is reached."""
+
+    def __init__(self, store: ObjectStore, catalog: Mapping[str, str] | None = None) -> None:
+        self.store = store
+        self._catalog = dict(catalog or {})
+
+    def announcing(self, catalog: Mapping[str, str]) -> Checkpoints:
+        """Return the same documents, with markers by which a settler reaches the catalog."""
+        return Checkpoints(self.store, catalog)
+
+    def uri(self, write_key: str) -> str:
+        """Return where the document of a write lies."""
+        return self.store.uri(_document(write_key))
+
+    def read(self, write_key: str) -> StoredCheckpoint | None:
+        """Return the document, or None; `UnreadableCheckpointError`, with its ETag, if it cannot be read."""
+        found = self.store.get(key := _document(write_key))
+        if found is None:
+            return None
+        document = self._parsed(key, found, Checkpoint.from_bytes)
+        return StoredCheckpoint(document, found.etag, found.last_modified, found.server_date)
+
+    def _parsed(self, key: str, found: StoredObject, parse: Callable[[bytes], _T]) -> _T:
+        try:
+            return parse(found.body)
+        except UnreadableCheckpointError as error:
+            raise type(error)(f"{self.store.uri(key)}: {error}", found.etag) from error
+
+    def create(self, document: Checkpoint) -> HeldCheckpoint | None:
+        """Write the first document of a write key; None if there is one."""
+        key, body = _document(document.write_key), document.to_bytes()
+        return self._written(document, lambda tag: self.store.create(key, body, tag=tag))
+
+    def replace(self, held: HeldCheckpoint, document: Checkpoint) -> HeldCheckpoint | None:
+        """Write the document if it is still the one that is held; None if it is not."""
+        key, body = _document(document.write_key), document.to_bytes()
+        return self._written(document, lambda tag: self.store.replace(key, body, etag=held.etag, tag=tag))
+
+    @staticmethod
+    def _written(document: Checkpoint, write: Callable[[str], str]) -> HeldCheckpoint | None:
+        """Write a document, a finished one with the tag by which it may expire."""
+        try:
+            return HeldCheckpoint(document, _tagged(write) if document.is_finished else write(""))
+        except PreconditionFailed:
+            return None
+
+    def touch(self, stored: StoredCheckpoint) -> bool:
+        """Change a settled document without changing what it says, so that whoever has read it before cannot claim."""
+        return self.replace(stored, stored.document.cleaned((), 0)) is not None
+
+    # -- markers: so that what is open is found at a cost that grows with what is open -------------------------------
+
+    def mark(self, marker: Marker) -> None:
+        """Announce an attempt, before it touches the document."""
+        body = dataclasses.replace(marker, catalog=self._catalog or marker.catalog).to_bytes()
+        self.store.put(_marker(marker.write_key, marker.nonce), body)
+
+    def announced(self, marked: Marked) -> Announced | None:
+        """Return what a marker says, or None; `UnreadableCheckpointError` if it cannot be read."""
+        found = self.store.get(key := _marker(marked.write_key, marked.nonce))
+        if found is None:
+            return None
+        return Announced(self._parsed(key, found, Marker.from_bytes), found.last_modified, found.server_date)
+
+    def unmark(self, write_key: str, nonce: str) -> None:
+        """Remove the marker and the lease of an attempt of which nothing is left to do."""
+        self.store.delete(_marker(write_key, nonce))
+        self.store.delete(_lease(write_key, nonce))
+
+    def markers_of(self, write_key: str) -> Iterator[Marked]:
+        """List the attempts of one write that have a marker, the oldest first. Needs ListBucket."""
+        listed = map(_marked, self.store.list(f"{_OPEN}{write_key}/"))
+        yield from sorted(listed, key=lambda marked: marked.since)
+
+    def marked(self, *, start: str = "") -> Iterator[Marked]:
+        """List the attempts that have a marker: those whose write key is not before `start`, then the others.
+
+        Needs ListBucket.
+        """
+        turn = _OPEN + start
+        yield from map(_marked, self.store.list(_OPEN, start_after=turn))
+        if start:
+            yield from map(_marked, takewhile(lambda listed: listed.key <= turn, self.store.list(_OPEN)))
+
+    # -- leases: for progress and politeness, no safety rests on them ------------------------------------------------
+
+    def renew_lease(self, write_key: str, nonce: str) -> None:
+        """Say that the attempt lives; the store's own clock dates it."""
+        self.store.put(_lease(write_key, nonce), b"alive")
+
+    def has_sign_of_life(self, marked: Marked) -> bool:
+        """Tell whether an attempt has a lease that has not expired."""
+        lease = self.store.get(_lease(marked.write_key, marked.nonce))
+        return lease is not None and lease.server_date - lease.last_modified <= timedelta(milliseconds=LEASE_MS)
+
+    def sighting(self, stored: StoredCheckpoint) -> Sighting:
+        """Return what can be seen of the owner of a document."""
+        document = stored.document
+        last_sign = stored.last_modified
+        if not past_grace(document.attempt, stored.server_date):
+            lease = self.store.get(_lease(document.write_key, document.owner))
+            last_sign = last_sign if lease is None else max(last_sign, lease.last_modified)
+        return Sighting(stored.etag, last_sign, stored.server_date, _end_ms(document.attempt))
+
+    def forget_leases(self, now_ms: int, may_go_on: Callable[[], bool]) -> None:
+        """Remove the leases that nobody has renewed for a day.
+
+        A lease may come behind the clean-up of its attempt, or be left by a process that was killed. One that has
+        expired says no more than none. Needs ListBucket.
+        """
+        before = datetime.fromtimestamp(now_ms / 1000, UTC) - _OLD_LEASE
+        for listed in self.store.list(_LEASES):
+            if not may_go_on():
+                break
+            if listed.last_modified < before:
+                self.store.delete(listed.key)
+
+    # -- what a settler could not know otherwise ---------------------------------------------------------------------
+
+    def note_key(self, write_key: str, epoch: int) -> str:
+        """Return the key of the note that precedes a commit which creates a table or changes its metadata."""
+        return f"notes/{write_key}/{epoch}"
+
+    def note(self, write_key: str, epoch: int) -> bytes | None:
+        """Return the note of an epoch: protocol and metaData of a table, a line each; None if there is none."""
+        found = self.store.get(self.note_key(write_key, epoch))
+        return None if found is None or found.body == _CLOSED else found.body
+
+    def close_creation(self, write_key: str, epoch: int) -> bytes | None:
+        """Take the creation note of an epoch that is being settled.
+
+        Returns None if no commit of that epoch was or can ever be sent, else the note: the protocol and metaData
+        actions of the table that the commit would have created.
+        """
+        key = self.note_key(write_key, epoch)
+        try:
+            _tagged(lambda tag: self.store.create(key, _CLOSED, tag=tag))
+        except PreconditionFailed:
+            found = self.store.get(key)
+            if found is None:
+                raise StoreError(f"{self.store.uri(key)} exists but cannot be read") from None
+            return None if found.body == _CLOSED else found.body
+        return None
+
+    def forget_note(self, write_key: str, epoch: int) -> None:
+        """Remove the note of a commit that has landed for good."""
+        self.store.delete(self.note_key(write_key, epoch))
+
+    # -- the trail of rollbacks --------------------------------------------------------------------------------------
+
+    def audit(self, document: Checkpoint, event: str) -> None:
+        """Write one JSON line for a rollback: one object each, since S3 cannot append."""
+        line = {
+            "event": event,
+            "settled_ms": document.attempt.settled_ms,
+            "run_key": document.run_key,
+            "write_key": document.write_key,
+            "table": document.table,
+            "step": document.step,
+            "reason": document.reason,
+            "attempt": dataclasses.asdict(document.attempt),
+        }
+        self.store.put(f"audit/{document.write_key}-{document.epoch}-{event}.jsonl", json.dumps(line).encode() + b"\n")
+
+
+def _tagged(write: Callable[[str], str]) -> str:
+    """Write with the tag; without it where the caller may set none, or the store knows none: then it never expires."""
+    try:
+        return write(FINISHED)
+    except StoreError as error:
+        if not error.denied:
+            raise
+        return write("")
+
+
+def past_grace(attempt: AttemptRecord, now: datetime) -> bool:
+    """Tell whether nothing of an attempt can still be on its way."""
+    return is_over(_end_ms(attempt), now)
+
+
+def _end_ms(attempt: AttemptRecord) -> int | None:
+    # Without a deadline its verdict counts as its end.
+    return attempt.deadline_ms if attempt.deadline_ms is not None else attempt.settled_ms
+
+
+def _document(write_key: str) -> str:
+    return f"checkpoints/{write_key}.json"
+
+
+def _marker(write_key: str, nonce: str) -> str:
+    return f"{_OPEN}{write_key}/{nonce}"
+
+
+def _marked(listed: ListedObject) -> Marked:
+    write_key, _, nonce = listed.key[len(_OPEN) :].partition("/")
+    return Marked(write_key, nonce, listed.last_modified)
+
+
+def _lease(write_key: str, nonce: str) -> str:
+    return f"{_LEASES}{write_key}/{nonce}"

@@ -1,0 +1,126 @@
+"""The marker of an attempt: put before the attempt touches the document, removed when nothing of it is left to do.
+
+It says enough of the write to close it for an attempt that has died before its claim.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
+from safewriter.identity import Attempt
+from safewriter.parsing import parsed
+from safewriter.record.document import AttemptRecord, Checkpoint, CommitPoint, Status
+from safewriter.tables.table import Trace
+
+if TYPE_CHECKING:
+    from safewriter.identity import Write
+
+__all__ = ["Marker"]
+
+_SCHEMA_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """One attempt, as announced. Times are epoch milliseconds; `deadline_ms` is None if it has none.
+
+    `catalog`: how a catalog that commits to the table is reached, without secrets.
+    """
+
+    run_key: str
+    write_key: str
+    fingerprint: str
+    table: str
+    format: str
+    step: str | None
+    commit_point: CommitPoint
+    nonce: str
+    run_id: str
+    request_id: str | None
+    prefix: str
+    started_ms: int
+    deadline_ms: int | None
+    catalog: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, write: Write, attempt: Attempt, commit_point: CommitPoint, *, started_ms: int, deadline_ms: int | None
+    ) -> Marker:
+        """Describe an attempt that is about to claim."""
+        return cls(
+            run_key=write.run.key,
+            write_key=write.key,
+            fingerprint=write.fingerprint,
+            table=str(write.table),
+            format=write.format,
+            step=write.step,
+            commit_point=commit_point,
+            nonce=attempt.nonce,
+            run_id=write.run.id,
+            request_id=write.run.request_id,
+            prefix=attempt.file_prefix(write.key, 1),
+            started_ms=started_ms,
+            deadline_ms=deadline_ms,
+        )
+
+    def document(
+        self, status: Status, reason: str, settled_ms: int, settled_by: str, trace: Trace | None = None
+    ) -> Checkpoint:
+        """Return the settled document of a write that has none, of what this attempt has announced, and what the table
+        tells of it. A retry goes past the epoch that the table knows.
+        """
+        trace = trace or Trace(epoch=1)
+        # Counted as clean: what the attempt may have left cannot be told from what the table needs.
+        record = AttemptRecord(
+            epoch=trace.epoch,
+            nonce=self.nonce,
+            run_id=self.run_id,
+            request_id=self.request_id,
+            prefix=Attempt(self.nonce).file_prefix(self.write_key, trace.epoch),
+            deadline_ms=self.deadline_ms,
+            started_ms=self.started_ms,
+            version_before=trace.before,
+            catalog=self.catalog,
+            settled_ms=settled_ms,
+            settled_by=settled_by,
+            cleaned=True,
+            claimed=status is Status.COMMITTED,
+            **({} if trace.landed is None else dataclasses.asdict(trace.landed)),
+        )
+        return Checkpoint(
+            run_key=self.run_key,
+            write_key=self.write_key,
+            fingerprint=self.fingerprint,
+            table=self.table,
+            format=self.format,
+            step=self.step,
+            commit_point=self.commit_point,
+            status=status,
+            epoch=record.epoch,
+            owner=self.nonce,
+            attempts=(record,),
+            reason=f"{settled_by}: {reason}",
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return the marker as JSON."""
+        return json.dumps({"schema_version": _SCHEMA_VERSION, **dataclasses.asdict(self)}).encode()
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> Marker:
+        """Parse a marker; `UnreadableCheckpointError` if it is of a version that is not known here, or damaged."""
+        try:
+            found: dict[str, Any] = parsed(body)
+            if found["schema_version"] != _SCHEMA_VERSION:
+                raise UnknownVersionError(
+                    f"marker of schema version {found['schema_version']}; this code knows {_SCHEMA_VERSION}"
+                )
+            found = {"catalog": {}, **found}  # a marker of an earlier version has none
+            known = {one.name: found[one.name] for one in dataclasses.fields(cls)}
+            return cls(**{**known, "commit_point": CommitPoint(known["commit_point"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise UnreadableCheckpointError(f"not a marker: {error!r}") from error

@@ -1,0 +1,1 @@
+"""How a write that its job left open gets its verdict: recovery, supervisor, sweeper, operator."""

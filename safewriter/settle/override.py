@@ -1,0 +1,91 @@
+"""A verdict set by hand, where settling cannot find the truth out: audited, and only over a dead owner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from safewriter.errors import UnknownVersionError, UnreadableCheckpointError, UsageError
+from safewriter.record.announcements import announcements
+from safewriter.record.checkpoints import HeldCheckpoint
+from safewriter.record.document import OPEN, Status
+
+if TYPE_CHECKING:
+    from safewriter.deadline import Clock
+    from safewriter.record.checkpoints import Checkpoints, StoredCheckpoint
+    from safewriter.record.document import Checkpoint
+
+__all__ = ["override"]
+
+_BY = "by hand"
+
+
+def override(checkpoints: Checkpoints, write_key: str, verdict: Status, reason: str, clock: Clock) -> Checkpoint:
+    """Set the verdict of a write that settling has left open, whatever open state it is in; return its document.
+
+    One that was announced and has no document, or a damaged one, gets one of what its marker says. The line of the
+    audit log is written first, so that no verdict by hand is without one. Raises `UsageError` if the verdict is none,
+    the reason is empty, the document is settled already or of another version, its owner lives, or nothing that can be
+    read tells of the write.
+    """
+    if verdict in OPEN:
+        raise UsageError(f"{verdict} is no verdict; a write ends committed or rolled_back")
+    if not reason.strip():
+        raise UsageError("a verdict by hand needs a reason; it is kept in the document and in the audit log")
+    damage: UnreadableCheckpointError | None = None
+    stored: StoredCheckpoint | None = None
+    try:
+        stored = checkpoints.read(write_key)
+    except UnknownVersionError as error:
+        raise UsageError(f"{error}. Settle it with the soal of the version that has written it") from error
+    except UnreadableCheckpointError as error:
+        damage = error
+    if stored is None:
+        return _of_marker(checkpoints, write_key, damage, verdict, reason, clock)
+    status = stored.document.status
+    if status not in OPEN:
+        raise UsageError(f"{checkpoints.uri(write_key)} says {status} already; a verdict is not changed by hand")
+    if status is not Status.UNKNOWN and not checkpoints.sighting(stored).is_dead:
+        raise UsageError(
+            f"{checkpoints.uri(write_key)} says {status}, and its owner lives; wait for its end, or cancel it"
+        )
+    document = stored.document.moved(verdict, reason=f"{_BY}: {reason}", settled_ms=clock(), settled_by=_BY)
+    return _written(checkpoints, stored, document)
+
+
+def _of_marker(
+    checkpoints: Checkpoints,
+    write_key: str,
+    damage: UnreadableCheckpointError | None,
+    verdict: Status,
+    reason: str,
+    clock: Clock,
+) -> Checkpoint:
+    """Make the document of a write that has a marker and no document that can be read."""
+    announced = announcements(checkpoints, write_key, clock)
+    if not announced.readable:
+        problem = damage or announced.problem
+        if problem is None:
+            raise UsageError(f"there is no document {checkpoints.uri(write_key)}, and no marker of that write")
+        raise UsageError(
+            f"{problem}; and nothing else tells which write it is. Bring back an earlier version of the object (the"
+            " bucket keeps them for some days). If there is none, make sure that nothing of the write is in its table,"
+            " and delete the object: a retry then begins anew"
+        ) from problem
+    if announced.living is not None:
+        raise UsageError(
+            f"attempt {announced.living} of {write_key} may still claim or write it; wait until its time is over"
+        )
+    document = announced.youngest.document(verdict, reason, clock(), _BY)
+    _written(checkpoints, None if damage is None else HeldCheckpoint(document, damage.etag), document)
+    for mark in announced.marks:
+        checkpoints.unmark(write_key, mark.nonce)
+    return document
+
+
+def _written(checkpoints: Checkpoints, held: HeldCheckpoint | None, document: Checkpoint) -> Checkpoint:
+    """Write the line of the audit log, then the document in the place of the one that was read, or as the first."""
+    checkpoints.audit(document, f"by_hand_{document.status.value}")
+    won = checkpoints.create(document) if held is None else checkpoints.replace(held, document)
+    if won is None:
+        raise UsageError(f"{checkpoints.uri(document.write_key)} has changed meanwhile; look again")
+    return won.document

@@ -1,0 +1,218 @@
+"""Settle: bring one write, whatever happened to it, to one true verdict. The same code for guard, supervisor and retry.
+
+The verdict is always read from the table; the document follows it. What a format does to its table is its adapter's
+(`tables/`). PROTOCOL.md numbers the steps S1 to S6.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from safewriter.errors import UnknownOutcomeError
+from safewriter.objects.store import StoreError
+from safewriter.record.checkpoints import past_grace
+from safewriter.record.document import OPEN, CommitPoint, Status
+from safewriter.tables.formats import TableOpener
+from safewriter.tables.table import Intent, Move, RetentionGapError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from safewriter.deadline import Clock
+    from safewriter.objects.store import ObjectStore
+    from safewriter.record.checkpoints import Checkpoints, HeldCheckpoint, StoredCheckpoint
+    from safewriter.record.document import AttemptRecord, Checkpoint
+    from safewriter.tables.table import Table
+
+__all__ = ["Cause", "Evidence", "Recovery"]
+
+_ROUNDS_MAX: Final = 50
+_MOVES_MAX: Final = 3
+"""From in_progress over rolling_back to the verdict, and one to spare."""
+_log = logging.getLogger(__name__)
+
+
+class Cause(Enum):
+    """Why a write is settled. An exception is the program's own word that it failed; an end from outside says nothing,
+    nor does an exception because S3 did not answer when the program had said success.
+    """
+
+    SUCCESS = "success"
+    UNANSWERED = "success() without an answer"
+    EXCEPTION = "exception"
+    DEADLINE = "deadline"
+    KILLED = "killed"
+    RETRY = "retry"
+    SWEEPER = "sweeper"
+    OPERATOR = "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What only the settler can know of the attempt it settles.
+
+    `epoch` limits it to that epoch (a guard may settle only its own). `nothing_sent`: no commit of this attempt was
+    ever sent, so none can land and no fence is needed. `quiet`: none of its requests is still on its way.
+    `cleans_later`: the settler does it itself when the verdict is out.
+    """
+
+    epoch: int | None = None
+    nothing_sent: bool = False
+    quiet: bool = False
+    cleans_later: bool = False
+
+
+class Recovery:
+    """Settles and cleans the writes of one checkpoint bucket, without Spark.
+
+    `table_store` opens the object store of a table by its canonical `s3://` URI. `secrets` are what a catalog needs
+    that no document holds; without them the environment has to have it. With a `rehearsal` no catalog is changed: the
+    changes are noted there.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        table_store: Callable[[str], ObjectStore],
+        *,
+        clock: Clock,
+        audit_log: bool = True,
+        may_go_on: Callable[[], bool] = lambda: True,
+        secrets: Mapping[str, str] | None = None,
+        rehearsal: list[str] | None = None,
+    ) -> None:
+        self._checkpoints = checkpoints
+        self.tables = TableOpener(table_store, checkpoints, clock, may_go_on, secrets or {}, rehearsal)
+        self._clock = clock
+        self._audit_log = audit_log
+        self._may_go_on = may_go_on
+
+    def settle(self, write_key: str, cause: Cause, evidence: Evidence = Evidence()) -> StoredCheckpoint | None:
+        """Return the document once it is not open any more (None: there is none).
+
+        Raises `UnknownOutcomeError` if S3 does not let the truth be found out now; the document then stays open (or
+        says unknown), and whoever looks next goes on from where this ended.
+        """
+        table: Table | None = None
+        try:
+            for _ in range(_ROUNDS_MAX):
+                stored = self._checkpoints.read(write_key)  # S1
+                if stored is None or not self._may_settle(stored.document, evidence):
+                    return stored
+                if not self._may_go_on():
+                    break
+                table = table or self.tables.open(stored.document)
+                self._round(table, stored, cause, evidence)
+        except StoreError as error:
+            raise UnknownOutcomeError(f"{self._checkpoints.uri(write_key)} could not be settled: {error}") from error
+        raise UnknownOutcomeError(
+            f"{self._checkpoints.uri(write_key)} could not be settled in time; it stays open for the next look"
+        )
+
+    @staticmethod
+    def _may_settle(document: Checkpoint, evidence: Evidence) -> bool:
+        return document.status in OPEN and (evidence.epoch is None or evidence.epoch == document.epoch)
+
+    def _round(self, table: Table, stored: StoredCheckpoint, cause: Cause, evidence: Evidence) -> None:
+        """Go once through S2 to S6; a lost compare-and-swap ends the round, the next one begins by reading."""
+        held: HeldCheckpoint = stored
+        for _ in range(_MOVES_MAX):
+            move = self._next_move(table, held.document, cause, evidence)
+            closing = {} if move.status in OPEN else {"settled_ms": self._clock(), "settled_by": cause.value}
+            document = held.document.moved(
+                move.status, reason=move.reason, undo_refused=move.undo_refused, **closing, **move.record
+            )
+            won = self._checkpoints.replace(held, document)
+            if won is None or move.status is Status.UNKNOWN:
+                return
+            if move.status not in OPEN:
+                self._clean_up(document, evidence)
+                return
+            held = won
+
+    def _next_move(self, table: Table, document: Checkpoint, cause: Cause, evidence: Evidence) -> Move:
+        try:
+            return table.next_move(document, Intent(cause.value, _undo(document, cause), evidence.nothing_sent))
+        except RetentionGapError as gap:
+            if evidence.nothing_sent:  # whatever has become of the table, none of it is ours
+                return Move(Status.ROLLED_BACK, f"{cause.value}: no commit was sent; {gap}")
+            if document.status is Status.UNKNOWN:
+                raise UnknownOutcomeError(
+                    f"{self._checkpoints.uri(document.write_key)}: {gap}. Look at the table and set the verdict by hand"
+                ) from gap
+            return Move(Status.UNKNOWN, str(gap))
+
+    def _clean_up(self, document: Checkpoint, evidence: Evidence) -> None:
+        if evidence.cleans_later:
+            return
+        # The verdict stands. What follows is hygiene: whoever looks later does it again.
+        try:
+            self.clean(document.write_key, quiet_nonce=document.owner if evidence.quiet else None)
+        except (StoreError, RetentionGapError) as error:
+            _log.warning("%s is settled; cleaning up is left to a later look: %s", document.write_key, error)
+
+    # -- clean-up: only under a terminal verdict, only what is exactly ours ------------------------------------------
+
+    def clean(self, write_key: str, *, quiet_nonce: str | None = None, spotless: bool = False) -> int:
+        """Delete what the ended attempts of a write have left; return how many files went. Not under an open document,
+        with one exception: the attempt whose owner comes back for it, when a later one has claimed the write since.
+
+        An attempt counts as clean, and its marker goes, once nothing of it can still arrive: its grace is over, or it
+        is the one (`quiet_nonce`) whose owner knows that all its requests have ended; with `spotless` also that it has
+        left nothing, so that nothing is looked for.
+        """
+        removed = 0
+        for _ in range(_ROUNDS_MAX):
+            stored = self._checkpoints.read(write_key)
+            if stored is None or stored.document.status in OPEN:
+                return removed + (0 if stored is None else self._clean_superseded(stored.document, quiet_nonce))
+            # A writer that was frozen may have written on after its attempt was cleaned: it comes back for its own.
+            dirty = [
+                attempt for attempt in stored.document.attempts if not attempt.cleaned or attempt.nonce == quiet_nonce
+            ]
+            if not dirty:
+                return removed
+            self._audit(stored.document)  # here, so that a look after a kill makes up for it, too
+            looked_for = [one for one in dirty if not (spotless and one.nonce == quiet_nonce)]
+            count = self._remove(stored.document, looked_for)
+            removed += count
+            done = {
+                attempt.nonce
+                for attempt in dirty
+                if attempt.nonce == quiet_nonce or past_grace(attempt, stored.server_date)
+            }
+            if not done and not count:
+                return removed
+            if self._checkpoints.replace(stored, stored.document.cleaned(done, count)) is not None:
+                for nonce in sorted(done):
+                    self._checkpoints.unmark(write_key, nonce)
+                return removed
+        return removed
+
+    def _clean_superseded(self, document: Checkpoint, quiet_nonce: str | None) -> int:
+        # Its own verdict stands, or nobody could have claimed. The document is not touched: its owner needs its ETag.
+        own = [attempt for attempt in document.attempts[:-1] if attempt.nonce == quiet_nonce]
+        return self._remove(document, own)
+
+    def _audit(self, document: Checkpoint) -> None:
+        if not self._audit_log:
+            return
+        if document.undo_refused is not None:
+            self._checkpoints.audit(document, "undo_refused")
+        elif document.status is Status.ROLLED_BACK:
+            self._checkpoints.audit(document, "rolled_back")
+
+    def _remove(self, document: Checkpoint, dirty: list[AttemptRecord]) -> int:
+        if not dirty:
+            return 0
+        last = max(attempt.epoch for attempt in dirty)
+        earlier = (one for one in document.attempts if one.epoch < last and one.claimed and one not in dirty)
+        return self.tables.open(document).remove_leftovers(document, tuple(dirty), tuple(earlier))
+
+
+def _undo(document: Checkpoint, cause: Cause) -> bool:
+    """Tell whether nothing of the write is to stay, as far as the table leaves a choice."""
+    return cause is Cause.EXCEPTION or document.commit_point is CommitPoint.SUCCESS

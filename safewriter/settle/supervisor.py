@@ -1,0 +1,206 @@
+"""What the supervisor of a job does for its guarded writes: keep their leases while it lives, settle them when it is
+dead.
+
+The job says in its journal which writes it has opened, before anything of them is on S3.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from safewriter.deadline import epoch_ms
+from safewriter.errors import SafeWriterError
+from safewriter.objects.s3 import open_store, table_store
+from safewriter.objects.store import StoreError
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import OPEN
+from safewriter.settle.recovery import Cause, Evidence, Recovery
+
+if TYPE_CHECKING:
+    from safewriter.deadline import Clock
+    from safewriter.record.document import Checkpoint
+    from safewriter.record.journal import Entry, Journal
+    from safewriter.settings import Settings
+
+__all__ = ["OpenWrites", "Supervision", "WriteReport"]
+
+_log = logging.getLogger(__name__)
+_TEXTS: Final = ("writeKey", "nonce", "table", "format", "checkpoint")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteReport:
+    """The verdict on one write of a job. `status` is committed, rolled_back, unknown, or in_progress (another's).
+
+    `run_id` is that of the attempt which the verdict is about.
+    """
+
+    table: str
+    format: str
+    step: str | None
+    status: str
+    version: int | None
+    rows: int | None
+    bytes: int | None
+    reason: str | None
+    undo_refused: str | None
+    checkpoint: str
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    write_key: str
+    nonce: str
+    table: str
+    format: str
+    step: str | None
+    checkpoint: str
+
+
+class OpenWrites:
+    """The blocks of a child that are open, from its journal. To be asked from one thread."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._seen = 0
+        self._by_nonce: dict[str, _Opened] = {}
+
+    def now(self) -> tuple[_Opened, ...]:
+        """Return them in the order of opening."""
+        fresh = self._journal.entries(since=self._seen)
+        self._seen += len(fresh)
+        for entry in fresh:
+            self._by_nonce.update((opened.nonce, opened) for opened in _opened((entry,)))
+            if entry.event == "write_closed":
+                self._by_nonce.pop(_nonce(entry), None)
+        return tuple(self._by_nonce.values())
+
+    def tables(self) -> tuple[str, ...]:
+        """Return their tables, each once."""
+        return tuple(dict.fromkeys(opened.table for opened in self.now()))
+
+
+class Supervision:
+    """The guarded writes of one child process, as its journal tells of them."""
+
+    def __init__(self, journal: Journal, settings: Settings, *, clock: Clock = epoch_ms) -> None:
+        self._journal = journal
+        self._open = OpenWrites(journal)
+        self._settings = settings
+        self._clock = clock
+        self._checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
+
+    def renew_leases(self) -> None:
+        """Say for every open write that its attempt lives. Never raises."""
+        for opened in self._open.now():
+            try:
+                self._checkpoints.renew_lease(opened.write_key, opened.nonce)
+            except StoreError as error:
+                _log.warning("lease of %s: %s", opened.write_key, error)
+
+    def settle(self, *, budget_ms: int) -> tuple[WriteReport, ...]:
+        """Bring every write that the journal names to its verdict; call it only when nothing of the child runs any
+        more.
+
+        A write whose truth cannot be found out within the budget is reported as unknown, never as anything else; ask
+        `doubt` for what the journal cannot name.
+        """
+        until_ms = self._clock() + budget_ms
+        recovery = Recovery(
+            self._checkpoints,
+            table_store,
+            clock=self._clock,
+            audit_log=self._settings.audit_log,
+            may_go_on=lambda: self._clock() < until_ms,
+        )
+        entries = self._journal.entries()
+        dead = {opened.nonce for opened in _opened(entries)}
+        sent = {_nonce(entry) for entry in entries if entry.event == "commit_passed"}
+        unsent = dead - sent if self._journal.is_whole() else set()
+        last = {opened.write_key: opened for opened in _opened(entries)}
+        doubtful = {opened.write_key for opened in _opened(entries) if opened.nonce not in unsent}
+        return tuple(
+            self._settled(recovery, opened, dead, unsent, may_have_sent=opened.write_key in doubtful)
+            for opened in last.values()
+        )
+
+    def doubt(self) -> str | None:
+        """Say why the child may have made writes that the journal does not name; None if it names them all."""
+        return self._journal.doubt()
+
+    def _settled(
+        self, recovery: Recovery, opened: _Opened, dead: set[str], unsent: set[str], *, may_have_sent: bool
+    ) -> WriteReport:
+        """Settle a write if its owner is one of the child's attempts (`dead`); of `unsent` no commit was ever sent.
+
+        `may_have_sent`: any of the child's attempts at this write may have sent one.
+        """
+        try:
+            stored = self._checkpoints.read(opened.write_key)
+            # An absent document proves nothing, not even that it was never there.
+            if stored is None and not may_have_sent:
+                return _report(opened, "rolled_back", "the attempt ended before it had claimed the write")
+            if stored is None:
+                return _report(
+                    opened, "unknown", f"a commit may have been sent, but {opened.checkpoint} cannot be read"
+                )
+            owner = stored.document.owner
+            if stored.document.status in OPEN and owner in dead:
+                evidence = Evidence(stored.document.epoch, nothing_sent=owner in unsent)
+                stored = recovery.settle(opened.write_key, Cause.KILLED, evidence)
+                if stored is None:
+                    return _report(opened, "unknown", f"{opened.checkpoint} has gone while it was settled")
+        except (SafeWriterError, StoreError) as error:
+            return _report(opened, "unknown", str(error))
+        document = stored.document
+        if document.status in OPEN:
+            return _report(opened, "in_progress", f"another attempt ({document.owner}) owns the write")
+        return _verdict(opened, document)
+
+
+def _opened(entries: tuple[Entry, ...]) -> tuple[_Opened, ...]:
+    """Return what the guard has opened; a line that it has not written names no write."""
+    return tuple(
+        _Opened(
+            write_key=entry.fields["writeKey"],
+            nonce=entry.fields["nonce"],
+            table=entry.fields["table"],
+            format=entry.fields["format"],
+            step=entry.fields["step"],
+            checkpoint=entry.fields["checkpoint"],
+        )
+        for entry in entries
+        if entry.event == "write_opened"
+        and all(isinstance(entry.fields.get(name), str) for name in _TEXTS)
+        and isinstance(entry.fields.get("step"), str | None)
+    )
+
+
+def _nonce(entry: Entry) -> str:
+    return str(entry.fields.get("nonce"))
+
+
+def _report(opened: _Opened, status: str, reason: str) -> WriteReport:
+    return WriteReport(
+        opened.table, opened.format, opened.step, status, None, None, None, reason, None, opened.checkpoint
+    )
+
+
+def _verdict(opened: _Opened, document: Checkpoint) -> WriteReport:
+    attempt = document.attempt
+    return WriteReport(
+        table=opened.table,
+        format=opened.format,
+        step=opened.step,
+        status=document.status.value,
+        version=attempt.commit_version,
+        rows=attempt.rows,
+        bytes=attempt.bytes,
+        reason=document.reason,
+        undo_refused=document.undo_refused,
+        checkpoint=opened.checkpoint,
+        run_id=attempt.run_id,
+    )

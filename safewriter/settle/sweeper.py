@@ -1,0 +1,115 @@
+"""Who comes from outside: finds by its marker what died and nobody came back for, settles it, and cleans up after it.
+
+The cost grows with what is open, never with what is finished: only markers are listed.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Final
+
+from safewriter.objects.store import StoreError
+from safewriter.settle.recovery import Cause
+from safewriter.settle.visit import Action, look
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from safewriter.deadline import Clock
+    from safewriter.record.checkpoints import Checkpoints, Marked
+    from safewriter.record.document import Status
+    from safewriter.settle.recovery import Recovery
+
+__all__ = ["Look", "Sweep", "Sweeper"]
+
+_log = logging.getLogger(__name__)
+_LISTED_MAX: Final = 20_000
+_THREADS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What came of one write. `status` is None if no document of it could be read; `since`: when it was announced."""
+
+    write_key: str
+    action: Action
+    status: Status | None = None
+    problem: str | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What came of all writes that were looked at."""
+
+    looks: tuple[Look, ...]
+
+    def count(self, *actions: Action) -> int:
+        """Return how many looks ended so."""
+        counts = Counter(look.action for look in self.looks)
+        return sum(counts[action] for action in actions)
+
+    @property
+    def open_since(self) -> datetime | None:
+        """When the oldest write that is still open, as far as is known, was announced."""
+        undecided = (Action.ALIVE, Action.FAILED, Action.UNREADABLE, Action.LEFT)
+        return min((look.since for look in self.looks if look.action in undecided and look.since), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeper:
+    """Looks after all writes of one checkpoint bucket that have a marker, as far as `may_go_on` lets it.
+
+    Where it begins is drawn anew each time, and what was listed is taken from both ends of time: so neither the newest
+    nor the oldest of a backlog waits for all the others.
+    """
+
+    checkpoints: Checkpoints
+    recovery: Recovery
+    clock: Clock
+    may_go_on: Callable[[], bool]
+    draw: Callable[[], float] = random.random
+    threads: int = _THREADS
+
+    def sweep(self) -> Sweep:
+        """Go through the markers once. Raises `StoreError` if they cannot be listed."""
+        start = f"sw-{int(self.draw() * 0x10000):04x}"
+        writes = _oldest(islice(self.checkpoints.marked(start=start), _LISTED_MAX))
+        with ThreadPoolExecutor(self.threads) as pool:
+            sweep = Sweep(tuple(pool.map(self._look, _from_both_ends(writes))))
+        self._forget_leases()
+        return sweep
+
+    def _forget_leases(self) -> None:
+        try:
+            self.checkpoints.forget_leases(self.clock(), self.may_go_on)
+        except StoreError as error:  # hygiene only
+            _log.warning("old leases stay for the next sweep: %s", error)
+
+    def _look(self, mark: Marked) -> Look:
+        if not self.may_go_on():
+            return Look(mark.write_key, Action.LEFT, since=mark.since)
+        looked = look(self.checkpoints, self.recovery, mark.write_key, Cause.SWEEPER, self.clock)
+        status = None if looked.document is None else looked.document.status
+        return Look(mark.write_key, looked.action, status, looked.problem, mark.since)
+
+
+def _oldest(marks: Iterable[Marked]) -> list[Marked]:
+    """Return the oldest marker of each write, the oldest first."""
+    found: dict[str, Marked] = {}
+    for mark in sorted(marks, key=lambda mark: mark.since):
+        found.setdefault(mark.write_key, mark)
+    return list(found.values())
+
+
+def _from_both_ends(marks: list[Marked]) -> list[Marked]:
+    """Order oldest, newest, second oldest, second newest, and so on."""
+    half = (len(marks) + 1) // 2
+    mixed = zip_longest(marks[:half], reversed(marks[half:]))
+    return [mark for pair in mixed for mark in pair if mark is not None]

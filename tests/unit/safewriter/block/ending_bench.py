@@ -1,0 +1,75 @@
+"""The end of a block, with a Spark session that a test can hang, silence or let fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from safewriter.block.block import Block
+from safewriter.block.ending import Ending
+from safewriter.record.document import CommitPoint
+from safewriter.tables.delta.gate import GateState
+from tests.unit.safewriter.world import TABLE, Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["LANDED", "LEAD_MS", "NOTHING_SENT", "FakeSession", "ending"]
+
+LEAD_MS = 400
+LANDED = GateState("landed", passed=True, version=2, refusal="", stray="")
+NOTHING_SENT = GateState("none", passed=False, version=-1, refusal="", stray="")
+
+
+@dataclass
+class FakeSession:
+    """The Spark side of a block, as far as its end asks it."""
+
+    sight: GateState = NOTHING_SENT
+    quiet: Iterator[bool] = field(default_factory=lambda: iter([True]))
+    answer: Callable[[], object] = lambda: None
+    has_begun: bool = True
+    publication: Callable[[], object] = lambda: None
+
+    def may_have_left_files(self, seen: GateState) -> bool:
+        return False
+
+    def shut(self, reason: str) -> None:
+        self.answer()
+
+    def publish(self) -> None:
+        self.publication()
+
+    def cancel(self) -> None:
+        pass
+
+    def wait_until_quiet(self, patience_s: float) -> bool:
+        return next(self.quiet)
+
+    def seen(self) -> GateState:
+        return self.sight
+
+
+def ending(
+    job: Job,
+    session: Any,
+    *,
+    sleep: Callable[[float], None] = lambda _: None,
+    commit_point: CommitPoint = CommitPoint.WRITE,
+) -> Ending:
+    world = job.world
+    assert job.held is not None
+    block = Block(
+        table=TABLE,
+        write=world.write,
+        attempt=job.attempt,
+        commit_point=commit_point,
+        deadline=job.deadline,
+        lead_ms=LEAD_MS,
+        checkpoints=job.checkpoints,
+        recovery=job.recovery,
+        session=session,
+        batch=None,
+        journal=None,
+    )
+    return Ending(block, job.held, sleep)

@@ -1,0 +1,270 @@
+"""How a block ends without success(), and what it says to the user."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter.errors import (
+    DeadlineError,
+    UnknownOutcomeError,
+    UnsupportedError,
+)
+from safewriter.record.document import CommitPoint, Status
+from safewriter.record.journal import Journal
+from safewriter.settle.recovery import Cause, Evidence
+from tests.support.hygiene import wait_for_hygiene
+from tests.unit.safewriter.block.ending_bench import LANDED, FakeSession, ending
+from tests.unit.safewriter.world import TABLE, Job, World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from safewriter.block.ending import Ending
+
+EXISTS = "[DELTA_PATH_EXISTS] Cannot write to already existent path"
+
+
+def landed(world: World | None = None) -> tuple[World, Job, Ending]:
+    """A block whose commit has landed."""
+    world = world or World()
+    job = world.job().begin().land()
+    return world, job, ending(job, FakeSession(sight=LANDED))
+
+
+def after_a_creator(*, creators: int = 1) -> Job:
+    """A second attempt of a write whose first ones began without the table; what they had created was taken back."""
+    world = World(existing=False)
+    for _ in range(creators):
+        world.job().begin().land()
+        world.owner_dies()
+        world.settle(Cause.EXCEPTION)
+    return world.job().begin()
+
+
+def gone() -> None:
+    raise ConnectionRefusedError
+
+
+# -- left without success() ------------------------------------------------------------------------------------------
+
+
+def test_a_block_that_fails_is_settled_with_its_undo() -> None:
+    """A landed commit is taken back, and what no version refers to goes."""
+    world, job, end = landed()
+
+    end.fail(RuntimeError("the script's own"))
+
+    assert world.document.status is Status.ROLLED_BACK
+    assert world.log.live() == ["foreign-0.parquet"]
+    assert job.leftover not in world.lake.contents()
+
+
+def test_a_commit_that_the_watchdog_has_found_stays_and_the_script_hears_it() -> None:
+    """The block fails after the deadline: the verdict is committed, and nothing undoes it."""
+    _, _, end = landed()
+    end.at_deadline()
+
+    with pytest.raises(DeadlineError, match="the write is committed"):
+        end.fail(RuntimeError("too slow"))
+
+
+def test_a_failure_that_cannot_be_settled_keeps_the_script_s_error() -> None:
+    """What went wrong first is what the user must see; that the outcome is open is a note on it."""
+    _, job, end = landed()
+    job.recovery._may_go_on = lambda: False
+    error = RuntimeError("the script's own")
+
+    end.fail(error)
+
+    assert [note for note in error.__notes__ if "could not be settled in time" in note]
+
+
+def test_a_block_without_success_that_cannot_be_settled_is_an_error_of_its_own() -> None:
+    """No error of the script is there to carry the note."""
+    _, job, end = landed()
+    job.recovery._may_go_on = lambda: False
+
+    with pytest.raises(UnknownOutcomeError):
+        end.fail(None)
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_what_somebody_else_has_settled_is_cleaned_by_the_block_that_comes_back(*, quiet: bool) -> None:
+    """The process stood still, wrote on after it was settled and cleaned, and removes its own, if all tasks ended."""
+    world = World()
+    job = world.job().begin()
+    end = ending(job, FakeSession(quiet=iter([quiet])))
+    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True, quiet=True))
+    world.lake.put(job.leftover, b"parquet")
+
+    end.fail(RuntimeError("woken up"))
+    wait_for_hygiene()
+
+    assert (job.leftover in world.lake.contents()) is not quiet
+
+
+def test_what_the_block_has_settled_itself_is_cleaned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settling has cleaned; a second look would cost a listing."""
+    job = World().job().begin()
+    end = ending(job, FakeSession())
+    looks: list[object] = []
+    clean = job.recovery.clean
+
+    def counted(*arguments: Any, **more: Any) -> int:
+        looks.append(arguments)
+        return clean(*arguments, **more)
+
+    monkeypatch.setattr(job.recovery, "clean", counted)
+    end.fail(RuntimeError("the script's own"))
+    wait_for_hygiene()
+    assert len(looks) == 1
+
+
+# -- what the user hears -----------------------------------------------------------------------------------------------
+
+
+def test_a_refusal_by_the_gate_gets_a_type_of_its_own() -> None:
+    """The script sees what to do instead of a Java exception."""
+    job = World().job().begin()
+    error = RuntimeError("SparkException: SafeWriter [operation]: OPTIMIZE is not guarded; run it before the block")
+
+    with pytest.raises(UnsupportedError, match="run it before the block") as raised:
+        ending(job, FakeSession()).fail(error)
+    assert raised.value.__cause__ is error
+
+
+def test_an_interrupt_stays_an_interrupt() -> None:
+    """Whatever it says: who asks the process to end is not answered with another error."""
+    job = World().job().begin()
+
+    ending(job, FakeSession()).fail(KeyboardInterrupt("SafeWriter [operation]: OPTIMIZE is not guarded"))
+
+
+def test_an_error_is_explained_without_a_jvm() -> None:
+    """Nothing is known of the gate, and the script's own error goes on."""
+    job = World().job().begin()
+
+    ending(job, FakeSession(answer=gone)).fail(RuntimeError("SafeWriter [operation]: OPTIMIZE is not guarded"))
+
+
+def test_a_block_that_is_left_without_success_only_warns(caplog: pytest.LogCaptureFixture) -> None:
+    """There is no error to add to."""
+    job = World().job().begin()
+
+    ending(job, FakeSession()).fail(None)
+
+    assert "block left without success()" in caplog.text
+
+
+@pytest.mark.parametrize("creators", [1, 2])
+def test_a_table_that_an_earlier_attempt_began_is_explained(creators: int) -> None:
+    """Spark only says that it is there."""
+    error = RuntimeError(EXISTS)
+
+    ending(after_a_creator(creators=creators), FakeSession()).fail(error)
+
+    assert error.__notes__ == ["an earlier attempt of this write began to create the table; append to it to retry"]
+
+
+def test_a_table_that_was_there_before_any_attempt_is_not_explained_by_one() -> None:
+    """It exists since somebody else has made it."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+    error = RuntimeError(EXISTS)
+
+    ending(world.job().begin(), FakeSession()).fail(error)
+
+    assert not hasattr(error, "__notes__")
+
+
+def test_one_attempt_s_own_creation_is_not_explained_by_itself() -> None:
+    """There was no earlier attempt."""
+    error = RuntimeError(EXISTS)
+
+    ending(World(existing=False).job().begin(), FakeSession()).fail(error)
+
+    assert not hasattr(error, "__notes__")
+
+
+def test_another_error_after_an_earlier_creation_has_no_note() -> None:
+    """Only an error that says the table exists is explained by it."""
+    error = RuntimeError("out of memory")
+
+    ending(after_a_creator(), FakeSession()).fail(error)
+
+    assert not hasattr(error, "__notes__")
+
+
+def test_a_commit_that_stays_is_told() -> None:
+    """The block failed and its rows are in the table: the reason is a note on the error."""
+    world = World(properties={"delta.appendOnly": "true"})
+    _, _, end = landed(world)
+    error = RuntimeError("the script's own")
+
+    end.fail(error)
+
+    assert world.document.status is Status.COMMITTED
+    assert [note for note in error.__notes__ if note.startswith(f"{TABLE}: the block failed, but its commit stays: ")]
+
+
+# -- the watchdog ------------------------------------------------------------------------------------------------------
+
+
+def test_the_deadline_is_told_to_the_supervisor(tmp_path: Path) -> None:
+    """The exception may lose its type on its way through a stream; the journal keeps whose deadline it was."""
+    job = World().job().begin()
+    with Journal(tmp_path / "journal") as journal:
+        end = ending(job, FakeSession())
+        end._block = replace(end._block, journal=str(tmp_path / "journal"))
+
+        end.at_deadline()
+
+        told = [entry for entry in journal.entries() if entry.event == "deadline"]
+    assert [entry.fields for entry in told] == [{"nonce": job.attempt.nonce}]
+
+
+def test_a_journal_that_is_gone_does_not_keep_the_watchdog_from_settling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script has deleted its work directory."""
+    exits: list[int] = []
+    monkeypatch.setattr(os, "_exit", exits.append)
+    world = World()
+    end = ending(world.job().begin(), FakeSession())
+    end._block = replace(end._block, journal=str(tmp_path / "gone" / "journal"))
+
+    end.at_deadline()
+
+    assert exits == []
+    assert world.document.status is Status.ROLLED_BACK
+
+
+# -- a block that was not opened ---------------------------------------------------------------------------------------
+
+
+def test_a_gate_that_was_never_opened_is_not_asked() -> None:
+    """There is none to ask, and no fence is needed: nothing was sent."""
+    world = World()
+    job = world.job().begin()
+
+    ending(job, FakeSession(has_begun=False, answer=gone)).never_began()
+
+    assert world.document.attempt.cleaned
+    assert world.log.actions("txn") == []
+
+
+def test_a_block_that_could_not_be_opened_nor_settled_stays_open(caplog: pytest.LogCaptureFixture) -> None:
+    """What kept it from being opened is the error that goes on."""
+    world = World(CommitPoint.SUCCESS)
+    job = world.job().begin()
+    job.recovery._may_go_on = lambda: False
+
+    ending(job, FakeSession(has_begun=False)).never_began()
+
+    assert world.document.status is Status.IN_PROGRESS
+    assert "stays open for the next look" in caplog.text

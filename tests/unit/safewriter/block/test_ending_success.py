@@ -1,0 +1,323 @@
+"""success(): what is read back, what somebody else may have done meanwhile, and what is cleaned up afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.errors import (
+    ConflictError,
+    DeadlineError,
+    SupersededError,
+    UnknownOutcomeError,
+)
+from safewriter.objects import StoreError
+from safewriter.record.document import NO_CHANGE, Status
+from safewriter.settle.recovery import Cause, Evidence
+from safewriter.tables.delta.table import DeltaTable
+from safewriter.tables.table import Move
+from tests.support.hygiene import wait_for_hygiene
+from tests.unit.safewriter.block.ending_bench import LANDED, FakeSession, ending
+from tests.unit.safewriter.delta_log import key_of
+from tests.unit.safewriter.world import Job, World
+
+if TYPE_CHECKING:
+    from safewriter.block.ending import Ending
+
+
+def landed(world: World | None = None) -> tuple[World, Job, Ending]:
+    """A block whose commit has landed."""
+    world = world or World()
+    job = world.job().begin().land()
+    return world, job, ending(job, FakeSession(sight=LANDED))
+
+
+def test_a_success_that_somebody_has_rolled_back_says_so() -> None:
+    """The document changed between the block's read-back and its compare-and-swap: only what it says now counts."""
+    world = World()
+    job = world.job().begin()
+    end = ending(job, FakeSession())
+    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True))
+
+    with pytest.raises(SupersededError, match="settled as rolled_back by somebody else"):
+        end.succeed()
+    assert end.document.status is Status.ROLLED_BACK
+    assert not end.succeeded
+
+
+def test_a_success_that_somebody_has_found_already_is_one() -> None:
+    """The supervisor took the process for dead, and found the commit."""
+    world, _, end = landed()
+    world.settle(Cause.KILLED)
+
+    end.succeed()
+
+    assert end.succeeded
+    assert end.document.attempt.settled_by == "killed"
+
+
+def test_a_success_of_a_later_attempt_is_not_this_block_s() -> None:
+    """The write is committed, but by another owner."""
+    world = World()
+    job = world.job().begin()
+    end = ending(job, FakeSession())
+    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True))
+    later = world.job().begin()
+    assert later.held is not None
+    assert world.checkpoints.replace(later.held, later.document.moved(Status.COMMITTED, reason=NO_CHANGE))
+
+    with pytest.raises(SupersededError, match="settled as committed by somebody else"):
+        end.succeed()
+
+
+@pytest.mark.parametrize("log_is_read", [True, False])
+def test_a_table_that_cannot_be_read_back_leaves_the_outcome_open(
+    monkeypatch: pytest.MonkeyPatch, *, log_is_read: bool
+) -> None:
+    """Neither committed nor not: whoever looks next finds out."""
+    world, _, end = landed()
+    error = StoreError("no route to host")
+
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(world.lake if log_is_read else world.bucket, "get" if log_is_read else "replace", broken)
+
+    with pytest.raises(UnknownOutcomeError, match=r"could not be told: .*no route to host"):
+        end.succeed()
+    assert world.document.status is Status.IN_PROGRESS
+    assert not end.succeeded
+
+
+def test_a_block_publishes_before_its_table_is_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A format that publishes only now sends its one commit, and the read-back judges by what was seen after it."""
+    done: list[str] = []
+    session = FakeSession(publication=lambda: done.append("published"))
+    end = ending(World().job().begin(), session)
+
+    def confirm(*_: object) -> Move:
+        done.append("read back")
+        return Move(Status.COMMITTED)
+
+    monkeypatch.setattr(DeltaTable, "confirm", confirm)
+
+    end.succeed()
+
+    assert done == ["published", "read back"]
+
+
+def test_a_publication_without_an_answer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next try reads the table back: the format knows what it has sent, and sends nothing twice."""
+    errors = [StoreError("SlowDown")]
+
+    def publication() -> None:
+        if errors:
+            raise errors.pop()
+
+    end = ending(World().job().begin().land(), FakeSession(sight=LANDED, publication=publication))
+
+    end.succeed()
+
+    assert end.document.status is Status.COMMITTED
+
+
+def test_a_publication_that_is_refused_is_no_success_and_is_rolled_back() -> None:
+    """The script hears of the conflict; nothing has landed, so that nothing but the verdict is left to do."""
+
+    def publication() -> None:
+        raise ConflictError("the table has moved")
+
+    world = World()
+    end = ending(world.job().begin(), FakeSession(publication=publication))
+    with pytest.raises(ConflictError, match="has moved") as refused:
+        end.succeed()
+    assert not end.succeeded
+
+    end.fail(refused.value)
+
+    assert end.document.status is Status.ROLLED_BACK
+    assert end.document.attempt.settled_by == Cause.EXCEPTION.value
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_publication_without_any_answer_is_settled_by_what_the_table_says(*, is_told: bool) -> None:
+    """The program has said success, so that nothing of it is undone because nobody could tell."""
+    error = StoreError("no route to host")
+
+    def publication() -> None:
+        raise error
+
+    job = World().job().begin()
+    end = ending(job.land() if is_told else job, FakeSession(sight=LANDED, publication=publication))
+    with pytest.raises(UnknownOutcomeError, match=r"could not be told: .*no route to host"):
+        end.succeed()
+
+    end.fail(None)
+
+    assert end.document.status is (Status.COMMITTED if is_told else Status.ROLLED_BACK)
+    assert end.document.attempt.settled_by == Cause.UNANSWERED.value
+
+
+def test_a_success_is_one_write_of_the_document() -> None:
+    """Where the read-back says committed, nothing is left to settle."""
+    _, job, end = landed()
+    asked = len(job.network.sent)
+
+    end.succeed()
+
+    assert [sent.verb for sent in job.network.sent[asked:] if sent.key.startswith("checkpoints/")] == ["replace"]
+
+
+def test_a_success_without_a_change_says_so_in_its_document() -> None:
+    """A retry claims such a write anew, and must be able to tell."""
+    end = ending(World().job().begin(), FakeSession())
+
+    end.succeed()
+
+    assert (end.document.status, end.document.reason) == (Status.COMMITTED, NO_CHANGE)
+
+
+def test_a_log_that_has_lost_versions_leaves_the_outcome_open() -> None:
+    """Whether somebody has settled the write cannot be told from it."""
+    world = World()
+    end = ending(world.job().begin(), FakeSession())
+    for _ in range(2):
+        world.append_foreign()
+    world.hide(key_of(2))
+
+    with pytest.raises(UnknownOutcomeError, match="could not be told"):
+        end.succeed()
+    assert world.document.status is Status.IN_PROGRESS
+
+
+def test_a_failed_block_whose_document_is_gone_keeps_what_it_knew() -> None:
+    """Somebody has removed it: there is nothing to settle, and the script's error goes on."""
+    world, _, end = landed()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+
+    end.fail(RuntimeError("the script's own"))
+
+    assert end.document.status is Status.IN_PROGRESS
+
+
+def test_a_success_after_the_watchdog_s_rollback_is_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """success() comes too late: the watchdog has settled, and its verdict is not committed."""
+    job = World().job().begin()
+    end = ending(job, FakeSession())
+    end.at_deadline()
+
+    with pytest.raises(DeadlineError, match="is rolled_back"):
+        end.succeed()
+    assert not end.succeeded
+
+
+def test_a_success_after_the_watchdog_s_own_success_is_one() -> None:
+    """The watchdog has found the commit in the table; nothing else is asked of it."""
+    _, _, end = landed()
+    end.at_deadline()
+
+    end.succeed()
+
+    assert end.succeeded
+    assert end.document.attempt.settled_by == "deadline"
+
+
+# -- after the verdict -------------------------------------------------------------------------------------------------
+
+
+def test_a_spotless_success_only_takes_its_marker_away() -> None:
+    """Nothing was left, so nothing is looked for: the lake is not asked again."""
+    world, job, end = landed()
+    end.succeed()
+    asked = len(job.network.sent)
+
+    end.finish()
+    wait_for_hygiene()
+
+    assert world.document.attempt.cleaned
+    assert world.marked() == ()
+    assert [(sent.verb, sent.key.split("/")[0]) for sent in job.network.sent[asked:]] == [
+        ("delete", "open"),
+        ("delete", "leases"),
+    ]
+
+
+def test_files_that_a_failed_task_may_have_left_are_looked_for_after_a_success(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The commit refers to the others."""
+    monkeypatch.setattr(FakeSession, "may_have_left_files", lambda *_: True)
+    world, job, end = landed()
+    end.succeed()
+    assert not world.document.attempt.cleaned
+
+    end.finish()
+    wait_for_hygiene()
+
+    assert world.document.attempt.cleaned
+    assert world.marked() == ()
+    assert job.leftover not in world.lake.contents()
+    assert all(file.key in world.lake.contents() for file in job.files)
+
+
+def test_a_success_that_could_not_be_cleaned_keeps_its_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise no sweeper would find what a failed task has left."""
+    monkeypatch.setattr(FakeSession, "may_have_left_files", lambda *_: True)
+    world, job, end = landed()
+    end.succeed()
+
+    def denied(*_: object, **__: object) -> None:
+        raise StoreError("denied")
+
+    monkeypatch.setattr(world.lake, "list", denied)
+    end.finish()
+    wait_for_hygiene()
+
+    assert world.marked() == (job.attempt.nonce,)
+
+
+def test_an_earlier_attempt_s_files_are_looked_for_after_a_success() -> None:
+    """They may have come after that attempt's own clean-up; the block's own tasks have left nothing."""
+    world = World()
+    first = world.job().begin()
+    world.owner_dies()
+    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True, quiet=True))
+    second = world.job().begin().land()
+    world.lake.put(first.leftover, b"parquet")
+    end = ending(second, FakeSession(sight=replace(LANDED, version=second.slot)))
+    end.succeed()
+
+    end.finish()
+    wait_for_hygiene()
+
+    assert first.leftover not in world.lake.contents()
+    assert world.marked() == ()
+
+
+def test_a_note_goes_when_its_commit_has_landed() -> None:
+    """Its slot is taken for good; a block that wrote none asks for none."""
+    world = World(existing=False)
+    job = world.job().begin().land()
+    key = job.checkpoints.note_key(world.key, 1)
+    assert key in world.bucket.contents()
+    end = ending(job, FakeSession(sight=replace(LANDED, version=0, noted=True)))
+    end.succeed()
+
+    end.finish()
+    wait_for_hygiene()
+
+    assert key not in world.bucket.contents()
+
+
+def test_a_cleaned_success_is_not_cleaned_again_while_an_earlier_attempt_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One attempt that nobody has cleaned up after is enough for a look; none is none."""
+    _, job, end = landed()
+    end.succeed()
+    monkeypatch.setattr(job.recovery, "clean", lambda *_, **__: pytest.fail("nothing is left to look for"))
+
+    end.finish()
+    wait_for_hygiene()

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.block.hygiene import tidy
+from safewriter.errors import UnknownOutcomeError
+from safewriter.objects import StoreError
+from tests.support.hygiene import wait_for_hygiene
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def failing(error: Exception) -> Callable[[], None]:
+    def work() -> None:
+        raise error
+
+    return work
+
+
+@pytest.mark.parametrize("error", [StoreError("denied"), UnknownOutcomeError("no end"), LookupError("gone")])
+def test_what_cannot_be_cleaned_is_left_to_a_later_look(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    """The verdict stands, so the job goes on with a warning that says of what."""
+    tidy("s3://checkpoints/a", failing(error))
+    wait_for_hygiene()
+
+    assert caplog.messages == [f"cleaning up after s3://checkpoints/a is left to a later look: {error}"]
+
+
+def test_an_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what S3 and tables answer is expected here."""
+    seen: list[type[BaseException]] = []
+    monkeypatch.setattr("threading.excepthook", lambda found: seen.append(found.exc_type))
+
+    tidy("s3://checkpoints/a", failing(TypeError("a mistake")))
+    wait_for_hygiene()
+
+    assert seen == [TypeError]

@@ -1,0 +1,157 @@
+"""From a block to its claim, without Spark: what is raised when S3 or the clock is against it, and who is told."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from safewriter.block.opening import claim
+from safewriter.deadline import Deadline
+from safewriter.errors import SettingError, TooLateError, TryAgainError, UnsupportedError
+from safewriter.identity import Attempt, Run, Write, canonical_table
+from safewriter.objects import MemoryObjectStore
+from safewriter.objects.store import StoreError
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import CommitPoint
+from safewriter.record.journal import Entry, Journal, append
+from safewriter.tables.session import TableState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from safewriter.block.block import Block
+
+STATE = TableState(3, "table-id", (), {})
+LATE = Deadline(1_000, 0, lambda: 999)
+
+
+class Session:
+    """A session that shows one table."""
+
+    secrets: dict[str, str] = {}  # noqa: RUF012 - no test changes it
+
+    def __init__(self, obstacle: str | None = None) -> None:
+        self._obstacle = obstacle
+
+    def state(self) -> TableState:
+        return STATE
+
+    def undo_obstacle(self, before: TableState) -> str | None:
+        assert before is STATE
+        return self._obstacle
+
+
+def block_of(store: MemoryObjectStore, **changes: Any) -> Block:
+    write = Write(Run("run", "run-id", "request", "job"), canonical_table("s3a://lake/t"), "delta", "daily")
+    checkpoints = Checkpoints(store)
+    parts: dict[str, Any] = {
+        "table": "s3a://lake/t",
+        "write": write,
+        "attempt": Attempt.draw(),
+        "commit_point": CommitPoint.WRITE,
+        "deadline": None,
+        "lead_ms": 0,
+        "checkpoints": checkpoints,
+        "recovery": None,
+        "session": Session(),
+        "journal": None,
+        "checkpoint_uri": checkpoints.uri(write.key),
+        **changes,
+    }
+    return cast("Block", SimpleNamespace(**parts))
+
+
+@pytest.fixture
+def store() -> MemoryObjectStore:
+    return MemoryObjectStore(bucket="checkpoints")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "journal")
+
+
+@pytest.fixture
+def journal(path: str) -> Iterator[Journal]:
+    with Journal(path) as made:
+        yield made
+
+
+def told(journal: Journal) -> list[Entry]:
+    """What the supervisor has been told, but that there is a journal."""
+    return [entry for entry in journal.entries() if entry.event != "journal_begun"]
+
+
+def test_a_claim_announces_the_write_to_the_supervisor(store: MemoryObjectStore, journal: Journal, path: str) -> None:
+    """With all that a supervisor needs to name it, and what counts at a kill."""
+    block = block_of(store, journal=path, commit_point=CommitPoint.SUCCESS)
+    claimed = claim(block)
+    (entry,) = told(journal)
+    assert (claimed.before, claimed.already_committed) == (STATE, False)
+    assert entry.event == "write_opened"
+    assert entry.fields == {
+        "writeKey": block.write.key,
+        "nonce": block.attempt.nonce,
+        "table": "s3://lake/t",
+        "format": "delta",
+        "step": "daily",
+        "commitPoint": "success",
+        "checkpoint": block.checkpoint_uri,
+    }
+
+
+@pytest.mark.parametrize("journalled", [False, True])
+def test_what_comes_too_late_is_told_to_the_supervisor(
+    store: MemoryObjectStore, journal: Journal, path: str, *, journalled: bool
+) -> None:
+    """An exception may lose its type on its way through a stream; without a supervisor nobody is told."""
+    block = block_of(store, journal=path if journalled else None, deadline=LATE, lead_ms=10)
+    with pytest.raises(TooLateError):
+        claim(block)
+    nonce = block.attempt.nonce
+    expected = [("write_opened", nonce), ("too_late", nonce)] if journalled else []
+    assert [(entry.event, entry.fields.get("nonce")) for entry in told(journal)] == expected
+
+
+@pytest.mark.usefixtures("journal")
+def test_a_journal_that_is_gone_by_then_is_no_other_error(
+    store: MemoryObjectStore, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full; that it is too late is what the script must hear."""
+
+    def full(where: str, event: str, **fields: Any) -> None:
+        if event == "too_late":
+            raise OSError("no space left on device")
+        append(where, event, **fields)
+
+    monkeypatch.setattr("safewriter.record.journal.append", full)
+    with pytest.raises(TooLateError):
+        claim(block_of(store, journal=path, deadline=LATE, lead_ms=10))
+
+
+def test_another_refusal_is_not_told_as_too_late(store: MemoryObjectStore, journal: Journal, path: str) -> None:
+    """Nor does it leave a marker: nothing of the attempt can still arrive."""
+    block = block_of(store, journal=path, session=Session("it is append-only"), commit_point=CommitPoint.SUCCESS)
+    with pytest.raises(UnsupportedError, match="append-only"):
+        claim(block)
+    assert [entry.event for entry in told(journal)] == ["write_opened"]
+    assert list(store.list("")) == []
+
+
+@pytest.mark.parametrize(("denied", "expected"), [(True, SettingError), (False, TryAgainError)])
+def test_an_s3_that_refuses_is_told_from_one_that_does_not_answer(
+    store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch, *, denied: bool, expected: type[Exception]
+) -> None:
+    """The first is for the owner to change, the second for the next try."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise StoreError("PUT markers/x: no", denied=denied)
+
+    monkeypatch.setattr(store, "put", refuse)
+    with pytest.raises(expected) as raised:
+        claim(block_of(store))
+    text = "needs GetObject, PutObject and DeleteObject" if denied else "nothing was written: PUT markers/x: no"
+    assert text in str(raised.value)

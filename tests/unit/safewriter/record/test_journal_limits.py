@@ -1,0 +1,132 @@
+"""How much of a journal is read, what a stranger's text may do to it, and what is left open."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from safewriter.record import journal
+from safewriter.record.journal import Journal
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the journal lies."""
+    return tmp_path / "journal"
+
+
+def events(found: Journal) -> list[str]:
+    """What was announced, without the journal's own head."""
+    return [entry.event for entry in found.entries() if entry.event != "journal_begun"]
+
+
+def write(path: Path, text: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(text)
+
+
+def test_each_line_is_one_object_without_blanks(path: Path) -> None:
+    """On a line of its own, whatever was torn before it."""
+    with Journal(path):
+        journal.append(path, "one", table="a")
+
+    assert path.read_bytes().startswith(b'\n{"event":"journal_begun","atMs":')
+    assert path.read_bytes().endswith(b',"table":"a"}\n')
+
+
+def test_an_append_leaves_no_descriptor_open(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long job appends thousands of times."""
+    with Journal(path):
+        handles: list[int] = []
+        opens, closes = os.open, os.close
+
+        def opening(*given: Any) -> int:
+            handles.append(opens(*given))
+            return handles[-1]
+
+        def closing(handle: int) -> None:
+            handles.remove(handle)
+            closes(handle)
+
+        monkeypatch.setattr(os, "open", opening)
+        monkeypatch.setattr(os, "close", closing)
+
+        journal.append(path, "one")
+        monkeypatch.undo()
+
+        assert handles == []
+
+
+def test_a_journal_is_closed_once_and_then_says_what_it_knew(path: Path) -> None:
+    """Another file may have its descriptor by then."""
+    with Journal(path) as found:
+        journal.append(path, "one")
+        assert events(found) == ["one"]
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(found._handle)
+    with Path(os.devnull).open("rb") as other:
+        found.__exit__(None, None, None)
+        os.fstat(other.fileno())
+        journal.append(path, "two")
+
+        assert events(found) == ["one"]
+        assert found.doubt() is None
+
+
+def test_the_longest_line_is_written_and_one_byte_more_is_not(path: Path) -> None:
+    """The limit is what one write(2) may be."""
+    with Journal(path) as found:
+        journal.append(path, "long", text="")
+        left = journal._LINE_MAX_BYTES - (path.stat().st_size - len(found._head))
+
+        journal.append(path, "long", text="x" * left)
+        with pytest.raises(ValueError, match="is longer than"):
+            journal.append(path, "long", text="x" * (left + 1))
+        assert len(found.entries()) == 3
+
+
+@pytest.mark.parametrize("garbled", [journal._GARBLED_MAX, journal._GARBLED_MAX + 1])
+def test_a_few_torn_lines_are_borne_and_a_stranger_s_text_is_not_read_on(path: Path, garbled: int) -> None:
+    """A full disk tears a line now and then; more than that must not hold the supervisor up."""
+    bearable = garbled == journal._GARBLED_MAX
+    with Journal(path) as found:
+        write(path, b"no JSON\n" * garbled)
+        assert events(found) == []
+        journal.append(path, "later")
+
+        assert events(found) == (["later"] if bearable else [])
+        assert (found.doubt() is None) is bearable
+        assert not found.is_whole()
+
+
+def test_no_more_is_read_than_the_limit_also_in_several_steps(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands behind it is not read, and the supervisor doubts."""
+    with Journal(path) as found:
+        journal.append(path, "one")
+        assert events(found) == ["one"]
+        size = path.stat().st_size
+        journal.append(path, "two")
+        monkeypatch.setattr(journal, "_FILE_MAX_BYTES", path.stat().st_size + 1)
+        journal.append(path, "three")
+
+        assert events(found) == ["one", "two"]
+        assert found.doubt() == f"the journal {path} is too long to be read"
+        journal.append(path, "four")
+        assert events(found) == ["one", "two"]
+        assert size < path.stat().st_size
+
+
+def test_what_is_written_after_a_truncation_is_read_from_its_first_byte(path: Path) -> None:
+    """It may name a write; that lines are missing is known."""
+    with Journal(path) as found:
+        journal.append(path, "one")
+        assert events(found) == ["one"]
+        path.write_bytes(b"")
+        assert events(found) == ["one"]
+        write(path, b'{"event":"two","atMs":1}\n')
+
+        assert events(found) == ["one", "two"]
+        assert not found.is_whole()

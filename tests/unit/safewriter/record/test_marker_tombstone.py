@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from safewriter.record.document import AttemptRecord, Status
+from safewriter.record.marker import Marker
+from tests.unit.safewriter.world import World
+
+
+def test_a_tombstone_s_attempt_has_ended_and_left_nothing() -> None:
+    """It never claimed, so its epoch is the first, it says nothing of the table, and nobody need look for its files."""
+    world = World()
+    job = world.job()
+    marker = Marker.of(world.write, job.attempt, world.commit_point, started_ms=1, deadline_ms=5)
+
+    stone = marker.document(Status.ROLLED_BACK, "never claimed", 7, "sweeper")
+
+    assert stone.attempts == (
+        AttemptRecord(
+            epoch=1,
+            nonce=job.attempt.nonce,
+            run_id=world.write.run.id,
+            request_id=world.write.run.request_id,
+            prefix=marker.prefix,
+            deadline_ms=5,
+            started_ms=1,
+            version_before=-1,
+            settled_ms=7,
+            settled_by="sweeper",
+            cleaned=True,
+            claimed=False,
+        ),
+    )
+    assert (stone.epoch, stone.owner, stone.status) == (1, job.attempt.nonce, Status.ROLLED_BACK)
+    assert stone.reason == "sweeper: never claimed"

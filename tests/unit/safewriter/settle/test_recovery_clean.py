@@ -1,0 +1,380 @@
+"""The last step of recovery: what an ended attempt has left is removed, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from safewriter.errors import UnknownOutcomeError
+from safewriter.objects import StoreError, Upload
+from safewriter.record.document import OPEN, CommitPoint, Status
+from safewriter.record.liveness import GRACE_MS
+from safewriter.settle.recovery import Cause, Evidence
+from safewriter.tables.table import RetentionGapError
+from tests.unit.safewriter.delta_log import File, key_of
+from tests.unit.safewriter.failing import Fault, Network
+from tests.unit.safewriter.invariants import check, nothing_is_left
+from tests.unit.safewriter.world import WHOLE_MS, World
+
+
+def data_files(world: World) -> set[str]:
+    return {key for key in world.lake.contents() if not key.startswith("_delta_log/")}
+
+
+def test_a_roll_back_removes_every_file_of_the_attempt() -> None:
+    """Foreign files and the log stay, and the document counts what went."""
+    world = World()
+    world.job().begin("{}1.parquet", "day=a%20b/hour=1/{}2.parquet")
+    world.lake.put("day=a b/foreign.parquet", b"")
+
+    document = world.settle()
+
+    assert data_files(world) == {"foreign-0.parquet", "day=a b/foreign.parquet"}
+    assert world.document.attempt.files_removed == 3
+    assert document.status is Status.ROLLED_BACK
+    assert list(world.lake.uploads("")) == []
+
+
+def test_a_commit_keeps_its_files_and_loses_the_rest() -> None:
+    """A failed task's file and upload go, the files of the table stay."""
+    world = World()
+    job = world.job().begin("{}1.parquet", "day=a%20b%25/{}2.parquet").land()
+
+    world.settle()
+
+    assert job.leftover not in world.lake.contents()
+    assert {file.key for file in job.files} <= data_files(world)
+    assert list(world.lake.uploads("")) == []
+    check(world)
+
+
+def test_files_that_only_an_older_version_refers_to_stay() -> None:
+    """An undone commit can still be read in its own version."""
+    world = World(CommitPoint.SUCCESS)
+    job = world.job().begin("{}1.parquet", "p=%C3%BC%20/{}2.parquet").land()
+
+    world.settle()
+
+    assert world.log.live() == ["foreign-0.parquet"]
+    assert {file.key for file in job.files} <= data_files(world)
+    assert job.leftover not in data_files(world)
+    check(world)
+
+
+def test_the_files_of_other_writes_and_runs_stay() -> None:
+    """A prefix belongs to one attempt of one write."""
+    world = World()
+    job = world.job().begin()
+    other = [f"{world.key[:15]}-1-ffffffffffffffff-x.parquet", "sw-000000000000-1-0000000000000001-x.parquet"]
+    for key in other:
+        world.lake.put(key, b"")
+    world.lake.begin_upload(Upload(other[0], "other"))
+
+    world.settle()
+
+    assert set(other) <= data_files(world)
+    assert [upload.key for upload in world.lake.uploads("")] == [other[0]]
+    assert job.leftover not in data_files(world)
+
+
+def test_what_earlier_attempts_have_left_goes_too() -> None:
+    """Every attempt that is not clean yet is looked at, under the verdict of the newest."""
+    world = World()
+    world.job().begin()
+    network = Network(Fault.REFUSE, 4, and_all_after=True)  # fence, verdict, audit: then nothing is cleaned
+    world.settle(network=network)
+    assert network.fired
+    first = world.jobs[0].leftover
+    assert first in data_files(world)
+    second = world.job().begin().land()
+
+    world.settle()
+
+    assert first not in data_files(world)
+    assert {file.key for file in second.files} <= data_files(world)
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    nothing_is_left(world)
+
+
+def test_who_comes_back_cleans_after_itself_also_while_a_later_attempt_writes() -> None:
+    """It was counted as clean while it stood still, so nobody else would; the open document stays as it is."""
+    world = World()
+    first = world.job().begin()
+    world.settle()
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    second = world.job().begin()
+    document = world.bucket.contents()[f"checkpoints/{world.key}.json"]
+    world.lake.put(first.leftover, b"late")
+
+    assert world.recovery().clean(world.key, quiet_nonce=first.attempt.nonce) == 1
+
+    assert first.leftover not in data_files(world)
+    assert {second.leftover, *(file.key for file in second.files)} <= data_files(world)
+    assert world.bucket.contents()[f"checkpoints/{world.key}.json"] == document
+    assert world.recovery().clean(world.key, quiet_nonce=second.attempt.nonce) == 0
+
+
+def test_what_of_an_earlier_attempt_comes_late_goes_with_the_next() -> None:
+    """It was counted as clean, and nobody comes back for it."""
+    world = World()
+    first = world.job().begin()
+    world.settle()
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    world.job().begin()
+    world.lake.put(first.leftover, b"late")
+    world.settle()
+
+    assert first.leftover not in data_files(world)
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    nothing_is_left(world)
+
+
+def test_a_log_that_has_forgotten_an_earlier_attempt_does_not_keep_the_last_from_being_cleaned() -> None:
+    """What the earlier one may have left late is then for `soal orphans`."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    for _ in range(3):
+        world.append_foreign()
+    second = world.job().begin()
+    world.hide(key_of(2))
+    world.settle()
+
+    assert second.leftover not in data_files(world)
+
+
+def test_a_later_attempt_is_never_cleaned_by_a_settler_of_an_earlier_one() -> None:
+    """While a write is open none of its files goes."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    second = world.job().begin()
+
+    assert world.recovery().clean(world.key) == 0
+
+    assert second.leftover in data_files(world)
+    assert {file.key for file in second.files} <= data_files(world)
+
+
+@pytest.mark.parametrize("status", [Status.IN_PROGRESS, Status.ROLLING_BACK, Status.UNKNOWN])
+def test_under_an_open_status_nothing_goes(status: Status) -> None:
+    """Not even after every grace, and not by whoever knows that all is quiet."""
+    world = World()
+    job = world.job().begin()
+    assert job.held is not None
+    if status is not Status.IN_PROGRESS:
+        world.checkpoints.replace(job.held, job.document.moved(status))
+    world.grace_passes()
+    before = world.bucket.contents(), world.lake.contents()
+
+    assert world.recovery().clean(world.key, quiet_nonce=job.attempt.nonce) == 0
+
+    assert (world.bucket.contents(), world.lake.contents()) == before
+
+
+def test_without_a_document_nothing_goes() -> None:
+    """Nobody has said what could be cleaned."""
+    assert World().recovery().clean("sw-none") == 0
+
+
+def test_a_marker_stays_until_the_grace_has_passed() -> None:
+    """A data file may still be on its way, so somebody must look again."""
+    world = World()
+    job = world.job().begin()
+    world.settle()
+    assert world.marked() == (job.attempt.nonce,)
+    assert not world.document.attempt.cleaned
+    world.lake.put(f"{job.document.attempt.prefix}late.parquet", b"")
+
+    world.grace_passes()
+    assert world.recovery().clean(world.key) == 1
+
+    assert world.marked() == ()
+    assert world.document.attempt.cleaned
+    assert world.document.attempt.files_removed == 4
+    nothing_is_left(world)
+
+
+def test_without_a_deadline_the_grace_begins_with_the_verdict() -> None:
+    """Nobody has said when the attempt would end at the latest, so its verdict is its end."""
+    world = World()
+    world.job(deadline_ms=None).begin()
+    world.now_ms += 10 * WHOLE_MS
+    world.settle()
+    world.recovery().clean(world.key)
+    assert len(world.marked()) == 1
+
+    world.now_ms += GRACE_MS + 1
+    world.recovery().clean(world.key)
+
+    assert world.marked() == ()
+    nothing_is_left(world)
+
+
+def test_a_guard_that_was_frozen_comes_back_for_its_own() -> None:
+    """What it wrote after its attempt was cleaned goes when it says that all is quiet."""
+    world = World()
+    job = world.job().begin()
+    world.settle()
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    assert world.document.attempt.cleaned
+    late = f"{job.document.attempt.prefix}late.parquet"
+    world.lake.put(late, b"")
+
+    assert world.recovery().clean(world.key, quiet_nonce=job.attempt.nonce) == 1
+
+    assert late not in data_files(world)
+    nothing_is_left(world)
+
+
+def test_whoever_knows_that_all_is_quiet_is_done_at_once() -> None:
+    """A guard whose tasks have ended, and that has sent no commit, waits for nothing."""
+    world = World()
+    job = world.job().begin()
+    world.checkpoints.renew_lease(world.key, job.attempt.nonce)
+
+    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True))
+
+    assert world.document.attempt.cleaned
+    assert world.marked() == ()
+    assert not [key for key in world.bucket.contents() if key.startswith("leases/")]
+    nothing_is_left(world)
+
+
+def test_quiet_is_said_of_one_attempt_only() -> None:
+    """The marker of an earlier attempt, whose grace has not passed, stays."""
+    world = World()
+    first = world.job().begin()
+    world.settle()
+    world.job().begin()
+
+    world.settle(Cause.EXCEPTION, Evidence(2, nothing_sent=True, quiet=True))
+
+    assert world.marked() == (first.attempt.nonce,)
+    assert [attempt.cleaned for attempt in world.document.attempts] == [False, True]
+
+
+def test_a_marker_goes_after_the_document_was_touched() -> None:
+    """A claim that is still on its way must lose before the marker that would tell of it is gone."""
+    world = World()
+    world.job().begin()
+    network = Network()
+
+    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True), network)
+
+    writes = [(sent.verb, sent.key.split("/")[0]) for sent in network.sent if sent.mutates]
+    assert writes[-3:] == [("replace", "checkpoints"), ("delete", "open"), ("delete", "leases")]
+
+
+def test_cleaning_again_changes_nothing() -> None:
+    """A clean write costs one GET."""
+    world = World()
+    world.job().begin()
+    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True))
+    before = world.bucket.contents(), world.lake.contents()
+    network = Network()
+
+    assert world.recovery(network).clean(world.key) == 0
+
+    assert [sent.verb for sent in network.sent] == ["get"]
+    assert (world.bucket.contents(), world.lake.contents()) == before
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_out_of_time_leaves_the_verdict(landed: object) -> None:
+    """Settling needs its time first; cleaning raises, and the files wait for the next look."""
+    world = World()
+    job = world.job().begin()
+    if landed:
+        job.land()
+
+    def is_open() -> bool:  # the time is up with the verdict
+        stored = world.checkpoints.read(world.key)
+        return stored is not None and stored.document.status in OPEN
+
+    recovery = world.recovery(may_go_on=is_open)
+
+    stored = recovery.settle(world.key, Cause.KILLED)
+
+    assert stored is not None
+    assert stored.document.status is (Status.COMMITTED if landed else Status.ROLLED_BACK)
+    assert job.leftover in data_files(world)
+    assert world.marked() == (job.attempt.nonce,)
+    with pytest.raises(StoreError, match="out of time"):
+        recovery.clean(world.key)
+    check(world)
+
+
+def test_a_log_that_has_lost_versions_is_not_cleaned_by() -> None:
+    """What a lost version referred to cannot be known."""
+    world = World()
+    job = world.job().begin().land()
+    network = Network(Fault.REFUSE, 2, and_all_after=True)  # only the verdict is written
+    world.settle(network=network)
+    assert job.leftover in data_files(world)
+    world.append_foreign()
+    world.hide(key_of(2))
+    before = data_files(world)
+
+    world.grace_passes()
+    with pytest.raises(RetentionGapError):
+        world.recovery().clean(world.key)
+
+    assert data_files(world) == before
+
+
+def test_a_document_that_changes_meanwhile_is_read_again() -> None:
+    """What was cleaned is noted in the newest document, or not at all."""
+    world = World()
+    world.job().begin()
+    world.settle(network=Network(Fault.REFUSE, 4, and_all_after=True))
+    world.grace_passes()
+    meddled = [1]
+
+    def before(_: int) -> None:
+        if network.sent[-1].verb == "replace" and meddled:
+            meddled.pop()
+            world.bucket.put(f"checkpoints/{world.key}.json", world.document.to_bytes())
+
+    network = Network(before=before)
+
+    assert world.recovery(network).clean(world.key) == 3
+    assert not meddled
+    assert world.document.attempt.cleaned
+    assert world.marked() == ()
+
+
+def test_an_unknown_outcome_keeps_the_files_of_a_commit_that_cannot_be_seen() -> None:
+    """A dropped and recreated table is nobody's to clean."""
+    world = World()
+    job = world.job().begin()
+    for version in world.log.versions:
+        world.hide(key_of(version))
+    world.sleep(1)
+    world.log.create(table_id="another")
+    for _ in range(3):
+        world.log.append(File("x"))
+
+    with pytest.raises(UnknownOutcomeError):
+        world.settle()
+
+    assert job.leftover in data_files(world)
+
+
+@pytest.mark.parametrize("audit_log", [True, False])
+def test_a_rollback_is_audited_unless_that_is_switched_off(*, audit_log: bool) -> None:
+    """SW_AUDIT_LOG: one line that outlives document and clean-up, or none."""
+    world = World()
+    world.job().begin()
+    world.grace_passes()
+    recovery = world.recovery(audit_log=audit_log)
+    recovery.settle(world.key, Cause.KILLED, Evidence())
+    recovery.clean(world.key)
+    lines = [key for key in world.bucket.contents() if key.startswith("audit/")]
+    assert lines == ([f"audit/{world.key}-1-rolled_back.jsonl"] if audit_log else [])

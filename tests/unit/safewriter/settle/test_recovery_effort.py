@@ -1,0 +1,217 @@
+"""What recovery does not do: look at anything twice, write without a need, clean more than it was asked to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.identity import Attempt
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import Checkpoint, CommitPoint, Status
+from safewriter.record.marker import Marker
+from safewriter.settle.recovery import Cause, Evidence, Recovery
+from tests.unit.safewriter.delta_log import key_of
+from tests.unit.safewriter.failing import Network
+from tests.unit.safewriter.world import Job, World
+
+if TYPE_CHECKING:
+    from safewriter.objects import ObjectStore
+
+
+def touched(world: World) -> None:
+    """Somebody writes the document again, so that it has another ETag."""
+    stored = world.checkpoints.read(world.key)
+    assert stored is not None
+    assert world.checkpoints.replace(stored, stored.document)
+
+
+def statuses(network: Network) -> list[str]:
+    """What was done to the document."""
+    return [sent.verb for sent in network.sent if sent.key.startswith("checkpoints/")]
+
+
+def left_by(job: Job) -> bool:
+    return job.leftover in job.world.lake.contents()
+
+
+def settled_and_clean(world: World) -> Job:
+    """An attempt that died and was cleaned up after."""
+    job = world.job().begin()
+    world.settle(evidence=Evidence(quiet=True))
+    assert world.document.attempt.cleaned
+    return job
+
+
+def test_secrets_of_a_catalog_are_handed_to_who_opens_tables() -> None:
+    """No document holds them; without any the environment has to."""
+    world = World()
+
+    assert world.recovery(secrets={"uri": "jdbc:x"}).tables.secrets == {"uri": "jdbc:x"}
+    assert world.recovery().tables.secrets == {}
+
+
+def test_a_table_is_opened_once_for_all_rounds() -> None:
+    """A lost compare-and-swap begins a new round, and what was read of the log is still known."""
+    world = World()
+    world.job().begin()
+    opened: list[str] = []
+
+    def table_store(uri: str) -> ObjectStore:
+        opened.append(uri)
+        if len(opened) == 1:
+            touched(world)
+        return world.lake
+
+    stored = Recovery(world.checkpoints, table_store, clock=world.clock).settle(world.key, Cause.KILLED)
+
+    assert stored is not None
+    assert stored.document.status is Status.ROLLED_BACK
+    assert len(opened) == 2  # settle's own, and that of the clean-up behind it
+
+
+def test_a_verdict_is_dated_and_a_step_on_the_way_is_not() -> None:
+    """Who finds rolling_back knows by the missing date that nothing is decided."""
+    world = World(CommitPoint.SUCCESS)
+    world.job().begin().land()
+
+    world.settle()
+
+    key = f"checkpoints/{world.key}.json"
+    written = [Checkpoint.from_bytes(body) for name, body in world.bucket.written if name == key]
+    rolling, done = [one for one in written if one.status in (Status.ROLLING_BACK, Status.ROLLED_BACK)][:2]
+    assert (rolling.status, rolling.attempt.settled_ms, rolling.attempt.settled_by) == (Status.ROLLING_BACK, None, None)
+    assert (done.attempt.settled_ms, done.attempt.settled_by) == (world.now_ms, "killed")
+
+
+def test_an_undo_reads_the_document_once_before_its_verdict() -> None:
+    """What the compare-and-swap has written is known without another look."""
+    world = World(CommitPoint.SUCCESS)
+    world.job().begin().land()
+    network = Network()
+
+    world.settle(Cause.KILLED, Evidence(cleans_later=True), network)
+
+    assert statuses(network) == ["get", "replace", "replace", "get"]
+
+
+def test_who_cleans_later_is_left_everything() -> None:
+    """The program goes on as soon as the verdict is out."""
+    world = World()
+    job = world.job().begin()
+
+    world.settle(evidence=Evidence(cleans_later=True))
+
+    assert left_by(job)
+    assert not world.document.attempt.cleaned
+
+
+def test_a_spotless_attempt_is_not_looked_for() -> None:
+    """Its owner knows that it has left nothing, and the lake is not asked."""
+    world = World()
+    job = world.job().begin().land()
+    assert job.success()
+    network = Network()
+
+    assert world.recovery(network).clean(world.key, quiet_nonce=job.attempt.nonce, spotless=True) == 0
+
+    assert left_by(job)
+    assert world.document.attempt.cleaned
+    assert world.document.attempt.files_removed == 0
+    assert world.marked() == ()
+    assert not any(sent.verb == "list" for sent in network.sent)
+
+
+def test_beside_a_spotless_attempt_the_others_are_looked_for() -> None:
+    """Only its owner's word is spotless: an earlier attempt that died has left files."""
+    world = World()
+    first = world.job().begin()
+    world.settle(evidence=Evidence(cleans_later=True))
+    second = world.job().begin().land()
+    assert second.success()
+
+    assert world.recovery().clean(world.key, quiet_nonce=second.attempt.nonce, spotless=True) == 1 + len(first.files)
+
+    assert not left_by(first)
+
+
+def test_a_clean_up_that_finds_nothing_and_ends_nothing_writes_nothing() -> None:
+    """While the grace runs, each look would otherwise change the document."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    network = Network()
+
+    assert world.recovery(network, audit_log=False).clean(world.key) == 0
+
+    assert network.mutations == 0
+
+
+def test_who_comes_back_leaves_other_earlier_attempts_alone() -> None:
+    """While a later attempt writes, each cleans after itself only."""
+    world = World()
+    first, second = settled_and_clean(world), settled_and_clean(world)
+    world.job().begin()
+    for one in (first, second):
+        world.lake.put(one.leftover, b"late")
+
+    assert world.recovery().clean(world.key, quiet_nonce=first.attempt.nonce) == 1
+
+    assert not left_by(first)
+    assert left_by(second)
+
+
+def test_what_comes_late_goes_although_an_earlier_attempt_is_not_clean_yet() -> None:
+    """Every attempt before the last of those that are looked for is looked for with it."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    second = settled_and_clean(world)
+    world.lake.put(second.leftover, b"late")
+    third = world.job().begin().land()
+    assert third.success()
+
+    world.recovery().clean(world.key, quiet_nonce=third.attempt.nonce)
+
+    assert not left_by(second)
+
+
+def test_a_document_that_changes_for_ever_ends_the_clean_up() -> None:
+    """After so many rounds, with what was removed meanwhile."""
+    world = World()
+    job = world.job().begin()
+    world.settle(evidence=Evidence(cleans_later=True))
+    world.grace_passes()
+
+    class Contended(Checkpoints):
+        def replace(self, *_: object) -> None:
+            return None
+
+    recovery = Recovery(Contended(world.bucket), lambda _: world.lake, clock=world.clock)
+
+    assert recovery.clean(world.key) == 1 + len(job.files)
+
+
+@pytest.mark.parametrize("cause", [Cause.KILLED, Cause.EXCEPTION])
+def test_recovery_audits_and_goes_on_unless_it_is_told_otherwise(cause: Cause) -> None:
+    """A settler without a budget has time; a rollback leaves its trail."""
+    world = World()
+    world.job().begin()
+
+    world.settle(cause)
+
+    assert any(key.startswith("audit/") for key in world.bucket.contents())
+
+
+def test_an_attempt_that_never_claimed_says_nothing_of_the_log() -> None:
+    """It has written nothing, and does not know when the table began: only what came since the others is read."""
+    world, network = World(), Network()
+    unclaimed = Marker.of(world.write, Attempt.draw(), world.commit_point, started_ms=1, deadline_ms=5)
+    world.checkpoints.create(unclaimed.document(Status.ROLLED_BACK, "never claimed", world.now_ms, "sweeper"))
+    job = world.job().begin().land()
+    assert job.success()
+
+    world.recovery(network).clean(world.key, quiet_nonce=job.attempt.nonce)
+
+    assert world.document.attempt.cleaned
+    assert [sent.key for sent in network.sent if sent.verb == "get" and "_delta_log" in sent.key] == [key_of(2)]

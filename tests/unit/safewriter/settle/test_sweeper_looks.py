@@ -1,0 +1,228 @@
+"""What a look says of a write, and in which order writes are looked at."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter.identity import Attempt
+from safewriter.objects import StoreError
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import CommitPoint, Status
+from safewriter.record.marker import Marker
+from safewriter.settle import sweeper, visit
+from safewriter.settle.recovery import Cause, Evidence
+from safewriter.settle.sweeper import Look, Sweep, _from_both_ends
+from safewriter.settle.visit import Action, look_after
+from tests.unit.safewriter.failing import Network
+from tests.unit.safewriter.settle.test_sweeper import look, sweep
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.record.checkpoints import StoredCheckpoint
+
+DAY_S = 86_400
+
+
+def at(hour: int) -> datetime:
+    return datetime(2026, 1, 1, hour, tzinfo=UTC)
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def call(*_: object, **__: object) -> None:
+        raise error
+
+    return call
+
+
+def stored(world: World) -> StoredCheckpoint:
+    found = world.checkpoints.read(world.key)
+    assert found is not None
+    return found
+
+
+def announced(world: World, *, deadline_ms: int | None) -> str:
+    """Announce an attempt that has not claimed; return its nonce."""
+    attempt = Attempt.draw()
+    world.checkpoints.mark(
+        Marker.of(world.write, attempt, CommitPoint.WRITE, started_ms=world.now_ms, deadline_ms=deadline_ms)
+    )
+    return attempt.nonce
+
+
+def done(world: World) -> None:
+    """An attempt that was rolled back and cleaned up after, whose marker has stayed."""
+    job = world.job().begin()
+    world.settle(evidence=Evidence(quiet=True))
+    world.bucket.put(f"open/{world.key}/{job.attempt.nonce}", b"{}")
+
+
+def test_the_oldest_undecided_write_tells_since_when_something_is_open() -> None:
+    """What is settled does not count, nor what nobody knows the age of."""
+    looks = (
+        Look("sw-1", Action.SETTLED, since=at(1)),
+        Look("sw-2", Action.ALIVE, since=at(4)),
+        Look("sw-3", Action.FAILED, since=at(3)),
+        Look("sw-4", Action.LEFT),
+    )
+
+    assert Sweep(looks).open_since == at(3)
+    assert Sweep(looks[:1]).open_since is None
+
+
+def test_what_time_did_not_suffice_for_is_left_with_its_age() -> None:
+    """Nothing is read of it."""
+    world, network = World(), Network()
+    world.job().begin()
+    began = world.now()
+
+    found = sweep(world, network=network, may_go_on=lambda: False)
+
+    assert found.looks == (Look(world.key, Action.LEFT, since=began),)
+    assert [sent.verb for sent in network.sent if sent.verb != "list"] == []
+
+
+def test_a_write_that_cannot_be_settled_is_failed_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the table, by time, or by the checkpoint bucket."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+    found = stored(world)
+    late = world.recovery(may_go_on=lambda: False)
+
+    action, problem = look_after(world.checkpoints, late, found, Cause.OPERATOR)
+    assert action is Action.FAILED
+    assert problem is not None
+    assert "could not be settled in time" in problem
+    monkeypatch.setattr(Checkpoints, "sighting", raising(StoreError("denied")))
+    assert look_after(world.checkpoints, world.recovery(), found, Cause.OPERATOR) == (Action.FAILED, "denied")
+
+
+def test_one_attempt_that_is_not_clean_is_enough_for_a_clean_up() -> None:
+    """The others were cleaned before."""
+    world = World()
+    done(world)
+    world.job().begin()
+    world.settle()
+
+    assert look_after(world.checkpoints, world.recovery(), stored(world), Cause.SWEEPER) == (Action.CLEANED, None)
+
+
+def test_what_cannot_be_cleaned_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict stands; the next sweep looks again."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    monkeypatch.setattr(world.lake, "list", raising(StoreError("denied")))
+
+    found = look(world)
+
+    assert (found.action, found.status, found.problem) == (Action.UNCLEAN, Status.ROLLED_BACK, "denied")
+
+
+@pytest.mark.parametrize(("draw", "first"), [(0.0, "sw-0001"), (0.5, "sw-9000"), (0.9, "sw-0001")])
+def test_a_sweep_that_cannot_list_all_begins_somewhere_else_each_time(
+    monkeypatch: pytest.MonkeyPatch, draw: float, first: str
+) -> None:
+    """So none waits for ever behind others."""
+    monkeypatch.setattr(sweeper, "_LISTED_MAX", 1)
+    world = World()
+    for key in ("sw-0001", "sw-9000"):
+        world.bucket.put(f"open/{key}/n", b"{}")
+
+    assert [found.write_key for found in sweep(world, draw=draw).looks] == [first]
+
+
+@pytest.mark.parametrize(("error", "problem"), [(StoreError("denied"), "denied"), (KeyError("x"), "KeyError('x')")])
+def test_whatever_a_look_meets_is_told(monkeypatch: pytest.MonkeyPatch, error: Exception, problem: str) -> None:
+    """An error of a kind that nobody expects with its type, since its text alone may say nothing."""
+    world = World()
+    world.job().begin()
+    monkeypatch.setattr(Checkpoints, "read", raising(error))
+
+    found = look(world)
+
+    assert (found.action, found.problem, found.since) == (Action.FAILED, problem, world.now())
+
+
+def test_a_finished_write_is_read_once() -> None:
+    """Nothing has changed since."""
+    world, network = World(), Network()
+    done(world)
+
+    assert [found.action for found in sweep(world, network=network).looks] == [Action.NONE]
+    assert [sent.key for sent in network.sent if sent.verb == "get"] == [f"checkpoints/{world.key}.json"]
+    assert world.marked() == ()
+
+
+def test_a_document_that_goes_away_while_it_is_looked_after_is_told_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody has removed it; the look has done its work."""
+    world = World()
+    world.job().begin()
+
+    def look_after(*_: object) -> tuple[Action, None]:
+        world.bucket.delete(f"checkpoints/{world.key}.json")
+        return Action.SETTLED, None
+
+    monkeypatch.setattr(visit, "look_after", look_after)
+
+    assert look(world).action is Action.SETTLED
+
+
+def test_beside_a_finished_attempt_one_that_has_yet_to_claim_keeps_the_write_alive() -> None:
+    """The first one's marker goes, the other's stays."""
+    world = World()
+    done(world)
+    nonce = announced(world, deadline_ms=world.now_ms + 600_000)
+
+    assert look(world).action is Action.ALIVE
+    assert world.marked() == (nonce,)
+
+
+def test_a_marker_that_goes_away_meanwhile_is_no_attempt_that_may_claim() -> None:
+    """Its owner has taken it away, so nobody waits for it."""
+    world = World()
+    done(world)
+    announced(world, deadline_ms=None)
+    get = world.bucket.get
+    world.bucket.get = lambda key: None if key.startswith("open/") else get(key)  # type: ignore[method-assign]
+
+    assert look(world).action is Action.NONE
+
+
+@pytest.mark.parametrize(("waited_s", "action"), [(DAY_S, Action.ALIVE), (DAY_S + 1, Action.SETTLED)])
+def test_an_attempt_without_a_deadline_may_claim_for_a_day(waited_s: int, action: Action) -> None:
+    """And its age is told."""
+    world = World()
+    announced(world, deadline_ms=None)
+    began = world.now()
+    world.sleep(waited_s)
+
+    found = look(world)
+
+    assert (found.action, found.since) == (action, began)
+
+
+def test_a_claim_that_wins_against_the_sweep_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its document was created first."""
+    world = World()
+    announced(world, deadline_ms=None)
+    began = world.now()
+    world.sleep(2 * DAY_S)
+    monkeypatch.setattr(Checkpoints, "create", lambda *_: None)
+
+    assert look(world) == Look(world.key, Action.ALIVE, since=began)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("", ""), ("a", "a"), ("ab", "ab"), ("abc", "acb"), ("abcd", "adbc"), ("abcde", "aebdc")]
+)
+def test_a_backlog_is_taken_from_both_ends(given: str, expected: str) -> None:
+    """Oldest, newest, second oldest, second newest."""
+    marks: list[Any] = list(given)
+
+    assert "".join(str(mark) for mark in _from_both_ends(marks)) == expected

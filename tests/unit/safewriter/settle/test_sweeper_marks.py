@@ -1,0 +1,61 @@
+"""Which markers a sweep takes away: those of which nothing can come any more, if nothing of their write is open."""
+
+from __future__ import annotations
+
+from safewriter.settle.sweeper import Look, Sweep
+from safewriter.settle.visit import Action
+from tests.unit.safewriter.delta_log import key_of
+from tests.unit.safewriter.settle.test_sweeper import look
+from tests.unit.safewriter.world import World
+
+DAY_S = 86_400
+
+
+def test_a_write_that_stays_open_keeps_its_marker_however_old() -> None:
+    """Its log cannot tell for weeks; without the marker nobody would ever look again."""
+    world = World()
+    job = world.job().begin()
+    for _ in range(2):
+        world.append_foreign()
+    world.hide(key_of(2))
+    world.sleep(30 * DAY_S)
+
+    for _ in range(2):
+        assert look(world).action in {Action.SETTLED, Action.FAILED}
+        assert world.marked() == (job.attempt.nonce,)
+
+
+def test_a_write_is_found_again_after_its_announcement_was_lost() -> None:
+    """A marker that goes away between the listing and the look leaves nothing to do."""
+    world = World()
+    job = world.job()
+    job.claimer.mark()
+    gone = world.bucket.contents()[f"open/{world.key}/{job.attempt.nonce}"]
+    assert gone
+    world.sleep(2 * DAY_S)
+    store = world.bucket
+    get = store.get
+    store.get = lambda key: None if key.startswith("open/") else get(key)  # type: ignore[method-assign]
+
+    assert look(world).action is Action.NONE
+
+
+def test_looks_are_counted_by_what_came_of_them() -> None:
+    """Of several kinds at once, too; what nobody asked for counts nothing."""
+    found = Sweep(tuple(Look("sw-1", action) for action in (Action.SETTLED, Action.FAILED, Action.SETTLED)))
+
+    assert found.count(Action.SETTLED) == 2
+    assert found.count(Action.SETTLED, Action.FAILED) == 3
+    assert found.count(Action.LEFT) == 0
+
+
+def test_what_is_cleaned_and_what_never_claimed_go_with_one_look() -> None:
+    """The look that has changed the document knows it as it is now."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    world.job().claimer.mark()
+    world.grace_passes()
+
+    assert look(world).action is Action.CLEANED
+    assert world.marked() == ()

@@ -1,0 +1,359 @@
+"""Writes that have a marker and no document: their attempt died before its claim, or what was open was deleted."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.errors import UsageError
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import CommitPoint, Status
+from safewriter.settle import sweeper
+from safewriter.settle.override import override
+from safewriter.settle.recovery import Cause
+from safewriter.settle.sweeper import Sweeper
+from safewriter.settle.visit import Action, Looked, close_unclaimed, look
+from tests.unit.safewriter.delta_log import key_of
+from tests.unit.safewriter.failing import Network
+from tests.unit.safewriter.invariants import check
+from tests.unit.safewriter.world import Job, World
+
+if TYPE_CHECKING:
+    from safewriter.record.marker import Marker
+
+DAYS = 24 * 3600
+
+
+def vanish(world: World) -> None:
+    """Let the document expire, as a lifecycle rule does; the marker stays."""
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+
+
+def close(world: World, network: Network | None = None) -> Looked:
+    """Look at the write as the sweeper does."""
+    bucket = Checkpoints((network or Network()).store(world.bucket))
+    return close_unclaimed(bucket, world.recovery(network), world.key, Cause.SWEEPER, world.clock)
+
+
+def marker_of(world: World) -> Marker:
+    """The only marker of the write."""
+    (mark,) = world.checkpoints.markers_of(world.key)
+    found = world.checkpoints.announced(mark)
+    assert found is not None
+    return found.marker
+
+
+def landed(commit_point: CommitPoint = CommitPoint.WRITE) -> tuple[World, Job]:
+    """A write that has landed, is still open, and whose document has expired."""
+    world = World(commit_point)
+    job = world.job().begin().land()
+    world.append_foreign()
+    world.sleep(31 * DAYS)
+    vanish(world)
+    return world, job
+
+
+def test_a_write_that_landed_is_committed_although_its_document_has_expired() -> None:
+    """The new document says what the log says; a retry skips it."""
+    world, job = landed()
+
+    assert close(world).action is Action.SETTLED
+    document = world.document
+    assert (document.status, document.owner, document.epoch) == (Status.COMMITTED, job.attempt.nonce, 1)
+    assert (document.attempt.commit_version, document.attempt.rows) == (2, 20)
+    assert document.attempt.settled_by == Cause.SWEEPER.value
+    assert world.marked() == ()
+    assert world.job().claim().already_committed
+    check(world)
+
+
+def test_the_epoch_is_that_of_the_commit() -> None:
+    """A second attempt has landed, and the document of both is gone."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+    world.settle()
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    job = world.job().begin().land()
+    world.grace_passes()
+    vanish(world)
+
+    assert close(world).action is Action.SETTLED
+    assert (world.document.status, world.document.epoch) == (Status.COMMITTED, 2)
+    assert world.document.attempt.prefix == job.document.attempt.prefix
+
+
+def test_what_was_to_count_only_with_success_is_left_to_a_person() -> None:
+    """Nobody knows whether success() was called, nor what an undo would need; the alarm stays."""
+    world, _ = landed(CommitPoint.SUCCESS)
+    before = world.bucket.contents()
+
+    found = close(world)
+    assert (found.action, found.document) == (Action.FAILED, None)
+    assert "set the verdict by hand" in str(found.problem)
+    assert world.bucket.contents() == before
+
+
+def test_a_commit_that_was_taken_back_is_no_commit() -> None:
+    """Undone, and then the document was deleted."""
+    world = World(CommitPoint.SUCCESS)
+    world.job().begin().land()
+    world.owner_dies()
+    assert world.settle().status is Status.ROLLED_BACK
+    world.grace_passes()
+    vanish(world)
+
+    assert close(world).action is Action.SETTLED
+    assert world.document.status is Status.ROLLED_BACK
+
+
+def test_a_log_that_does_not_reach_back_decides_nothing() -> None:
+    """Log retention has taken the versions among which the commit may have been."""
+    world, _ = landed()
+    for version in range(3):
+        world.lake.delete(key_of(version))
+
+    found = close(world)
+    assert found.action is Action.FAILED
+    assert "log retention" in str(found.problem)
+    assert len(world.marked()) == 1
+
+
+def test_a_log_without_a_version_is_not_an_empty_one() -> None:
+    """Its checkpoints say that there was something; a table that was never created holds nothing."""
+    world = World(existing=False)
+    world.job().claimer.mark()
+    world.grace_passes()
+    world.lake.put("_delta_log/_last_checkpoint", b"{}")
+    assert close(world).action is Action.FAILED
+
+    world.lake.delete("_delta_log/_last_checkpoint")
+    assert close(world).action is Action.SETTLED
+    assert world.document.status is Status.ROLLED_BACK
+
+
+def test_only_what_the_table_has_gained_since_is_read() -> None:
+    """The cost does not grow with the table's age."""
+    world = World()
+    for _ in range(50):
+        world.append_foreign()
+    world.sleep(DAYS)
+    world.job().claimer.mark()
+    world.append_foreign()
+    world.grace_passes()
+    network = Network()
+
+    assert close(world, network).action is Action.SETTLED
+    read = [sent.key for sent in network.sent if sent.verb == "get" and sent.key.startswith("_delta_log/")]
+    assert read == [key_of(world.log.head)]
+
+
+def test_an_attempt_whose_lease_is_renewed_is_alive_although_its_document_is_gone() -> None:
+    """One without a deadline may write for more than a day."""
+    world = World()
+    job = world.job(deadline_ms=None).begin()
+    vanish(world)
+    world.sleep(2 * DAYS)
+    world.checkpoints.renew_lease(world.key, job.attempt.nonce)
+    found = close(world)
+    assert (found.action, found.marker) == (Action.ALIVE, marker_of(world))
+
+    world.owner_dies()
+    assert close(world).action is Action.SETTLED
+
+
+def test_a_marker_that_has_gone_since_it_was_listed_tells_nothing() -> None:
+    """Its attempt has ended."""
+    world = World()
+    job = world.job()
+    job.claimer.mark()
+    world.grace_passes()
+
+    def overtake(_: int) -> None:
+        if network.sent[-1].verb == "get":
+            world.checkpoints.unmark(world.key, job.attempt.nonce)
+
+    network = Network(before=overtake)
+    assert close(world, network) == Looked(Action.NONE)
+
+
+@pytest.mark.parametrize("named", ["orc", "iceberg"])
+def test_a_table_that_cannot_be_asked_decides_nothing(named: str) -> None:
+    """Of a format that is not known here, or in a catalog that the marker does not name."""
+    world = World()
+    job = world.job()
+    job.claimer.mark()
+    (mark,) = world.checkpoints.markers_of(world.key)
+    announced = world.checkpoints.announced(mark)
+    assert announced is not None
+    world.checkpoints.mark(dataclasses.replace(announced.marker, format=named, table="nowhere.db.t"))
+    world.grace_passes()
+
+    found = close(world)
+    assert (found.action, found.marker) == (Action.FAILED, marker_of(world))
+    assert world.marked() == (job.attempt.nonce,)
+
+
+def test_a_write_stays_open_as_long_as_any_attempt_of_it_may_live() -> None:
+    """The oldest marker is over, a younger attempt is not: what it commits would be called rolled_back."""
+    world = World()
+    world.job().begin()
+    world.sleep(400)
+    younger = world.job().begin()
+    world.sleep(270)
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    assert len(world.marked()) == 2
+
+    found = close(world)
+
+    assert found.action is Action.ALIVE
+    assert world.checkpoints.read(world.key) is None
+    with pytest.raises(UsageError, match=younger.attempt.nonce):
+        override(world.checkpoints, world.key, Status.ROLLED_BACK, "looked at it", world.clock)
+
+
+def test_attempts_that_a_sweep_did_not_list_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its listing is cut, and may be minutes old."""
+    world = World()
+    world.job().begin()
+    world.sleep(400)
+    world.job().begin()
+    world.sleep(270)
+    vanish(world)
+    monkeypatch.setattr(sweeper, "_LISTED_MAX", 1)
+    one = Sweeper(world.checkpoints, world.recovery(), world.clock, lambda: True, draw=lambda: 0, threads=1)
+
+    assert [look.action for look in one.sweep().looks] == [Action.ALIVE]
+    assert world.checkpoints.read(world.key) is None
+
+
+def test_the_highest_epoch_is_the_youngest_attempt_s() -> None:
+    """So the document names the attempt that has raised it, with its prefix."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    world.sleep(1)
+    younger = world.job().begin().land()
+    world.grace_passes()
+    vanish(world)
+    assert len(world.marked()) == 2
+
+    assert close(world).action is Action.SETTLED
+    assert (world.document.epoch, world.document.owner) == (2, younger.attempt.nonce)
+    assert world.document.attempt.prefix == younger.document.attempt.prefix
+
+
+def test_all_markers_of_a_write_that_is_closed_go() -> None:
+    """None of its attempts can come back, so none has more to say."""
+    world = World()
+    for _ in range(2):
+        world.job().claimer.mark()
+    world.grace_passes()
+
+    found = close(world)
+
+    assert found.action is Action.SETTLED
+    assert tuple(world.checkpoints.markers_of(world.key)) == ()
+
+
+def test_what_was_fenced_is_closed_with_its_epoch() -> None:
+    """A claim that drew the same epoch again would find itself fenced."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    world.job().begin()
+    world.grace_passes()
+    assert world.settle().status is Status.ROLLED_BACK
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    world.job().claimer.mark()
+    world.grace_passes()
+
+    found = close(world)
+
+    assert found.document is not None
+    assert (found.document.status, found.document.epoch) == (Status.ROLLED_BACK, 2)
+    assert not found.document.attempt.claimed
+    assert world.job().run()
+
+
+def test_the_look_begins_with_the_oldest_attempt() -> None:
+    """Its commit came before the younger one began."""
+    world = World()
+    world.job().begin().land()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    world.sleep(2 * DAYS)
+    for _ in range(30):
+        world.append_foreign()
+    world.job().claimer.mark()
+    world.grace_passes()
+    assert len(world.marked()) == 2
+
+    found = close(world)
+
+    assert found.document is not None
+    assert found.document.status is Status.COMMITTED
+
+
+@pytest.mark.parametrize("ahead_s", [-900, 900])
+def test_a_clock_that_is_wrong_hides_no_commit(ahead_s: int) -> None:
+    """S3 takes requests of clocks that are fifteen minutes apart from its own."""
+    world = World()
+    world.append_foreign()
+    world.sleep(3600)
+    job = world.job()
+    job.claimer.mark()
+    (mark,) = world.checkpoints.markers_of(world.key)
+    found = world.checkpoints.announced(mark)
+    assert found is not None
+    off = found.marker.started_ms + ahead_s * 1000
+    job.begin()
+    world.checkpoints.mark(dataclasses.replace(found.marker, started_ms=off))
+    job.land()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    world.grace_passes()
+
+    assert close(world).action is Action.SETTLED
+    assert (world.document.status, world.document.owner) == (Status.COMMITTED, job.attempt.nonce)
+
+
+def test_a_write_of_which_any_attempt_needs_success_is_left_to_a_person() -> None:
+    """Nobody knows whose commit it is, nor whether success() was called."""
+    world = World()
+    world.job().begin().land()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    other = dataclasses.replace(world.job().claimer, commit_point=CommitPoint.SUCCESS)
+    other.mark()
+    world.grace_passes()
+
+    found = close(world)
+
+    assert found.action is Action.FAILED
+    assert world.checkpoints.read(world.key) is None
+
+
+def test_a_write_that_is_claimed_while_it_is_looked_at_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its document was there first."""
+    world = World()
+    world.job().claimer.mark()
+    world.grace_passes()
+    monkeypatch.setattr(Checkpoints, "create", lambda *_: None)
+
+    found = close(world)
+
+    assert (found.action, found.marker) == (Action.ALIVE, marker_of(world))
+
+
+def test_a_look_tells_what_the_write_was_and_what_it_is() -> None:
+    """An operator sees both."""
+    world = World()
+    world.job().begin()
+    world.grace_passes()
+
+    found = look(world.checkpoints, world.recovery(), world.key, Cause.OPERATOR, world.clock)
+
+    assert found.before is not None
+    assert found.document is not None
+    assert (found.before.status, found.document.status) == (Status.IN_PROGRESS, Status.ROLLED_BACK)

@@ -23,15 +23,15 @@ from scripts.emulator.container import Confinement, ContainerEmulator
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.s3 import EmbeddedS3
 from scripts.emulator.spark import JARS, ROOT
+from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.docker import require, with_docker
-from scripts.soal.place import Home
-from scripts.soal.problem import EXIT_FAILED, Problem
-from scripts.soal.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
+from scripts.soal.local.place import Home
+from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from scripts.soal.invocation import Function
+    from scripts.soal.local.invocation import Function
 
 __all__ = ["StartCost", "measure"]
 

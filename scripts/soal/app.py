@@ -6,16 +6,16 @@ import sys
 
 import typer
 
-from scripts.soal import bench, image, local, runs
-from scripts.soal.doctor.command import doctor
-from scripts.soal.graduate import graduate
-from scripts.soal.invoke import invoke
-from scripts.soal.logs import logs
-from scripts.soal.orphans.command import orphans
-from scripts.soal.output import output
-from scripts.soal.problem import Problem
-from scripts.soal.recover import recover
-from scripts.soal.redrive import redrive
+from scripts.soal.commands import bench, image, local, runs
+from scripts.soal.commands.doctor import doctor
+from scripts.soal.commands.graduate import graduate
+from scripts.soal.commands.invoke import invoke
+from scripts.soal.commands.logs import logs
+from scripts.soal.commands.orphans import orphans
+from scripts.soal.commands.recover import recover
+from scripts.soal.commands.redrive import redrive
+from scripts.soal.console.output import output
+from scripts.soal.console.problem import Problem
 
 __all__ = ["app", "main"]
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from scripts.image.daemon import DaemonError
 from scripts.image.docker import DockerError, docker
 from scripts.provision.report import SetupError
-from scripts.soal.problem import EXIT_FAILED, Problem
+from scripts.soal.console.problem import EXIT_FAILED, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scripts.image.docker import Docker
-    from scripts.soal.place import Home
+    from scripts.soal.local.place import Home
 
 __all__ = ["require", "with_docker"]
 

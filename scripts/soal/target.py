@@ -10,16 +10,16 @@ import boto3
 from botocore.config import Config
 
 from scripts.emulator.s3 import CREDENTIALS
-from scripts.soal.background import running
-from scripts.soal.problem import Problem
-from scripts.soal.sample import CHECKPOINTS
+from scripts.soal.console.problem import Problem
+from scripts.soal.local.background import running
+from scripts.soal.local.sample import CHECKPOINTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mypy_boto3_s3 import S3Client
 
-    from scripts.soal.place import Home
+    from scripts.soal.local.place import Home
 
 __all__ = ["Target", "checkpoint_bucket", "local_target", "target"]
 

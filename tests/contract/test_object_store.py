@@ -22,7 +22,7 @@ from safewriter.objects import (
 )
 from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
 from scripts.emulator import EmbeddedS3, LoseReply, Match, Refuse, Reply, Request, Rule
-from scripts.soal.overlay import Overlay
+from scripts.soal.recover.overlay import Overlay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import Final
 
-from scripts.soal.problem import Problem
+from scripts.soal.console.problem import Problem
 
 __all__ = ["SAFE", "parse_age"]
 

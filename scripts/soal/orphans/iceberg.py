@@ -18,10 +18,10 @@ from pyiceberg.utils.config import Config
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.tables.iceberg.name import TableName
-from scripts.soal.iceberg_io import OBJECT_IO, ObjectFileIO
-from scripts.soal.iceberg_table import referred
+from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.orphans.report import Tally, schema_text
-from scripts.soal.problem import EXIT_FAILED, Problem
+from scripts.soal.tables.iceberg import referred
+from scripts.soal.tables.iceberg_io import OBJECT_IO, ObjectFileIO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -16,7 +16,7 @@ from scripts.emulator.spark import ROOT
 def test_every_claim_of_the_demonstration_is_true(table_format: str) -> None:
     """It ends by itself with exit code 0; its claims, as JSON on stdout, are about all three acts, and hold."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "scripts.soal.demo", "--json", "--format", table_format],
+        [sys.executable, "-P", "-m", "scripts.demonstration.demo", "--json", "--format", table_format],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -9,8 +9,8 @@ import pytest
 
 from handler.outcome.response import Result
 from scripts.emulator import EmbeddedS3
-from scripts.soal.sample import BUCKETS
-from scripts.soal.table import view
+from scripts.soal.local.sample import BUCKETS
+from scripts.soal.tables.delta import view
 from scripts.soal.target import local_target
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.soal.table import view
+from scripts.soal.tables.delta import view
 from scripts.soal.target import local_target
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from scripts.soal.app import app
-from scripts.soal.problem import Problem
+from scripts.soal.console.problem import Problem
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.world import TABLE, World
 

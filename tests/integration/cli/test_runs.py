@@ -23,7 +23,7 @@ from safewriter.record.journal import Journal
 from safewriter.settings import Settings
 from safewriter.settle.supervisor import Supervision
 from scripts.soal.app import app
-from scripts.soal.problem import Problem
+from scripts.soal.console.problem import Problem
 from tests.support.lake import CHECKPOINTS
 from tests.support.waiting import BUSY_S
 

@@ -10,10 +10,10 @@ import pytest
 from scripts.accommodations import csv_bytes
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.soal import iceberg_table
-from scripts.soal.invocation import Function
-from scripts.soal.place import Home
-from scripts.soal.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
+from scripts.soal.local.invocation import Function
+from scripts.soal.local.place import Home
+from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
+from scripts.soal.tables import iceberg as iceberg_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,7 +27,7 @@ from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.s3 import CREDENTIALS
 from scripts.emulator.wire import OBSERVER
-from scripts.soal import iceberg_table
+from scripts.soal.tables import iceberg as iceberg_table
 from tests.support.empty_log import needs_of_settling
 from tests.support.fencing import needs_of_fencing
 from tests.support.guarded_s3 import Permissions

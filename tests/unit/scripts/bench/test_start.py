@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scripts.bench import start
-from scripts.soal.invocation import Report
-from scripts.soal.problem import Problem
+from scripts.soal.console.problem import Problem
+from scripts.soal.local.invocation import Report
 
 if TYPE_CHECKING:
-    from scripts.soal.invocation import Function
+    from scripts.soal.local.invocation import Function
 
 
 class Answers:

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.soal.place import Home
-from scripts.soal.problem import Problem
+from scripts.soal.console.problem import Problem
+from scripts.soal.local.place import Home
 from scripts.soal.target import checkpoint_bucket, local_target, target
 
 if TYPE_CHECKING:

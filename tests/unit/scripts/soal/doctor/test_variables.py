@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from scripts.soal.console.problem import Problem
 from scripts.soal.doctor.variables import examine_variables
-from scripts.soal.invocation import assignments
-from scripts.soal.problem import Problem
+from scripts.soal.local.invocation import assignments
 
 
 def test_a_variable_that_nothing_reads_is_found() -> None:

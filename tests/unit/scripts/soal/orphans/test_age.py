@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from scripts.soal.console.problem import Problem
 from scripts.soal.orphans.age import parse_age
-from scripts.soal.problem import Problem
 
 
 @pytest.mark.parametrize(

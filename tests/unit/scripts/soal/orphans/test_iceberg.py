@@ -15,9 +15,9 @@ from safewriter.settle.recovery import Cause
 from safewriter.tables.iceberg.table import name_of
 from scripts.emulator import EmbeddedS3
 from scripts.soal.app import app
+from scripts.soal.console.problem import Problem
 from scripts.soal.orphans.iceberg import IcebergReport
 from scripts.soal.orphans.report import schema_text
-from scripts.soal.problem import Problem
 from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
 
 if TYPE_CHECKING:

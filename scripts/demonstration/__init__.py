@@ -1,0 +1,1 @@
+"""`scripts/demo`: three invocations of one job, and each claim about them checked."""

@@ -1,0 +1,1 @@
+"""The commands of `soal`, a file for each."""

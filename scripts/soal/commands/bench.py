@@ -1,0 +1,98 @@
+"""`soal bench …`: measure what is claimed, on this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.progress import Progress
+
+from scripts.bench import guard as guard_bench
+from scripts.bench import start as start_bench
+from scripts.image.build import TAG
+from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
+from scripts.soal.console.output import output
+from scripts.soal.local.invocation import Function, function_variables
+from scripts.soal.local.place import Home
+from scripts.soal.target import local_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scripts.soal.console.output import Cost
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="Measure, each pair side by side in one run.")
+
+
+@app.callback()
+def _bench() -> None:
+    """Measure, each pair side by side in one run."""
+
+
+@app.command()
+def guard(
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Pairs of a plain and a guarded append.")] = 20,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of each append.")] = 22_248,
+    *,
+    as_json: local.Json = False,
+) -> None:
+    """What SafeWriter adds to a Delta append in a warm session, on an embedded S3."""
+    _show("appends", rounds, lambda progress: guard_bench.measure(rounds, rows, progress), as_json=as_json)
+
+
+@app.command()
+def fanout(
+    catalog: Annotated[Literal["sqlite", "rest"], typer.Option(help="Where the table is.")] = "sqlite",
+    writers: Annotated[int, typer.Option(min=1, max=64, help="Processes, each with a Spark: 600 MB.")] = 8,
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Pairs of a plain and a guarded round.")] = 5,
+    *,
+    as_json: local.Json = False,
+) -> None:
+    """What the guard costs where several processes append to one Iceberg table at once."""
+    from scripts.bench import fanout as fanout_bench  # pyiceberg, a second that the others do not need
+
+    _show("rounds", rounds, lambda progress: fanout_bench.measure(catalog, writers, rounds, progress), as_json=as_json)
+
+
+@app.command()
+def settle(
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Dead writes.")] = 20,
+    *,
+    as_json: local.Json = False,
+) -> None:
+    """What a verdict on a dead Iceberg write takes without Java, beside what its catalog takes."""
+    from scripts.bench import settle as settle_bench  # as above
+
+    _show("verdicts", rounds, lambda progress: settle_bench.measure(rounds, progress), as_json=as_json)
+
+
+@app.command()
+def start(
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Pairs of a run there and a run here.")] = 5,
+    *,
+    docker: Annotated[bool, typer.Option("--docker", help="Run both in containers, not on the host.")] = False,
+    image: Annotated[str, typer.Option(help="With --docker: the image's name.")] = TAG,
+    memory_mb: Annotated[int, typer.Option(min=1024, max=10240, help="Our function's memory.")] = 3008,
+    timeout_s: Annotated[int, typer.Option(min=1, max=900, help="And its timeout: SOAL_JIT follows from it.")] = 60,
+    as_json: local.Json = False,
+) -> None:
+    """What a cold run takes beside the way of aws-samples/spark-on-aws-lambda."""
+    home = Home.of()
+    name = image if docker else None
+
+    def function(aws: Mapping[str, str]) -> Function:
+        variables = function_variables(local_target(aws["AWS_ENDPOINT_URL_S3"]), None, aws, None if docker else home)
+        return Function(variables, timeout_s, memory_mb, home, lambda _: None, name)
+
+    _show("pairs", rounds, lambda progress: start_bench.measure(rounds, name, function, progress), as_json=as_json)
+
+
+def _show(what: str, rounds: int, measure: Callable[[Callable[[int], None]], Cost], *, as_json: bool) -> None:
+    """Measure, with progress on a terminal, and show the figures; `measure` tells how many rounds are done."""
+    out = output(is_json=as_json)
+    with Progress(console=out.talk, transient=True, disable=not out.talk.is_terminal) as progress:
+        task = progress.add_task(what, total=rounds)
+        cost = measure(lambda done: progress.update(task, completed=done))
+    out.figures(cost)

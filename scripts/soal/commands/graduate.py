@@ -1,0 +1,132 @@
+"""`soal graduate`: a job that has outgrown the function goes to EMR Serverless, as the same run.
+
+The fields of an event are those of EMR Serverless' StartJobRun. The run's key and fingerprint go along, so writes that
+are committed already are skipped there, and a write that is open is settled first.
+https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.html
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import boto3
+import typer
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from handler.request.event import parse_event
+from handler.request.job import Job
+from handler.settings import read_settings
+from handler.usage import UsageError
+from safewriter.tables.delta.session import LOG_STORE
+from scripts.emulator.spark import shipped_settings
+from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
+from scripts.soal.console.output import output
+from scripts.soal.console.problem import EXIT_FAILED, Problem
+from scripts.soal.local.invocation import read_event
+from scripts.soal.remote.until_done import with_token
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["graduate", "job_run"]
+
+_NEEDED: Final = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.delta.", "spark.databricks.delta.")
+"""What of the image's own settings the guard rests on; the rest is about a single small machine."""
+_OWN: Final = ("SOAL_CONF", "SOAL_CONF_ALLOW")
+"""The function's variables that say what its jobs' settings are; give the same here."""
+_DRIVER: Final = "spark.emr-serverless.driverEnv"
+
+
+def graduate(
+    event: Annotated[str, typer.Argument(help="A JSON file, inline JSON, - (stdin), or s3://…/script.py")],
+    application_id: Annotated[str, typer.Option(help="The EMR Serverless application.")],
+    execution_role_arn: Annotated[str, typer.Option(help="The role that the job runs with there.")],
+    checkpoint_bucket: Annotated[
+        str, typer.Option(envvar="SW_CHECKPOINT_BUCKET", help="The function's own checkpoint bucket, to go on there.")
+    ],
+    py_files: Annotated[
+        list[str] | None, typer.Option(help="s3:// zip with SafeWriter (and what else the script imports).")
+    ] = None,
+    jars: Annotated[list[str] | None, typer.Option(help="s3:// jars: soal-logstore.jar, Delta's.")] = None,
+    timeout_minutes: Annotated[int, typer.Option(min=0, help="0: the application's own.")] = 0,
+    endpoint_url: Annotated[str | None, typer.Option(help="EMR Serverless' endpoint; without: that of AWS.")] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the request; start nothing.")] = False,
+    as_json: local.Json = False,
+) -> None:
+    """Hand the same job to EMR Serverless; exit code 1 if it was not taken."""
+    out = output(is_json=as_json)
+    request = job_run(
+        with_token(read_event(event)), application_id, execution_role_arn, checkpoint_bucket, py_files or (), jars or ()
+    )
+    if timeout_minutes:
+        request["executionTimeoutMinutes"] = timeout_minutes
+    if dry_run:
+        out.document(request)
+        out.remark("nothing was started")
+        return
+    try:
+        client: Any = boto3.session.Session().client(
+            "emr-serverless",
+            endpoint_url=endpoint_url,
+            config=Config(connect_timeout=5, read_timeout=30, retries={"total_max_attempts": 3, "mode": "standard"}),
+        )
+        answer = client.start_job_run(**request)
+    except (BotoCoreError, ClientError) as error:
+        raise Problem(
+            f"application {application_id}: {error}",
+            todo="nothing is started twice under one clientToken: correct what it says, and try again",
+            exit_code=EXIT_FAILED,
+        ) from error
+    out.document({name: answer[name] for name in ("applicationId", "jobRunId", "arn")})
+
+
+def job_run(
+    event: object,
+    application_id: str,
+    execution_role_arn: str,
+    checkpoint_bucket: str,
+    py_files: Sequence[str] = (),
+    jars: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Map an event to the parameters of StartJobRun. Raises `Problem` for an event that the function would refuse."""
+    try:
+        own = {name: value for name in _OWN if (value := os.environ.get(name))}
+        settings = read_settings({**own, "SW_CHECKPOINT_BUCKET": checkpoint_bucket})
+        job = Job.of(parse_event(event, settings), settings, request_id="")
+    except UsageError as error:
+        raise Problem(str(error), todo="correct the event; see README, Events") from error
+    if job.client_token is None:
+        raise Problem(
+            "the event has no clientToken, so its run cannot be the same there",
+            todo="give a job document with a clientToken: that of the run, if it has begun",
+        )
+    confs = {
+        **{key: value for key, value in shipped_settings().items() if key.startswith(_NEEDED)},
+        "spark.delta.logStore.s3n.impl": LOG_STORE,  # a third scheme by which EMR reaches the same tables
+        f"{_DRIVER}.SW_CHECKPOINT_BUCKET": checkpoint_bucket,
+        f"{_DRIVER}.SOAL_RUN_KEY": job.run_key,
+        f"{_DRIVER}.SOAL_JOB_FINGERPRINT": job.fingerprint,
+        **job.conf,
+    }
+    options = [part for key, value in confs.items() for part in ("--conf", f"{key}={value}")]
+    for option, values in (("--py-files", [*map(str, job.py_files), *py_files]), ("--jars", list(jars))):
+        if values:
+            options += [option, ",".join(values)]
+    return {
+        "applicationId": application_id,
+        "clientToken": job.client_token,
+        "executionRoleArn": execution_role_arn,
+        **({"name": job.name} if job.name else {}),
+        **({"tags": dict(job.tags)} if job.tags else {}),
+        "jobDriver": {
+            "sparkSubmit": {
+                "entryPoint": str(job.entry_point),
+                "entryPointArguments": list(job.arguments),
+                "sparkSubmitParameters": shlex.join(options),
+            }
+        },
+    }

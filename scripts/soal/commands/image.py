@@ -1,0 +1,119 @@
+"""`soal image …`: the function's container image, built, proven and measured on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from scripts.image import base as bases
+from scripts.image.build import TAG, Build
+from scripts.image.build import build as build_image
+from scripts.image.build import derive as derive_image
+from scripts.image.sbom import inventory
+from scripts.image.size import measure
+from scripts.provision.place import Place
+from scripts.soal.commands.local import Json  # noqa: TC001 - typer reads the annotations
+from scripts.soal.console.output import output
+from scripts.soal.console.problem import EXIT_FAILED, Problem
+from scripts.soal.docker import require, with_docker
+from scripts.soal.local.place import ROOT, Home
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="The function's container image: built, proven, measured.")
+
+_TESTS: Final = ("tests/image", "--ignore=tests/image/derived")
+Tag = Annotated[str, typer.Option(help="The image's name.")]
+Base = Annotated[
+    str | None,
+    typer.Option(help="The image to build on, or `debootstrap` to make one here; without: the Dockerfile's."),
+]
+Certificates = Annotated[
+    Path | None, typer.Option(help="A PEM file to trust while building; without: what SSL_CERT_FILE names.")
+]
+
+
+@app.command()
+def build(
+    base: Base = None,
+    tag: Tag = TAG,
+    platform: Annotated[str | None, typer.Option(help="linux/amd64 or linux/arm64; without: this machine's.")] = None,
+    ca: Certificates = None,
+) -> None:
+    """Build the image. Some minutes, then what has changed."""
+    out = output(is_json=False)
+    with with_docker(Home.of()) as found:
+        chosen = bases.choose_base(found, base, Place(ROOT), out.remark)
+        build_image(found, Build(chosen, tag, _certificates(ca), platform=platform))
+    out.remark(f"built {tag} on {chosen}; prove it with: soal image test")
+
+
+@app.command()
+def derive(
+    folder: Annotated[Path, typer.Argument(help="Where the Dockerfile is that adds to the image; see image/derived.")],
+    tag: Annotated[str, typer.Option(help="The name of the new image.")],
+    base: Base = None,
+    image: Annotated[str, typer.Option(help="The name of the image that it adds to.")] = TAG,
+    ca: Certificates = None,
+) -> None:
+    """Build an image with more in it (jars, Python packages), its archive trained again."""
+    out = output(is_json=False)
+    if not (folder / "Dockerfile").is_file():
+        raise Problem(f"{folder}: there is no Dockerfile", todo="copy image/derived and change what it adds")
+    with with_docker(Home.of()) as found:
+        chosen = bases.choose_base(found, base, Place(ROOT), out.remark)
+        derive_image(found, Build(chosen, image, _certificates(ca)), folder, tag)
+    out.remark(f"built {tag} on {image}; try it with: soal local invoke --docker --image {tag}")
+
+
+def _certificates(given: Path | None) -> Path | None:
+    named = os.environ.get("SSL_CERT_FILE")
+    found = given or (Path(named) if named else None)
+    if found is not None and not found.is_file():
+        raise Problem(f"{found}: no such file", todo="give --ca a PEM file, or leave it out")
+    return found
+
+
+@app.command("test", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def prove(context: typer.Context, tag: Tag = TAG) -> None:
+    """Prove the image: jobs under Lambda's bounds, the archive, the features. Minutes; other words go to pytest."""
+    with with_docker(Home.of()) as found:
+        require(found, tag)
+        command = [sys.executable, "-P", "-m", "pytest", "-m", "image", *(context.args or _TESTS)]
+        environment = {**found.environment, "IMAGE_UNDER_TEST": tag}
+        done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    if done.returncode != 0:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def size(tag: Tag = TAG, *, as_json: Json = False) -> None:
+    """How large the image is above its base, by layer and by part; exit code 1 if it is above 600 MB."""
+    with with_docker(Home.of()) as found:
+        require(found, tag)
+        measured = measure(found, tag)
+    output(is_json=as_json).size(measured)
+    if not measured.is_within_limit:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def sbom(tag: Tag = TAG) -> None:
+    """Print what the image is made of, as a CycloneDX document in JSON."""
+    with with_docker(Home.of()) as found:
+        require(found, tag)
+        sys.stdout.write(json.dumps(inventory(found, tag), indent=2) + "\n")
+
+
+@app.command()
+def pin() -> None:
+    """Write the present digest of the default base into the Dockerfile; the change is for you to look at and commit."""
+    with with_docker(Home.of()) as found:
+        base = bases.pin_base(found)
+    output(is_json=False).remark(f"the Dockerfile builds on {base}")

@@ -1,0 +1,123 @@
+"""`soal local …`: an S3 and a Lambda function on this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scripts.accommodations import ROWS, SEED, write_csv
+from scripts.image.build import TAG
+from scripts.soal.console.output import output
+from scripts.soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
+from scripts.soal.console.progress import JobProgress
+from scripts.soal.local.background import ensure_down, ensure_up, running
+from scripts.soal.local.inventory import content
+from scripts.soal.local.invocation import Function, assignments, function_variables, read_event
+from scripts.soal.local.place import Home
+from scripts.soal.remote.until_done import until_done, with_token
+from scripts.soal.target import checkpoint_bucket, local_target, target
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="An S3 and a Lambda function on this machine.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on stdout.")]
+
+
+@app.command()
+def up(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: a free one.")] = 0,
+    bucket: Annotated[list[str] | None, typer.Option(help="A bucket to make beside the usual ones.")] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Start an S3 in the background, with sample jobs and data. Does nothing if it runs already."""
+    out = output(is_json=as_json)
+    state, is_new = ensure_up(Home.of(), port=port, buckets=bucket or ())
+    out.remark("started" if is_new else "runs already")
+    out.local(state, content(local_target(state.endpoint).client()))
+
+
+@app.command()
+def down(*, as_json: Json = False) -> None:
+    """End the S3 in the background; what was in it is gone."""
+    out = output(is_json=as_json)
+    state = ensure_down(Home.of())
+    out.remark("nothing was running" if state is None else f"ended {state.endpoint}")
+    if as_json:
+        out.local(None, ())
+
+
+@app.command()
+def status(*, as_json: Json = False) -> None:
+    """Say where the local S3 is and what is in it; exit code 1 if it does not run."""
+    out = output(is_json=as_json)
+    state = running(Home.of())
+    out.local(state, () if state is None else content(local_target(state.endpoint).client()))
+    if state is None:
+        out.remark("start it with: soal local up")
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def invoke(
+    event: Annotated[str, typer.Argument(help="A JSON file, inline JSON, - (stdin), or s3://…/script.py")],
+    endpoint_url: Annotated[
+        str | None, typer.Option(help="S3 to use, with your AWS credentials; without: the one of `soal local up`.")
+    ] = None,
+    timeout_s: Annotated[int, typer.Option(min=1, max=900, help="The function's timeout.")] = 300,
+    memory_mb: Annotated[int, typer.Option(min=128, max=10240, help="The function's memory.")] = 3008,
+    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the function's environment.")] = None,
+    *,
+    do_until_done: Annotated[
+        bool, typer.Option("--until-done", help="Invoke again until the run has come to its end, each step once.")
+    ] = False,
+    attempts_max: Annotated[int, typer.Option(min=1, max=100, help="With --until-done: how often at most.")] = 10,
+    docker: Annotated[bool, typer.Option("--docker", help="Run the image, not the working tree.")] = False,
+    image: Annotated[str, typer.Option(help="With --docker: the image's name.")] = TAG,
+    logs: Annotated[bool, typer.Option("--logs", help="Print the function's log on stderr.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a job: the real handler under Lambda's runtime interface emulator.
+
+    Exit codes: 0 success, 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
+    """
+    out = output(is_json=as_json)
+    home = Home.of()
+    delivered = read_event(event)
+    given = assignments(env or ())
+    found = target(endpoint_url, home)
+    variables = function_variables(found, checkpoint_bucket(found, os.environ), given, None if docker else home)
+    with JobProgress(out.talk, "running", shows_log=logs) as progress:
+        function = Function(variables, timeout_s, memory_mb, home, progress.line, image if docker else None)
+        if do_until_done:
+            report = until_done(function.invoke, with_token(delivered), attempts_max=attempts_max, remark=out.remark)
+        else:
+            report = function.invoke(delivered)
+    if report.problem is not None:
+        raise Problem(report.problem, todo="give --timeout-s more, or see --logs", exit_code=report.exit_code)
+    out.invocation(report)
+    if report.exit_code != EXIT_OK:
+        raise typer.Exit(report.exit_code)
+
+
+@app.command()
+def data(
+    path: Annotated[str, typer.Argument(help="The file to write; - for stdout.")],
+    rows: Annotated[int, typer.Option(min=0)] = ROWS,
+    seed: Annotated[int, typer.Option()] = SEED,
+) -> None:
+    """Write made-up accommodations as a CSV file; the same seed gives the same rows."""
+    if path == "-":
+        sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
+        write_csv(sys.stdout, rows, seed=seed)
+        return
+    try:
+        with Path(path).open("w", encoding="utf-8", newline="") as file:
+            write_csv(file, rows, seed=seed)
+    except OSError as error:
+        raise Problem(f"{path}: {error.strerror}", todo="give a path that can be written") from error

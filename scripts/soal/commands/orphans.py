@@ -1,0 +1,137 @@
+"""`soal orphans`: find, and on request delete, what no version of a table needs."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from safewriter.errors import SettingError, UnsupportedError
+from safewriter.identity import canonical_table
+from safewriter.objects.s3 import S3ObjectStore
+from safewriter.settings import Settings
+from safewriter.tables.iceberg.name import TableName
+from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
+from scripts.soal.commands.runs import Bucket, Endpoint, asking
+from scripts.soal.console.output import output
+from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from scripts.soal.local.place import Home
+from scripts.soal.orphans.age import parse_age
+from scripts.soal.orphans.deleting import delete
+from scripts.soal.orphans.progress import Counting
+from scripts.soal.orphans.protection import Attempts
+from scripts.soal.orphans.references import UnreadableLogError
+from scripts.soal.orphans.retained import LogMovedError
+from scripts.soal.orphans.survey import Survey
+from scripts.soal.target import checkpoint_bucket, target
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from safewriter.objects import Location
+    from scripts.soal.console.output import Output
+    from scripts.soal.target import Target
+
+__all__ = ["orphans"]
+
+
+def orphans(
+    table: Annotated[
+        str,
+        typer.Argument(help="A Delta table's path, s3a://bucket/path, or an Iceberg table, catalog.namespace.table."),
+    ],
+    older_than: Annotated[str, typer.Option(help="Only what is older, by S3's own clock: 7d, 36h, 90m.")] = "7d",
+    endpoint_url: Endpoint = None,
+    bucket: Bucket = None,
+    *,
+    delete_them: Annotated[bool, typer.Option("--delete", help="Delete them; without it they are only shown.")] = False,
+    unguarded: Annotated[
+        bool, typer.Option("--unguarded", help="No writer of the table uses SafeWriter: ask no checkpoint bucket.")
+    ] = False,
+    allow_young: Annotated[
+        bool, typer.Option("--allow-young", help="Allow --older-than less than an hour. Nobody may write meanwhile.")
+    ] = False,
+    as_json: local.Json = False,
+) -> None:
+    """Show the files in a Delta table's folder that no version refers to: of killed jobs, deletion vectors included.
+
+    On an Iceberg table, whose catalog pyiceberg's variables name, it deletes nothing. It shows the files that no
+    snapshot names, the fences that settlers have set, and the Spark SQL statements that remove both.
+
+    Exit codes: 0 done, 1 the table cannot be judged or something could not be deleted, 75 the log has moved: again.
+    """
+    out = output(is_json=as_json)
+    age = parse_age(older_than, allow_young=allow_young)
+    found = target(endpoint_url, Home.of())
+    if "/" not in table:
+        _iceberg(out, found, table, age, delete_them=delete_them)
+        return
+    where = _table(table)
+    attempts = None if unguarded else _attempts(found, bucket, where, is_needed=delete_them)
+    store = S3ObjectStore(found.client(), where.bucket, where.key)
+    with asking(), Counting(out.talk, f"looking at {where}") as counting:
+        survey = Survey(store, where, age, attempts, counting.seen)
+        try:
+            report, retained = survey.look()
+            problem = None
+            if delete_them:
+                counting.says("deleting")
+                report, problem = delete(store, report, retained, counting.seen)
+        except UnreadableLogError as error:
+            raise Problem(
+                f"{where} cannot be judged: {error}", todo="clean it with VACUUM", exit_code=EXIT_FAILED
+            ) from error
+        except LogMovedError as error:
+            raise Problem(str(error), todo="run it again", exit_code=EXIT_TRY_AGAIN) from error
+    out.orphans(report)
+    _say(out, problem, report.has_failed, dry_run=report.dry_run)
+
+
+def _iceberg(out: Output, found: Target, table: str, age: timedelta, *, delete_them: bool) -> None:
+    from scripts.soal.orphans.iceberg import look  # pyiceberg, a second that Delta's tables do not need
+
+    if delete_them:
+        raise Problem(
+            "nothing of an Iceberg table is deleted here", todo="run the statements that are shown without it"
+        )
+    try:
+        name = TableName.parse(table)
+    except UnsupportedError as error:
+        raise Problem(str(error), todo="give s3a://bucket/path or catalog.namespace.table") from error
+    with asking(), Counting(out.talk, f"looking at {name}") as counting:
+        report = look(found.client(), name, age, counting.seen)
+    out.iceberg_orphans(report)
+
+
+def _say(out: Output, problem: str | None, has_failed: object, *, dry_run: bool) -> None:
+    if problem is not None:
+        out.remark(f"ended early: {problem}")
+        raise typer.Exit(EXIT_TRY_AGAIN)
+    if has_failed:
+        raise typer.Exit(EXIT_FAILED)
+    if dry_run:
+        out.remark("nothing was changed; --delete deletes what is not held")
+
+
+def _table(table: str) -> Location:
+    try:
+        return canonical_table(table)
+    except UnsupportedError as error:
+        raise Problem(str(error), todo="give the table's path: s3a://bucket/path") from error
+
+
+def _attempts(found: Target, bucket: str | None, table: Location, *, is_needed: bool) -> Attempts | None:
+    named = bucket or checkpoint_bucket(found, os.environ)
+    if not named:
+        if is_needed:
+            raise Problem(
+                "--delete must know which writes of the table are open, and no checkpoint bucket is named",
+                todo="give --bucket, or set SW_CHECKPOINT_BUCKET; or, if nobody uses SafeWriter on it, add --unguarded",
+            )
+        return None
+    try:
+        where = Settings.from_environment({}, checkpoint_bucket=named).checkpoint_bucket
+    except SettingError as error:
+        raise Problem(str(error), todo="correct --bucket, or SW_CHECKPOINT_BUCKET") from error
+    return Attempts(S3ObjectStore(found.client(), where.bucket, where.key), table)

@@ -1,0 +1,123 @@
+"""`soal recover`: settle what nobody has settled, or say by hand what the log can no longer tell."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from safewriter.deadline import epoch_ms
+from safewriter.errors import SettingError, UsageError
+from safewriter.objects import Location
+from safewriter.objects.s3 import S3ObjectStore
+from safewriter.record.document import Status
+from safewriter.settings import Settings
+from safewriter.settle.override import override
+from safewriter.settle.visit import Action
+from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
+from scripts.soal.commands.runs import Bucket, Endpoint, asking, open_ledger
+from scripts.soal.console.output import output
+from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from scripts.soal.local.place import Home
+from scripts.soal.recover.recoverer import Recoverer, marked
+from scripts.soal.target import target
+
+if TYPE_CHECKING:
+    from scripts.soal.recover.recoverer import Recovered
+    from scripts.soal.runs.ledger import Ledger
+
+__all__ = ["recover"]
+
+
+class Verdict(StrEnum):
+    """What a person may say of a write."""
+
+    COMMITTED = "committed"
+    ROLLED_BACK = "rolled_back"
+
+
+def recover(
+    run: Annotated[str | None, typer.Option("--run", help="Only the writes of this run key.")] = None,
+    verdict: Annotated[
+        Verdict | None, typer.Option(help="Set the verdict of a write that stays open: committed or rolled_back.")
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Why; kept in the document and in the audit log.")] = "",
+    write: Annotated[str | None, typer.Option("--write", help="Only this write key, where a run has several.")] = None,
+    limit_s: Annotated[int, typer.Option(min=1, help="Settle for so many seconds at most.")] = 300,
+    endpoint_url: Endpoint = None,
+    bucket: Bucket = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    as_json: local.Json = False,
+) -> None:
+    """Settle the open writes of dead runs and clean up after them, without Spark; what lives is left alone.
+
+    Without --run, everything that has a marker. Exit codes: 0 all is settled, 1 something could not be (or not be
+    read), 75 something lives.
+    """
+    out = output(is_json=as_json)
+    ledger = open_ledger(endpoint_url, bucket)
+    with asking():
+        keys = _keys(ledger, run, write)
+        if verdict is not None:
+            _by_hand(ledger, keys, verdict, reason, dry_run=dry_run)
+        recoverer = _recoverer(ledger, endpoint_url, limit_s)
+        recovered = [one for key in keys if (one := recoverer.settle(key, dry_run=dry_run)) is not None]
+        out.recovered(recovered)
+        if run is None and write is None and not dry_run:
+            recoverer.forget_leases()
+    if dry_run:
+        out.remark("nothing was changed")
+    if code := _exit_code(recovered):
+        raise typer.Exit(code)
+
+
+def _keys(ledger: Ledger, run: str | None, write: str | None) -> tuple[str, ...]:
+    if run is None and write is None:
+        return marked(ledger.store)
+    if run is None:
+        return (str(write),)
+    found = ledger.run(run)
+    keys = () if found is None else tuple(one.write_key for one in found.writes if write in (None, one.write_key))
+    if not keys:
+        raise Problem(
+            f"run {run!r} has no {'such ' if write else ''}guarded write",
+            todo="see what there is with: soal runs list",
+            exit_code=EXIT_FAILED,
+        )
+    return keys
+
+
+def _by_hand(ledger: Ledger, keys: tuple[str, ...], verdict: Verdict, reason: str, *, dry_run: bool) -> None:
+    """Decide one write; everything is checked before anything changes."""
+    todo = "give --run, and --write if the run has several; try to settle it first, without --verdict"
+    if dry_run:
+        raise Problem("--verdict changes a document, --dry-run none", todo="leave one of them out")
+    if len(keys) != 1:
+        raise Problem(f"--verdict is for one write, and these are {len(keys)}", todo=todo)
+    try:
+        override(ledger.checkpoints, keys[0], Status(verdict), reason, epoch_ms)
+    except UsageError as error:
+        raise Problem(str(error), todo=todo) from error
+
+
+def _recoverer(ledger: Ledger, endpoint_url: str | None, limit_s: int) -> Recoverer:
+    client = target(endpoint_url, Home.of()).client()
+
+    def table_store(uri: str) -> S3ObjectStore:
+        where = Location.parse(uri)
+        return S3ObjectStore(client, where.bucket, where.key)
+
+    try:
+        audit_log = Settings.from_environment(os.environ, checkpoint_bucket="any").audit_log
+    except SettingError as error:
+        raise Problem(str(error), todo="correct the variable, or unset it") from error
+    return Recoverer(ledger.store, table_store, epoch_ms, audit_log, epoch_ms() + limit_s * 1000)
+
+
+def _exit_code(recovered: list[Recovered]) -> int:
+    if any(one.action in (Action.FAILED, Action.UNREADABLE) or one.status == Status.UNKNOWN for one in recovered):
+        return EXIT_FAILED
+    return EXIT_TRY_AGAIN if any(one.action == Action.ALIVE for one in recovered) else 0

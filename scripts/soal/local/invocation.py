@@ -1,0 +1,176 @@
+"""An event from the command line -> the real handler under the real emulator -> a result, or why there is none."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+
+from handler.outcome.response import Result, exit_status
+from handler.variables import VARIABLES
+from safewriter.parsing import parsed
+from scripts.emulator.container import ContainerEmulator
+from scripts.emulator.rie import EmulatorError, Invocation, LambdaEmulator
+from scripts.soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, Problem
+from scripts.soal.docker import require, with_docker
+from scripts.soal.doctor.variables import unknown_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from scripts.soal.local.place import Home
+    from scripts.soal.target import Target
+
+__all__ = ["Function", "Report", "assignments", "function_variables", "read_event", "report"]
+
+_INLINE: Final = ("{", "[", '"')
+_S3: Final = ("s3://", "s3a://")
+# The caller's own settings of the guard; everything else is given by --env.
+_PASSED: Final = tuple(variable.name for variable in VARIABLES if variable.name.startswith("SW_"))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an invocation came to: the result document, or a problem in the words of the emulator."""
+
+    result: Result | None
+    problem: str | None
+    exit_code: int
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """The function as it is to be emulated."""
+
+    variables: Mapping[str, str]
+    timeout_s: int
+    memory_mb: int
+    home: Home
+    on_line: Callable[[str], None] = field(default=lambda _line: None)
+    image: str | None = None
+    """Where the function is to run in a container: the image's name."""
+
+    def invoke(self, event: object) -> Report:
+        """Start the emulator, deliver one event, end the emulator.
+
+        Raises `Problem` if the emulator does not work.
+        """
+        try:
+            with self._emulator() as emulator:
+                return report(emulator.invoke(event), self.timeout_s)
+        except EmulatorError as error:
+            raise Problem(str(error), todo="look at the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
+
+    @contextlib.contextmanager
+    def _emulator(self) -> Iterator[LambdaEmulator]:
+        if self.image is None:
+            with LambdaEmulator(
+                self.variables,
+                timeout_s=self.timeout_s,
+                memory_mb=self.memory_mb,
+                binary=self.home.rie,
+                on_line=self.on_line,
+            ) as emulator:
+                yield emulator
+            return
+        with with_docker(self.home) as docker:
+            require(docker, self.image)
+            with ContainerEmulator(
+                docker,
+                self.image,
+                self.variables,
+                timeout_s=self.timeout_s,
+                memory_mb=self.memory_mb,
+                binary=self.home.rie,
+                on_line=self.on_line,
+            ) as emulator:
+                yield emulator
+
+
+def report(invocation: Invocation, timeout_s: int | None) -> Report:
+    """Read the answer of a function, whose timeout may not be known."""
+    if invocation.timed_out:
+        limit = "" if timeout_s is None else f" of {timeout_s} s"
+        problem = (
+            f"the function was killed at its timeout{limit} before the handler had answered; what it had"
+            " begun to write is settled by the next invocation with the same clientToken"
+        )
+        return Report(None, problem, EXIT_DEADLINE, invocation.duration_ms)
+    error = invocation.error
+    try:
+        payload = parsed(error.message) if error is not None and error.type == "JobFailed" else invocation.payload
+        result = None if error is not None and error.type != "JobFailed" else Result.model_validate(payload)
+    except (ValueError, ValidationError):
+        result = None
+    if result is None:
+        what = str(invocation.payload)[:2000] if error is None else f"{error.type}: {error.message}"
+        return Report(None, f"the function did not answer with a result: {what}", EXIT_FAILED, invocation.duration_ms)
+    return Report(result, None, exit_status(result), invocation.duration_ms)
+
+
+def read_event(text: str) -> Any:  # noqa: ANN401 - any JSON value may be an event
+    """Read EVENT: `-` (stdin), an s3:// script path, inline JSON, or the path of a JSON file."""
+    if text.startswith(_S3):
+        return text
+    if text == "-":
+        return _parsed(sys.stdin.read(), "standard input")
+    if text.lstrip().startswith(_INLINE):
+        return _parsed(text, "EVENT")
+    try:
+        return _parsed(Path(text).read_text(encoding="utf-8"), text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Problem(
+            f"EVENT {text!r}: {error}", todo="give a JSON file, inline JSON, - for standard input, or s3://…/script.py"
+        ) from error
+
+
+def assignments(given: Sequence[str]) -> dict[str, str]:
+    """Read the values of --env, each NAME=VALUE."""
+    pairs = [(text, *text.partition("=")) for text in given]
+    for text, name, equals, _ in pairs:
+        if not equals or not name:
+            raise Problem(f"--env {text}: not an assignment", todo="give it as NAME=VALUE")
+    found = {name: value for _, name, _, value in pairs}
+    for name, hint in unknown_variables(found).items():
+        raise Problem(f"--env {name}: is no variable of SoAL, so nothing would read it", todo=hint)
+    return found
+
+
+def function_variables(
+    target: Target, checkpoint_bucket: str | None, given: Mapping[str, str], home: Home | None
+) -> dict[str, str]:
+    """Put the function's environment together; --env wins. `home` None: the function runs in a container, which has
+    jars and Java of its own.
+    """
+    own = {name: value for name in _PASSED if (value := os.environ.get(name))}
+    here = {} if home is None else {"SOAL_HOME": str(home.path), **_java(home)}
+    # On Lambda there is always one, and scripts ask for it.
+    session = {"AWS_SESSION_TOKEN": "local"} if target.is_local else {}
+    variables = {**own, **here, **session, **target.aws, **given}
+    if checkpoint_bucket is not None:
+        variables.setdefault("SW_CHECKPOINT_BUCKET", checkpoint_bucket)
+    return variables
+
+
+def _java(home: Home) -> dict[str, str]:
+    """Name the caller's Java, else the one on our path: the function has a path of its own."""
+    if named := os.environ.get("JAVA_HOME"):
+        return {"JAVA_HOME": named}
+    on_path = shutil.which("java")
+    if (home.path / "java").exists() or on_path is None:
+        return {}
+    return {"JAVA_HOME": str(Path(on_path).resolve().parent.parent)}
+
+
+def _parsed(text: str, where: str) -> Any:  # noqa: ANN401 - as above
+    try:
+        return parsed(text)
+    except ValueError as error:
+        raise Problem(f"{where}: no JSON: {error}", todo="an event is a JSON value; see README, Events") from error

@@ -1,0 +1,52 @@
+"""Where the command line finds things: the files that scripts/setup has made, and those of a running local S3."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from handler.settings import soal_home
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["JOBS", "ROOT", "SHARED_DATA", "Home"]
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+JOBS: Final = ROOT / "scripts" / "jobs"
+SHARED_DATA: Final = ROOT.parent / "shared" / "data" / "accommodations.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """`SOAL_HOME`, else /opt/soal in the image, else `.soal` in a working tree."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str] = os.environ) -> Home:
+        """Find it from the environment."""
+        named = environ.get("SOAL_HOME")
+        return cls(Path(named) if named else soal_home())
+
+    @property
+    def jars(self) -> Path:
+        return self.path / "jars"
+
+    @property
+    def rie(self) -> Path:
+        return self.path / "rie"
+
+    @property
+    def state(self) -> Path:
+        return self.path / "local.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / "local.lock"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log" / "local.log"

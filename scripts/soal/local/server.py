@@ -1,0 +1,52 @@
+"""The process behind `soal local up`: an embedded S3 with the sample data, until it is told to end.
+
+`python -m scripts.soal.local.server --state FILE [--port N] [--bucket NAME]…`
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+from pathlib import Path
+
+import psutil
+
+from scripts.emulator import EmbeddedS3
+from scripts.soal.local.background import LocalS3
+from scripts.soal.local.sample import BUCKETS, put_sample
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Serve until SIGTERM; the state file is written when requests are answered, and removed at the end."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--state", type=lambda text: Path(text).absolute(), required=True)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--bucket", action="append", default=[])
+    arguments = parser.parse_args()
+    os.chdir("/")  # not to keep the caller's directory busy
+    ends = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # in every thread: sigwait below takes them
+    buckets = tuple(dict.fromkeys([*BUCKETS, *arguments.bucket]))
+    with EmbeddedS3(arguments.port, buckets=buckets) as s3:
+        put_sample(s3.observer())
+        own = psutil.Process()
+        LocalS3(pid=own.pid, started=own.create_time(), endpoint=s3.endpoint, buckets=buckets).write(arguments.state)
+        signal.sigwait(ends)
+        _remove(arguments.state)
+
+
+def _remove(path: Path) -> None:
+    """Remove the state file if it is still ours."""
+    try:
+        state = LocalS3.model_validate_json(path.read_bytes())
+    except (OSError, ValueError):
+        return
+    if state.pid == os.getpid():
+        path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Functions, queues and logs in an AWS account."""

@@ -1,0 +1,85 @@
+"""A function that runs elsewhere: in an account, or behind anything that speaks Lambda's API, an emulator included."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from scripts.emulator.rie import invocation_of
+from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from scripts.soal.local.invocation import report
+
+if TYPE_CHECKING:
+    from scripts.soal.local.invocation import Report
+
+__all__ = ["RemoteFunction", "Sent"]
+
+_LONGEST_S: Final = 920
+"""Lambda's longest timeout, and a little."""
+_AGAIN: Final = ("TooManyRequestsException", "ServiceException", "ResourceConflictException", "EC2ThrottledException")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An event that Lambda has taken into its queue. `run_key` names the run in `soal runs` (None: the event's own).
+
+    `request_id` is None where an emulator gives none.
+    """
+
+    request_id: str | None
+    run_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFunction:
+    """A function by name or ARN. `endpoint_url` None: that of the caller's AWS configuration."""
+
+    name: str
+    endpoint_url: str | None = None
+
+    def invoke(self, event: object) -> Report:
+        """Run the function and wait for its answer. Raises `Problem` if there is none.
+
+        Nothing is tried twice: a lost answer says nothing about the job, so the caller looks before trying again.
+        """
+        begun = time.monotonic()
+        answer = self._call(event, "RequestResponse")
+        text = answer["Payload"].read().decode("utf-8", "replace")
+        return report(invocation_of(text, round((time.monotonic() - begun) * 1000)), None)
+
+    def send(self, event: object) -> Sent:
+        """Put the event into the function's queue. Raises `Problem` if Lambda does not take it."""
+        answer = self._call(event, "Event")
+        token = event.get("clientToken") if isinstance(event, dict) else None
+        return Sent(answer["ResponseMetadata"].get("RequestId"), token if isinstance(token, str) else None)
+
+    def _call(self, event: object, kind: str) -> Any:  # noqa: ANN401 - what boto3 answers
+        config = Config(
+            connect_timeout=5, read_timeout=_LONGEST_S, retries={"total_max_attempts": 1}, tcp_keepalive=True
+        )
+        try:
+            client: Any = boto3.session.Session().client("lambda", endpoint_url=self.endpoint_url, config=config)
+            return client.invoke(FunctionName=self.name, InvocationType=kind, Payload=json.dumps(event).encode())
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            again = code in _AGAIN
+            todo = (
+                "nothing was started; try again"
+                if again
+                else "name a function that exists there, and allow lambda:InvokeFunction on it"
+            )
+            raise Problem(
+                f"function {self.name}: {error}", todo=todo, exit_code=EXIT_TRY_AGAIN if again else EXIT_FAILED
+            ) from error
+        except BotoCoreError as error:
+            raise Problem(
+                f"function {self.name}: {error}",
+                todo="the job may run all the same: see `soal runs list`, then try again with the same clientToken",
+                exit_code=EXIT_FAILED,
+            ) from error

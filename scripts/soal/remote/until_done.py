@@ -1,0 +1,57 @@
+"""A run that is longer than the function's timeout: invoked again and again until it has come to its end.
+
+An attempt that met its deadline after it had committed something, that was killed, or that says "try again later" is
+followed by another one under the same clientToken, which skips what is committed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from handler.outcome.outcome import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scripts.soal.local.invocation import Report
+
+__all__ = ["until_done", "with_token"]
+
+_JOB_FIELDS = frozenset({"entryPoint", "script", "jobDriver"})
+
+
+def with_token(event: object) -> object:
+    """Return the event with a clientToken; one that names its run itself, as a queue's message does, is left alone."""
+    if isinstance(event, str):
+        return {"entryPoint": event, "clientToken": uuid.uuid4().hex}
+    if isinstance(event, dict) and "clientToken" not in event and not _JOB_FIELDS.isdisjoint(event):
+        return {**event, "clientToken": uuid.uuid4().hex}
+    return event
+
+
+def until_done(
+    invoke: Callable[[Any], Report], event: object, *, attempts_max: int, remark: Callable[[str], None]
+) -> Report:
+    """Invoke until an attempt is the last one; return its report, or the one after `attempts_max`."""
+    report = invoke(event)
+    for attempt in range(1, attempts_max):
+        why = _goes_on(report)
+        if why is None:
+            return report
+        remark(f"attempt {attempt} {why}; going on")
+        report = invoke(event)
+    return report
+
+
+def _goes_on(report: Report) -> str | None:
+    """Say why another attempt is worth it; None if it is not."""
+    result = report.result
+    if result is None:
+        return "was killed before it could answer"
+    if result.state is State.INCOMPLETE:
+        done = sum(write.status == "committed" and write.run_id == result.run_id for write in result.writes)
+        return f"met its deadline after {done} new commits" if done else None
+    if result.state is State.FAILED and result.error is not None and result.error.retryable:
+        return f"asks to be tried again ({result.error.type})"
+    return None

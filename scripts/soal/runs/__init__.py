@@ -1,0 +1,1 @@
+"""What the checkpoint bucket knows of runs and their writes."""

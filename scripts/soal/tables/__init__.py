@@ -1,0 +1,1 @@
+"""Tables as readers see them that share no code with the writers."""

@@ -1,0 +1,69 @@
+"""An Iceberg table, seen by pyiceberg and by its plain files: by nothing that has written it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table.snapshots import ancestors_of
+
+from safewriter.objects.location import Location
+from safewriter.objects.s3 import S3ObjectStore
+from scripts.soal.tables.delta import TableView
+from scripts.soal.tables.iceberg_io import OBJECT_IO, ObjectFileIO
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mypy_boto3_s3 import S3Client
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+__all__ = ["main_snapshots", "referred", "view"]
+
+
+def view(client: S3Client, catalog: Mapping[str, str], name: str) -> TableView:
+    """Look at the table `catalog.namespace.table`; its version is the number of main's snapshots, -1: it is not there.
+
+    `catalog` holds pyiceberg's properties. `orphans` are data files to which no snapshot leads.
+    """
+    own, _, identifier = name.partition(".")
+    try:
+        table = load_catalog(own, **catalog, **OBJECT_IO).load_table(identifier)
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return TableView(-1, 0, 0, ())
+    table.io = ObjectFileIO(table.io.properties, lambda uri: _store(client, uri))
+    snapshots = main_snapshots(table)
+    summary = snapshots[-1].summary if snapshots else None
+    rows, files = (int((summary and summary.get(f"total-{what}")) or 0) for what in ("records", "data-files"))
+    named = referred(table)
+    place = Location.parse(f"{table.metadata.location}/data")
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=f"{place.key}/")
+    keys = [row["Key"] for page in pages for row in page.get("Contents", ()) if not row["Key"].endswith("/")]
+    orphans = tuple(key for key in keys if str(Location(place.bucket, key)) not in named)
+    return TableView(len(snapshots), rows, files, orphans)
+
+
+def main_snapshots(table: Table) -> list[Snapshot]:
+    """Return the snapshots of main, oldest first."""
+    current = table.metadata.current_snapshot()
+    return [] if current is None else list(ancestors_of(current, table.metadata))[::-1]
+
+
+def referred(table: Table) -> set[str]:
+    """Return all files to which the table's metadata lead, from any snapshot, as `s3://` URIs."""
+    found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
+    for snapshot in table.metadata.snapshots:
+        found.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(table.io):
+            if manifest.manifest_path not in found:  # many snapshots share one
+                found.add(manifest.manifest_path)
+                found |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+    found |= {one.statistics_path for one in (*table.metadata.statistics, *table.metadata.partition_statistics)}
+    return {str(Location.parse(path)) for path in found}
+
+
+def _store(client: S3Client, uri: str) -> S3ObjectStore:
+    where = Location.parse(uri)
+    return S3ObjectStore(client, where.bucket, where.key)

@@ -20,7 +20,6 @@ Clock = Callable[[], int]
 """Returns milliseconds since the epoch."""
 
 _LAMBDA_TIMEOUT_MS: Final = 900_000
-_LEAD_SHARE: Final = 4
 
 
 def epoch_ms() -> int:
@@ -68,10 +67,6 @@ class Deadline:
     def remaining_ms(self) -> int:
         """Return the time left, negative once it has passed."""
         return self.at_ms - self.clock()
-
-    def lead_ms(self, warn_before_ms: int) -> int:
-        """Return how long before the deadline open writes are settled: at most a quarter of the whole time."""
-        return min(warn_before_ms, max(0, self.at_ms - self.started_ms) // _LEAD_SHARE)
 
 
 def milliseconds(environment: Mapping[str, str], name: str) -> int | None:

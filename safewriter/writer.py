@@ -131,8 +131,8 @@ class SafeWriter:
             open_skipping(self._block)
             return
         open_gate(self._block, claimed)
-        if self._block.deadline is not None:
-            self._watchdog = Watchdog(self._block.deadline, self._block.lead_ms, self._ending.at_deadline)
+        if (schedule := self._block.schedule) is not None:
+            self._watchdog = Watchdog(lambda: schedule.left_ms(schedule.warn_at_ms), self._ending.at_deadline)
             self._watchdog.start()
         if not self._block.journal:  # with a journal there is a supervisor, which does it for the whole job
             self._heartbeat = Heartbeat(_LEASE_EVERY_S, self._renew_lease)

@@ -20,6 +20,7 @@ from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects.s3 import open_store, table_store
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import Status
+from safewriter.schedule import Schedule
 from safewriter.settings import Settings
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SweepResult", "handle", "lambda_handler"]
 
-_RESERVE_SHARE: Final = 5
 _RESERVE_MAX_MS: Final = 30_000
 _PROBLEMS_MAX: Final = 20
 
@@ -113,10 +113,10 @@ def handle(
     """
     settings = Settings.from_environment(environment)
     checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
-    reserve_ms = min(_RESERVE_MAX_MS, (deadline.at_ms - deadline.started_ms) // _RESERVE_SHARE)
+    schedule = Schedule.of(deadline, _RESERVE_MAX_MS)
 
     def may_go_on() -> bool:
-        return deadline.remaining_ms() > reserve_ms
+        return schedule.left_ms(schedule.warn_at_ms) > 0
 
     recovery = Recovery(checkpoints, table_store, clock=clock, audit_log=settings.audit_log, may_go_on=may_go_on)
     return _result(Sweeper(checkpoints, recovery, clock, may_go_on).sweep(), clock(), redactor)

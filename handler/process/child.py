@@ -1,8 +1,6 @@
 """From a command to its end: one child, started, then supervised, of which nothing is left afterwards.
 
-The ladder, with the deadline D and the lead L (see `safewriter.deadline`): at D - L SafeWriter in the child settles its
-open write; at D - L/2 everything below gets SIGTERM, at D - 0.4 L SIGKILL. What remains is the handler's, to settle
-what the child could not, and to answer.
+The ladder's steps are two instants of `safewriter.schedule`: SIGTERM for everything below this process, then SIGKILL.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     from handler.process.log import Output
     from handler.process.tree import Process
     from handler.spark.command import Command
-    from safewriter.deadline import Clock, Deadline
+    from safewriter.deadline import Clock
 
 __all__ = ["Child", "Ended", "Ladder", "Stop", "start"]
 
@@ -54,16 +52,10 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The steps, in milliseconds since the epoch."""
+    """The steps, in milliseconds since the epoch: `terminate_at` and `kill_at` of the schedule."""
 
     terminate_at_ms: int
     kill_at_ms: int
-
-    @classmethod
-    def of(cls, deadline: Deadline, warn_before_ms: int) -> Ladder:
-        """Derive the steps from the deadline."""
-        lead_ms = deadline.lead_ms(warn_before_ms)
-        return cls(deadline.at_ms - lead_ms // 2, deadline.at_ms - lead_ms * 2 // 5)
 
 
 @dataclass(frozen=True, slots=True)

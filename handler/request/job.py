@@ -72,6 +72,13 @@ class Job:
         )
 
     @property
+    def retry(self) -> str:
+        """How the same run is tried again, for messages."""
+        if self.client_token is not None:
+            return f"invoking again with clientToken {self.client_token!r}"
+        return "a retry by Lambda of this event (or, with a clientToken in the event, invoking it again)"
+
+    @property
     def fingerprint(self) -> str:
         """Hash of what must not change under one run key: the script's place and the arguments given by the caller.
 

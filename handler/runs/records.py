@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from handler.request.job import Job
-    from safewriter.deadline import Clock, Deadline
+    from safewriter.deadline import Clock
+    from safewriter.schedule import Schedule
 
 __all__ = ["AttemptRunningError", "CancelRequest", "OpenRun", "RunRecord", "Runs", "StoredRun", "UnreadableRecordError"]
 
@@ -93,7 +94,7 @@ class Runs:
     clock: Clock
     sleep: Callable[[float], None] = time.sleep
 
-    def begin(self, job: Job, *, run_id: str, request_id: str, deadline: Deadline) -> OpenRun:
+    def begin(self, job: Job, *, run_id: str, request_id: str, schedule: Schedule) -> OpenRun:
         """Record that an attempt begins.
 
         Raises `UsageError` if the run key belongs to another job, `AttemptRunningError` if another attempt of the run
@@ -110,16 +111,16 @@ class Runs:
             request_id=request_id,
             state="RUNNING",
             started_ms=self.clock(),
-            deadline_ms=deadline.at_ms,
+            deadline_ms=schedule.deadline.at_ms,
             result_uri=self.store.uri(result_key(run_id)),
         )
         key = _record_key(job.run_key)
         try:
             return OpenRun(first, self.store.create(key, _body(first)))
         except PreconditionFailed:
-            return self._next_attempt(key, first, job, deadline)
+            return self._next_attempt(key, first, job, schedule)
 
-    def _next_attempt(self, key: str, first: RunRecord, job: Job, deadline: Deadline) -> OpenRun:
+    def _next_attempt(self, key: str, first: RunRecord, job: Job, schedule: Schedule) -> OpenRun:
         for _ in range(_ROUNDS_MAX):
             stored = self.store.get(key)
             if stored is None:
@@ -133,7 +134,7 @@ class Runs:
                     " be the same job, and another job needs a token of its own",
                 )
             if before.state == "RUNNING":
-                self._wait_for_death(before, stored, deadline)
+                self._wait_for_death(before, stored, schedule)
             record = first.model_copy(
                 update={
                     "attempt": before.attempt + 1,
@@ -147,12 +148,12 @@ class Runs:
                 continue
         raise StoreError(f"{self.store.uri(key)} changes all the time")
 
-    def _wait_for_death(self, before: RunRecord, stored: StoredObject, deadline: Deadline) -> None:
+    def _wait_for_death(self, before: RunRecord, stored: StoredObject, schedule: Schedule) -> None:
         """Return once the attempt is dead or its record has changed; raise as soon as it gives a sign of life.
 
-        Waits no longer than half of the time left.
+        Waits until the schedule's `begin_by` at most.
         """
-        until_ms = self.clock() + min(2 * LEASE_MS, deadline.remaining_ms() // 2)
+        until_ms = min(self.clock() + 2 * LEASE_MS, schedule.begin_by_ms)
 
         def look() -> Sighting | None:
             again = self.store.get(_record_key(before.run_key))

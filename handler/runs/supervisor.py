@@ -1,4 +1,4 @@
-"""The handler's part in guarded writes: their leases while the child lives, their verdict when it is dead."""
+"""The handler as supervisor: it renews leases while the child lives, and settles open writes when it is dead."""
 
 from __future__ import annotations
 
@@ -14,32 +14,21 @@ if TYPE_CHECKING:
     from handler.runs.records import OpenRun, Runs
     from safewriter.settle.supervisor import Supervision, WriteReport
 
-__all__ = ["Guard", "Settled"]
+__all__ = ["RunSupervisor"]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """The verdicts; `writes` is None if they could not be had, for the reason in `problem`. A problem beside verdicts:
-    why there may be writes that they are not about.
-    """
-
-    writes: tuple[WriteReport, ...] | None
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """What is renewed and settled for one attempt."""
+class RunSupervisor:
+    """Renews the leases of one attempt while its job lives, and settles its open writes afterwards."""
 
     supervision: Supervision
     runs: Runs
     run: OpenRun
-    warn_before_ms: int
 
     def beat(self) -> bool:
-        """Say that the attempt and its open writes live, and tell whether they shall: False once it was cancelled.
+        """Renew the leases of the run and of its open writes; False if somebody has cancelled the run.
 
-        Never raises: a missed beat is made up for by the next.
+        Never raises: the next beat makes up for a missed one.
         """
         self.supervision.renew_leases()
         try:
@@ -49,12 +38,16 @@ class Guard:
             logger.warning("the run's lease was not renewed: %s", error)
             return True
 
-    def settle(self, budget_ms: int) -> Settled:
-        """Settle every write that the child has opened, in bounded time; nothing of the child may run any more."""
+    def settle(self, budget_ms: int) -> tuple[tuple[WriteReport, ...] | None, str]:
+        """Settle every write that the child has opened, in bounded time; nothing of the child may run any more.
+
+        Return the verdicts, and a problem. Without verdicts it says why they could not be had; beside verdicts, why
+        there may be writes that they are not about.
+        """
         try:
             writes = within(budget_ms, lambda: self.supervision.settle(budget_ms=max(0, budget_ms)))
-            return Settled(writes, self.supervision.doubt() or "")
+            return writes, self.supervision.doubt() or ""
         except OverdueError as error:
-            return Settled(None, f"the store gave {error}")
+            return None, f"the store gave {error}"
         except (SafeWriterError, StoreError, OSError) as error:
-            return Settled(None, f"{type(error).__name__}: {error}")
+            return None, f"{type(error).__name__}: {error}"

@@ -18,7 +18,7 @@ from handler.request.job import EventForm
 from handler.secrets import Secrets
 from handler.spark.archive import archive_options
 from handler.spark.classpath import find_pyspark, jars
-from handler.spark.environment import child_environment
+from handler.spark.environment import Attempt, child_environment
 from handler.spark.properties import read_properties, write_properties
 from handler.spark_settings.catalogs import file_io
 from handler.usage import UsageError, found
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from handler.sandbox.sandbox import Sandbox
     from handler.sandbox.script import Files
     from handler.settings import HandlerSettings
-    from safewriter.deadline import Deadline
 
-__all__ = ["Attempt", "Command", "Machine", "check", "compose", "this_machine"]
+__all__ = ["Command", "Machine", "check", "compose", "this_machine"]
 
 _MB_PER_CORE: Final = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _CORES_MAX: Final = 6
@@ -115,21 +114,6 @@ class Machine:
     def heap_mb(self) -> int:
         """`-Xmx`; below 512 MB Spark does not start."""
         return self.memory_mb - self.reserve_mb
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """What the child is told about the attempt that it is; `total_ms` is the whole time it was given."""
-
-    run_id: str
-    request_id: str
-    deadline_epoch_ms: int
-    total_ms: int
-
-    @classmethod
-    def of(cls, run_id: str, request_id: str, deadline: Deadline) -> Attempt:
-        """Describe the attempt that has until `deadline`."""
-        return cls(run_id, request_id, deadline.at_ms, deadline.at_ms - deadline.started_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -12,9 +13,9 @@ if TYPE_CHECKING:
 
     from handler.request.job import Job
     from handler.sandbox.sandbox import Sandbox
-    from handler.spark.command import Attempt
+    from safewriter.deadline import Deadline
 
-__all__ = ["child_environment"]
+__all__ = ["Attempt", "child_environment"]
 
 # What the handler sets itself, and what would make Spark or Python start differently than it has planned.
 _WITHHELD: Final = re.compile(
@@ -22,6 +23,21 @@ _WITHHELD: Final = re.compile(
     r"|PWD|OLDPWD|SHLVL|_|_HANDLER|AWS_LAMBDA_RUNTIME_API|AWS_LAMBDA_LOG_.*|LAMBDA_RUNTIME_DIR|XDG_.*|LC_.*|LANGUAGE"
 )
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What the child is told about the attempt that it is; `total_ms` is the whole time it was given."""
+
+    run_id: str
+    request_id: str
+    deadline_epoch_ms: int
+    total_ms: int
+
+    @classmethod
+    def of(cls, run_id: str, request_id: str, deadline: Deadline) -> Attempt:
+        """Describe the attempt that has until `deadline`."""
+        return cls(run_id, request_id, deadline.at_ms, deadline.at_ms - deadline.started_ms)
 
 
 def child_environment(

@@ -11,11 +11,14 @@ from safewriter.errors import UnsupportedError, UsageError
 from safewriter.identity import Attempt, Run, Write
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint
+from safewriter.schedule import Schedule
 from safewriter.settings import Settings
 from safewriter.settle.recovery import Recovery
 from safewriter.tables.formats import canonical, open_session
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from safewriter.objects.location import Location
@@ -27,14 +30,13 @@ __all__ = ["Block"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One attempt at one write. `lead_ms` before the deadline its watchdog acts; without a deadline that is 0."""
+    """One attempt at one write. Without a deadline there is no `schedule`."""
 
     table: str
     write: Write
     attempt: Attempt
     commit_point: CommitPoint
-    deadline: Deadline | None
-    lead_ms: int
+    schedule: Schedule | None
     checkpoints: Checkpoints
     recovery: Recovery
     session: Session
@@ -71,8 +73,7 @@ class Block:
             write=write,
             attempt=Attempt.draw(),
             commit_point=_commit_point(commit_point),
-            deadline=deadline,
-            lead_ms=0 if deadline is None else deadline.lead_ms(settings.warn_before_ms),
+            schedule=None if deadline is None else Schedule.of(deadline, settings.warn_before_ms),
             checkpoints=checkpoints,
             recovery=Recovery(
                 checkpoints,
@@ -103,13 +104,13 @@ class Block:
     @property
     def latest_start_ms(self) -> int | None:
         """Epoch milliseconds after which no commit may start; None: no limit."""
-        return None if self.deadline is None else self.deadline.at_ms - self.lead_ms
+        return None if self.schedule is None else self.schedule.warn_at_ms
 
-    def patience_s(self, at_most_s: float, *, leave_ms: int = 0) -> float:
-        """Return how long may be waited: `at_most_s`, or until `leave_ms` before the deadline."""
-        if self.deadline is None:
+    def patience_s(self, at_most_s: float, until: Callable[[Schedule], int]) -> float:
+        """Return how long to wait at most: `at_most_s`, or until an instant of the schedule."""
+        if self.schedule is None:
             return at_most_s
-        return min(at_most_s, max(0, self.deadline.remaining_ms() - leave_ms) / 1000)
+        return min(at_most_s, max(0, self.schedule.left_ms(until(self.schedule))) / 1000)
 
 
 def _write(batch: MicroBatch | None, table: Location | TableName, format: str, step: str | None) -> Write:  # noqa: A002

@@ -20,9 +20,10 @@ from safewriter.settle.recovery import Cause, Evidence
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.deadline import Clock, Deadline
+    from safewriter.deadline import Clock
     from safewriter.identity import Attempt, Write
     from safewriter.record.checkpoints import Checkpoints, HeldCheckpoint, StoredCheckpoint
+    from safewriter.schedule import Schedule
     from safewriter.settle.recovery import Recovery
     from safewriter.tables.session import TableState
 
@@ -45,15 +46,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claimer:
-    """What a claim needs; `lead_ms` before the deadline it is too late for one."""
+    """What a claim needs; once the schedule's `warn_at` has come, it is too late for one."""
 
     checkpoints: Checkpoints
     recovery: Recovery
     write: Write
     attempt: Attempt
     commit_point: CommitPoint
-    deadline: Deadline | None
-    lead_ms: int
+    schedule: Schedule | None
     clock: Clock = epoch_ms
     sleep: Callable[[float], None] = time.sleep
 
@@ -139,14 +139,14 @@ class Claimer:
             raise StepError.of(self.write)
 
     def _check_time(self) -> None:
-        if self.deadline is not None and self.deadline.remaining_ms() <= self.lead_ms:
+        if self.schedule is not None and self.schedule.left_ms(self.schedule.warn_at_ms) <= 0:
             raise TooLateError(
-                f"{self.deadline.remaining_ms()} ms before the deadline is too late to begin a write"
-                f" (open writes are settled {self.lead_ms} ms before it). Try again with more time"
+                f"{self.schedule.deadline.remaining_ms()} ms before the deadline is too late to begin a write"
+                f" (open writes are settled {self.schedule.lead_ms} ms before it). Try again with more time"
             )
 
     def _deadline_ms(self) -> int | None:
-        return None if self.deadline is None else self.deadline.at_ms
+        return None if self.schedule is None else self.schedule.deadline.at_ms
 
     def _first(self, before: TableState) -> Checkpoint:
         return Checkpoint(

@@ -114,9 +114,13 @@ class Ending:
         """On the watchdog's thread: settle now. What cannot be settled in time ends the process, and others settle
         it.
         """
-        patience_s = self._block.lead_ms / 4000
+        schedule = self._block.schedule
+        if schedule is None:
+            raise AssertionError  # for the type checker: without a deadline there is no watchdog
+        patience_s = (schedule.quiet_by_ms - schedule.warn_at_ms) / 1000
         # A JVM that hangs answers no call, and py4j waits for ever. The process must be gone before the deadline.
-        last_resort = threading.Timer(3 * patience_s, os._exit, (DeadlineError.exit_code,))
+        exit_after_s = (schedule.exit_at_ms - schedule.warn_at_ms) / 1000
+        last_resort = threading.Timer(exit_after_s, os._exit, (DeadlineError.exit_code,))
         last_resort.daemon = True
         last_resort.start()
         mine = self._one_at_a_time.acquire(timeout=patience_s)
@@ -156,9 +160,8 @@ class Ending:
         document = self.document
         if document.status in OPEN or document.attempt.cleaned:
             return
-        _, evidence = self._halt(
-            "the deadline is near", self._block.patience_s(_QUIET_S, leave_ms=self._block.lead_ms // 2)
-        )
+        patience_s = self._block.patience_s(_QUIET_S, lambda schedule: schedule.terminate_at_ms)
+        _, evidence = self._halt("the deadline is near", patience_s)
         if evidence.quiet:
             self._clean()
 
@@ -179,8 +182,8 @@ class Ending:
 
     def _left_s(self, waited_s: float) -> float:
         """Return how much longer may be waited for an answer: until the watchdog's time, if there is a deadline."""
-        at_most_s = _ANSWER_S if self._block.deadline is None else _ANSWER_MAX_S
-        return self._block.patience_s(at_most_s - waited_s, leave_ms=self._block.lead_ms)
+        at_most_s = _ANSWER_S if self._block.schedule is None else _ANSWER_MAX_S
+        return self._block.patience_s(at_most_s - waited_s, lambda schedule: schedule.warn_at_ms)
 
     def _commit_once(self) -> None:
         block, held = self._block, self._held
@@ -257,7 +260,9 @@ class Ending:
         try:
             session.shut(reason)
             session.cancel()
-            quiet = session.wait_until_quiet(self._block.patience_s(patience_s))
+            quiet = session.wait_until_quiet(
+                self._block.patience_s(patience_s, lambda schedule: schedule.deadline.at_ms)
+            )
             seen = session.seen()
         except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone
             _log.warning("the JVM does not answer (%s); the table will tell what has happened", error)

@@ -49,8 +49,7 @@ def _claim(block: Block) -> Claim:
         block.write,
         block.attempt,
         block.commit_point,
-        block.deadline,
-        block.lead_ms,
+        block.schedule,
     )
     with ThreadPoolExecutor(1) as pool:
         marking = pool.submit(claimer.mark)

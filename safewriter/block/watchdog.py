@@ -8,24 +8,19 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.deadline import Deadline
-
 __all__ = ["Heartbeat", "Watchdog"]
 
 _STEP_MAX_S: Final = 1.0
 
 
 class Watchdog:
-    """Calls `act` once, `lead_ms` before the deadline, unless it is stopped before."""
+    """Calls `act` once when no time is left, unless it is stopped before. `left_ms` returns the milliseconds left."""
 
-    def __init__(self, deadline: Deadline, lead_ms: int, act: Callable[[], None]) -> None:
-        self._deadline = deadline
-        self._lead_ms = lead_ms
+    def __init__(self, left_ms: Callable[[], int], act: Callable[[], None]) -> None:
+        self._left_ms = left_ms
         self._act = act
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="safewriter-watchdog", daemon=True)
-        self.fired = threading.Event()
-        """Set before `act` is called."""
 
     def start(self) -> None:
         """Begin to watch."""
@@ -42,11 +37,10 @@ class Watchdog:
 
     def _watch(self) -> None:
         # Waits in small steps, by the wall clock: a frozen sandbox that thaws must notice at once how late it is.
-        while (left_ms := self._deadline.remaining_ms() - self._lead_ms) > 0:
+        while (left_ms := self._left_ms()) > 0:
             if self._stopped.wait(min(left_ms / 1000, _STEP_MAX_S)):
                 return
         if not self._stopped.is_set():
-            self.fired.set()
             self._act()
 
 

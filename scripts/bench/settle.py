@@ -162,7 +162,7 @@ class _Bench:
 
     def _die(self, name: TableName) -> str:
         write = Write(Run(uuid.uuid4().hex, "bench", "bench", "bench"), name, "iceberg", None)
-        claimer = Claimer(self.checkpoints, self._recovery(), write, Attempt.draw(), CommitPoint.WRITE, None, 0)
+        claimer = Claimer(self.checkpoints, self._recovery(), write, Attempt.draw(), CommitPoint.WRITE, None)
         claimer.mark()
         metadata = self.load(name).metadata
         head = metadata.refs["main"].snapshot_id

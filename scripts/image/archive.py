@@ -21,7 +21,8 @@ from handler.sandbox.script import Files
 from handler.settings import read_settings, soal_home
 from handler.spark.archive import archive_of
 from handler.spark.classpath import OWN, added_jars, archived_jars
-from handler.spark.command import Attempt, Machine, compose, find_java, pyspark_home
+from handler.spark.command import Machine, compose, find_java, pyspark_home
+from handler.spark.environment import Attempt
 from safewriter.deadline import epoch_ms
 from safewriter.record.journal import Journal
 from scripts.emulator import EmbeddedS3

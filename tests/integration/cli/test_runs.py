@@ -14,12 +14,13 @@ from handler.redaction.redact import Redactor
 from handler.request.event import parse_event
 from handler.request.job import Job
 from handler.runs.records import Runs
-from handler.runs.supervisor import Guard
+from handler.runs.supervisor import RunSupervisor
 from handler.settings import read_settings
 from handler.spark.command import Command
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.record.journal import Journal
+from safewriter.schedule import Schedule
 from safewriter.settings import Settings
 from safewriter.settle.supervisor import Supervision
 from scripts.soal.app import app
@@ -52,7 +53,7 @@ class Bench:
     def begin(self, run_key: str, *, total_ms: int = 600_000) -> Any:
         job = Job.of(parse_event({"script": "s3://scripts/a.py", "clientToken": run_key}, SETTINGS), SETTINGS, "r")
         deadline = Deadline(epoch_ms() + total_ms, epoch_ms())
-        return self.runs.begin(job, run_id=f"id-{run_key}", request_id="q", deadline=deadline)
+        return self.runs.begin(job, run_id=f"id-{run_key}", request_id="q", schedule=Schedule.of(deadline, 0))
 
     def soal(self, *arguments: str) -> tuple[int, str, str]:
         options = ("--endpoint-url", self.endpoint, "--bucket", self.where)
@@ -104,7 +105,7 @@ def test_a_run_that_lives_is_cancelled(bench: Bench, tmp_path: Path, monkeypatch
     run = bench.begin("nightly-1")
     journal = Journal(tmp_path / "journal")
     supervision = Supervision(journal, Settings.from_environment({}, checkpoint_bucket=bench.where))
-    guard = Guard(supervision, bench.runs, run, 30_000)
+    guard = RunSupervisor(supervision, bench.runs, run)
     answers: list[tuple[int, str, str]] = []
     cancelling = threading.Thread(target=lambda: answers.append(bench.soal("cancel", "nightly-1", "--json")))
     cancelling.start()

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from handler.app import Services, handle
-from handler.outcome.report import Facts
+from handler.app import handle
 from handler.outcome.response import exit_status, schema_text
-from safewriter.deadline import Deadline, epoch_ms
+from handler.services import Services
 from safewriter.objects import MemoryObjectStore
+from tests.support.walks import new_walk
 
 if TYPE_CHECKING:
     from handler.outcome.response import Result
+    from handler.stages.walk import Walk
     from safewriter.objects import Location
 
 SCRIPT = "s3://scripts/job.py"
@@ -49,11 +50,10 @@ class World:
         raise AssertionError
 
 
-def answer(event: object, environment: dict[str, str]) -> tuple[Result, World, Facts]:
+def answer(event: object, environment: dict[str, str]) -> tuple[Result, World, Walk]:
     world = World()
-    now = epoch_ms()
-    facts = Facts(Deadline(now + 60_000, now), "request-1", "run-1", memory_mb=3008, cold_start=False)
-    return handle(event, facts, environment, world.services()), world, facts
+    walk = new_walk()
+    return handle(event, walk, environment, world.services()), world, walk
 
 
 def job(**fields: object) -> dict[str, object]:
@@ -194,9 +194,8 @@ def test_a_bad_setting_is_a_usage_error(setting: dict[str, str], name: str) -> N
 def test_too_little_memory_is_a_usage_error() -> None:
     """A function in which Spark could not start says so before anything begins."""
     world = World()
-    now = epoch_ms()
-    facts = Facts(Deadline(now + 60_000, now), "request-1", "run-1", memory_mb=512, cold_start=False)
-    check(handle(job(), facts, GOOD_ENVIRONMENT, world.services()), world, facts, "memory size")
+    walk = new_walk(memory_mb=512)
+    check(handle(job(), walk, GOOD_ENVIRONMENT, world.services()), world, walk, "memory size")
 
 
 def test_a_secret_in_a_bad_event_is_not_repeated() -> None:
@@ -205,7 +204,7 @@ def test_a_secret_in_a_bad_event_is_not_repeated() -> None:
     assert "hunter22" not in result.model_dump_json()
 
 
-def check(result: Result, world: World, facts: Facts, field: str) -> None:
+def check(result: Result, world: World, walk: Walk, field: str) -> None:
     assert world.done == []
     assert result.error is not None
     assert (result.error.type, result.error.field) == ("UsageError", field)
@@ -214,5 +213,5 @@ def check(result: Result, world: World, facts: Facts, field: str) -> None:
     assert "\n" not in result.state_details
     assert exit_status(result) == 2
     assert result.run_id is None
-    assert facts.ended is None
+    assert walk.settled is None
     Draft202012Validator(json.loads(schema_text())).validate(result.document())

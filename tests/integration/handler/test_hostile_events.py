@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handler.app import Services, handle
-from handler.outcome.report import Facts
-from safewriter.deadline import Deadline, epoch_ms
+from handler.app import handle
+from handler.services import Services
 from safewriter.objects import MemoryObjectStore
 from tests.integration.handler.hostile import ENVIRONMENT, EVIL, SECRETS, hostile_conf, hostile_events
+from tests.support.walks import new_walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,9 +62,8 @@ class World:
 
 
 def answered(event: object, tmp_path: Path) -> tuple[Result, World]:
-    world, now = World(), epoch_ms()
-    facts = Facts(Deadline(now + 60_000, now), "request-1", "run-1", memory_mb=3008, cold_start=False)
-    return handle(event, facts, {**ENVIRONMENT, "TMPDIR": str(tmp_path)}, world.services()), world
+    world = World()
+    return handle(event, new_walk(), {**ENVIRONMENT, "TMPDIR": str(tmp_path)}, world.services()), world
 
 
 def test_there_are_enough_of_them() -> None:

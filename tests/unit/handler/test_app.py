@@ -12,16 +12,17 @@ import pytest
 from botocore.response import StreamingBody
 from jsonschema import Draft202012Validator
 
-from handler.app import Services, handle, lambda_handler
-from handler.outcome.report import Facts
+from handler.app import handle, lambda_handler
 from handler.outcome.response import JobFailed, Result, deliver, exit_status, schema_text
 from handler.process.child import Ended, Stop
 from handler.secrets import Secrets, SecretUnavailableError
+from handler.services import Services
 from handler.usage import UsageError
-from safewriter.deadline import Deadline, epoch_ms
+from safewriter.deadline import epoch_ms
 from safewriter.objects import MemoryObjectStore, StoreError
 from safewriter.record import journal
 from safewriter.settle.supervisor import WriteReport
+from tests.support.walks import new_walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,7 +108,6 @@ class World:
         return self.secrets
 
     def handle(self, event: object = EVENT, **environment: str) -> Result:
-        now = epoch_ms()
         services = Services(
             client=lambda: self,
             store=lambda _: self.store,
@@ -116,11 +116,8 @@ class World:
             invoke=self.invoke,
             **({"read_secrets": self.read_secrets} if "SOAL_SECRETS" in environment else {}),  # type: ignore[arg-type]
         )
-        facts = Facts(
-            Deadline(now + 60_000, now), self.request_id, "run-1", memory_mb=3008, cold_start=False, function="arn:f"
-        )
         variables = {"SW_CHECKPOINT_BUCKET": "checkpoints", "TMPDIR": str(self.tmp), **environment}
-        result = handle(event, facts, variables, services)
+        result = handle(event, new_walk(request_id=self.request_id), variables, services)
         Draft202012Validator(json.loads(schema_text())).validate(result.document())
         assert list(self.tmp.iterdir()) == []
         return result

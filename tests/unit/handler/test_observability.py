@@ -8,10 +8,11 @@ import pytest
 
 from handler import observability
 from handler.outcome.outcome import Outcome, State
-from handler.outcome.report import Facts, result_of
+from handler.outcome.result import result_of
 from handler.runs.records import RunRecord
 from safewriter.deadline import Deadline
 from safewriter.settle.supervisor import WriteReport
+from tests.support.walks import new_walk, settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +28,13 @@ def test_a_result_becomes_metrics() -> None:
     """State and verdicts as counts, times in milliseconds, what this attempt has committed in rows and bytes; what was
     not reached is absent.
     """
-    facts = Facts(Deadline(10_000, 1_000, lambda: 2_000), "request", "run", memory_mb=2048, cold_start=True)
-    facts.writes = (
+    walk = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
+    walk.settled = settled(
         WriteReport("a", "delta", None, "committed", 1, 22_248, 99, None, None, "c"),
         WriteReport("a", "delta", None, "committed", 1, 7, 7, None, None, "c", run_id="an earlier attempt"),
         WriteReport("b", "delta", None, "unknown", None, None, None, None, None, "c"),
     )
-    observability.count(result_of(facts, Outcome(State.UNKNOWN, "d", None)))
+    observability.count(result_of(walk, Outcome(State.UNKNOWN, "d", None)))
     blob: dict[str, Any] = dict(observability.metrics.serialize_metric_set())
     for name in ("ColdStart", "StateUnknown", "VerdictUnknown"):
         assert blob[name] == [1.0]
@@ -44,13 +45,13 @@ def test_a_result_becomes_metrics() -> None:
 
 def test_each_verdict_is_a_line_with_its_table(capsys: pytest.CaptureFixture[str]) -> None:
     """So that the log can be searched by table; what is not committed is a warning."""
-    facts = Facts(Deadline(10_000, 1_000, lambda: 2_000), "request", "run", memory_mb=2048, cold_start=True)
-    facts.writes = (
+    walk = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
+    walk.settled = settled(
         WriteReport("s3://a", "delta", "one", "committed", 7, 3, 1, None, None, "c"),
         WriteReport("s3://b", "delta", None, "rolled_back", None, None, None, "deadline", None, "c"),
     )
     observability.logger.handlers[0].stream = sys.stdout  # type: ignore[attr-defined]  # pytest has put its own there
-    observability.count(result_of(facts, Outcome(State.FAILED, "d", None)))
+    observability.count(result_of(walk, Outcome(State.FAILED, "d", None)))
     first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert (first["table"], first["status"], first["step"], first["version"], first["rows"], first["level"]) == (
         "s3://a",

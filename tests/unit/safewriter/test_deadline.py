@@ -24,15 +24,6 @@ def test_remaining_time_goes_below_zero() -> None:
     assert Deadline(1_000, 0, lambda: 1_500).remaining_ms() == -500
 
 
-@pytest.mark.parametrize(
-    ("whole_ms", "warn_ms", "lead_ms"),
-    [(900_000, 30_000, 30_000), (60_000, 30_000, 15_000), (3, 30_000, 0), (0, 30_000, 0), (-5, 30_000, 0)],
-)
-def test_the_lead_is_at_most_a_quarter_of_the_time(whole_ms: int, warn_ms: int, lead_ms: int) -> None:
-    """A function with a short timeout keeps most of it for its work."""
-    assert Deadline(1_000 + whole_ms, 1_000).lead_ms(warn_ms) == lead_ms
-
-
 def test_the_handlers_deadline_wins() -> None:
     """The absolute deadline counts, not Lambda's default."""
     found = Deadline.from_environment(
@@ -48,7 +39,7 @@ def test_a_deadline_of_zero_is_a_deadline() -> None:
     found = Deadline.from_environment({"SOAL_DEADLINE_EPOCH_MS": "0"}, clock=lambda: 7)
 
     assert found is not None
-    assert (found.at_ms, found.started_ms, found.remaining_ms(), found.lead_ms(30_000)) == (0, 0, -7, 0)
+    assert (found.at_ms, found.started_ms, found.remaining_ms()) == (0, 0, -7)
 
 
 def test_a_timeout_of_zero_is_a_deadline() -> None:

@@ -47,7 +47,8 @@ class Thread:
         *self.bounds, self.act = arguments
 
     def start(self) -> None:
-        self.done.append(f"{type(self).__name__} of {self.bounds}")
+        bounds = [one() if callable(one) else one for one in self.bounds]
+        self.done.append(f"{type(self).__name__} of {bounds}")
         self.act()
 
     def stop(self) -> None:
@@ -98,9 +99,8 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         session=Session(done),
         check_batch=lambda: None,
         write=SimpleNamespace(key="key"),
-        deadline=None,
+        schedule=None,
         journal="journal",
-        lead_ms=7,
         checkpoint_uri="s3://checkpoints/key",
         checkpoints=SimpleNamespace(
             renew_lease=lambda *names: done.append(f"lease of {names}"),
@@ -262,14 +262,14 @@ def test_the_error_of_a_script_fails_its_block_and_goes_on(block: SimpleNamespac
 
 def test_a_deadline_has_a_watchdog_and_a_job_without_a_supervisor_a_heartbeat(block: SimpleNamespace) -> None:
     """A supervisor renews the leases of all writes of its job."""
-    block.deadline, block.journal = "deadline", None
+    block.schedule, block.journal = SimpleNamespace(warn_at_ms=7, left_ms=lambda instant_ms: instant_ms - 4), None
     with guarded() as sw:
         sw.success()
     third_of_a_lease_s = LEASE_MS / 3000
     assert block.done == [
         "verified",
         "opened",
-        "Watchdog of ['deadline', 7]",
+        "Watchdog of [3]",
         "deadline",
         f"Heartbeat of [{third_of_a_lease_s}]",
         "lease of ('key', 'nonce')",

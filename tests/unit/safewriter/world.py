@@ -13,6 +13,7 @@ from safewriter.objects import MemoryObjectStore, PreconditionFailed, Upload
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import Checkpoint, CommitPoint, Status
 from safewriter.record.liveness import GRACE_MS, LEASE_MS
+from safewriter.schedule import Schedule
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 from safewriter.tables.session import TableState
 from tests.unit.safewriter.delta_log import DeltaLog, File, append_actions, body_of, creation, key_of
@@ -153,7 +154,10 @@ class Job:
         self.log = DeltaLog(network.store(world.lake))
         self.checkpoints = Checkpoints(self.bucket)
         self.recovery = world.recovery(network)
-        self.deadline = None if deadline_ms is None else Deadline(world.now_ms + deadline_ms, world.now_ms, world.clock)
+        self.deadline: Deadline | None = None
+        if deadline_ms is not None:  # a job that has run for long may begin a block late
+            at_ms = world.now_ms + deadline_ms
+            self.deadline = Deadline(at_ms, min(world.now_ms, at_ms - 2 * LEAD_MS), world.clock)
         self.held: HeldCheckpoint | None = None
         self.files: tuple[File, ...] = ()
         self.slot = -1
@@ -168,8 +172,7 @@ class Job:
             dataclasses.replace(world.write, run=Run("run", f"run-of-{self.attempt.nonce}", "request", "job")),
             self.attempt,
             world.commit_point,
-            self.deadline,
-            LEAD_MS,
+            None if self.deadline is None else Schedule(self.deadline, LEAD_MS),
             world.clock,
             world.sleep,
         )

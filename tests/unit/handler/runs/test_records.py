@@ -13,6 +13,7 @@ from handler.settings import read_settings
 from handler.usage import UsageError
 from safewriter.deadline import Deadline
 from safewriter.objects import MemoryObjectStore, StoreError
+from safewriter.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +52,7 @@ class Bench:
 
     def begin(self, run_id: str, the_job: Job | None = None, total_ms: int = 300_000) -> Any:
         deadline = Deadline(self.time() + total_ms, self.time(), self.time)
-        return self.runs.begin(the_job or job(), run_id=run_id, request_id="q", deadline=deadline)
+        return self.runs.begin(the_job or job(), run_id=run_id, request_id="q", schedule=Schedule.of(deadline, 0))
 
     def key(self) -> str:
         (key,) = [listed.key for listed in self.store.list(RECORD)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handler.runs.supervisor import Guard
+from handler.runs.supervisor import RunSupervisor
 from safewriter.objects import StoreError
 
 
@@ -40,14 +40,14 @@ class Fake:
         return self._settle()
 
 
-def guard(fake: Fake) -> Guard:
-    return Guard(fake, fake, SimpleNamespace(record=None), 30_000)  # type: ignore[arg-type]
+def supervisor(fake: Fake) -> RunSupervisor:
+    return RunSupervisor(fake, fake, SimpleNamespace(record=None))  # type: ignore[arg-type]
 
 
 def test_a_beat_renews_both_and_never_raises() -> None:
     """The next one makes up for it."""
     fake = Fake()
-    assert guard(fake).beat()
+    assert supervisor(fake).beat()
     assert fake.beats == ["writes", "run"]
 
 
@@ -56,21 +56,20 @@ def test_a_beat_tells_whether_the_run_was_cancelled(*, cancelled: bool) -> None:
     """It looks each time that it has said that the attempt lives."""
     fake = Fake()
     fake.fails, fake.cancelled = False, cancelled
-    assert guard(fake).beat() is not cancelled
+    assert supervisor(fake).beat() is not cancelled
     assert fake.beats == ["writes", "run", "look"]
 
 
 def test_the_verdicts_are_passed_on() -> None:
     """In time."""
-    assert guard(Fake(lambda: ())).settle(10_000).writes == ()
+    assert supervisor(Fake(lambda: ())).settle(10_000) == ((), "")
 
 
 def test_verdicts_are_kept_beside_a_doubt() -> None:
     """What is known is known, also if there may be more."""
     fake = Fake(lambda: ("a verdict",))
     fake.missing = "the journal was truncated"
-    settled = guard(fake).settle(10_000)
-    found: tuple[object, str] = (settled.writes, settled.problem)
+    found: tuple[object, str] = supervisor(fake).settle(10_000)
     assert found == (("a verdict",), "the journal was truncated")
 
 
@@ -80,10 +79,9 @@ def test_what_cannot_be_settled_is_said_not_raised() -> None:
     def fail() -> None:
         raise StoreError("gone")
 
-    settled = guard(Fake(fail)).settle(10_000)
-    assert (settled.writes, settled.problem) == (None, "StoreError: gone")
+    assert supervisor(Fake(fail)).settle(10_000) == (None, "StoreError: gone")
     release = threading.Event()
-    assert guard(Fake(lambda: release.wait(60))).settle(10).writes is None
+    assert supervisor(Fake(lambda: release.wait(60))).settle(10)[0] is None
     release.set()
 
 
@@ -93,4 +91,4 @@ def test_a_journal_that_cannot_be_read_is_said() -> None:
     def fail() -> None:
         raise OSError("journal")
 
-    assert guard(Fake(fail)).settle(10_000).problem == "OSError: journal"
+    assert supervisor(Fake(fail)).settle(10_000) == (None, "OSError: journal")

@@ -16,7 +16,6 @@ from handler.settings import HandlerSettings, read_settings
 from handler.spark.classpath import jars
 from handler.spark.command import (
     MODULE_OPTIONS,
-    Attempt,
     Command,
     Machine,
     check,
@@ -25,6 +24,7 @@ from handler.spark.command import (
     pyspark_home,
     spark_file,
 )
+from handler.spark.environment import Attempt
 from handler.spark.properties import read_properties
 from handler.usage import UsageError
 

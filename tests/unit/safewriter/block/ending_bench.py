@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from safewriter.block.block import Block
 from safewriter.block.ending import Ending
 from safewriter.record.document import CommitPoint
+from safewriter.schedule import Schedule
 from safewriter.tables.delta.gate import GateState
 from tests.unit.safewriter.world import TABLE, Job
 
@@ -64,8 +65,7 @@ def ending(
         write=world.write,
         attempt=job.attempt,
         commit_point=commit_point,
-        deadline=job.deadline,
-        lead_ms=LEAD_MS,
+        schedule=None if job.deadline is None else Schedule(job.deadline, LEAD_MS),
         checkpoints=job.checkpoints,
         recovery=job.recovery,
         session=session,

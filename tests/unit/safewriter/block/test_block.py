@@ -8,6 +8,7 @@ import pytest
 
 from safewriter.block import block
 from safewriter.block.block import Block
+from safewriter.deadline import Deadline
 from safewriter.errors import SettingError, UnsupportedError, UsageError
 from safewriter.identity import Run
 from safewriter.objects import MemoryObjectStore
@@ -87,7 +88,8 @@ def test_arguments_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     found = of(monkeypatch, checkpoint_bucket="other", warn_before_ms=5_000)
 
     assert found.checkpoint_uri.startswith("s3://other/")
-    assert found.lead_ms == 5_000
+    assert found.schedule is not None
+    assert found.schedule.lead_ms == 5_000
 
 
 def test_in_a_micro_batch_the_write_is_the_stream_s(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,8 +126,8 @@ def test_without_a_deadline_nothing_ends_the_block(monkeypatch: pytest.MonkeyPat
     """Off Lambda there is no watchdog, no latest start, and a settler may take its time."""
     found = of(monkeypatch)
 
-    assert (found.deadline, found.lead_ms, found.latest_start_ms) == (None, 0, None)
-    assert found.patience_s(30.0, leave_ms=10_000) == 30.0
+    assert (found.schedule, found.latest_start_ms) == (None, None)
+    assert found.patience_s(30.0, lambda _: 0) == 30.0
     assert found.recovery._may_go_on()
 
 
@@ -135,10 +137,10 @@ def test_a_guard_settles_within_its_deadline_only(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SOAL_STARTED_EPOCH_MS", str(BEGAN_MS))
     now_ms = BEGAN_MS
     found = of(monkeypatch)
-    assert found.deadline is not None
-    monkeypatch.setattr(type(found.deadline), "remaining_ms", lambda self: self.at_ms - now_ms)
+    assert found.schedule is not None
+    monkeypatch.setattr(Deadline, "remaining_ms", lambda self: self.at_ms - now_ms)
 
-    assert (found.lead_ms, found.latest_start_ms) == (30_000, BEGAN_MS + 570_000)
+    assert (found.schedule.lead_ms, found.latest_start_ms) == (30_000, BEGAN_MS + 570_000)
     now_ms = BEGAN_MS + 599_999
     assert found.recovery._may_go_on()
     now_ms = BEGAN_MS + 600_000
@@ -150,13 +152,14 @@ def test_patience_ends_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("SOAL_DEADLINE_EPOCH_MS", str(BEGAN_MS + 20_000))
     monkeypatch.setenv("SOAL_STARTED_EPOCH_MS", str(BEGAN_MS - 600_000))
     found = of(monkeypatch)
-    assert found.deadline is not None
-    found = dataclasses.replace(found, deadline=dataclasses.replace(found.deadline, clock=lambda: BEGAN_MS))
+    assert found.schedule is not None
+    deadline = dataclasses.replace(found.schedule.deadline, clock=lambda: BEGAN_MS)
+    found = dataclasses.replace(found, schedule=dataclasses.replace(found.schedule, deadline=deadline))
 
-    assert found.patience_s(5.0) == 5.0
-    assert found.patience_s(30.0) == 20.0
-    assert found.patience_s(30.0, leave_ms=15_000) == 5.0
-    assert found.patience_s(30.0, leave_ms=20_001) == 0.0
+    assert found.patience_s(5.0, lambda schedule: schedule.deadline.at_ms) == 5.0
+    assert found.patience_s(30.0, lambda schedule: schedule.deadline.at_ms) == 20.0
+    assert found.patience_s(30.0, lambda schedule: schedule.deadline.at_ms - 15_000) == 5.0
+    assert found.patience_s(30.0, lambda schedule: schedule.deadline.at_ms - 20_001) == 0.0
 
 
 @pytest.mark.parametrize("audit_log", [True, False])

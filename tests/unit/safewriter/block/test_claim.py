@@ -18,6 +18,7 @@ from safewriter.identity import Run
 from safewriter.objects import StoreError
 from safewriter.record.document import NO_CHANGE, CommitPoint, Status
 from safewriter.record.liveness import GRACE_MS, LEASE_MS
+from safewriter.schedule import Schedule
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Fault, Network
 from tests.unit.safewriter.invariants import check, documents
@@ -356,8 +357,8 @@ def test_a_write_whose_truth_cannot_be_found_out_is_not_claimed() -> None:
 # -- too late ----------------------------------------------------------------------------------------------------------
 
 
-def ending(world: World, left_ms: int) -> Deadline:
-    return Deadline(world.now_ms + left_ms, world.now_ms - 100_000, world.clock)
+def ending(world: World, left_ms: int) -> Schedule:
+    return Schedule(Deadline(world.now_ms + left_ms, world.now_ms - 100_000, world.clock), LEAD_MS)
 
 
 @pytest.mark.parametrize("left_ms", [LEAD_MS, 0, -1])
@@ -367,7 +368,7 @@ def test_too_late_for_a_marker_is_too_late(left_ms: int) -> None:
     job = world.job()
 
     with pytest.raises(TooLateError, match="too late to begin"):
-        dataclasses.replace(job.claimer, deadline=ending(world, left_ms)).mark()
+        dataclasses.replace(job.claimer, schedule=ending(world, left_ms)).mark()
 
     assert world.bucket.contents() == {}
 
@@ -375,7 +376,7 @@ def test_too_late_for_a_marker_is_too_late(left_ms: int) -> None:
 def test_one_millisecond_before_the_lead_there_is_time() -> None:
     """The boundary belongs to too late."""
     world = World()
-    claimer = dataclasses.replace(world.job().claimer, deadline=ending(world, LEAD_MS + 1))
+    claimer = dataclasses.replace(world.job().claimer, schedule=ending(world, LEAD_MS + 1))
 
     claimer.mark()
     assert claimer.claim(world.job().state()).held.document.epoch == 1
@@ -386,7 +387,7 @@ def test_too_late_for_the_first_document_is_too_late() -> None:
     world = World()
 
     with pytest.raises(TooLateError):
-        claims(world.job(), deadline=ending(world, LEAD_MS))
+        claims(world.job(), schedule=ending(world, LEAD_MS))
 
     assert world.bucket.contents() == {}
 
@@ -431,7 +432,7 @@ def test_while_waiting_for_another_attempt_time_can_run_out() -> None:
     world.job().begin()
 
     with pytest.raises(TooLateError):
-        claims(world.job(), deadline=ending(world, LEAD_MS + 5_000))
+        claims(world.job(), schedule=ending(world, LEAD_MS + 5_000))
 
     assert world.document.epoch == 1
 

@@ -15,6 +15,7 @@ import pytest
 from safewriter.errors import DeadlineError, NotCommittedError, UnknownOutcomeError
 from safewriter.objects import StoreError
 from safewriter.record.document import CommitPoint, Status
+from safewriter.schedule import Schedule
 from safewriter.tables.delta.gate import GateState
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
@@ -181,10 +182,10 @@ def test_an_outage_that_ends_before_the_deadline_costs_time_and_nothing_else() -
 def test_success_waits_until_the_watchdogs_time_and_not_longer(lead_ms: int) -> None:
     """What is left of the deadline then is for settling."""
     _, job, end = out()
-    end._block = dataclasses.replace(end._block, lead_ms=lead_ms)
+    assert job.deadline is not None
+    end._block = dataclasses.replace(end._block, schedule=Schedule(job.deadline, lead_ms))
     with pytest.raises(UnknownOutcomeError):
         end.succeed()
-    assert job.deadline is not None
     assert job.deadline.remaining_ms() == lead_ms
 
 

@@ -11,6 +11,7 @@ import pytest
 from safewriter.deadline import Deadline
 from safewriter.errors import DeadlineError
 from safewriter.record.document import Status
+from safewriter.schedule import Schedule
 from safewriter.settle.recovery import Cause, Evidence
 from safewriter.tables.delta.gate import GateState
 from tests.support.hygiene import wait_for_hygiene
@@ -181,7 +182,9 @@ def test_half_the_lead_is_left_when_tasks_outlast_the_watchdog() -> None:
     world = World()
     session = AskedSession(quiet=iter([False, False]))
     end = ending(world.job().begin(), session)
-    end._block = replace(end._block, deadline=Deadline(world.now_ms + 10_000, world.now_ms, world.clock))
+    end._block = replace(
+        end._block, schedule=Schedule(Deadline(world.now_ms + 10_000, world.now_ms, world.clock), LEAD_MS)
+    )
     end.at_deadline()
 
     with pytest.raises(DeadlineError):

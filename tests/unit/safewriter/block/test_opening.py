@@ -16,6 +16,7 @@ from safewriter.objects.store import StoreError
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint
 from safewriter.record.journal import Entry, Journal, append
+from safewriter.schedule import Schedule
 from safewriter.tables.session import TableState
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from safewriter.block.block import Block
 
 STATE = TableState(3, "table-id", (), {})
-LATE = Deadline(1_000, 0, lambda: 999)
+LATE = Schedule(Deadline(1_000, 0, lambda: 999), 10)
 
 
 class Session:
@@ -52,8 +53,7 @@ def block_of(store: MemoryObjectStore, **changes: Any) -> Block:
         "write": write,
         "attempt": Attempt.draw(),
         "commit_point": CommitPoint.WRITE,
-        "deadline": None,
-        "lead_ms": 0,
+        "schedule": None,
         "checkpoints": checkpoints,
         "recovery": None,
         "session": Session(),
@@ -108,7 +108,7 @@ def test_what_comes_too_late_is_told_to_the_supervisor(
     store: MemoryObjectStore, journal: Journal, path: str, *, journalled: bool
 ) -> None:
     """An exception may lose its type on its way through a stream; without a supervisor nobody is told."""
-    block = block_of(store, journal=path if journalled else None, deadline=LATE, lead_ms=10)
+    block = block_of(store, journal=path if journalled else None, schedule=LATE)
     with pytest.raises(TooLateError):
         claim(block)
     nonce = block.attempt.nonce
@@ -129,7 +129,7 @@ def test_a_journal_that_is_gone_by_then_is_no_other_error(
 
     monkeypatch.setattr("safewriter.record.journal.append", full)
     with pytest.raises(TooLateError):
-        claim(block_of(store, journal=path, deadline=LATE, lead_ms=10))
+        claim(block_of(store, journal=path, schedule=LATE))
 
 
 def test_another_refusal_is_not_told_as_too_late(store: MemoryObjectStore, journal: Journal, path: str) -> None:

@@ -16,6 +16,7 @@ from safewriter.objects.location import Location
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import Checkpoint, CommitPoint
 from safewriter.record.liveness import GRACE_MS
+from safewriter.schedule import Schedule
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.name import TableName
@@ -135,8 +136,7 @@ class Bench:
             dataclasses.replace(self.write, run=Run("run", f"run-of-{attempt.nonce}", "request", "job")),
             attempt,
             commit_point,
-            deadline,
-            1,
+            Schedule(deadline, 1),
             self.clock,
             self.sleep,
         )

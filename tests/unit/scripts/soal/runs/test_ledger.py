@@ -11,6 +11,7 @@ from handler.runs.records import Runs
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
 from safewriter.record.document import CommitPoint
+from safewriter.schedule import Schedule
 from scripts.soal.runs.ledger import Ledger
 from tests.unit.safewriter.world import World
 
@@ -32,7 +33,7 @@ class Bench:
         event = {"script": "s3://scripts/a.py", "clientToken": run_key, "name": "nightly"}
         job = Job.of(parse_event(event, SETTINGS), SETTINGS, "r")
         deadline = Deadline(self.world.now_ms + 600_000, self.world.now_ms, self.world.clock)
-        return self.handlers.begin(job, run_id=run_id, request_id="q", deadline=deadline)
+        return self.handlers.begin(job, run_id=run_id, request_id="q", schedule=Schedule.of(deadline, 0))
 
 
 def test_a_run_with_its_writes() -> None:

@@ -1,0 +1,45 @@
+"""What the handler does to the world outside, in one value; tests put other functions in their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from handler.process.child import start
+from handler.secrets import Secrets, read_secrets
+from safewriter.deadline import epoch_ms
+from safewriter.objects.s3 import open_store, s3_client
+from safewriter.settle.supervisor import Supervision
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from handler.secrets import SecretReference
+    from safewriter.deadline import Clock
+    from safewriter.objects import Location, ObjectStore
+
+__all__ = ["Services"]
+
+
+def _invoke(function: str, payload: bytes) -> str:
+    """Invoke a function asynchronously; return the request id."""
+    import boto3  # most runs never continue themselves
+    from botocore.config import Config
+
+    client = boto3.client("lambda", config=Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 2}))
+    answer = client.invoke(FunctionName=function, InvocationType="Event", Payload=payload)
+    return str(answer["ResponseMetadata"]["RequestId"])
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """S3, the child process, settling, Lambda itself, Secrets Manager, the clock."""
+
+    client: Callable[[], Any] = lambda: s3_client(tries=3)
+    store: Callable[[Location], ObjectStore] = open_store
+    start_child: Callable[..., AbstractContextManager[Any]] = start
+    supervision: Callable[..., Supervision] = Supervision
+    invoke: Callable[[str, bytes], str] = _invoke
+    read_secrets: Callable[[Mapping[str, SecretReference]], Secrets] = read_secrets
+    clock: Clock = epoch_ms

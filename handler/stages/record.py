@@ -1,0 +1,75 @@
+"""From an outcome to the answer: the run's record is closed, the run may be continued, and the result is kept on S3."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from handler.outcome.continuation import has_progressed, next_invocation
+from handler.outcome.result import result_of
+from handler.process.bounded import OverdueError, within
+from handler.runs.records import result_key
+from safewriter.objects import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from handler.outcome.outcome import Outcome
+    from handler.outcome.response import Result
+    from handler.services import Services
+    from handler.stages.walk import Walk
+
+__all__ = ["record"]
+
+
+def record(walk: Walk, outcome: Outcome, services: Services) -> Result:
+    """Make the result and keep it; if S3 does not take it, the result itself says so."""
+    begun, configured = walk.begun, walk.configured
+    if begun is None or configured is None:
+        return result_of(walk, outcome)
+
+    def in_time(act: Callable[[], object]) -> None:
+        within(configured.schedule.left_ms(configured.schedule.record_by_ms), act)
+
+    try:
+        in_time(lambda: walk.warn(*begun.runs.end(begun.run, state=outcome.state.value)))
+    except (StoreError, OverdueError) as error:
+        walk.warn(f"the run's record still says RUNNING: {error}")
+    result = result_of(walk, outcome, continued_by=_continue(walk, outcome, services))
+    body = json.dumps(result.document(), ensure_ascii=False).encode()
+    try:
+        in_time(lambda: begun.runs.store.put(result_key(walk.invocation.run_id), body))
+    except (StoreError, OverdueError) as error:
+        walk.warn(f"this document is not at resultUri: {error}")
+        result = result_of(walk, outcome, continued_by=result.continued_by)
+    return result
+
+
+def _continue(walk: Walk, outcome: Outcome, services: Services) -> str | None:
+    """Let the run go on, if that is allowed and worth it; return the request id of the invocation that does.
+
+    The record must be closed before: the next attempt would wait for this one.
+    """
+    configured, requested, invocation = walk.configured, walk.requested, walk.invocation
+    if configured is None or requested is None:
+        return None
+    following = next_invocation(
+        outcome.state,
+        requested.event,
+        requested.continuation,
+        run_key=requested.job.run_key,
+        continue_max=configured.settings.continue_max,
+        progressed=has_progressed(walk.writes or (), invocation.run_id),
+    )
+    if isinstance(following, str):
+        walk.warn(following)
+    if following is None or isinstance(following, str):
+        return None
+    try:
+        return within(
+            configured.schedule.left_ms(configured.schedule.record_by_ms),
+            lambda: services.invoke(invocation.function, following.payload()),
+        )
+    except Exception as error:  # noqa: BLE001 - the SDK raises many kinds; the run can be continued by hand
+        walk.warn(f"the run could not be continued by the function itself: {error}")
+        return None

@@ -1,0 +1,180 @@
+"""From a job to its end: place, command, record, code, child, verdicts.
+
+Spark starts while the record is written and the code is fetched: Java needs neither before the script is let go.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from handler import observability
+from handler.outcome.outcome import Evidence, judge
+from handler.process.child import Ladder
+from handler.process.log import Output
+from handler.runs.records import Runs
+from handler.runs.supervisor import RunSupervisor
+from handler.sandbox.ground import clean_all
+from handler.sandbox.sandbox import oom_kills, open_sandbox
+from handler.sandbox.script import download, place
+from handler.spark.archive import why_unused
+from handler.spark.command import compose, spark_file
+from handler.spark.environment import Attempt
+from handler.spark.missing import MissingWatch, read_missing
+from handler.stages.walk import Begun, Settled
+from safewriter.record.journal import Journal
+from safewriter.settle.supervisor import OpenWrites
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from handler.outcome.outcome import Outcome
+    from handler.process.child import Ended
+    from handler.redaction.redact import Redactor
+    from handler.request.job import Job
+    from handler.sandbox.sandbox import Sandbox
+    from handler.sandbox.script import Files
+    from handler.services import Services
+    from handler.spark.command import Command
+    from handler.stages.walk import Configured, Walk
+    from safewriter.settle.supervisor import WriteReport
+
+__all__ = ["run"]
+
+
+def run(walk: Walk, environment: Mapping[str, str], services: Services) -> Outcome:
+    """Run the job of a walk that is prepared, settle its writes, and judge what became of it."""
+    configured, requested, prepared = walk.configured, walk.requested, walk.prepared
+    if configured is None or requested is None or prepared is None:
+        raise AssertionError  # for the type checker: `prepare` sets them all or raises
+    settings, invocation = configured.settings, walk.invocation
+    with _own_directories(walk, configured), open_sandbox(settings.tmp) as sandbox:
+        files = place(requested.job, sandbox)
+        attempt = Attempt.of(invocation.run_id, invocation.request_id, invocation.deadline)
+        command = compose(
+            requested.job, files, sandbox, settings, prepared.machine, attempt, environment, prepared.secrets
+        )
+        with Journal(sandbox.journal) as journal:  # before the child is there: only what is open outlasts what it does
+            return _Run(walk, configured, requested.job, prepared.redactor, services, sandbox, files, journal).run(
+                command
+            )
+
+
+@contextmanager
+def _own_directories(walk: Walk, configured: Configured) -> Iterator[None]:
+    """Give the job the directories of this function as the first one had them, and leave them so."""
+    schedule = configured.schedule
+
+    def clean(until_ms: int) -> None:
+        walk.warn(*clean_all(configured.settings.own_directories, lambda: schedule.left_ms(until_ms) > 0))
+
+    clean(schedule.begin_by_ms)
+    try:
+        yield
+    finally:
+        clean(schedule.settle_by_ms)
+
+
+class _Run:
+    """One job in its sandbox."""
+
+    def __init__(
+        self,
+        walk: Walk,
+        configured: Configured,
+        job: Job,
+        redactor: Redactor,
+        services: Services,
+        sandbox: Sandbox,
+        files: Files,
+        journal: Journal,
+    ) -> None:
+        self._walk = walk
+        self._settings, self._schedule = configured.settings, configured.schedule
+        self._job, self._redactor = job, redactor
+        self._services = services
+        self._sandbox = sandbox
+        self._files = files
+        self._journal = journal
+
+    def run(self, command: Command) -> Outcome:
+        """Start the command, let the script go once its record and code are there, and wait for the end."""
+        walk, clock = self._walk, self._services.clock
+        missing = MissingWatch(read_missing(spark_file(self._settings, "missing.toml")))
+        writes = OpenWrites(self._journal)
+        output = walk.output = Output(
+            self._redactor,
+            log=lambda line: observability.log_job_line(line, writes.tables()),
+            metric=observability.print_metric,
+            watch=missing.look,
+        )
+        kills_before = oom_kills()
+        # Spark looks for Python files while it starts; for all else Java need not wait, only the script must.
+        supervisor = self._begin() if self._job.py_files else None
+        with self._services.start_child(command, output, clock=clock) as child:
+            supervisor = supervisor or self._begin()
+            walk.started = True
+            ladder = Ladder(self._schedule.terminate_at_ms, self._schedule.kill_at_ms)
+            try:
+                self._sandbox.go.touch()
+                ended = child.supervise(ladder, clock=clock, beat=supervisor.beat)
+            except BaseException:
+                walk.settled = self._settle(supervisor, None)
+                raise
+            settled = walk.settled = self._settle(supervisor, ended)
+        kills = max((after - kills_before.get(name, after) for name, after in oom_kills().items()), default=0)
+        walk.warn(*_remarks(ended, settled.writes or (), output.lines_dropped, kills))
+        if reason := why_unused(self._settings.soal_home, self._sandbox.archive_log):
+            walk.warn(f"{reason}, so Spark started slowly; scripts/setup, or a new image, makes it again")
+        return judge(
+            Evidence(
+                ended=ended,
+                journal=settled.journal,
+                writes=settled.writes,
+                unsettled=settled.problem,
+                out_of_memory_kills=kills,
+                saw_java_out_of_memory=output.saw_out_of_memory,
+                retry=self._job.retry,
+                missing=None if missing.seen is None else missing.seen.sentence,
+            )
+        )
+
+    def _begin(self) -> RunSupervisor:
+        """Record the attempt and fetch the code."""
+        walk, job = self._walk, self._job
+        runs = Runs(self._services.store(self._settings.guard.checkpoint_bucket), self._services.clock)
+        begun = runs.begin(
+            job, run_id=walk.invocation.run_id, request_id=walk.invocation.request_id, schedule=self._schedule
+        )
+        walk.begun = Begun(runs, begun)
+        observability.name_run(begun.record)
+        started_ns = time.monotonic_ns()
+        try:
+            download(job, self._files, self._services.client())
+        finally:
+            walk.download_ms = _since_ms(started_ns)
+        return RunSupervisor(self._services.supervision(self._journal, self._settings.guard), runs, begun)
+
+    def _settle(self, supervisor: RunSupervisor, ended: Ended | None) -> Settled:
+        started_ns = time.monotonic_ns()
+        writes, problem = supervisor.settle(self._schedule.left_ms(self._schedule.settle_by_ms))
+        return Settled(ended, self._journal.entries(), writes, problem, _since_ms(started_ns))
+
+
+def _since_ms(started_ns: int) -> int:
+    return (time.monotonic_ns() - started_ns) // 1_000_000
+
+
+def _remarks(ended: Ended, writes: tuple[WriteReport, ...], lines_dropped: int, kills: int) -> Iterator[str]:
+    """Say what the state alone does not."""
+    if kills:
+        yield f"the kernel killed {kills} process(es) for memory while the job ran"
+    if lines_dropped:
+        yield f"{lines_dropped} lines of output were not logged, because there were too many"
+    if ended.survivors:
+        pids = ", ".join(str(process.pid) for process in ended.survivors)
+        yield f"processes {pids} of the job could not be killed"
+    for write in writes:
+        if write.undo_refused is not None:
+            yield f"{write.table}: the commit stays, it could not be undone: {write.undo_refused}"

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from handler.outcome.outcome import Fault, Outcome, State
+from handler.outcome.result import result_of
+from handler.process.child import Ended
+from handler.redaction.redact import Redactor
+from handler.secrets import Secrets
+from handler.settings import read_settings
+from handler.spark.command import Machine
+from handler.stages.walk import Configured, Prepared, Settled, Walk
+from safewriter.deadline import Deadline
+from safewriter.record.journal import Entry
+from safewriter.schedule import Schedule
+from safewriter.settle.supervisor import WriteReport
+from tests.support.walks import new_walk, settled
+
+DEADLINE = Deadline(10_000, 1_000, lambda: 1_500)
+
+
+def ended(*journal: Entry) -> Walk:
+    """Return a walk to the end of a job, with what its journal holds."""
+    walk = new_walk(DEADLINE)
+    end = Ended(0, None, None, started_ms=2_000, ended_ms=7_000, peak_mb=512, survivors=frozenset())
+    walk.settled = Settled(end, journal, (), "", settle_ms=3)
+    return walk
+
+
+def test_an_answer_with_nothing_known() -> None:
+    """All keys are there, null where nothing was reached."""
+    result = result_of(new_walk(DEADLINE), Outcome(State.FAILED, "d", Fault("UsageError", "m", "f", usage=True)))
+    assert (result.run_id, result.attempt, result.result_uri, result.writes, result.log_tail) == (
+        None,
+        None,
+        None,
+        (),
+        (),
+    )
+    assert (result.timings.total_ms, result.timings.remaining_ms, result.timings.job_ms) == (500, 8_500, None)
+    assert result.error is not None
+    assert (result.error.field, result.error.usage) == ("f", True)
+    assert result.memory.peak_mb is None
+
+
+def test_the_times_are_the_journal_s() -> None:
+    """From the start of Java to Python, to the session, to the end."""
+    python, session = Entry("python_started", 3_000, {}), Entry("session_ready", 4_500, {})
+    timings = result_of(ended(python, session), Outcome(State.SUCCESS, "d", None)).timings
+    assert (timings.jvm_start_ms, timings.session_ms, timings.job_ms, timings.settle_ms) == (1_000, 1_500, 2_500, 3)
+    timings = result_of(ended(python), Outcome(State.SUCCESS, "d", None)).timings
+    assert (timings.jvm_start_ms, timings.session_ms, timings.job_ms) == (1_000, None, 4_000)
+
+
+def test_texts_are_masked() -> None:
+    """Details, error, warnings and reasons."""
+    walk = new_walk(DEADLINE)
+    walk.prepared = Prepared(Machine(2048, 2), Secrets(), Redactor(("hunter22",)))
+    walk.warn("w hunter22")
+    walk.settled = settled(
+        WriteReport("t", "delta", None, "unknown", None, None, None, "r hunter22", "u hunter22", "s3://c/1")
+    )
+    result = result_of(walk, Outcome(State.UNKNOWN, "d hunter22", Fault("E", "m hunter22")))
+    assert len(result.writes) == len(result.warnings) == 1
+    assert "hunter22" not in result.model_dump_json()
+
+
+def test_settings_that_were_ignored_are_told_by_reason() -> None:
+    """One line for each reason, with the keys that it is about."""
+    walk = ended(
+        *(Entry("setting_ignored", 1, {"key": key, "why": why}) for key, why in (("a", "x"), ("b", "y"), ("c", "x")))
+    )
+    warnings = result_of(walk, Outcome(State.SUCCESS, "d", None)).warnings
+    assert warnings == ("the script sets a, c, which was ignored: x", "the script sets b, which was ignored: y")
+
+
+def test_the_versions_are_those_of_the_jars() -> None:
+    """What is on the class path runs, whatever Python packages say."""
+    walk = new_walk(DEADLINE)
+    walk.configured = Configured(read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"}), Schedule.of(DEADLINE, 0))
+    versions = result_of(walk, Outcome(State.SUCCESS, "d", None)).versions
+    assert (versions.delta, versions.iceberg) == ("4.4.0", "1.11.0")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import App
 
-from infra.config import Config, ConfigError
+from infra.config_error import ConfigError
+from infra.context import read_context
 from infra.stack import SoalStack
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def main(app: App | None = None) -> int:
     """Synthesise; return the exit code."""
     app = new_app() if app is None else app
     try:
-        config = Config.from_context(app.node.get_all_context())
+        config = read_context(app.node.get_all_context())
     except ConfigError as error:
         sys.stderr.write(f"soal: {error}\n")
         return 2

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-import re
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -13,25 +11,17 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     field_validator,
-    model_validator,
 )
 
 from handler.module_names import check_file
 from handler.spark_settings.fixed import why_replaced
-from infra.config_error import ConfigError
-from infra.losses import losses, too_large
 from infra.names import Database, KeyArn, SecurityGroupId, SubnetId, VpcId, Zone
-from infra.overlaps import overlaps
 from infra.places import BucketPrefix, ImageUri
 from infra.references import check_name, check_open, check_references, check_setting, is_of_catalogs
 from infra.schedules import check_schedule
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-__all__ = ["Config", "ConfigError"]
+__all__ = ["Config"]
 
 # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
 _LOG_RETENTION_DAYS: Final = (
@@ -42,11 +32,6 @@ _LOG_RETENTION_DAYS: Final = (
 # the run's document, or the same token would be a new run.
 FAILURE_QUEUE_DAYS: Final = 14
 _CHECKPOINT_DAYS_MIN: Final = FAILURE_QUEUE_DAYS + 1
-_NOT_SUPPORTED: Final = {
-    "lake_formation": "is not supported: Spark, the guard and the sweeper read and write S3 with their own roles, not"
-    " with credentials of Lake Formation. Leave the data's location to IAM and name it in data; where Lake Formation"
-    " guards the catalog, grant both roles their databases there",
-}
 
 Deployment = Literal[
     "canary_10_percent_5_minutes",
@@ -233,77 +218,3 @@ class Config(BaseModel):
     def catalog_secrets(self) -> dict[str, str]:
         """The same of `secrets`."""
         return {name: reference for name, reference in self.secrets.items() if is_of_catalogs(name)}
-
-    @model_validator(mode="after")
-    def _together(self) -> Self:
-        for error in self._contradictions():
-            raise error
-        return self
-
-    def _contradictions(self) -> Iterator[ConfigError]:
-        for key in ("schedule", "s3_trigger"):
-            if getattr(self, key) is not None and self.entry_point is None:
-                yield ConfigError(
-                    key, getattr(self, key), "its events name no script; set entry_point to the one to run"
-                )
-        yield from (ConfigError(*found) for found in overlaps(self))
-        if self.conditional_commits and not self.lake_bucket:
-            yield ConfigError("conditional_commits", "true", "is about the lake bucket; set lake_bucket=true")
-        yield from losses(self)
-        for key in ("environment", "conf"):
-            for name in self.secrets.keys() & getattr(self, key).keys():
-                yield ConfigError("secrets", name, f"is in {key}, too; take it out of one of the two")
-        if self.secret_kms_key_arns and not self.secrets:
-            yield ConfigError("secret_kms_key_arns", ",".join(self.secret_kms_key_arns), "set secrets, which they keep")
-        yield from self._network_contradictions()
-        yield from too_large(self)
-
-    def _network_contradictions(self) -> Iterator[ConfigError]:
-        keys = ("vpc_id", "subnet_ids", "availability_zones", "security_group_ids")
-        given = [key for key in keys if getattr(self, key)]
-        if self.network == "existing" and (missing := [key for key in keys if key not in given]):
-            yield ConfigError("network", self.network, f"needs {', '.join(missing)} too")
-        if self.network != "existing" and given:
-            yield ConfigError(given[0], getattr(self, given[0]), "is used with network=existing only")
-        for key in ("subnet_ids", "security_group_ids"):
-            if len(set(getattr(self, key))) != len(getattr(self, key)):
-                yield ConfigError(key, ",".join(getattr(self, key)), "names one of them twice")
-        if len(self.availability_zones) != len(self.subnet_ids):
-            yield ConfigError(
-                "availability_zones", ",".join(self.availability_zones), "name one for each of subnet_ids"
-            )
-
-    @classmethod
-    def from_context(cls, context: Mapping[str, object]) -> Self:
-        """Read CDK's context; keys with a colon, a slash or an @ are the CDK's own.
-
-        Raises `ConfigError` for the first key that is unknown or has a value that cannot be used.
-        """
-        own = {key: value for key, value in context.items() if not re.search(r"[:/@]", key)}
-        for key in own.keys() - cls.model_fields.keys():
-            if key in _NOT_SUPPORTED:
-                raise ConfigError(key, own[key], _NOT_SUPPORTED[key])
-            near = difflib.get_close_matches(key, cls.model_fields, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(cls.model_fields)}"
-            raise ConfigError(key, own[key], f"there is no such key; {hint}")
-        try:
-            return cls.model_validate({key: value for key, value in own.items() if value not in ("", None)})
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            if isinstance(cause := first.get("ctx", {}).get("error"), ConfigError):
-                raise cause from None
-            key = str(first["loc"][0])
-            raise ConfigError(key, _shown(key, own.get(key)), _remedy(first)) from None
-
-
-def _shown(key: str, found: object) -> object:
-    """Leave out values of variables and settings: one may be the secret that is complained of."""
-    if key not in ("environment", "conf", "secrets"):
-        return found
-    return f"{{{', '.join(map(str, found))}}}" if isinstance(found, dict) else "…"
-
-
-def _remedy(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
-    if error["type"] == "value_error":  # raised by a validator of ours, in our words
-        return str(error["ctx"]["error"])
-    return str(error["msg"]).replace("Input should be", "must be").replace("String should match pattern", "must match")

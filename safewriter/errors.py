@@ -25,10 +25,7 @@ may succeed later without a change. The message says what happened, where, and w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Self
-
-if TYPE_CHECKING:
-    from safewriter.identity import Write
+from typing import ClassVar, Self
 
 __all__ = [
     "AnotherAttemptError",
@@ -85,12 +82,11 @@ class StepError(UsageError):
     """A second block on the same table in one run, or in one batch of a stream, has no name of its own."""
 
     @classmethod
-    def of(cls, write: Write) -> Self:
+    def of(cls, table: object, step: str | None, *, in_stream: bool) -> Self:
         """Name the write that there are two of."""
         return cls(
-            f"this {'run' if write.run.stream_run_id is None else 'stream'} has a block on {write.table}"
-            f" (step {write.step!r}) already. Give each block on one table a step of its own that is the same on a"
-            " retry, such as step='2026-11'"
+            f"this {'stream' if in_stream else 'run'} has a block on {table} (step {step!r}) already. Give each block"
+            " on one table a step of its own that is the same on a retry, such as step='2026-11'"
         )
 
 

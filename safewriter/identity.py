@@ -10,7 +10,7 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from safewriter.errors import UnsupportedError
+from safewriter.errors import StepError, UnsupportedError
 from safewriter.objects.location import Location
 
 if TYPE_CHECKING:
@@ -109,6 +109,11 @@ class Write:
     def fingerprint(self) -> str:
         """What must not change between two attempts under one run key."""
         return _digest(self.run.fingerprint, self.format)
+
+    @property
+    def step_error(self) -> StepError:
+        """The error for a second block of this name."""
+        return StepError.of(self.table, self.step, in_stream=self.run.stream_run_id is not None)
 
 
 @dataclass(frozen=True, slots=True)

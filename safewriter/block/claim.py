@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from safewriter.deadline import epoch_ms
-from safewriter.errors import AnotherAttemptError, FingerprintError, StepError, TooLateError, TryAgainError
+from safewriter.errors import AnotherAttemptError, FingerprintError, TooLateError, TryAgainError
 from safewriter.record.document import OPEN, AttemptRecord, Checkpoint, CommitPoint, Status
 from safewriter.record.liveness import Owner, Sighting, watch
 from safewriter.record.marker import Marker
@@ -136,7 +136,7 @@ class Claimer:
         or cannot be told from one. The first may have been in another process of the run, so the document tells.
         """
         if document.status is Status.COMMITTED and self.write.run.delivery in document.deliveries:
-            raise StepError.of(self.write)
+            raise self.write.step_error
 
     def _check_time(self) -> None:
         if self.schedule is not None and self.schedule.left_ms(self.schedule.warn_at_ms) <= 0:

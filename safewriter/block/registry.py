@@ -6,7 +6,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from safewriter.errors import BlockOpenError, StepError
+from safewriter.errors import BlockOpenError
 
 if TYPE_CHECKING:
     from safewriter.identity import Write
@@ -28,7 +28,7 @@ class Registry:
             if session in self._sessions:
                 raise BlockOpenError("another SafeWriter block is open on this Spark session; end it first")
             if write.key in self._names:
-                raise StepError.of(write)
+                raise write.step_error
             self._sessions.add(session)
             self._names.add(write.key)
 

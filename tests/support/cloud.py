@@ -142,11 +142,11 @@ def synthesise(context: Mapping[str, object], folder: Path) -> Synthesised:
     from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
     from infra.app import new_app
-    from infra.config import Config
+    from infra.context import read_context
     from infra.stack import SoalStack
 
     app = new_app(outdir=str(folder))
-    SoalStack(app, Config.from_context(context))
+    SoalStack(app, read_context(context))
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     with contextlib.suppress(RuntimeError):  # what was found is in the report
         app.synth()

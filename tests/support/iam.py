@@ -1,69 +1,19 @@
-"""What policies allow: an evaluator of policies, strict about what it does not know.
-
-moto checks actions and resources, but takes every condition for not fulfilled. Here some operators are known; any other
-is an error, so that nothing is allowed or denied by accident. A request carries a condition key only if its action has
-that key by AWS's own reference: on AWS a statement about another key is never fulfilled.
+"""What policies allow together. A request carries a condition key only if its action has that key by AWS's own
+reference: on AWS a statement about another key is never fulfilled.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.support.authorization import has_key
+from tests.support.statement import Statement, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["Access", "Statement"]
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One statement of a policy document; that of a role or a user has no principals."""
-
-    sid: str
-    effect: str
-    actions: tuple[str, ...]
-    resources: tuple[str, ...]
-    conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
-    principals: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Statement:
-        """Read a statement of a policy document."""
-        unknown = document.keys() - {"Sid", "Effect", "Action", "Resource", "Condition", "Principal"}
-        if unknown:
-            raise ValueError(f"a statement with {', '.join(unknown)} is not understood here")
-        return cls(
-            document.get("Sid", ""),
-            document["Effect"],
-            tuple(_listed(document["Action"])),
-            tuple(_listed(document.get("Resource", "*"))),  # a role's trust is about the role
-            document.get("Condition", {}),
-            tuple(_principals(document.get("Principal", {}))),
-        )
-
-    def single(self) -> list[Statement]:
-        """Return a statement for each action on each resource, which together say the same."""
-        return [
-            Statement(self.sid, self.effect, (action,), (resource,), self.conditions, self.principals)
-            for action in self.actions
-            for resource in self.resources
-        ]
-
-    def concerns(self, action: str, resource: str, context: Mapping[str, str]) -> bool:
-        """Tell whether the statement speaks of a request."""
-        return (
-            any(_like(pattern.lower(), action.lower()) for pattern in self.actions)
-            and any(_like(pattern, resource) for pattern in self.resources)
-            and all(
-                _fulfilled(operator, key, _listed(expected), context)
-                for operator, keys in self.conditions.items()
-                for key, expected in keys.items()
-            )
-        )
+__all__ = ["Access"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +25,7 @@ class Access:
     @classmethod
     def of(cls, documents: Iterable[Mapping[str, Any]]) -> Access:
         """Read policy documents."""
-        return cls(tuple(Statement.of(each) for document in documents for each in _listed(document["Statement"])))
+        return cls(tuple(Statement.of(each) for document in documents for each in listed(document["Statement"])))
 
     def may(self, action: str, resource: str, **context: str) -> bool:
         """Tell whether a request is allowed; condition keys are given as `s3_prefix` for `s3:prefix`."""
@@ -100,35 +50,3 @@ class Access:
     def without(self, statement: Statement) -> Access:
         """Return what is allowed without one of the statements."""
         return Access(tuple(each for each in self.statements if each != statement))
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _principals(document: Any) -> list[Any]:
-    return ["*"] if document == "*" else [each for some in document.values() for each in _listed(some)]
-
-
-def _like(pattern: str, text: str) -> bool:
-    expression = "".join({"*": ".*", "?": "."}.get(character, re.escape(character)) for character in pattern)
-    return re.fullmatch(expression, text, re.DOTALL) is not None
-
-
-def _fulfilled(operator: str, key: str, expected: list[Any], context: Mapping[str, str]) -> bool:
-    value = context.get(key)
-    if operator == "Null":
-        return (value is None) == (str(expected[0]).lower() == "true")
-    if operator not in _OPERATORS:
-        raise ValueError(f"the condition {operator} is not understood here")
-    return value is not None and any(_OPERATORS[operator](str(each), value) for each in expected)
-
-
-_OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
-    "ArnEquals": _like,
-    "ArnLike": _like,
-    "Bool": lambda expected, value: expected.lower() == value.lower(),
-    "NumericLessThan": lambda expected, value: float(value) < float(expected),
-    "StringEquals": lambda expected, value: expected == value,
-    "StringLike": _like,
-}

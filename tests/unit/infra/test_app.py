@@ -31,12 +31,12 @@ def test_a_bad_value_ends_with_a_sentence(capsys: pytest.CaptureFixture[str], tm
 def test_a_stack_without_data_is_warned_about(tmp_path: Path) -> None:
     """It can be deployed, but no job could write a table: the assembly carries the sentence for the command line."""
     from infra.app import new_app
-    from infra.config import Config
+    from infra.context import read_context
     from infra.stack import SoalStack
     from tests.support.cloud import IMAGE
 
     app = new_app(outdir=str(tmp_path))
-    stack = SoalStack(app, Config.from_context({"image_uri": IMAGE.replace("@sha256:", ":v")}))
+    stack = SoalStack(app, read_context({"image_uri": IMAGE.replace("@sha256:", ":v")}))
 
     warnings = [str(entry.data) for entry in stack.node.metadata if entry.type == "aws:cdk:warning"]
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.config import Config, ConfigError
+from infra.config import Config
+from infra.config_error import ConfigError
+from infra.context import read_context
 from infra.places import BucketPrefix
 from tests.support.cloud import IMAGE
 
@@ -24,7 +26,7 @@ NETWORK = {
 
 def test_nothing_has_to_be_set() -> None:
     """Every key has a default, and the defaults go together."""
-    config = Config.from_context({})
+    config = read_context({})
 
     assert config.image_uri is None
     assert (config.memory_mb, config.timeout_s, config.retry_attempts, config.continue_max) == (3008, 900, 0, 0)
@@ -32,7 +34,7 @@ def test_nothing_has_to_be_set() -> None:
 
 def test_values_of_the_command_line_are_texts() -> None:
     """Numbers, truth values, lists and mappings are read from text, as `cdk -c key=value` gives them."""
-    config = Config.from_context(
+    config = read_context(
         {
             "timeout_s": "300",
             "kms": "true",
@@ -54,14 +56,14 @@ def test_values_of_the_command_line_are_texts() -> None:
 
 def test_values_of_cdk_json_have_types() -> None:
     """The same keys in cdk.json may be JSON numbers, truth values and lists."""
-    config = Config.from_context({"timeout_s": 300, "queue": True, "data": ["lake/tables"], "environment": {"AB": "c"}})
+    config = read_context({"timeout_s": 300, "queue": True, "data": ["lake/tables"], "environment": {"AB": "c"}})
 
     assert (config.timeout_s, config.queue, config.data) == (300, True, (BucketPrefix("lake", "tables"),))
 
 
 def test_keys_of_the_cdk_itself_are_not_ours() -> None:
     """Feature flags and what the CDK has looked up are left alone."""
-    assert Config.from_context({"@aws-cdk/core:x": True, "aws:cdk:enable-path-metadata": True}) == Config()
+    assert read_context({"@aws-cdk/core:x": True, "aws:cdk:enable-path-metadata": True}) == Config()
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
 def test_a_bad_value_is_refused_with_its_remedy(context: dict[str, object], key: str, remedy: str) -> None:
     """The error names the key, what was found there, and what to write instead."""
     with pytest.raises(ConfigError) as caught:
-        Config.from_context(context)
+        read_context(context)
 
     assert caught.value.key == key
     assert str(caught.value).startswith(f"context {key}=")
@@ -207,7 +209,7 @@ def test_a_bad_value_is_refused_with_its_remedy(context: dict[str, object], key:
 def test_a_secret_of_a_catalog_in_clear_is_refused_and_not_repeated(key: str, name: str, value: str) -> None:
     """Context, template and function can be read by more people than the catalog; the remedy names the reference."""
     with pytest.raises(ConfigError) as caught:
-        Config.from_context({key: json.dumps({name: value})})
+        read_context({key: json.dumps({name: value})})
 
     assert caught.value.key == key
     assert f'secrets={{"{name}": "ARN of the secret"}}' in caught.value.remedy
@@ -223,7 +225,7 @@ def test_what_is_no_secret_of_a_catalog_is_a_variable() -> None:
         "PYICEBERG_CATALOG__LAKE__TOKEN_REFRESH_ENABLED": "true",
     }
 
-    assert Config.from_context({"environment": json.dumps(variables)}).environment == variables
+    assert read_context({"environment": json.dumps(variables)}).environment == variables
 
 
 @pytest.mark.parametrize(
@@ -241,7 +243,7 @@ def test_what_is_no_secret_of_a_catalog_is_a_variable() -> None:
 def test_a_reference_is_exact_or_refused(secrets: dict[str, str], remedy: str) -> None:
     """The role's policy names it, so it must be whole; what stands there instead may be a secret, and is not shown."""
     with pytest.raises(ConfigError) as caught:
-        Config.from_context({"secrets": json.dumps(secrets)})
+        read_context({"secrets": json.dumps(secrets)})
 
     assert remedy in caught.value.remedy
     assert "hunter22" not in str(caught.value)
@@ -251,14 +253,14 @@ def test_a_reference_is_exact_or_refused(secrets: dict[str, str], remedy: str) -
 def test_a_name_has_one_value(key: str, name: str) -> None:
     """What is a secret is not also a plain variable or setting."""
     with pytest.raises(ConfigError, match=f"is in {key}, too"):
-        Config.from_context({key: {name: "soal"}, "secrets": {name: SECRET}})
+        read_context({key: {name: "soal"}, "secrets": {name: SECRET}})
 
 
 def test_a_trigger_beside_the_data_is_allowed() -> None:
     """Two prefixes of one bucket do not overlap if neither begins with the other, slash by slash."""
     context = {"s3_trigger": "lake/in", "data": "lake/in-tables", "entry_point": "job.py"}
 
-    assert Config.from_context(context).s3_trigger == BucketPrefix("lake", "in")
+    assert read_context(context).s3_trigger == BucketPrefix("lake", "in")
 
 
 @pytest.mark.parametrize(
@@ -274,7 +276,7 @@ def test_a_trigger_beside_the_data_is_allowed() -> None:
 )
 def test_places_that_no_job_confuses_go_together(context: dict[str, object]) -> None:
     """Beside each other, a table inside of what is only read, scripts that can only be read, another stack's bucket."""
-    assert Config.from_context(context).stack_name == "Soal"
+    assert read_context(context).stack_name == "Soal"
 
 
 def test_the_readme_tells_every_key() -> None:

@@ -18,12 +18,12 @@ def test_the_image_is_built_once_for_the_functions_architecture(
     from aws_cdk import aws_lambda as lambda_
 
     from infra.app import new_app
-    from infra.config import Config
+    from infra.context import read_context
     from infra.image import Image
 
     app = new_app(outdir=str(tmp_path))
     stack = Stack(app, "Images")
-    image = Image(stack, Config.from_context({"architecture": architecture}))
+    image = Image(stack, read_context({"architecture": architecture}))
     for name in ("app", "sweeper"):
         lambda_.DockerImageFunction(
             stack, name, code=image.code(f"handler.{name}.lambda_handler"), architecture=image.architecture

@@ -10,6 +10,7 @@ from botocore.session import Session
 
 from handler.variables import VARIABLE_NAME
 from infra.config import Config
+from infra.context import read_context
 
 if TYPE_CHECKING:
     from botocore.model import Shape
@@ -69,7 +70,7 @@ def test_days_of_logs_are_those_that_cloudwatch_lists() -> None:
     (listed,) = re.findall(r"Possible values are: ([0-9, and]+)\.", text)
     days = [int(number) for number in re.findall(r"[0-9]+", listed)]
 
-    assert [Config.from_context({"log_retention_days": day}).log_retention_days for day in days] == days
+    assert [read_context({"log_retention_days": day}).log_retention_days for day in days] == days
 
 
 @pytest.mark.parametrize("name", ["Soal", "a-1", "1a", "a b", "a_b", "-a", "a" * 128])

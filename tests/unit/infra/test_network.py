@@ -96,7 +96,7 @@ def test_an_existing_network_is_used_as_it_is(tmp_path: Path) -> None:
     from aws_cdk import aws_lambda as lambda_
 
     from infra.app import new_app
-    from infra.config import Config
+    from infra.context import read_context
     from infra.network import Network
 
     context = {
@@ -108,7 +108,7 @@ def test_an_existing_network_is_used_as_it_is(tmp_path: Path) -> None:
     }
     app = new_app(outdir=str(tmp_path))
     stack = Stack(app, "Networked")
-    network = Network(stack, "Network", config=Config.from_context(context))
+    network = Network(stack, "Network", config=read_context(context))
     lambda_.Function(
         stack,
         "Function",

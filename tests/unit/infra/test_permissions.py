@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.support.guarded_s3 import Need
-    from tests.support.iam import Statement
+    from tests.support.statement import Statement
 
 ON_S3 = [(role, each) for role, access in ROLES.items() for each in access.statements if "s3:" in each.actions[0]]
 # Permissions that the scenario does not need, by how their place ends, and what does.

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.authorization import faults, has_key
-from tests.support.iam import Access, Statement
+from tests.support.iam import Access
+from tests.support.statement import Statement
 
 if TYPE_CHECKING:
     from tests.support.cloud import Synthesised

@@ -14,8 +14,9 @@ from moto import mock_aws
 from safewriter.objects import Location
 from scripts.soal.doctor.function import _as_invoked, examine_function
 from tests.support.aws_command import commands, complaint
-from tests.support.iam import Access, Statement
+from tests.support.iam import Access
 from tests.support.simulated_iam import simulating
+from tests.support.statement import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

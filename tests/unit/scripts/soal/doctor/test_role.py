@@ -15,9 +15,10 @@ from scripts.soal.doctor import needs
 from scripts.soal.doctor.needs import requests_of
 from scripts.soal.doctor.role import examine_role
 from tests.support.aws_command import commands, complaint
-from tests.support.iam import Access, Statement
+from tests.support.iam import Access
 from tests.support.roles import CHECKPOINTS, JOB, LAKE, ROLES, SCRIPTS, SWEEPER, kept_needs
 from tests.support.simulated_iam import simulating
+from tests.support.statement import Statement
 
 if TYPE_CHECKING:
     from scripts.soal.doctor.finding import Finding

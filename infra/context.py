@@ -1,0 +1,61 @@
+"""From CDK context (`-c key=value`, or cdk.json) to the stack's settings, or to the first thing that is wrong in it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+
+from infra.config import Config
+from infra.config_error import ConfigError
+from infra.contradictions import contradictions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["read_context"]
+
+_NOT_SUPPORTED: Final = {
+    "lake_formation": "is not supported: Spark, the guard and the sweeper read and write S3 with their own roles, not"
+    " with credentials of Lake Formation. Leave the data's location to IAM and name it in data; where Lake Formation"
+    " guards the catalog, grant both roles their databases there",
+}
+
+
+def read_context(context: Mapping[str, object]) -> Config:
+    """Read CDK's context; keys with a colon, a slash or an @ are the CDK's own.
+
+    Raises `ConfigError` for the first key that is unknown or has a value that cannot be used, and for the first two
+    settings that contradict each other.
+    """
+    own = {key: value for key, value in context.items() if not re.search(r"[:/@]", key)}
+    for key in own.keys() - Config.model_fields.keys():
+        if key in _NOT_SUPPORTED:
+            raise ConfigError(key, own[key], _NOT_SUPPORTED[key])
+        near = difflib.get_close_matches(key, Config.model_fields, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(Config.model_fields)}"
+        raise ConfigError(key, own[key], f"there is no such key; {hint}")
+    try:
+        config = Config.model_validate({key: value for key, value in own.items() if value not in ("", None)})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = str(first["loc"][0])
+        raise ConfigError(key, _shown(key, own.get(key)), _remedy(first)) from None
+    for found in contradictions(config):
+        raise found
+    return config
+
+
+def _shown(key: str, found: object) -> object:
+    """Leave out values of variables and settings: one may be the secret that is complained of."""
+    if key not in ("environment", "conf", "secrets"):
+        return found
+    return f"{{{', '.join(map(str, found))}}}" if isinstance(found, dict) else "…"
+
+
+def _remedy(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    if error["type"] == "value_error":  # raised by a validator of ours, in our words
+        return str(error["ctx"]["error"])
+    return str(error["msg"]).replace("Input should be", "must be").replace("String should match pattern", "must match")

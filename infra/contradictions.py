@@ -1,0 +1,48 @@
+"""Settings that are each right and cannot be together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from infra.config_error import ConfigError
+from infra.losses import losses, too_large
+from infra.overlaps import overlaps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from infra.config import Config
+
+__all__ = ["contradictions"]
+
+
+def contradictions(config: Config) -> Iterator[ConfigError]:
+    """Find settings that do not go together, the gravest first."""
+    for key in ("schedule", "s3_trigger"):
+        if getattr(config, key) is not None and config.entry_point is None:
+            yield ConfigError(key, getattr(config, key), "its events name no script; set entry_point to the one to run")
+    yield from (ConfigError(*found) for found in overlaps(config))
+    if config.conditional_commits and not config.lake_bucket:
+        yield ConfigError("conditional_commits", "true", "is about the lake bucket; set lake_bucket=true")
+    yield from losses(config)
+    for key in ("environment", "conf"):
+        for name in config.secrets.keys() & getattr(config, key).keys():
+            yield ConfigError("secrets", name, f"is in {key}, too; take it out of one of the two")
+    if config.secret_kms_key_arns and not config.secrets:
+        yield ConfigError("secret_kms_key_arns", ",".join(config.secret_kms_key_arns), "set secrets, which they keep")
+    yield from _of_network(config)
+    yield from too_large(config)
+
+
+def _of_network(config: Config) -> Iterator[ConfigError]:
+    keys = ("vpc_id", "subnet_ids", "availability_zones", "security_group_ids")
+    given = [key for key in keys if getattr(config, key)]
+    if config.network == "existing" and (missing := [key for key in keys if key not in given]):
+        yield ConfigError("network", config.network, f"needs {', '.join(missing)} too")
+    if config.network != "existing" and given:
+        yield ConfigError(given[0], getattr(config, given[0]), "is used with network=existing only")
+    for key in ("subnet_ids", "security_group_ids"):
+        if len(set(getattr(config, key))) != len(getattr(config, key)):
+            yield ConfigError(key, ",".join(getattr(config, key)), "names one of them twice")
+    if len(config.availability_zones) != len(config.subnet_ids):
+        yield ConfigError("availability_zones", ",".join(config.availability_zones), "name one for each of subnet_ids")

@@ -14,9 +14,7 @@ from safewriter.errors import StepError, UnsupportedError
 from safewriter.objects.location import Location
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from safewriter.tables.iceberg.name import TableName
+    from collections.abc import Hashable, Mapping
 
 __all__ = ["Attempt", "Run", "Write", "canonical_table"]
 
@@ -96,7 +94,7 @@ class Write:
     """One block of a run on one table."""
 
     run: Run
-    table: Location | TableName
+    table: Hashable
     format: str
     step: str | None
 

@@ -14,15 +14,13 @@ from safewriter.record.document import CommitPoint
 from safewriter.schedule import Schedule
 from safewriter.settings import Settings
 from safewriter.settle.recovery import Recovery
-from safewriter.tables.formats import canonical, open_session
+from safewriter.tables.formats import format_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from pyspark.sql import SparkSession
 
-    from safewriter.objects.location import Location
-    from safewriter.tables.iceberg.name import TableName
     from safewriter.tables.session import MicroBatch, Session
 
 __all__ = ["Block"]
@@ -58,12 +56,13 @@ class Block:
         """Put a block together; raises `SettingError`, `UnsupportedError` or `UsageError`, and touches nothing."""
         from safewriter.objects.s3 import open_store, table_store
 
-        named = canonical(table.rstrip("/"), format)
+        table_format = format_of(format)
+        named = table_format.parse(table.rstrip("/"))
         settings = Settings.from_environment(
             os.environ, checkpoint_bucket=checkpoint_bucket, warn_before_ms=warn_before_ms
         )
         table = table.rstrip("/")
-        session = open_session(spark, table, format)
+        session = table_format.session(spark, table)
         batch = session.micro_batch()
         write = _write(batch, named, format, step)
         deadline = Deadline.from_environment(os.environ)
@@ -113,7 +112,7 @@ class Block:
         return min(at_most_s, max(0, self.schedule.left_ms(until(self.schedule))) / 1000)
 
 
-def _write(batch: MicroBatch | None, table: Location | TableName, format: str, step: str | None) -> Write:  # noqa: A002
+def _write(batch: MicroBatch | None, table: Hashable, format: str, step: str | None) -> Write:  # noqa: A002
     """Name the write: by the run and the step, or in `foreachBatch` by the stream and its batch, whatever the run."""
     run = Run.from_environment(os.environ)
     if batch is None:

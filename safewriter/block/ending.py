@@ -195,7 +195,7 @@ class Ending:
         self._noted = seen.noted
         # After an earlier attempt something of it may have come late, after its own clean-up.
         self._spotless = held.document.epoch == 1 and not block.session.may_have_left_files(seen)
-        move = block.recovery.tables.open(held.document).confirm(held.document, seen)
+        move = block.recovery.table_of(held.document).confirm(held.document, seen)
         moved = held.document.moved(
             move.status,
             reason=move.reason,

@@ -15,7 +15,8 @@ from safewriter.errors import UnknownOutcomeError
 from safewriter.objects.store import StoreError
 from safewriter.record.checkpoints import past_grace
 from safewriter.record.document import OPEN, CommitPoint, Status
-from safewriter.tables.formats import TableOpener
+from safewriter.tables.format import Settling
+from safewriter.tables.formats import format_of
 from safewriter.tables.table import Intent, Move, RetentionGapError
 
 if TYPE_CHECKING:
@@ -85,10 +86,14 @@ class Recovery:
         rehearsal: list[str] | None = None,
     ) -> None:
         self._checkpoints = checkpoints
-        self.tables = TableOpener(table_store, checkpoints, clock, may_go_on, secrets or {}, rehearsal)
+        self.settling = Settling(table_store, checkpoints, clock, may_go_on, secrets or {}, rehearsal)
         self._clock = clock
         self._audit_log = audit_log
         self._may_go_on = may_go_on
+
+    def table_of(self, document: Checkpoint) -> Table:
+        """Return the table that a document is about; `UnsupportedError` for a format that is not known here."""
+        return format_of(document.format).table(document, self.settling)
 
     def settle(self, write_key: str, cause: Cause, evidence: Evidence = Evidence()) -> StoredCheckpoint | None:
         """Return the document once it is not open any more (None: there is none).
@@ -104,7 +109,7 @@ class Recovery:
                     return stored
                 if not self._may_go_on():
                     break
-                table = table or self.tables.open(stored.document)
+                table = table or self.table_of(stored.document)
                 self._round(table, stored, cause, evidence)
         except StoreError as error:
             raise UnknownOutcomeError(f"{self._checkpoints.uri(write_key)} could not be settled: {error}") from error
@@ -210,7 +215,7 @@ class Recovery:
             return 0
         last = max(attempt.epoch for attempt in dirty)
         earlier = (one for one in document.attempts if one.epoch < last and one.claimed and one not in dirty)
-        return self.tables.open(document).remove_leftovers(document, tuple(dirty), tuple(earlier))
+        return self.table_of(document).remove_leftovers(document, tuple(dirty), tuple(earlier))
 
 
 def _undo(document: Checkpoint, cause: Cause) -> bool:

@@ -165,7 +165,7 @@ def close_unclaimed(checkpoints: Checkpoints, recovery: Recovery, write_key: str
     document = marker.document(Status.ROLLED_BACK, unclaimed, clock(), cause.value)
     since_ms = min(found.since_ms for found in announced.readable)
     try:
-        trace = recovery.tables.open(document).trace(write_key, since_ms)
+        trace = recovery.table_of(document).trace(write_key, since_ms)
     except (RetentionGapError, StoreError, SafeWriterError) as error:
         return _undecided(checkpoints, marker, str(error))
     landed = None if trace is None else trace.landed

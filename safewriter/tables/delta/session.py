@@ -26,7 +26,7 @@ __all__ = ["LOG_STORE", "DeltaSession", "is_append_only"]
 
 _SCHEMES: Final = ("s3", "s3a", "s3n")
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
-_GATE_PROTOCOL: Final = 5
+_GATE_PROTOCOL: Final = 6
 _TXN_APP: Final = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
 _TXN_RESET: Final = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
@@ -152,44 +152,24 @@ class DeltaSession(SparkScope):
         """Open the gate and mark everything that the block's statements will write."""
         document = opening.document
         self._open(
-            write_key=document.write_key,
-            epoch=document.epoch,
-            nonce=document.owner,
-            version_before=document.attempt.version_before,
-            file_prefix=document.attempt.prefix,
-            latest_start_ms=opening.latest_start_ms,
-            before=opening.before.actions,
-            # The gate writes the note through the same file system as the table.
-            note=opening.note.replace("s3://", self.table.split("://", 1)[0] + "://", 1),
-            journal=opening.journal,
+            document.write_key,
+            document.epoch,
+            {
+                "claimedAt": document.attempt.version_before,
+                "latestStartMs": opening.latest_start_ms or 0,
+                "before": opening.before.actions,
+                # The gate writes the note through the same file system as the table.
+                "note": opening.note.replace("s3://", self.table.split("://", 1)[0] + "://", 1),
+                "journal": opening.journal or "",
+                "nonce": document.owner,
+                "filePrefix": document.attempt.prefix,
+            },
         )
 
-    def _open(
-        self,
-        *,
-        write_key: str,
-        epoch: int,
-        nonce: str,
-        version_before: int,
-        file_prefix: str,
-        latest_start_ms: int | None,
-        before: str,
-        note: str,
-        journal: str | None,
-    ) -> None:
-        self._gate = self._gates.open(
-            self.jspark,
-            self.table,
-            write_key,
-            epoch,
-            version_before,
-            latest_start_ms or 0,
-            before,
-            note,
-            journal or "",
-            nonce,
-            file_prefix,
-        )
+    def _open(self, write_key: str, epoch: int, block: dict[str, str | int]) -> None:
+        """Open the gate of a block, `Block.java` says of what it consists, and let all that it writes bear its name."""
+        named = {"table": self.table, "key": write_key, "epoch": epoch}
+        self._gate = self._gates.open(self.jspark, json.dumps({**named, **block}))
         self.on_restore(self._gate.close)
         if _MARK.fullmatch(self.spark.conf.get(_TXN_APP, None) or ""):
             # A session that was cloned in a skipped block (a stream's) has its mark, by which Delta would skip this.
@@ -206,21 +186,23 @@ class DeltaSession(SparkScope):
             (_AUTO_COMPACT, "false"),
         ):
             self.set(key, value)
-        self.set_static(_FILE_PREFIX, file_prefix)
-        self.begin_group(f"safewriter-{write_key}-{epoch}-{nonce}")
+        self.set_static(_FILE_PREFIX, str(block["filePrefix"]))
+        self.begin_group(f"safewriter-{write_key}-{epoch}-{block['nonce']}")
 
     def skip(self, *, write_key: str, nonce: str) -> None:
         """Let Delta's own transaction rule skip a write that landed before, and the gate refuse it should Delta not."""
         self._open(
-            write_key=write_key,
-            epoch=1,
-            nonce=nonce,
-            version_before=-1,
-            file_prefix=f"{write_key[:15]}-0-{nonce}-",  # the log store knows it when the block is over
-            latest_start_ms=None,
-            before="",
-            note="",
-            journal=None,
+            write_key,
+            1,
+            {
+                "claimedAt": -1,
+                "latestStartMs": 0,
+                "before": "",
+                "note": "",
+                "journal": "",
+                "nonce": nonce,
+                "filePrefix": f"{write_key[:15]}-0-{nonce}-",  # the log store knows it when the block is over
+            },
         )
         self._gate.shut(SKIPPED)
         # Delta skips what is not above the version that the table stores, and 1 is the lowest that there is.

@@ -129,7 +129,7 @@ class Materialised:
         document = self._stored()
         since_ms = min(attempt.started_ms for attempt in document.attempts)
         try:
-            trace = self._recovery.tables.open(document).trace(self._key, since_ms)
+            trace = self._recovery.table_of(document).trace(self._key, since_ms)
         except RetentionGapError:
             return None
         return 0 if trace is None or trace.landed is None else trace.epoch

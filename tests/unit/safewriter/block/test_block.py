@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from safewriter.block import block
 from safewriter.block.block import Block
 from safewriter.deadline import Deadline
 from safewriter.errors import SettingError, UnsupportedError, UsageError
 from safewriter.identity import Run
 from safewriter.objects import MemoryObjectStore
 from safewriter.record.document import CommitPoint
+from safewriter.tables.formats import format_of
 from safewriter.tables.session import MicroBatch
 from tests.unit.safewriter.world import World
 
@@ -48,11 +48,11 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def of(monkeypatch: pytest.MonkeyPatch, session: Session | None = None, **more: Any) -> Block:
     asked: list[tuple[str, str]] = []
 
-    def open_session(_: object, table: str, format: str) -> Session:  # noqa: A002 - the word of Spark's own API
-        asked.append((table, format))
+    def open_session(_: object, table: str) -> Session:
+        asked.append((table, "delta"))
         return session or Session()
 
-    monkeypatch.setattr(block, "open_session", open_session)
+    monkeypatch.setattr(format_of("delta"), "session", open_session, raising=False)
     given = {
         "format": "delta",
         "step": None,
@@ -171,7 +171,7 @@ def test_the_settler_of_a_block_has_what_the_settings_and_the_session_know(
 
     found = of(monkeypatch, Session(secrets={"uri": "jdbc:postgresql://db"}))
 
-    assert found.recovery.tables.secrets == {"uri": "jdbc:postgresql://db"}
+    assert found.recovery.settling.secrets == {"uri": "jdbc:postgresql://db"}
     assert found.recovery._audit_log is audit_log
 
 

@@ -12,7 +12,7 @@ from safewriter.objects import MemoryObjectStore, PreconditionFailed, StoreError
 from safewriter.record.checkpoints import FINISHED, Checkpoints, past_grace
 from safewriter.record.document import Status
 from safewriter.record.liveness import GRACE_MS, LEASE_MS
-from safewriter.tables.formats import catalog_of
+from safewriter.tables.formats import format_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World
 
@@ -352,8 +352,8 @@ def test_a_refusal_that_is_not_about_the_tag_is_one(tries: list[str], *, denied:
 def test_a_marker_says_how_the_catalog_is_reached() -> None:
     """Who settles the write without its document could not ask the table otherwise; no secret is in it."""
     session: Any = SimpleNamespace(secrets={"type": "rest", "uri": "https://catalog", "credential": "id:secret"})
-    assert catalog_of(session, "delta") == {}
-    found = catalog_of(session, "iceberg")
+    assert format_of("delta").catalog(session) == {}
+    found = format_of("iceberg").catalog(session)
     assert found == {"type": "rest", "uri": "https://catalog"}
     world = World()
     job = world.job()

@@ -47,8 +47,8 @@ def test_secrets_of_a_catalog_are_handed_to_who_opens_tables() -> None:
     """No document holds them; without any the environment has to."""
     world = World()
 
-    assert world.recovery(secrets={"uri": "jdbc:x"}).tables.secrets == {"uri": "jdbc:x"}
-    assert world.recovery().tables.secrets == {}
+    assert world.recovery(secrets={"uri": "jdbc:x"}).settling.secrets == {"uri": "jdbc:x"}
+    assert world.recovery().settling.secrets == {}
 
 
 def test_a_table_is_opened_once_for_all_rounds() -> None:

@@ -7,33 +7,59 @@ import pytest
 from safewriter.errors import UnsupportedError
 from safewriter.objects import Location
 from safewriter.record.document import Status
-from safewriter.tables.formats import TableOpener, canonical
+from safewriter.settle.recovery import Cause
+from safewriter.tables.format import Settling
+from safewriter.tables.formats import FORMATS, format_of
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.table import Intent
+from tests.unit.safewriter.tables import toy
 from tests.unit.safewriter.world import World
 
 
 def test_each_format_names_its_tables_in_one_way() -> None:
     """A Delta table is a path, an Iceberg table the name of a catalog's."""
-    assert canonical("s3a://lake/table", "delta") == Location("lake", "table")
-    assert canonical("catalog.db.table", "iceberg") == TableName.parse("catalog.db.table")
+    assert format_of("delta").parse("s3a://lake/table") == Location("lake", "table")
+    assert format_of("iceberg").parse("catalog.db.table") == TableName.parse("catalog.db.table")
 
 
 @pytest.mark.parametrize("format", ["hudi", "parquet", "Delta", ""])
 def test_a_format_that_is_not_guarded_is_refused(format: str) -> None:  # noqa: A002 - the word of Spark's own API
     """Before anything of the write is on S3, and by whoever finds a document that a newer version has left."""
     with pytest.raises(UnsupportedError, match="is not guarded; use 'delta' or 'iceberg'"):
-        canonical("s3://lake/table", format)
+        format_of(format)
     world = World()
     document = replace(world.job().begin().document, format=format)
-    with pytest.raises(UnsupportedError, match="is not guarded by this version"):
-        world.recovery().tables.open(document)
+    with pytest.raises(UnsupportedError, match="is not guarded; use 'delta' or 'iceberg'"):
+        world.recovery().table_of(document)
 
 
 def test_without_a_bound_a_table_may_be_read_to_its_end() -> None:
     """A command of the operator has no deadline."""
     world = World()
     document = world.job().begin().land().document
-    found = TableOpener(lambda _: world.lake, world.checkpoints, world.clock).open(document)
+    found = format_of("delta").table(document, Settling(lambda _: world.lake, world.checkpoints, world.clock))
 
     assert found.next_move(document, Intent("operator", undo=False, nothing_sent=False)).status is Status.COMMITTED
+
+
+def test_a_format_of_ones_own_is_guarded_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One module and one entry are all that it takes: a block is claimed, and its dead attempt is settled."""
+    monkeypatch.setitem(FORMATS, "toy", "tests.unit.safewriter.tables.toy")
+    world = World()
+    write = replace(world.write, table=format_of("toy").parse("toy:shelf"), format="toy")
+    monkeypatch.setattr(World, "write", write)
+    held = world.job().begin().held
+    assert held is not None
+    assert (held.document.table, held.document.format) == ("toy:shelf", "toy")
+
+    toy.PUBLISHED.clear()
+    settled = world.recovery().settle(held.document.write_key, Cause.RETRY)
+    assert settled is not None
+    assert settled.document.status == Status.ROLLED_BACK
+
+    again = world.job().begin().held
+    assert again is not None
+    toy.PUBLISHED[again.document.write_key] = again.document.epoch
+    settled = world.recovery().settle(again.document.write_key, Cause.RETRY)
+    assert settled is not None
+    assert (settled.document.status, settled.document.attempt.commit_version) == (Status.COMMITTED, 2)

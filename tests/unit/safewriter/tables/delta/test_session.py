@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
 from safewriter.tables.delta.gate import SKIPPED, GateState
 from safewriter.tables.delta.session import LOG_STORE, DeltaSession, is_append_only
-from safewriter.tables.session import TableState
+from safewriter.tables.session import Opening, TableState
 
 # What talks to a JVM is tested with one: tests/integration/safewriter.
 
@@ -76,13 +76,13 @@ def test_a_session_in_which_a_block_is_open_is_refused(monkeypatch: pytest.Monke
     one = session()
     monkeypatch.setattr(one, "_check_log_stores", lambda: "spark.delta.logStore.s3a.impl")
     busy: list[bool] = [True]
-    one._gates = SimpleNamespace(protocol=lambda: 5, busy=lambda _: busy[0])
+    one._gates = SimpleNamespace(protocol=lambda: 6, busy=lambda _: busy[0])
     with pytest.raises(BlockOpenError, match="another SafeWriter block is open on this Spark session"):
         one.verify()
     busy[0] = False
     one.verify()
-    one._gates.protocol = lambda: 4
-    with pytest.raises(UnguardedSessionError, match="speaks protocol 4, this SafeWriter speaks 5"):
+    one._gates.protocol = lambda: 5
+    with pytest.raises(UnguardedSessionError, match="speaks protocol 5, this SafeWriter speaks 6"):
         one.verify()
 
 
@@ -171,23 +171,22 @@ def test_a_log_that_a_catalog_manages_is_told_from_any_other_error(
 def test_a_skipped_block_is_opened_as_the_first_attempt_on_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """So the gate is about nothing that is there, and Delta takes the transaction's version for the lowest."""
     one = session()
-    opened: dict[str, object] = {}
+    opened: list[object] = []
     kept: dict[str, str] = {}
     shut: list[str] = []
-    monkeypatch.setattr(one, "_open", lambda **options: opened.update(options))
+    monkeypatch.setattr(one, "_open", lambda *arguments: opened.extend(arguments))
     monkeypatch.setattr(one, "_gate", SimpleNamespace(shut=shut.append))
     monkeypatch.setattr(one, "set", kept.__setitem__)
     one.skip(write_key="sw-0123456789abcdef", nonce="nonce")
-    assert opened == {
-        "write_key": "sw-0123456789abcdef",
-        "epoch": 1,
-        "nonce": "nonce",
-        "version_before": -1,
-        "file_prefix": "sw-0123456789ab-0-nonce-",
-        "latest_start_ms": None,
+    assert opened[:2] == ["sw-0123456789abcdef", 1]
+    assert opened[2] == {
+        "claimedAt": -1,
+        "latestStartMs": 0,
         "before": "",
         "note": "",
-        "journal": None,
+        "journal": "",
+        "nonce": "nonce",
+        "filePrefix": "sw-0123456789ab-0-nonce-",
     }
     assert shut == [SKIPPED]
     assert sorted(kept.values()) == ["1", "false", "sw-0123456789abcdef"]
@@ -274,21 +273,22 @@ def test_a_block_opens_its_gate_and_marks_its_session(
     monkeypatch.setattr(one, "set_static", conf.set)
     monkeypatch.setattr(one, "begin_group", groups.append)
 
-    one._open(
-        write_key="sw-1",
-        epoch=2,
-        nonce="nonce",
-        version_before=3,
-        file_prefix="sw-1-2-nonce-",
-        latest_start_ms=latest_start_ms,
-        before="",
-        note="note",
-        journal=None,
-    )
+    attempt = SimpleNamespace(version_before=3, prefix="sw-1-2-nonce-")
+    document: Any = SimpleNamespace(write_key="sw-1", epoch=2, owner="nonce", attempt=attempt)
+    one.begin(Opening(document, TableState(3, "id", (), {}), latest_start_ms, "s3://checkpoints/note", None))
 
-    assert opened[1:] == [
-        *("s3a://lake/t", "sw-1", 2, 3, latest_start_ms or 0, "", "note", "", "nonce", "sw-1-2-nonce-"),
-    ]
+    assert json.loads(opened[1]) == {
+        "table": "s3a://lake/t",
+        "key": "sw-1",
+        "epoch": 2,
+        "claimedAt": 3,
+        "latestStartMs": latest_start_ms or 0,
+        "before": "",
+        "note": "s3a://checkpoints/note",
+        "journal": "",
+        "nonce": "nonce",
+        "filePrefix": "sw-1-2-nonce-",
+    }
     assert groups == ["safewriter-sw-1-2-nonce"]
     assert {key: value for key, value in conf.items() if key.startswith(TXN)} == (before if stays else {})
     assert conf["spark.databricks.delta.testOnly.dataFileNamePrefix"] == "sw-1-2-nonce-"

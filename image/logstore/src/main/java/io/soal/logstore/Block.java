@@ -1,9 +1,12 @@
 package io.soal.logstore;
 
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
 import org.apache.hadoop.fs.Path;
 
 /**
- * What a block is opened with.
+ * What a block is opened with: {@code DeltaSession} sends it as a JSON object with these names.
  *
  * @param claimedAt a version of the table before the claim; no fence of this epoch can stand in it or before it
  * @param latestStartMs epoch milliseconds after which no commit may start; 0 or less: no limit
@@ -15,8 +18,17 @@ record Block(
     String table, String key, long epoch, long claimedAt, long latestStartMs, String before, String note, String journal,
     String nonce, String filePrefix) {
 
+  private static final ObjectMapper JSON =
+      new ObjectMapper()
+          .enable(DeserializationFeature.FAIL_ON_MISSING_CREATOR_PROPERTIES)
+          .enable(DeserializationFeature.FAIL_ON_NULL_CREATOR_PROPERTIES);
+
   Block {
     table = canonical(table);
+  }
+
+  static Block parse(String json) throws IOException {
+    return JSON.readValue(json, Block.class);
   }
 
   /** One name for one table: scheme and slashes as in SafeWriter's own canonical form. */

@@ -20,7 +20,7 @@ import org.apache.spark.sql.SparkSession;
  * Python, on the block's thread:
  *
  * <pre>
- * Gate gate = Gate.open(session, table, key, epoch, claimedAt, latestStartMs, before, note, journal, nonce, filePrefix);
+ * Gate gate = Gate.open(session, "{\"table\": …, \"key\": …}");
  * gate.shut("deadline"); gate.status(); gate.passed(); gate.version(); gate.refusal(); gate.close();
  * </pre>
  *
@@ -32,7 +32,7 @@ import org.apache.spark.sql.SparkSession;
  */
 public final class Gate {
   /** The protocol between this class and the guard; both sides must name the same number. */
-  public static final int PROTOCOL = 5;
+  public static final int PROTOCOL = 6;
 
   /** The blocks of this Java machine. */
   static final Blocks BLOCKS = new Blocks();
@@ -65,12 +65,9 @@ public final class Gate {
     return PROTOCOL;
   }
 
-  /** Opens the gate of one block, on the thread that is going to write; the arguments are those of {@link Block}. */
-  public static Gate open(
-      SparkSession session, String table, String key, long epoch, long claimedAt, long latestStartMs, String before,
-      String note, String journal, String nonce, String filePrefix) {
-    Block block = new Block(table, key, epoch, claimedAt, latestStartMs, before, note, journal, nonce, filePrefix);
-    return open(BLOCKS, Statement.running(), session, block);
+  /** Opens the gate of one block, on the thread that is going to write. */
+  public static Gate open(SparkSession session, String block) throws IOException {
+    return open(BLOCKS, Statement.running(), session, Block.parse(block));
   }
 
   /** @param running the executions that run already: none of them is the block's */

@@ -1,0 +1,103 @@
+"""What the pictures are drawn from: the facts of one collection, kept as JSON beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from pydantic import TypeAdapter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["MOMENTS", "Facts", "Kill", "Moment", "Place", "Request", "TableState", "Write", "read_facts", "write_facts"]
+
+Place = Literal["checkpoints", "table"]
+Moment = Literal["marked", "written", "landed", "settled"]
+
+MOMENTS: Final[tuple[Moment, ...]] = ("marked", "written", "landed", "settled")
+"""Where a kill comes, in the order of a write: after the marker and before the claim, after the data files and before
+the commit, after the commit and before its answer, after the verdict and before its answer.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One S3 request. `at_ms` counts from the first request of the write."""
+
+    at_ms: int
+    operation: str
+    place: Place
+    key_class: str
+    key: str
+    condition: str | None
+    status: int | None
+    body_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One guarded append to a table that was there: its requests to the two buckets, as they began."""
+
+    requests: tuple[Request, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table as deltalake reads it, and the marks of its writes in the checkpoint bucket.
+
+    `orphans` counts data files that no version names, `markers` the attempts that are announced; `status` and `epoch`
+    are those of the batch's checkpoint document, None if there is none.
+    """
+
+    rows: int
+    files: int
+    orphans: int
+    markers: int
+    status: str | None
+    epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """A job killed at one moment, and its retry under the same clientToken: the table before, between and after."""
+
+    is_guarded: bool
+    moment: Moment
+    before: TableState
+    killed: TableState
+    retried: TableState
+    retry: str
+    """The state in the retry's answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that was seen in one collection. `commit` is the last one that changed what ran; `batch_rows` is the size of
+    the file that each job appends.
+    """
+
+    commit: str
+    versions: dict[str, str]
+    batch_rows: int
+    write: Write
+    kills: tuple[Kill, ...]
+
+    def kill(self, moment: Moment, *, is_guarded: bool) -> Kill:
+        """Return the one kill of that kind."""
+        (found,) = (kill for kill in self.kills if (kill.is_guarded, kill.moment) == (is_guarded, moment))
+        return found
+
+
+_FACTS: Final = TypeAdapter(Facts)
+
+
+def read_facts(path: Path) -> Facts:
+    """Read what `write_facts` has written. Raises ValueError for anything else."""
+    return _FACTS.validate_json(path.read_bytes())
+
+
+def write_facts(facts: Facts, path: Path) -> None:
+    """Write the facts as JSON."""
+    path.write_bytes(_FACTS.dump_json(facts, indent=2) + b"\n")

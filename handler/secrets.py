@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from handler.spark_settings.checked import check_text
 from handler.spark_settings.fixed import why_not_secret
-from handler.usage import UsageError
+from handler.usage import InputError
 from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETTING, VARIABLE_NAME
 from safewriter.parsing import parsed
 
@@ -106,7 +106,7 @@ def read_secrets(
 ) -> Secrets:
     """Read what is referred to; `fetch` returns the whole text of a secret.
 
-    Raises `UsageError` for a secret that cannot be had until something is changed, `SecretUnavailableError` for one
+    Raises `InputError` for a secret that cannot be had until something is changed, `SecretUnavailableError` for one
     that can perhaps be had later.
     """
     fetch = _fetch if fetch is None else fetch
@@ -116,9 +116,9 @@ def read_secrets(
 def _value(name: str, reference: SecretReference, text: str) -> str:
     value = text if reference.key is None else _of_key(reference, text)
     if not value or "\0" in value:
-        raise UsageError(_FIELD, f"the secret for {name} ({reference}) is empty, or holds a NUL")
+        raise InputError(_FIELD, f"the secret for {name} ({reference}) is empty, or holds a NUL")
     if SPARK_SETTING.fullmatch(name) and check_text(value) is not None:  # which would repeat a part of the value
-        raise UsageError(
+        raise InputError(
             _FIELD,
             f"the secret for {name} ({reference}) is no value for a setting: it holds a control character (perhaps at"
             " its end) or ${, begins with env:, names a place outside /tmp, or is too long",
@@ -133,7 +133,7 @@ def _of_key(reference: SecretReference, text: str) -> str:
         document = None
     value = document.get(reference.key) if isinstance(document, dict) else None
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise UsageError(
+        raise InputError(
             _FIELD,
             f"the secret {reference.arn} is no JSON object with a text or number under {reference.key!r}; correct the"
             " key behind the #, or leave it out for the whole secret",
@@ -151,14 +151,14 @@ def _fetch(reference: SecretReference) -> str:
         cause = error.__context__
         if _is_transient(cause):
             raise SecretUnavailableError(f"the secret {reference.arn} could not be read: {cause}") from None
-        raise UsageError(
+        raise InputError(
             _FIELD,
             f"the secret {reference.arn} could not be read: {cause}; allow secretsmanager:GetSecretValue on it to the"
             " function's role (context secrets), kms:Decrypt on its key if it has one of its own (context"
             " secret_kms_key_arns), and see that the ARN is complete",
         ) from None
     if not isinstance(found, str):
-        raise UsageError(_FIELD, f"the secret {reference.arn} is binary; store it as text")
+        raise InputError(_FIELD, f"the secret {reference.arn} is binary; store it as text")
     return found
 
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from handler.module_names import check_file
 from handler.secrets import SecretReference, parse_references
 from handler.spark_settings.checked import Permit, check_own_conf
-from handler.usage import UsageError, validated
+from handler.usage import InputError, validated
 from safewriter.errors import SettingError
 from safewriter.objects import Location
 from safewriter.parsing import parsed
@@ -123,16 +123,16 @@ class HandlerSettings(BaseModel):
     @model_validator(mode="after")
     def _one_script(self) -> Self:
         if self.entry_point is not None and self.spark_script is not None:
-            raise UsageError("SOAL_ENTRY_POINT", "is set beside SPARK_SCRIPT; set one of the two")
+            raise InputError("SOAL_ENTRY_POINT", "is set beside SPARK_SCRIPT; set one of the two")
         if self.spark_script is not None and not self.script_bucket:
-            raise UsageError("SCRIPT_BUCKET", "is missing; SPARK_SCRIPT needs the bucket (or bucket/prefix) it is in")
+            raise InputError("SCRIPT_BUCKET", "is missing; SPARK_SCRIPT needs the bucket (or bucket/prefix) it is in")
         variable = "SCRIPT_BUCKET"
         try:
             self.script_folder  # noqa: B018 - parsed to be refused here
             variable = "SOAL_ENTRY_POINT" if self.entry_point is not None else "SPARK_SCRIPT"
             self.script  # noqa: B018 - as above
         except ValueError as error:
-            raise UsageError(variable, str(error)) from None
+            raise InputError(variable, str(error)) from None
         return self
 
     @property
@@ -163,10 +163,10 @@ class HandlerSettings(BaseModel):
 
 
 def read_settings(environment: Mapping[str, str]) -> HandlerSettings:
-    """Read the environment; `UsageError` names the variable. An empty variable counts as not set."""
+    """Read the environment; `InputError` names the variable. An empty variable counts as not set."""
     given = {name: value for name, value in environment.items() if value != ""}
     try:
         guard = GuardSettings.from_environment(given)
     except SettingError as error:
-        raise UsageError(error.name, str(error).removeprefix(f"{error.name}: ")) from None
+        raise InputError(error.name, str(error).removeprefix(f"{error.name}: ")) from None
     return validated(HandlerSettings, {**given, "guard": guard})

@@ -12,7 +12,7 @@ from handler.redaction.secret_forms import MASK
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["UsageError", "found", "problem_of", "validated"]
+__all__ = ["InputError", "found", "problem_of", "validated"]
 
 _M = TypeVar("_M", bound=BaseModel)
 _FOUND_MAX: Final = 80
@@ -42,7 +42,7 @@ _REMEDIES: Final[dict[str, str]] = {
 }
 
 
-class UsageError(Exception):
+class InputError(Exception):
     """The event or a setting must be changed; the job was not started and nothing was written.
 
     `field` is the path in the event (`conf.spark.master`, `entryPointArguments[2]`) or the environment variable.
@@ -63,11 +63,11 @@ def _one_line(text: str) -> str:
 
 
 def validated(model: type[_M], data: object, *, prefix: str = "") -> _M:
-    """Validate `data` as `model`; the first thing that is wrong becomes a `UsageError` with the path below `prefix`."""
+    """Validate `data` as `model`; the first thing that is wrong becomes a `InputError` with the path below `prefix`."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise UsageError(_path(prefix, error.errors(include_url=False)[0]["loc"]), problem_of(error)) from None
+        raise InputError(_path(prefix, error.errors(include_url=False)[0]["loc"]), problem_of(error)) from None
 
 
 def problem_of(error: ValidationError) -> str:

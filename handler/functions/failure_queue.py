@@ -17,7 +17,7 @@ from handler.outcome.outcome import State
 from handler.outcome.response import Result
 from handler.request.nesting import is_too_deep
 from handler.request.trigger import recognise
-from handler.usage import UsageError
+from handler.usage import InputError
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _of_record(record: Mapping[str, Any]) -> Replay:
     try:
         event, before = unwrapped(record["requestPayload"])
         key = _first_key(event, record["requestContext"]) if before is None else before.client_token
-    except UsageError as error:
+    except InputError as error:
         return Replay(record["requestPayload"], None, _MUST_CHANGE.format(error))
     # Counted, since a run that Lambda kills has no result that tells how often it was tried.
     again = Continuation(1 if before is None else before.count + 1, key, event)

@@ -56,7 +56,7 @@ def lambda_handler(_event: object, _context: LambdaContext) -> dict[str, Any]:
 def redrive(environment: Mapping[str, str]) -> tuple[Redriven, ...]:
     """Take what is in the queue, a hundred messages at most, and invoke with what may end otherwise.
 
-    Raises `UsageError` for a wrong setting, and what boto3 raises if the queue does not answer.
+    Raises `InputError` for a wrong setting, and what boto3 raises if the queue does not answer.
     """
     settings = validated(_Settings, dict(environment))
     lambda_: Any = boto3.client("lambda", config=_CONFIG)

@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 from handler import observability
 from handler.redaction.redact import Redactor, redact
 from handler.secrets import Secrets, SecretUnavailableError, parse_references, read_secrets
-from handler.usage import UsageError
+from handler.usage import InputError
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects.s3 import open_store, table_store
 from safewriter.record.checkpoints import Checkpoints
@@ -40,7 +40,7 @@ _RESERVE_MAX_MS: Final = 30_000
 _PROBLEMS_MAX: Final = 20
 
 
-class Problem(BaseModel):
+class SweepProblem(BaseModel):
     """A write that could not be settled, cleaned up after, or read, and why."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
@@ -68,7 +68,7 @@ class SweepResult(BaseModel):
     )
     left: int = Field(description="not looked at for lack of time: the next sweep's")
     oldest_open_ms: int | None = Field(description="age of the oldest write that is still open")
-    problems: tuple[Problem, ...] = Field(description=f"the first {_PROBLEMS_MAX}")
+    problems: tuple[SweepProblem, ...] = Field(description=f"the first {_PROBLEMS_MAX}")
 
     def document(self) -> dict[str, Any]:
         """Return the result as JSON types, with the names of the published schema."""
@@ -99,7 +99,7 @@ def _secrets(environment: Mapping[str, str]) -> tuple[Secrets, Exception | None]
     text = environment.get("SOAL_SECRETS")
     try:
         return (read_secrets(parse_references(text)) if text else Secrets()), None
-    except (SecretUnavailableError, UsageError, ValueError) as error:
+    except (SecretUnavailableError, InputError, ValueError) as error:
         observability.logger.error("secrets: %s", error)
         return Secrets(), error
 
@@ -143,10 +143,10 @@ def _result(sweep: Sweep, now_ms: int, redactor: Redactor) -> SweepResult:
 _TROUBLE: Final = (Action.FAILED, Action.UNREADABLE, Action.UNCLEAN)
 
 
-def _problem(look: Look, redactor: Redactor) -> Problem:
+def _problem(look: Look, redactor: Redactor) -> SweepProblem:
     reason = None if look.problem is None else redactor(look.problem)
     observability.logger.error("write %s: %s: %s", look.write_key, look.action, reason)
-    return Problem(write_key=look.write_key, action=look.action, reason=reason)
+    return SweepProblem(write_key=look.write_key, action=look.action, reason=reason)
 
 
 def _count(result: SweepResult) -> None:

@@ -15,7 +15,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from handler.outcome.outcome import State
 from handler.settings import CONTINUE_MAX
-from handler.usage import UsageError, validated
+from handler.usage import InputError, validated
+from safewriter.record.document import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,17 +67,17 @@ def unwrapped(event: object) -> tuple[object, Continuation | None]:
         return event, None
     found = validated(_Document, event[_FIELD], prefix=_FIELD)
     if isinstance(found.event, dict) and set(found.event) == {_FIELD}:
-        raise UsageError(_FIELD, "holds another continuation; its event is the first one's")
+        raise InputError(_FIELD, "holds another continuation; its event is the first one's")
     return found.event, Continuation(found.count, found.token, found.event)
 
 
 def has_progressed(writes: Iterable[WriteReport], run_id: str) -> bool:
     """Tell whether this attempt has committed something itself."""
-    return any(write.status == "committed" and write.run_id == run_id for write in writes)
+    return any(write.status == Status.COMMITTED and write.run_id == run_id for write in writes)
 
 
 def next_invocation(
-    state: State, event: object, before: Continuation | None, *, run_key: str, continue_max: int, progressed: object
+    state: State, event: object, before: Continuation | None, *, run_key: str, continue_max: int, progressed: bool
 ) -> Continuation | str | None:
     """Return the invocation that goes on, or a sentence why there is none; None if nobody asks for one."""
     if state is not State.INCOMPLETE or continue_max == 0:

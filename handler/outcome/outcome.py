@@ -27,8 +27,9 @@ from handler.runs.records import AttemptRunningError
 from handler.sandbox.sandbox import NoSpaceError
 from handler.sandbox.script import DownloadError
 from handler.secrets import SecretUnavailableError
-from handler.usage import UsageError
+from handler.usage import InputError
 from safewriter.objects import StoreError
+from safewriter.record.document import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from safewriter.record.journal import Entry
     from safewriter.settle.supervisor import WriteReport
 
-__all__ = ["Evidence", "Fault", "Outcome", "State", "is_our_fault", "judge", "of_error"]
+__all__ = ["Fault", "JobEvidence", "Outcome", "State", "is_our_fault", "judge", "of_error"]
 
 _EXIT_USAGE: Final = 2
 _EXIT_JAVA_OUT_OF_MEMORY: Final = 3
@@ -82,7 +83,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class JobEvidence:
     """All that is known after the end. `writes` is None if they could not be settled, for the reason in `unsettled`;
     beside `writes` that is why there may be others.
     """
@@ -99,7 +100,7 @@ class Evidence:
     """What the image does not have and the job's output shows that it needed, in a sentence."""
 
 
-def judge(evidence: Evidence) -> Outcome:
+def judge(evidence: JobEvidence) -> Outcome:
     """Read the table."""
     exit_code, signal_number = _end(evidence)
     state, details, fault = _verdict(evidence, exit_code, signal_number)
@@ -108,7 +109,7 @@ def judge(evidence: Evidence) -> Outcome:
 
 def of_error(error: Exception, writes: tuple[WriteReport, ...] | None, *, started: bool) -> Outcome:
     """Judge an attempt that the handler itself could not bring to its end; `writes` is None if they are not settled."""
-    if isinstance(error, UsageError) and not started:
+    if isinstance(error, InputError) and not started:
         fault = Fault("UsageError", str(error), error.field, usage=True)
         return Outcome(State.FAILED, f"usage error, the job was not started: {error}", fault)
     if isinstance(error, _RETRYABLE) and not started:
@@ -119,7 +120,7 @@ def of_error(error: Exception, writes: tuple[WriteReport, ...] | None, *, starte
     if not started:
         details = f"the handler failed before the job was started; please report this: {message}"
         return Outcome(State.FAILED, details, fault)
-    if writes is None or any(write.status == "unknown" for write in writes):
+    if writes is None or any(write.status == Status.UNKNOWN for write in writes):
         details = f"the handler failed while the job ran, and what became of its writes is not known: {message}"
         return Outcome(State.UNKNOWN, details, fault)
     details = f"the handler failed while the job ran; the job was ended and its writes are settled: {message}"
@@ -131,7 +132,7 @@ def is_our_fault(outcome: Outcome) -> bool:
     return outcome.fault is not None and outcome.fault.type == _INTERNAL_ERROR
 
 
-def _end(evidence: Evidence) -> tuple[int | None, int | None]:
+def _end(evidence: JobEvidence) -> tuple[int | None, int | None]:
     """Return the job's exit code or signal. The Java machine reports a signal that ended the Python driver as an exit
     code above 128; the journal tells that from a script that exits so.
     """
@@ -141,12 +142,14 @@ def _end(evidence: Evidence) -> tuple[int | None, int | None]:
     return None, code - _SIGNALLED
 
 
-def _verdict(evidence: Evidence, exit_code: int | None, signal_number: int | None) -> tuple[State, str, Fault | None]:
+def _verdict(
+    evidence: JobEvidence, exit_code: int | None, signal_number: int | None
+) -> tuple[State, str, Fault | None]:
     writes = evidence.writes
-    if writes is None or evidence.unsettled or any(write.status == "unknown" for write in writes):
+    if writes is None or evidence.unsettled or any(write.status == Status.UNKNOWN for write in writes):
         return _unknown(evidence)
     deadline = _by_deadline(evidence, exit_code)
-    uncommitted = [write for write in writes if write.status != "committed"]
+    uncommitted = [write for write in writes if write.status != Status.COMMITTED]
     if evidence.ended.stop is Stop.CANCELLED and exit_code != 0:
         return _cancelled(writes, uncommitted, evidence.retry)
     if deadline:
@@ -161,11 +164,11 @@ def _verdict(evidence: Evidence, exit_code: int | None, signal_number: int | Non
     return State.FAILED, fault.message + (tail if writes else ""), fault
 
 
-def _unknown(evidence: Evidence) -> tuple[State, str, Fault]:
+def _unknown(evidence: JobEvidence) -> tuple[State, str, Fault]:
     if evidence.writes is None:
         message = f"what became of the job's writes could not be established ({evidence.unsettled})"
     else:
-        unknown = [write for write in evidence.writes if write.status == "unknown"]
+        unknown = [write for write in evidence.writes if write.status == Status.UNKNOWN]
         message = (
             f"what became of {_names(unknown)} could not be established: {unknown[0].reason}"
             if unknown
@@ -175,13 +178,13 @@ def _unknown(evidence: Evidence) -> tuple[State, str, Fault]:
     return State.UNKNOWN, f"{message}. Nothing is claimed of it; {evidence.retry} settles it first", fault
 
 
-def _by_deadline(evidence: Evidence, exit_code: int | None) -> bool:
+def _by_deadline(evidence: JobEvidence, exit_code: int | None) -> bool:
     if evidence.ended.stop in (Stop.TERMINATED, Stop.KILLED):
         return exit_code != 0  # it may have come to its end in time after all
     if exit_code != 0 and any(entry.event == "deadline" for entry in evidence.journal):
         return True  # SafeWriter has settled a block; what reached the script may have lost its type on the way
     if exit_code != 0 and any(entry.event == "too_late" for entry in evidence.journal):
-        return any(write.status == "committed" for write in evidence.writes or ())
+        return any(write.status == Status.COMMITTED for write in evidence.writes or ())
     uncaught = _uncaught(evidence.journal)
     if exit_code != _EXIT_DEADLINE:
         return False
@@ -190,7 +193,7 @@ def _by_deadline(evidence: Evidence, exit_code: int | None) -> bool:
 
 
 def _at_deadline(
-    evidence: Evidence, writes: tuple[WriteReport, ...], uncommitted: list[WriteReport]
+    evidence: JobEvidence, writes: tuple[WriteReport, ...], uncommitted: list[WriteReport]
 ) -> tuple[State, str, Fault]:
     if len(writes) > len(uncommitted):
         done = f"{len(writes) - len(uncommitted)} of {len(writes)} writes that it began are committed"
@@ -219,7 +222,7 @@ def _success(writes: tuple[WriteReport, ...]) -> str:
 
 
 def _not_committed(uncommitted: list[WriteReport], retry: str) -> tuple[str, Fault]:
-    others = [write for write in uncommitted if write.status == "in_progress"]
+    others = [write for write in uncommitted if write.status == Status.IN_PROGRESS]
     first = (others or uncommitted)[0]
     message = (
         f"the script ended with exit code 0, but {_names(others or uncommitted)} is {first.status}"
@@ -228,7 +231,7 @@ def _not_committed(uncommitted: list[WriteReport], retry: str) -> tuple[str, Fau
     return f"{message}; {retry}", Fault("WriteNotCommitted", message, retryable=bool(others))
 
 
-def _fault(evidence: Evidence, exit_code: int | None, signal_number: int | None) -> Fault:
+def _fault(evidence: JobEvidence, exit_code: int | None, signal_number: int | None) -> Fault:
     uncaught = _uncaught(evidence.journal)
     if fault := _out_of_memory(evidence, exit_code) or _not_in_image(evidence, exit_code):
         return fault
@@ -245,7 +248,7 @@ def _fault(evidence: Evidence, exit_code: int | None, signal_number: int | None)
     return Fault("ScriptExit", f"the script ended with exit code {exit_code}; its last lines are in logTail")
 
 
-def _out_of_memory(evidence: Evidence, exit_code: int | None) -> Fault | None:
+def _out_of_memory(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
     java = exit_code == _EXIT_JAVA_OUT_OF_MEMORY and _exited(evidence.journal) is None
     if java and evidence.saw_java_out_of_memory:
         return Fault(
@@ -262,7 +265,7 @@ def _out_of_memory(evidence: Evidence, exit_code: int | None) -> Fault | None:
     return None
 
 
-def _not_in_image(evidence: Evidence, exit_code: int | None) -> Fault | None:
+def _not_in_image(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
     """A job that missed something and went on all the same, or chose its exit code, is judged by that."""
     uncaught = _uncaught(evidence.journal)
     if evidence.missing is None or uncaught is None or _exited(evidence.journal) != exit_code:

@@ -59,7 +59,7 @@ def result_of(walk: Walk, outcome: Outcome, *, continued_by: str | None = None) 
         memory=Memory(limit_mb=walk.invocation.memory_mb, peak_mb=None if ended is None else ended.peak_mb),
         versions=_versions(None if walk.configured is None else walk.configured.settings),
         warnings=tuple(redact(warning) for warning in (*walk.warnings, *_ignored(journal))),
-        log_tail=() if walk.output is None else walk.output.tail(),
+        log_tail=() if walk.job_log is None else walk.job_log.tail(),
         result_uri=None if record is None else record.result_uri,
         resume_token=job.run_key if job is not None and outcome.state is State.INCOMPLETE else None,
         continued_by=continued_by,

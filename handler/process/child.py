@@ -28,7 +28,7 @@ from handler.process.tree import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from handler.process.log import Output
+    from handler.process.log import JobLog
     from handler.process.tree import Process
     from handler.spark.command import Command
     from safewriter.deadline import Clock
@@ -103,7 +103,7 @@ class Child:
 
 
 @contextmanager
-def start(command: Command, output: Output, *, clock: Clock) -> Iterator[Child]:
+def start(command: Command, output: JobLog, *, clock: Clock) -> Iterator[Child]:
     """Start a command, and leave nothing of it behind.
 
     Must be called on the main thread: the child dies with the thread that forked it. Processes below this one that

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
-__all__ = ["Output"]
+__all__ = ["JobLog"]
 
 _CHUNK: Final = 65_536
 _LINE_MAX: Final = 8_192
@@ -26,7 +26,7 @@ _JAVA_FRAME: Final = re.compile(rb"\s+(?:at [\w$.<>/]+\(|\.\.\. \d+ more)")
 _OUT_OF_MEMORY: Final = b"java.lang.OutOfMemoryError"
 
 
-class Output:
+class JobLog:
     """Takes the bytes of a stream apart into lines.
 
     `log` receives each line without its secrets, `metric` each line in CloudWatch's embedded metric format,

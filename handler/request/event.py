@@ -21,7 +21,7 @@ from handler.request.submit_parameters import parse_submit_parameters
 from handler.request.trigger import Trigger, recognise
 from handler.settings import script_location
 from handler.spark_settings.checked import check_conf
-from handler.usage import UsageError, found, problem_of, validated
+from handler.usage import InputError, found, problem_of, validated
 from safewriter.objects import Location
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ class Request:
 
 
 def parse_event(event: object, settings: HandlerSettings) -> Request:
-    """Turn an event into a request; `UsageError` names the field that is wrong and what to do."""
+    """Turn an event into a request; `InputError` names the field that is wrong and what to do."""
     if isinstance(event, str):
         return _flat(validated(FlatDocument, {"entryPoint": event}), settings, "")
     if not isinstance(event, dict):
-        raise UsageError("event", f"must be a job document or the S3 path of a script, not {found(event)}")
+        raise InputError("event", f"must be a job document or the S3 path of a script, not {found(event)}")
     if _is_document(event):
         return _document(event, settings, "")
     trigger = recognise(event)
@@ -83,9 +83,9 @@ def _check_near_miss(event: Mapping[str, Any], settings: HandlerSettings) -> Non
     for key in event:
         right = _FIELDS_BY_LOWER.get(key.lower().replace("_", "").replace("-", ""))
         if right is not None and right != key:
-            raise UsageError(key, f"is not a known field; did you mean {right}?")
+            raise InputError(key, f"is not a known field; did you mean {right}?")
     if not event and settings.script is None:
-        raise UsageError("entryPoint", "is missing; add it")
+        raise InputError("entryPoint", "is missing; add it")
 
 
 def _document(event: Mapping[str, Any], settings: HandlerSettings, prefix: str) -> Request:
@@ -109,11 +109,11 @@ def _nested(document: NestedDocument, settings: HandlerSettings, prefix: str) ->
 
 def _flat(document: FlatDocument, settings: HandlerSettings, prefix: str) -> Request:
     if document.entry_point is not None and document.script is not None:
-        raise UsageError(_below(prefix, "script"), "is only another name for entryPoint, which is there too; keep one")
+        raise InputError(_below(prefix, "script"), "is only another name for entryPoint, which is there too; keep one")
     named = document.entry_point or document.script
     entry_point = script_location(named) if named is not None else settings.script
     if entry_point is None:
-        raise UsageError(_below(prefix, "entryPoint"), "is missing; add it")
+        raise InputError(_below(prefix, "entryPoint"), "is missing; add it")
     return _request(
         document,
         settings,
@@ -138,7 +138,7 @@ def _request(
     py_files: tuple[str, ...] = (),
 ) -> Request:
     if sum(len(argument.encode()) for argument in arguments) > _ARGUMENTS_MAX_BYTES:
-        raise UsageError(
+        raise InputError(
             _below(path, "entryPointArguments"),
             f"have more than {_ARGUMENTS_MAX_BYTES} bytes together; put them in an object on S3",
         )
@@ -168,7 +168,7 @@ def _conf(
     for field_name, conf in (("conf", given), ("sparkSubmitParameters", in_parameters)):
         check_conf(conf, _below(path, field_name), permits=settings.conf_allow, owned=settings.owned_settings)
     if doubled := sorted(given.keys() & in_parameters.keys()):
-        raise UsageError(
+        raise InputError(
             _below(path, "sparkSubmitParameters"), f"sets {doubled[0]}, which conf sets too; keep one of the two"
         )
     return {**given, **in_parameters}
@@ -178,7 +178,7 @@ def _in_parameters(uri: str, path: str) -> str:
     try:
         return py_file(uri)
     except ValueError as error:
-        raise UsageError(_below(path, "sparkSubmitParameters"), f"--py-files: {error}") from None
+        raise InputError(_below(path, "sparkSubmitParameters"), f"--py-files: {error}") from None
 
 
 def _name(given: str | None, path: str) -> str | None:
@@ -186,7 +186,7 @@ def _name(given: str | None, path: str) -> str | None:
         return None if given is None else LABEL.validate_python(given)
     except ValidationError as error:
         problem = problem_of(error)
-        raise UsageError(_below(path, "sparkSubmitParameters"), f"--name {problem}") from None
+        raise InputError(_below(path, "sparkSubmitParameters"), f"--name {problem}") from None
 
 
 def _check_places(files: tuple[Location, ...], entry_point: Location, settings: HandlerSettings, path: str) -> None:
@@ -197,7 +197,7 @@ def _check_places(files: tuple[Location, ...], entry_point: Location, settings: 
     for name, locations in (("entryPoint", (entry_point,)), ("pyFiles", files)):
         for location in locations:
             if location != settings.script and not location.is_below(folder):
-                raise UsageError(
+                raise InputError(
                     _below(path, name),
                     f"{location} is not below {folder}, where this function's scripts lie; put it there",
                 )
@@ -208,12 +208,12 @@ def _check_py_files(files: tuple[Location, ...], entry_point: Location, path: st
     names = [location.name for location in (entry_point, *files)]
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise UsageError(_below(path, "pyFiles"), f"two files are called {name}; rename one, Python sees one name")
+            raise InputError(_below(path, "pyFiles"), f"two files are called {name}; rename one, Python sees one name")
 
 
 def _triggered(trigger: Trigger, settings: HandlerSettings) -> Request:
     if settings.script is None:
-        raise UsageError(
+        raise InputError(
             "entryPoint",
             "is missing, and the function names no script for events like this one; add it to the event, or set"
             " SOAL_ENTRY_POINT=s3://bucket/script.py for the function",

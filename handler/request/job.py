@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from handler.usage import UsageError
+from handler.usage import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,7 +93,7 @@ def _trigger_event(event: Mapping[str, Any], settings: HandlerSettings) -> Trigg
     if settings.spark_script is None:
         return TriggerEvent(text, EventForm.FILE)
     if len(text.encode()) > _EVENT_ARGUMENT_MAX_BYTES:
-        raise UsageError(
+        raise InputError(
             "event",
             f"has {len(text)} characters, too many for the argument --event; name the script by SOAL_ENTRY_POINT, which"
             " passes events as a file, instead of SPARK_SCRIPT",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.usage import UsageError
+from handler.usage import InputError
 
 __all__ = ["check_nesting", "is_too_deep"]
 
@@ -27,6 +27,6 @@ def is_too_deep(value: object) -> bool:
 
 
 def check_nesting(event: object) -> None:
-    """Raise `UsageError` for an event that cannot be checked, written or shown."""
+    """Raise `InputError` for an event that cannot be checked, written or shown."""
     if is_too_deep(event):
-        raise UsageError("event", f"holds more than {_DEPTH_MAX} lists or objects in one another; make it flatter")
+        raise InputError("event", f"holds more than {_DEPTH_MAX} lists or objects in one another; make it flatter")

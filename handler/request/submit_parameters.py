@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from handler.usage import UsageError, found
+from handler.usage import InputError, found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,7 @@ class SubmitParameters:
 
 
 def parse_submit_parameters(text: str, path: str) -> SubmitParameters:
-    """Parse the string; `UsageError` names `path`. Its settings are checked with those of `conf`."""
+    """Parse the string; `InputError` names `path`. Its settings are checked with those of `conf`."""
     conf: dict[str, str] = {}
     py_files: tuple[str, ...] = ()
     name: str | None = None
@@ -53,7 +53,7 @@ def parse_submit_parameters(text: str, path: str) -> SubmitParameters:
         if option in ("--conf", "-c"):
             key, equals, setting = value.partition("=")
             if not equals:
-                raise UsageError(path, f"--conf {found(value)} must be key=value")
+                raise InputError(path, f"--conf {found(value)} must be key=value")
             conf[key.strip()] = setting.strip()
         elif option in _AS_CONF:
             conf[_AS_CONF[option]] = value
@@ -62,7 +62,7 @@ def parse_submit_parameters(text: str, path: str) -> SubmitParameters:
         elif option == "--name":
             name = value
         else:
-            raise UsageError(path, f"{found(option)}: {_REFUSED.get(option, 'is not an option that is known here')}")
+            raise InputError(path, f"{found(option)}: {_REFUSED.get(option, 'is not an option that is known here')}")
     return SubmitParameters(conf, py_files, name)
 
 
@@ -70,17 +70,17 @@ def _options(text: str, path: str) -> list[tuple[str, str]]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise UsageError(path, f"cannot be split into words ({error}); check the quotes") from None
+        raise InputError(path, f"cannot be split into words ({error}); check the quotes") from None
     options = []
     rest = iter(words)
     for word in rest:
         if not word.startswith("-"):
-            raise UsageError(path, f"{found(word)} is not an option; arguments of the script go to entryPointArguments")
+            raise InputError(path, f"{found(word)} is not an option; arguments of the script go to entryPointArguments")
         option, equals, value = word.partition("=")
         if not equals or option == "--conf":
             following = next(rest, None) if not equals else value
             if following is None:
-                raise UsageError(path, f"{found(option)} has no value")
+                raise InputError(path, f"{found(option)} has no value")
             value = following
         options.append((option, value))
     return options

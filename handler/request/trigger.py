@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.request.nesting import is_too_deep
-from handler.usage import UsageError, found
+from handler.usage import InputError, found
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Trigger:
 
 
 def recognise(event: Mapping[str, Any]) -> Trigger | None:
-    """Recognise an envelope; None for any other object, `UsageError` for one that cannot be one run."""
+    """Recognise an envelope; None for any other object, `InputError` for one that cannot be one run."""
     if "Records" in event:
         return _records(event)
     if "detail-type" in event and "source" in event:
@@ -63,13 +63,13 @@ def recognise(event: Mapping[str, Any]) -> Trigger | None:
 def _records(event: Mapping[str, Any]) -> Trigger:
     records = event["Records"]
     if not isinstance(records, list) or not records or not isinstance(records[0], dict):
-        raise UsageError("Records", f"must be a list with one record, not {found(records)}")
+        raise InputError("Records", f"must be a list with one record, not {found(records)}")
     source = records[0].get("eventSource")
     if not isinstance(source, str) or source not in _SOURCES:
         known = ", ".join(sorted(_SOURCES))
-        raise UsageError("Records[0].eventSource", f"{found(source)} is not a source that is known here ({known})")
+        raise InputError("Records[0].eventSource", f"{found(source)} is not a source that is known here ({known})")
     if len(records) != 1:
-        raise UsageError(
+        raise InputError(
             "Records", f"holds {len(records)} records, and each is a run of its own; set the batch size to 1"
         )
     return _SOURCES[source](event, records[0])
@@ -113,14 +113,14 @@ _SOURCES: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Trigg
 def _object(parent: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:
     value = parent.get(name)
     if not isinstance(value, dict):
-        raise UsageError(path, f"must be an object, not {found(value)}")
+        raise InputError(path, f"must be an object, not {found(value)}")
     return value
 
 
 def _text(parent: Mapping[str, Any], name: str, path: str) -> str:
     value = parent.get(name)
     if not isinstance(value, str) or not value or not value.isprintable():
-        raise UsageError(path, f"must be a string that is not empty and can be printed, not {found(value)}")
+        raise InputError(path, f"must be a string that is not empty and can be printed, not {found(value)}")
     if (size := len(value.encode())) > _TEXT_MAX_BYTES:
-        raise UsageError(path, f"has {size} bytes; {_TEXT_MAX_BYTES} are allowed")
+        raise InputError(path, f"has {size} bytes; {_TEXT_MAX_BYTES} are allowed")
     return value

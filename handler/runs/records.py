@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
-from handler.usage import UsageError
+from handler.usage import InputError
 from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError
 from safewriter.record.liveness import LEASE_MS, Owner, Sighting, watch
 
@@ -97,7 +97,7 @@ class Runs:
     def begin(self, job: Job, *, run_id: str, request_id: str, schedule: Schedule) -> OpenRun:
         """Record that an attempt begins.
 
-        Raises `UsageError` if the run key belongs to another job, `AttemptRunningError` if another attempt of the run
+        Raises `InputError` if the run key belongs to another job, `AttemptRunningError` if another attempt of the run
         is alive, `StoreError` if S3 cannot tell.
         """
         first = RunRecord(
@@ -128,7 +128,7 @@ class Runs:
             before = _parse(stored, self.store.uri(key))
             if before.fingerprint != first.fingerprint:
                 field = "clientToken" if job.client_token is not None else "event"
-                raise UsageError(
+                raise InputError(
                     field,
                     f"{job.run_key!r} was used before for {before.entry_point}, or with other arguments; a retry must"
                     " be the same job, and another job needs a token of its own",

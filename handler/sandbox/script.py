@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from handler.module_names import check_archive
-from handler.usage import UsageError
+from handler.usage import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ def place(job: Job, sandbox: Sandbox) -> Files:
 def download(job: Job, files: Files, client: Any) -> None:  # noqa: ANN401 - boto3's S3 client, or a test's
     """Copy the job's code to where it is to be.
 
-    Raises `UsageError` for what is missing, forbidden, too large, or would hide what the job rests on; `DownloadError`
+    Raises `InputError` for what is missing, forbidden, too large, or would hide what the job rests on; `DownloadError`
     if S3 cannot be asked.
     """
     _copy(job.entry_point, files.script, client, field="entryPoint", max_mb=_SCRIPT_MAX_MB)
@@ -63,7 +63,7 @@ def _copy(location: Location, path: Path, client: Any, *, field: str, max_mb: in
     try:
         answer = client.get_object(Bucket=location.bucket, Key=location.key)
         if answer["ContentLength"] > max_mb * _MIB:
-            raise UsageError(field, f"{location} has {answer['ContentLength'] // _MIB} MB; {max_mb} MB are allowed")
+            raise InputError(field, f"{location} has {answer['ContentLength'] // _MIB} MB; {max_mb} MB are allowed")
         with path.open("xb") as file:
             for chunk in answer["Body"].iter_chunks(_CHUNK):
                 file.write(chunk)
@@ -77,15 +77,15 @@ def _look_into(path: Path, location: Location, field: str) -> None:
     try:
         check_archive(path)
     except ValueError as error:
-        raise UsageError(field, f"{location} {error}") from None
+        raise InputError(field, f"{location} {error}") from None
 
 
 def _refusal(error: ClientError, location: Location, field: str) -> Exception:
     code = error.response.get("Error", {}).get("Code", "")
     if code in _MISSING:
-        return UsageError(field, f"{location} does not exist; upload it or correct the path")
+        return InputError(field, f"{location} does not exist; upload it or correct the path")
     if code in _DENIED:
-        return UsageError(
+        return InputError(
             field,
             f"{location} does not exist, or the function's role may not read it; upload it, or allow s3:GetObject",
         )

@@ -18,10 +18,10 @@ from handler.request.job import EventForm
 from handler.secrets import Secrets
 from handler.spark.archive import archive_options
 from handler.spark.classpath import find_pyspark, jars
-from handler.spark.environment import Attempt, child_environment
+from handler.spark.environment import AttemptVariables, child_environment
 from handler.spark.properties import read_properties, write_properties
 from handler.spark_settings.catalogs import file_io
-from handler.usage import UsageError, found
+from handler.usage import InputError, found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,7 +126,7 @@ class Command:
 
 
 def check(job: Job, settings: HandlerSettings, machine: Machine) -> None:
-    """Raise `UsageError` for what would keep the job from starting on this machine; call it before anything begins."""
+    """Raise `InputError` for what would keep the job from starting on this machine; call it before anything begins."""
     pyspark_home()
     find_java(settings)
     _heap_mb(job, machine)
@@ -138,7 +138,7 @@ def compose(
     sandbox: Sandbox,
     settings: HandlerSettings,
     machine: Machine,
-    attempt: Attempt,
+    attempt: AttemptVariables,
     inherited: Mapping[str, str],
     secrets: Secrets = _NO_SECRETS,
 ) -> Command:
@@ -169,7 +169,7 @@ def pyspark_home() -> Path:
     """Return pip's pyspark, which is a whole Spark, without importing it."""
     found = find_pyspark()
     if found is None:
-        raise UsageError("pyspark", "is not installed beside the handler; run scripts/setup")
+        raise InputError("pyspark", "is not installed beside the handler; run scripts/setup")
     return found
 
 
@@ -182,7 +182,7 @@ def find_java(settings: HandlerSettings) -> Path:
         return settings.java_home / "bin" / "java"
     on_path = shutil.which("java")
     if on_path is None:
-        raise UsageError("JAVA_HOME", "is not set and no java is on the path; install Java 17 or run scripts/setup")
+        raise InputError("JAVA_HOME", "is not set and no java is on the path; install Java 17 or run scripts/setup")
     return Path(on_path)
 
 
@@ -193,7 +193,7 @@ def spark_file(settings: HandlerSettings, name: str) -> Path:
 
 
 def _java_options(
-    job: Job, sandbox: Sandbox, settings: HandlerSettings, machine: Machine, attempt: Attempt
+    job: Job, sandbox: Sandbox, settings: HandlerSettings, machine: Machine, attempt: AttemptVariables
 ) -> tuple[str, ...]:
     c1 = settings.jit == "c1" or (settings.jit == "auto" and attempt.total_ms <= _C1_TIMEOUT_MAX_MS)
     serial = machine.cores <= _SERIAL_GC_CORES_MAX
@@ -222,7 +222,7 @@ def _heap_mb(job: Job, machine: Machine) -> int:
     asked = job.conf.get("spark.driver.memory")
     if asked is None:
         if machine.heap_mb < _HEAP_MIN_MB:
-            raise UsageError(
+            raise InputError(
                 "memory size",
                 f"{machine.memory_mb} MB leave {machine.heap_mb} MB for Spark, which needs {_HEAP_MIN_MB} MB; give the"
                 f" function at least {_HEAP_MIN_MB + _RESERVE_MIN_MB} MB",
@@ -232,7 +232,7 @@ def _heap_mb(job: Job, machine: Machine) -> int:
     heap_mb = int(int(number) * _UNITS[unit])
     most_mb = machine.memory_mb - _RESERVE_MIN_MB
     if not _HEAP_MIN_MB <= heap_mb <= most_mb:
-        raise UsageError(
+        raise InputError(
             "conf.spark.driver.memory",
             f"{found(asked)} does not fit: between {_HEAP_MIN_MB}m and {most_mb}m of the function's"
             f" {machine.memory_mb} MB",

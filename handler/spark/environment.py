@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from handler.sandbox.sandbox import Sandbox
     from safewriter.deadline import Deadline
 
-__all__ = ["Attempt", "child_environment"]
+__all__ = ["AttemptVariables", "child_environment"]
 
 # What the handler sets itself, and what would make Spark or Python start differently than it has planned.
 _WITHHELD: Final = re.compile(
@@ -26,7 +26,7 @@ _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class AttemptVariables:
     """What the child is told about the attempt that it is; `total_ms` is the whole time it was given."""
 
     run_id: str
@@ -35,13 +35,13 @@ class Attempt:
     total_ms: int
 
     @classmethod
-    def of(cls, run_id: str, request_id: str, deadline: Deadline) -> Attempt:
+    def of(cls, run_id: str, request_id: str, deadline: Deadline) -> AttemptVariables:
         """Describe the attempt that has until `deadline`."""
         return cls(run_id, request_id, deadline.at_ms, deadline.at_ms - deadline.started_ms)
 
 
 def child_environment(
-    job: Job, sandbox: Sandbox, attempt: Attempt, inherited: Mapping[str, str], *, spark_home: Path
+    job: Job, sandbox: Sandbox, attempt: AttemptVariables, inherited: Mapping[str, str], *, spark_home: Path
 ) -> dict[str, str]:
     """Build the child's environment from the function's variables and the handler's own."""
     passed = {name: value for name, value in inherited.items() if not _WITHHELD.fullmatch(name)}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from handler.spark_settings.allowed import form_of
 from handler.spark_settings.fixed import is_outside_tmp, why_fixed, why_replaced
-from handler.usage import UsageError, found
+from handler.usage import InputError, found
 from handler.variables import SPARK_SETTING
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Permit:
 
 
 def check_conf(conf: Mapping[str, str], field: str, *, permits: tuple[Permit, ...], owned: Collection[str]) -> None:
-    """Raise `UsageError` for the first setting that an event may not bring; `field` is where the settings were found.
+    """Raise `InputError` for the first setting that an event may not bring; `field` is where the settings were found.
 
     `owned` are the names of the function's own settings: an event changes none of them, not for one bucket either, and
     nothing of a catalog that they define.
@@ -61,15 +61,15 @@ def check_conf(conf: Mapping[str, str], field: str, *, permits: tuple[Permit, ..
         if problem is None and (_catalog_or_key(key) in taken or _is_for_one_bucket(key, owned)):
             problem = "is the function's own setting (SOAL_CONF, SOAL_SECRETS); leave it out"
         if problem := problem or _refusal(key, value, permits):
-            raise UsageError(_path(field, key), problem)
+            raise InputError(_path(field, key), problem)
 
 
 def check_own_conf(conf: Mapping[str, str], field: str) -> None:
-    """Raise `UsageError` for the first setting that not even the function's owner can change."""
+    """Raise `InputError` for the first setting that not even the function's owner can change."""
     _check_number(conf, field)
     for key, value in conf.items():
         if problem := _problem(key, value):
-            raise UsageError(_path(field, key), problem)
+            raise InputError(_path(field, key), problem)
 
 
 def _fits(pattern: str, text: str) -> bool:
@@ -90,7 +90,7 @@ def _is_for_one_bucket(key: str, owned: Collection[str]) -> bool:
 
 def _check_number(conf: Mapping[str, str], field: str) -> None:
     if len(conf) > _CONF_MAX_ENTRIES:
-        raise UsageError(field, f"has {len(conf)} settings; {_CONF_MAX_ENTRIES} are allowed")
+        raise InputError(field, f"has {len(conf)} settings; {_CONF_MAX_ENTRIES} are allowed")
 
 
 def _path(field: str, key: str) -> str:

@@ -26,7 +26,7 @@ __all__ = ["prepare"]
 
 
 def prepare(walk: Walk, event: object, environment: Mapping[str, str], services: Services) -> None:
-    """Set `configured`, `requested` and `prepared`. Raises `UsageError` for what the caller must change."""
+    """Set `configured`, `requested` and `prepared`. Raises `InputError` for what the caller must change."""
     invocation = walk.invocation
     settings = read_settings(environment)
     walk.configured = Configured(settings, Schedule.of(invocation.deadline, settings.guard.warn_before_ms))

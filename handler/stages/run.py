@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from handler import observability
-from handler.outcome.outcome import Evidence, judge
+from handler.outcome.outcome import JobEvidence, judge
 from handler.process.child import Ladder
-from handler.process.log import Output
+from handler.process.log import JobLog
 from handler.runs.records import Runs
 from handler.runs.supervisor import RunSupervisor
 from handler.sandbox.ground import clean_all
@@ -20,7 +20,7 @@ from handler.sandbox.sandbox import oom_kills, open_sandbox
 from handler.sandbox.script import download, place
 from handler.spark.archive import why_unused
 from handler.spark.command import compose, spark_file
-from handler.spark.environment import Attempt
+from handler.spark.environment import AttemptVariables
 from handler.spark.missing import MissingWatch, read_missing
 from handler.stages.walk import Begun, Settled
 from safewriter.record.journal import Journal
@@ -51,7 +51,7 @@ def run(walk: Walk, environment: Mapping[str, str], services: Services) -> Outco
     settings, invocation = configured.settings, walk.invocation
     with _own_directories(walk, configured), open_sandbox(settings.tmp) as sandbox:
         files = place(requested.job, sandbox)
-        attempt = Attempt.of(invocation.run_id, invocation.request_id, invocation.deadline)
+        attempt = AttemptVariables.of(invocation.run_id, invocation.request_id, invocation.deadline)
         command = compose(
             requested.job, files, sandbox, settings, prepared.machine, attempt, environment, prepared.secrets
         )
@@ -103,7 +103,7 @@ class _Run:
         walk, clock = self._walk, self._services.clock
         missing = MissingWatch(read_missing(spark_file(self._settings, "missing.toml")))
         writes = OpenWrites(self._journal)
-        output = walk.output = Output(
+        job_log = walk.job_log = JobLog(
             self._redactor,
             log=lambda line: observability.log_job_line(line, writes.tables()),
             metric=observability.print_metric,
@@ -112,7 +112,7 @@ class _Run:
         kills_before = oom_kills()
         # Spark looks for Python files while it starts; for all else Java need not wait, only the script must.
         supervisor = self._begin() if self._job.py_files else None
-        with self._services.start_child(command, output, clock=clock) as child:
+        with self._services.start_child(command, job_log, clock=clock) as child:
             supervisor = supervisor or self._begin()
             walk.started = True
             ladder = Ladder(self._schedule.terminate_at_ms, self._schedule.kill_at_ms)
@@ -124,17 +124,17 @@ class _Run:
                 raise
             settled = walk.settled = self._settle(supervisor, ended)
         kills = max((after - kills_before.get(name, after) for name, after in oom_kills().items()), default=0)
-        walk.warn(*_remarks(ended, settled.writes or (), output.lines_dropped, kills))
+        walk.warn(*_remarks(ended, settled.writes or (), job_log.lines_dropped, kills))
         if reason := why_unused(self._settings.soal_home, self._sandbox.archive_log):
             walk.warn(f"{reason}, so Spark started slowly; scripts/setup, or a new image, makes it again")
         return judge(
-            Evidence(
+            JobEvidence(
                 ended=ended,
                 journal=settled.journal,
                 writes=settled.writes,
                 unsettled=settled.problem,
                 out_of_memory_kills=kills,
-                saw_java_out_of_memory=output.saw_out_of_memory,
+                saw_java_out_of_memory=job_log.saw_out_of_memory,
                 retry=self._job.retry,
                 missing=None if missing.seen is None else missing.seen.sentence,
             )

@@ -14,7 +14,7 @@ from handler.redaction.redact import Redactor
 if TYPE_CHECKING:
     from handler.outcome.continuation import Continuation
     from handler.process.child import Ended
-    from handler.process.log import Output
+    from handler.process.log import JobLog
     from handler.request.job import Job
     from handler.runs.records import OpenRun, Runs
     from handler.secrets import Secrets
@@ -89,7 +89,7 @@ class Settled:
 
 @dataclass(slots=True)
 class Walk:
-    """One invocation so far. `started`: the script was let go. `output`: what the job prints, up to now."""
+    """One invocation so far. `started`: the script was let go. `job_log`: what the job prints, up to now."""
 
     invocation: Invocation
     first_redactor: Redactor = field(default_factory=Redactor)
@@ -98,7 +98,7 @@ class Walk:
     prepared: Prepared | None = None
     begun: Begun | None = None
     download_ms: int | None = None
-    output: Output | None = None
+    job_log: JobLog | None = None
     started: bool = False
     settled: Settled | None = None
     warnings: list[str] = field(default_factory=list)

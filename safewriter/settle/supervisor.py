@@ -15,7 +15,7 @@ from safewriter.errors import SafeWriterError
 from safewriter.objects.s3 import open_store, table_store
 from safewriter.objects.store import StoreError
 from safewriter.record.checkpoints import Checkpoints
-from safewriter.record.document import OPEN
+from safewriter.record.document import OPEN, Status
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _TEXTS: Final = ("writeKey", "nonce", "table", "format", "checkpoint")
 
 @dataclass(frozen=True, slots=True)
 class WriteReport:
-    """The verdict on one write of a job. `status` is committed, rolled_back, unknown, or in_progress (another's).
+    """The verdict on one write of a job. `status` IN_PROGRESS: another attempt owns the write.
 
     `run_id` is that of the attempt which the verdict is about.
     """
@@ -40,7 +40,7 @@ class WriteReport:
     table: str
     format: str
     step: str | None
-    status: str
+    status: Status
     version: int | None
     rows: int | None
     bytes: int | None
@@ -142,22 +142,22 @@ class Supervision:
             stored = self._checkpoints.read(opened.write_key)
             # An absent document proves nothing, not even that it was never there.
             if stored is None and not may_have_sent:
-                return _report(opened, "rolled_back", "the attempt ended before it had claimed the write")
+                return _report(opened, Status.ROLLED_BACK, "the attempt ended before it had claimed the write")
             if stored is None:
                 return _report(
-                    opened, "unknown", f"a commit may have been sent, but {opened.checkpoint} cannot be read"
+                    opened, Status.UNKNOWN, f"a commit may have been sent, but {opened.checkpoint} cannot be read"
                 )
             owner = stored.document.owner
             if stored.document.status in OPEN and owner in dead:
                 evidence = Evidence(stored.document.epoch, nothing_sent=owner in unsent)
                 stored = recovery.settle(opened.write_key, Cause.KILLED, evidence)
                 if stored is None:
-                    return _report(opened, "unknown", f"{opened.checkpoint} has gone while it was settled")
+                    return _report(opened, Status.UNKNOWN, f"{opened.checkpoint} has gone while it was settled")
         except (SafeWriterError, StoreError) as error:
-            return _report(opened, "unknown", str(error))
+            return _report(opened, Status.UNKNOWN, str(error))
         document = stored.document
         if document.status in OPEN:
-            return _report(opened, "in_progress", f"another attempt ({document.owner}) owns the write")
+            return _report(opened, Status.IN_PROGRESS, f"another attempt ({document.owner}) owns the write")
         return _verdict(opened, document)
 
 
@@ -183,7 +183,7 @@ def _nonce(entry: Entry) -> str:
     return str(entry.fields.get("nonce"))
 
 
-def _report(opened: _Opened, status: str, reason: str) -> WriteReport:
+def _report(opened: _Opened, status: Status, reason: str) -> WriteReport:
     return WriteReport(
         opened.table, opened.format, opened.step, status, None, None, None, reason, None, opened.checkpoint
     )
@@ -195,7 +195,7 @@ def _verdict(opened: _Opened, document: Checkpoint) -> WriteReport:
         table=opened.table,
         format=opened.format,
         step=opened.step,
-        status=document.status.value,
+        status=document.status,
         version=attempt.commit_version,
         rows=attempt.rows,
         bytes=attempt.bytes,

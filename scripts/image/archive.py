@@ -22,7 +22,7 @@ from handler.settings import read_settings, soal_home
 from handler.spark.archive import archive_of
 from handler.spark.classpath import OWN, added_jars, archived_jars
 from handler.spark.command import Machine, compose, find_java, pyspark_home
-from handler.spark.environment import Attempt
+from handler.spark.environment import AttemptVariables
 from safewriter.deadline import epoch_ms
 from safewriter.record.journal import Journal
 from scripts.emulator import EmbeddedS3
@@ -79,7 +79,7 @@ def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path) ->
         conf={"spark.jars": ",".join(str(jar) for jar in added_jars(home) if jar.name.startswith(OWN))},
     )
     with open_sandbox(settings.tmp) as sandbox, Journal(sandbox.journal):
-        attempt = Attempt("training", "training", epoch_ms() + _TIMEOUT_S * 1000, _TIMEOUT_S * 1000)
+        attempt = AttemptVariables("training", "training", epoch_ms() + _TIMEOUT_S * 1000, _TIMEOUT_S * 1000)
         sandbox.go.touch()
         command = compose(job, Files(TRAINING, ()), sandbox, settings, _MACHINE, attempt, variables)
         argv = list(command.argv)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
@@ -11,7 +12,7 @@ from safewriter.errors import DeadlineError, SupersededError, UnguardedSessionEr
 if TYPE_CHECKING:
     from safewriter.errors import SafeWriterError
 
-__all__ = ["SKIPPED", "GateState", "refusal_in"]
+__all__ = ["SKIPPED", "GateState", "GateStatus", "refusal_in"]
 
 SKIPPED: Final = "this write was committed by an earlier attempt"
 """Why the gate of a skipped block is shut."""
@@ -24,14 +25,23 @@ def refusal_in(error: BaseException) -> tuple[str, str] | None:
     return None if found is None else (found[1], found[2])
 
 
+class GateStatus(StrEnum):
+    """Where the one commit of a block stands, in `Gate.java`'s words."""
+
+    NONE = "none"
+    IN_FLIGHT = "in flight"
+    LANDED = "landed"
+    UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class GateState:
-    """What the gate has seen. `status` is none, in flight, landed or unknown; `refusal` is `code: message` or empty.
+    """What the gate has seen. `refusal` is `code: message` or empty.
 
     `noted`: it has put a note into the checkpoint bucket. `tries`: how often a commit was sent, rebases included.
     """
 
-    status: str
+    status: GateStatus
     passed: bool
     version: int
     refusal: str
@@ -42,7 +52,7 @@ class GateState:
     @property
     def answered(self) -> bool:
         """Whether every commit that was sent has had its answer."""
-        return self.status in ("none", "landed")
+        return self.status in (GateStatus.NONE, GateStatus.LANDED)
 
     def error_of(self, error: Exception) -> SafeWriterError | None:
         """Return the refusal that `error` is about as a typed error that says what to do; None for one of another kind.

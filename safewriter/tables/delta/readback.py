@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from safewriter.errors import NotCommittedError, SupersededError, UnknownOutcomeError
 from safewriter.record.document import NO_CHANGE, Status
+from safewriter.tables.delta.gate import GateStatus
 from safewriter.tables.table import Landed, Move
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class ReadBack:
         Raises `NotCommittedError` or `SupersededError` if the block's write is not in the table, and `StoreError` if
         that cannot be told.
         """
-        if seen.status == "landed":
+        if seen.status is GateStatus.LANDED:
             return Move(Status.COMMITTED, landed=self._landed(document, seen.version))
         if not seen.answered:
             raise UnknownOutcomeError(f"the commit to {self.table} was sent and its answer has not come")

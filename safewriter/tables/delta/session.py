@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
 from safewriter.identity import canonical_table
 from safewriter.parsing import parsed
-from safewriter.tables.delta.gate import SKIPPED, GateState, refusal_in
+from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus, refusal_in
 from safewriter.tables.delta.undo import UNDOABLE_FEATURES
 from safewriter.tables.session import TABLE_EXISTS, TableState
 from safewriter.tables.spark import SparkScope
@@ -237,7 +237,7 @@ class DeltaSession(SparkScope):
         """Ask the gate what it has seen."""
         gate = self._gate
         return GateState(
-            gate.status(),
+            GateStatus(gate.status()),
             bool(gate.passed()),
             int(gate.version()),
             gate.refusal(),
@@ -256,7 +256,7 @@ class DeltaSession(SparkScope):
         """Tell whether files of ours may lie about that no commit refers to: all of them, or those of a failed task
         or of a statement that lost its slot.
         """
-        landed_at_once = isinstance(seen, GateState) and seen.status == "landed" and seen.tries == 1
+        landed_at_once = isinstance(seen, GateState) and seen.status is GateStatus.LANDED and seen.tries == 1
         return not landed_at_once or not self.all_tasks_succeeded()  # an empty append writes an empty file
 
 

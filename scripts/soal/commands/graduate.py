@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from handler.request.event import parse_event
 from handler.request.job import Job
 from handler.settings import read_settings
-from handler.usage import UsageError
+from handler.usage import InputError
 from safewriter.tables.delta.session import LOG_STORE
 from scripts.emulator.spark import shipped_settings
 from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
@@ -97,7 +97,7 @@ def job_run(
         own = {name: value for name in _OWN if (value := os.environ.get(name))}
         settings = read_settings({**own, "SW_CHECKPOINT_BUCKET": checkpoint_bucket})
         job = Job.of(parse_event(event, settings), settings, request_id="")
-    except UsageError as error:
+    except InputError as error:
         raise Problem(str(error), todo="correct the event; see README, Events") from error
     if job.client_token is None:
         raise Problem(

@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from handler.redaction.redact import Redactor
 from handler.settings import read_settings
-from handler.usage import UsageError
+from handler.usage import InputError
 from scripts.soal.doctor.alarms import examine_alarms
 from scripts.soal.doctor.buckets import examine_checkpoints, examine_entry_point
 from scripts.soal.doctor.deployed import DeployedFunction, look, split_qualifier
@@ -157,7 +157,7 @@ def _environment(function: DeployedFunction) -> Generator[Finding, None, Handler
         yield Finding("endpoint", "warn", "AWS_ENDPOINT_URL… is set: everything goes there", "unset it for Amazon's S3")
     try:
         settings = read_settings(given)
-    except UsageError as error:
+    except InputError as error:
         yield Finding("environment", "fail", str(error), function.correct(error.field))
         return None
     if settings.errors == "return":

@@ -17,7 +17,7 @@ import psutil
 
 from handler.sandbox.sandbox import forbids_execution
 from handler.settings import read_settings
-from handler.usage import UsageError
+from handler.usage import InputError
 from scripts.image.build import TAG
 from scripts.provision.checksums import compare, read_sums
 from scripts.provision.jars import LOG_STORE_JAR
@@ -71,7 +71,7 @@ def _environment() -> Finding:
     given = {name: value for name, value in os.environ.items() if name.startswith(("SW_", "SOAL_"))}
     try:
         read_settings({"SW_CHECKPOINT_BUCKET": "any", **given})
-    except UsageError as error:
+    except InputError as error:
         return Finding("environment", "fail", str(error), f"correct it, or: unset {error.field}")
     return Finding("environment", "ok", ", ".join(sorted(given)) or "nothing is set, so all is as documented")
 

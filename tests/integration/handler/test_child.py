@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from handler.process.child import Ladder, Stop, start
-from handler.process.log import Output
+from handler.process.log import JobLog
 from handler.redaction.redact import Redactor
 from handler.spark.command import Command
 from safewriter.deadline import epoch_ms
@@ -56,7 +56,7 @@ class Log:
     def __init__(self, known: tuple[str, ...] = (), logged_max: int = 2**24) -> None:
         self.lines: list[str] = []
         self.metrics: list[str] = []
-        self.output = Output(Redactor(known), log=self.lines.append, metric=self.metrics.append, logged_max=logged_max)
+        self.output = JobLog(Redactor(known), log=self.lines.append, metric=self.metrics.append, logged_max=logged_max)
 
 
 def run(directory: Path, code: str, log: Log, ladder: Ladder = NEVER, **environment: str) -> Ended:
@@ -241,10 +241,10 @@ def test_the_child_dies_with_its_supervisor(tmp_path: Path) -> None:
     outer = f"""
 import sys, pathlib
 from handler.process.child import Ladder, start
-from handler.process.log import Output
+from handler.process.log import JobLog
 from handler.redaction.redact import Redactor
 from handler.spark.command import Command
-out = Output(Redactor(), log=lambda line: print(line, flush=True), metric=print)
+out = JobLog(Redactor(), log=lambda line: print(line, flush=True), metric=print)
 command = Command((sys.executable, "-c", {inner!r}), {{}}, pathlib.Path({str(tmp_path)!r}))
 with start(command, out, clock=lambda: 0) as child:
     child.supervise(Ladder(2**60, 2**60), clock=lambda: 0)

@@ -17,17 +17,18 @@ from handler.outcome.response import JobFailed, Result, deliver, exit_status, sc
 from handler.process.child import Ended, Stop
 from handler.secrets import Secrets, SecretUnavailableError
 from handler.services import Services
-from handler.usage import UsageError
+from handler.usage import InputError
 from safewriter.deadline import epoch_ms
 from safewriter.objects import MemoryObjectStore, StoreError
 from safewriter.record import journal
+from safewriter.record.document import Status
 from safewriter.settle.supervisor import WriteReport
 from tests.support.walks import new_walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from handler.process.log import Output
+    from handler.process.log import JobLog
     from handler.spark.command import Command
 
 EVENT = {
@@ -38,8 +39,8 @@ EVENT = {
 }
 NAMES = ("PGPASSWORD", "API_PASS", "spark.sql.catalog.lake.credential")
 REFERENCES = dict.fromkeys(NAMES, "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf")
-COMMITTED = WriteReport("s3://lake/a", "delta", None, "committed", 7, 10, 100, None, None, "s3://c/1")
-UNKNOWN = WriteReport("s3://lake/a", "delta", None, "unknown", None, None, None, "S3 is gone", None, "s3://c/1")
+COMMITTED = WriteReport("s3://lake/a", "delta", None, Status.COMMITTED, 7, 10, 100, None, None, "s3://c/1")
+UNKNOWN = WriteReport("s3://lake/a", "delta", None, Status.UNKNOWN, None, None, None, "S3 is gone", None, "s3://c/1")
 
 
 class World:
@@ -62,7 +63,7 @@ class World:
         self.properties = ""
 
     @contextmanager
-    def start_child(self, command: Command, output: Output, **_: object) -> Iterator[World]:
+    def start_child(self, command: Command, output: JobLog, **_: object) -> Iterator[World]:
         self.command = command
         self.began_without_record = not self.stored("runs/")
         options = list(command.argv)
@@ -296,7 +297,7 @@ def test_secrets_reach_the_job_and_nothing_else(world: World, monkeypatch: pytes
     values = {"PGPASSWORD": "pw#1", "API_PASS": "caf\u00e9 1/2", "spark.sql.catalog.lake.credential": "id:open sesame"}
     world.secrets = Secrets(values)
     world.prints = b"url postgres://x/caf%C3%A9%201%2F2 and id:open sesame\npw#1\n"
-    world.reports = (replace(COMMITTED, status="unknown", reason="no answer with pw#1"),)
+    world.reports = (replace(COMMITTED, status=Status.UNKNOWN, reason="no answer with pw#1"),)
 
     result = world.handle({**EVENT, "conf": {"spark.sql.shuffle.partitions": "2"}}, SOAL_SECRETS=json.dumps(REFERENCES))
 
@@ -316,7 +317,7 @@ def test_secrets_reach_the_job_and_nothing_else(world: World, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     ("error", "retryable"),
-    [(SecretUnavailableError("the secret X: no answer"), True), (UsageError("SOAL_SECRETS", "the secret X"), False)],
+    [(SecretUnavailableError("the secret X: no answer"), True), (InputError("SOAL_SECRETS", "the secret X"), False)],
 )
 def test_a_secret_that_cannot_be_read_starts_nothing(world: World, error: Exception, *, retryable: bool) -> None:
     """The answer says whether the same invocation can work later; there is no child and no record."""

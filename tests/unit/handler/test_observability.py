@@ -11,6 +11,7 @@ from handler.outcome.outcome import Outcome, State
 from handler.outcome.result import result_of
 from handler.runs.records import RunRecord
 from safewriter.deadline import Deadline
+from safewriter.record.document import Status
 from safewriter.settle.supervisor import WriteReport
 from tests.support.walks import new_walk, settled
 
@@ -30,9 +31,9 @@ def test_a_result_becomes_metrics() -> None:
     """
     walk = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
     walk.settled = settled(
-        WriteReport("a", "delta", None, "committed", 1, 22_248, 99, None, None, "c"),
-        WriteReport("a", "delta", None, "committed", 1, 7, 7, None, None, "c", run_id="an earlier attempt"),
-        WriteReport("b", "delta", None, "unknown", None, None, None, None, None, "c"),
+        WriteReport("a", "delta", None, Status.COMMITTED, 1, 22_248, 99, None, None, "c"),
+        WriteReport("a", "delta", None, Status.COMMITTED, 1, 7, 7, None, None, "c", run_id="an earlier attempt"),
+        WriteReport("b", "delta", None, Status.UNKNOWN, None, None, None, None, None, "c"),
     )
     observability.count(result_of(walk, Outcome(State.UNKNOWN, "d", None)))
     blob: dict[str, Any] = dict(observability.metrics.serialize_metric_set())
@@ -47,8 +48,8 @@ def test_each_verdict_is_a_line_with_its_table(capsys: pytest.CaptureFixture[str
     """So that the log can be searched by table; what is not committed is a warning."""
     walk = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
     walk.settled = settled(
-        WriteReport("s3://a", "delta", "one", "committed", 7, 3, 1, None, None, "c"),
-        WriteReport("s3://b", "delta", None, "rolled_back", None, None, None, "deadline", None, "c"),
+        WriteReport("s3://a", "delta", "one", Status.COMMITTED, 7, 3, 1, None, None, "c"),
+        WriteReport("s3://b", "delta", None, Status.ROLLED_BACK, None, None, None, "deadline", None, "c"),
     )
     observability.logger.handlers[0].stream = sys.stdout  # type: ignore[attr-defined]  # pytest has put its own there
     observability.count(result_of(walk, Outcome(State.FAILED, "d", None)))

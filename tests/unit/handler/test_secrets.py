@@ -18,7 +18,7 @@ from handler import secrets
 from handler.redaction.redact import Redactor
 from handler.secrets import SecretReference, Secrets, SecretUnavailableError, parse_references, read_secrets
 from handler.settings import read_settings
-from handler.usage import UsageError
+from handler.usage import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +85,7 @@ def test_a_warm_function_asks_once_and_learns_of_a_rotation(manager: Any, monkey
 
 def test_a_secret_that_is_not_there_is_a_usage_error(manager: Any) -> None:
     """It names the reference and the permission, and redaction leaves both readable."""
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InputError) as caught:
         read(PGPASSWORD=f"{ARN}#password")
 
     assert caught.value.field == "SOAL_SECRETS"
@@ -98,9 +98,9 @@ def test_a_secret_that_is_not_there_is_a_usage_error(manager: Any) -> None:
 @pytest.mark.parametrize(
     ("code", "status", "kind"),
     [
-        ("AccessDeniedException", 400, UsageError),
-        ("DecryptionFailure", 400, UsageError),
-        ("InvalidRequestException", 400, UsageError),  # it is to be deleted
+        ("AccessDeniedException", 400, InputError),
+        ("DecryptionFailure", 400, InputError),
+        ("InvalidRequestException", 400, InputError),  # it is to be deleted
         ("ThrottlingException", 400, SecretUnavailableError),
         ("InternalServiceError", 500, SecretUnavailableError),
         ("Whatever", 503, SecretUnavailableError),
@@ -156,7 +156,7 @@ def test_a_value_that_cannot_be_used_is_a_usage_error_without_it(
     """It says which secret and why, never what is in it."""
     arn = made(manager, value)
 
-    with pytest.raises(UsageError, match=problem) as caught:
+    with pytest.raises(InputError, match=problem) as caught:
         read(PGPASSWORD=arn + key)
 
     assert value not in str(caught.value)
@@ -167,7 +167,7 @@ def test_a_setting_of_several_lines_is_refused(manager: Any) -> None:
     arn = made(manager, "open sesame\n")
 
     assert read(API_PASS=arn).values == {"API_PASS": "open sesame\n"}
-    with pytest.raises(UsageError, match="control character"):
+    with pytest.raises(InputError, match="control character"):
         read(**{"spark.sql.catalog.lake.credential": arn})
 
 
@@ -176,7 +176,7 @@ def test_a_setting_that_no_job_may_have_is_refused_without_its_value(manager: An
     """Whoever may write the secret is not whoever owns the function."""
     arn = made(manager, value)
 
-    with pytest.raises(UsageError, match="is no value for a setting") as caught:
+    with pytest.raises(InputError, match="is no value for a setting") as caught:
         read(**{"spark.sql.catalog.lake.uri": arn})
     assert value not in str(caught.value)
 
@@ -192,7 +192,7 @@ def test_a_binary_secret_is_a_usage_error(manager: Any) -> None:
     """It cannot be a variable."""
     arn = manager.create_secret(Name="binary", SecretBinary=b"\x00\x01")["ARN"]
 
-    with pytest.raises(UsageError, match="store it as text"):
+    with pytest.raises(InputError, match="store it as text"):
         read(PGPASSWORD=arn)
 
 
@@ -224,7 +224,7 @@ def test_a_bad_list_of_references_is_refused_by_the_variables_name(text: str) ->
     assert "hunter22" not in str(caught.value)
 
     if text:
-        with pytest.raises(UsageError) as refused:
+        with pytest.raises(InputError) as refused:
             read_settings({"SW_CHECKPOINT_BUCKET": "bucket", "SOAL_SECRETS": text})
         assert refused.value.field == "SOAL_SECRETS"
 

@@ -7,7 +7,7 @@ import pytest
 
 from handler.settings import read_settings
 from handler.spark_settings.checked import Permit
-from handler.usage import UsageError
+from handler.usage import InputError
 from safewriter.objects import Location
 
 GOOD = {"SW_CHECKPOINT_BUCKET": "checkpoints/prefix"}
@@ -57,7 +57,7 @@ def test_settings_and_permits_of_the_owner() -> None:
 )
 def test_a_bad_setting_of_the_owner_is_refused(name: str, value: str, problem: str) -> None:
     """With the variable's name, before any event is looked at."""
-    with pytest.raises(UsageError, match=re.escape(problem)) as caught:
+    with pytest.raises(InputError, match=re.escape(problem)) as caught:
         read_settings({**GOOD, name: value})
     assert caught.value.field.startswith(name)
 
@@ -81,6 +81,6 @@ def test_an_empty_variable_is_not_set() -> None:
 
 def test_an_error_names_the_variable() -> None:
     """Also one that SafeWriter finds."""
-    with pytest.raises(UsageError, match=r"^SW_AUDIT_LOG: ") as caught:
+    with pytest.raises(InputError, match=r"^SW_AUDIT_LOG: ") as caught:
         read_settings({**GOOD, "SW_AUDIT_LOG": "maybe"})
     assert caught.value.field == "SW_AUDIT_LOG"

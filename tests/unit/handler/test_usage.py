@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from handler import usage
-from handler.usage import UsageError, found, validated
+from handler.usage import InputError, found, validated
 
 
 class Inner(BaseModel):
@@ -19,7 +19,7 @@ class Outer(BaseModel):
 
 def test_the_path_is_written_as_in_the_event() -> None:
     """Fields with dots, places in lists in brackets, below the given prefix."""
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InputError) as caught:
         validated(Outer, {"inner": {"names": ("a", 1)}}, prefix="Records[0].body")
     assert str(caught.value) == "Records[0].body.inner.names[1]: must be a string, not 1"
 
@@ -35,7 +35,7 @@ def test_the_path_is_written_as_in_the_event() -> None:
 )
 def test_plain_words(data: object, text: str) -> None:
     """None of them is pydantic's."""
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InputError) as caught:
         validated(Outer, data)
     assert str(caught.value) == text
 
@@ -100,7 +100,7 @@ def test_what_was_found_is_written_as_python_writes_it() -> None:
 
 def test_a_name_from_outside_cannot_break_the_line() -> None:
     """Control characters and half surrogates are shown as escapes, and an endless name is cut."""
-    error = UsageError("a\nb\ud800", "p" * 5000)
+    error = InputError("a\nb\ud800", "p" * 5000)
     assert error.field == "a\\nb\\ud800"
     assert str(error).isprintable()
     assert len(str(error)) < 1100

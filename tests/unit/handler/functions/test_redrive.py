@@ -10,7 +10,7 @@ import pytest
 from moto import mock_aws
 
 from handler.functions.redrive import redrive
-from handler.usage import UsageError
+from handler.usage import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,5 +55,5 @@ def test_what_lambda_does_not_take_stays() -> None:
 
 def test_a_wrong_setting_is_named() -> None:
     """Without a bound nothing is invoked."""
-    with pytest.raises(UsageError, match="SOAL_REDRIVE_ATTEMPTS"):
+    with pytest.raises(InputError, match="SOAL_REDRIVE_ATTEMPTS"):
         redrive(environment(SOAL_REDRIVE_ATTEMPTS="0"))

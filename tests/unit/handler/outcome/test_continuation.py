@@ -7,7 +7,8 @@ import pytest
 
 from handler.outcome.continuation import Continuation, has_progressed, next_invocation, unwrapped
 from handler.outcome.outcome import State
-from handler.usage import UsageError
+from handler.usage import InputError
+from safewriter.record.document import Status
 from safewriter.settle.supervisor import WriteReport
 
 EVENT = {"entryPoint": "s3://b/a.py"}
@@ -19,7 +20,7 @@ def following(state: State = State.INCOMPLETE, before: Continuation | None = Non
 
 
 def report(status: str, run_id: str) -> WriteReport:
-    return WriteReport("t", "delta", None, status, None, None, None, None, None, "c", run_id)
+    return WriteReport("t", "delta", None, Status(status), None, None, None, None, None, "c", run_id)
 
 
 def test_an_incomplete_run_goes_on_with_its_event_and_its_key() -> None:
@@ -84,12 +85,12 @@ def test_any_other_event_is_a_first_invocation(event: object) -> None:
 )
 def test_a_continuation_that_is_not_ours_is_refused(document: dict[str, Any], field: str) -> None:
     """It names what is wrong; nothing is started."""
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InputError) as caught:
         unwrapped({"continuation": document})
     assert caught.value.field == field
 
 
 def test_a_key_with_a_control_character_is_no_run_s() -> None:
     """It is refused before anything is read."""
-    with pytest.raises(UsageError, match="control character"):
+    with pytest.raises(InputError, match="control character"):
         unwrapped({"continuation": {"count": 1, "token": "a\nb", "event": {}}})

@@ -5,18 +5,19 @@ from typing import Any
 
 import pytest
 
-from handler.outcome.outcome import Evidence, State, judge, of_error
+from handler.outcome.outcome import JobEvidence, State, judge, of_error
 from handler.process.child import Ended, Stop
 from handler.runs.records import AttemptRunningError
-from handler.usage import UsageError
+from handler.usage import InputError
 from safewriter.objects import StoreError
+from safewriter.record.document import Status
 from safewriter.record.journal import Entry
 from safewriter.settle.supervisor import WriteReport
 
-COMMITTED = WriteReport("s3://lake/a", "delta", None, "committed", 7, 10, 100, None, None, "s3://c/1")
-ROLLED_BACK = WriteReport("s3://lake/b", "delta", "s", "rolled_back", None, None, None, "why", None, "s3://c/2")
-UNKNOWN = WriteReport("s3://lake/c", "delta", None, "unknown", None, None, None, "no look-up", None, "s3://c/3")
-OTHERS = WriteReport("s3://lake/d", "delta", None, "in_progress", None, None, None, "owned", None, "s3://c/4")
+COMMITTED = WriteReport("s3://lake/a", "delta", None, Status.COMMITTED, 7, 10, 100, None, None, "s3://c/1")
+ROLLED_BACK = WriteReport("s3://lake/b", "delta", "s", Status.ROLLED_BACK, None, None, None, "why", None, "s3://c/2")
+UNKNOWN = WriteReport("s3://lake/c", "delta", None, Status.UNKNOWN, None, None, None, "no look-up", None, "s3://c/3")
+OTHERS = WriteReport("s3://lake/d", "delta", None, Status.IN_PROGRESS, None, None, None, "owned", None, "s3://c/4")
 
 
 def evidence(
@@ -32,7 +33,7 @@ def evidence(
     deadline: bool = False,
     too_late: bool = False,
     doubt: str = "",
-) -> Evidence:
+) -> JobEvidence:
     told = [name for name, is_so in (("deadline", deadline), ("too_late", too_late)) if is_so]
     entries = [Entry("python_started", 1, {}), *(Entry(name, 2, {"nonce": "n"}) for name in told)]
     if uncaught is not None:
@@ -43,7 +44,7 @@ def evidence(
         entries.append(Entry("python_exited", 3, {"exitCode": exited}))
     ended = Ended(exit_code, signal, stop, 1, 2, 100, frozenset())
     unsettled = "S3 is gone" if writes is None else doubt
-    return Evidence(ended, tuple(entries), writes, unsettled, kills, java_out_of_memory, "a retry")
+    return JobEvidence(ended, tuple(entries), writes, unsettled, kills, java_out_of_memory, "a retry")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def evidence(
         (evidence(3, java_out_of_memory=True, writes=None), State.UNKNOWN, "UnknownOutcome"),
     ],
 )
-def test_the_table(given: Evidence, state: State, error: str | None) -> None:
+def test_the_table(given: JobEvidence, state: State, error: str | None) -> None:
     """Each end has its state; SUCCESS needs exit 0 and every write committed."""
     outcome = judge(given)
     assert outcome.state is state
@@ -150,7 +151,7 @@ def test_the_details_name_cause_and_next_step() -> None:
 @pytest.mark.parametrize(
     ("error", "started", "writes", "state", "kind", "retryable"),
     [
-        (UsageError("f", "p"), False, None, State.FAILED, "UsageError", False),
+        (InputError("f", "p"), False, None, State.FAILED, "UsageError", False),
         (AttemptRunningError("x"), False, None, State.FAILED, "AttemptRunningError", True),
         (StoreError("x"), False, None, State.FAILED, "StoreError", True),
         (StoreError("x"), True, None, State.UNKNOWN, "InternalError", False),
@@ -158,7 +159,7 @@ def test_the_details_name_cause_and_next_step() -> None:
         (KeyError("x"), True, None, State.UNKNOWN, "InternalError", False),
         (KeyError("x"), True, (COMMITTED, UNKNOWN), State.UNKNOWN, "InternalError", False),
         (KeyError("x"), True, (COMMITTED,), State.FAILED, "InternalError", False),
-        (UsageError("f", "p"), True, (), State.FAILED, "InternalError", False),
+        (InputError("f", "p"), True, (), State.FAILED, "InternalError", False),
     ],
 )
 def test_errors_of_the_handler(

@@ -9,6 +9,7 @@ from handler.settings import read_settings
 from handler.spark.command import Machine
 from handler.stages.walk import Configured, Prepared, Settled, Walk
 from safewriter.deadline import Deadline
+from safewriter.record.document import Status
 from safewriter.record.journal import Entry
 from safewriter.schedule import Schedule
 from safewriter.settle.supervisor import WriteReport
@@ -56,7 +57,7 @@ def test_texts_are_masked() -> None:
     walk.prepared = Prepared(Machine(2048, 2), Secrets(), Redactor(("hunter22",)))
     walk.warn("w hunter22")
     walk.settled = settled(
-        WriteReport("t", "delta", None, "unknown", None, None, None, "r hunter22", "u hunter22", "s3://c/1")
+        WriteReport("t", "delta", None, Status.UNKNOWN, None, None, None, "r hunter22", "u hunter22", "s3://c/1")
     )
     result = result_of(walk, Outcome(State.UNKNOWN, "d hunter22", Fault("E", "m hunter22")))
     assert len(result.writes) == len(result.warnings) == 1

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import io
 
-from handler.process.log import Output
+from handler.process.log import JobLog
 from handler.redaction.redact import redact
 
 
-def pumped(data: bytes, *, logged_max: int = 10_000) -> tuple[Output, list[str], list[str]]:
+def pumped(data: bytes, *, logged_max: int = 10_000) -> tuple[JobLog, list[str], list[str]]:
     lines: list[str] = []
     metrics: list[str] = []
-    output = Output(redact, log=lines.append, metric=metrics.append, logged_max=logged_max)
+    output = JobLog(redact, log=lines.append, metric=metrics.append, logged_max=logged_max)
     output.pump(io.BufferedReader(io.BytesIO(data)))
     return output, lines, metrics
 
@@ -77,7 +77,7 @@ def test_a_watch_sees_the_lines() -> None:
     """As they are, metrics aside; of a flood that is no longer logged it sees the last ones."""
     seen: list[bytes] = []
     flood = b"".join(b"%d\n" % number for number in range(5_000))
-    output = Output(redact, log=lambda _line: None, metric=lambda _line: None, logged_max=5, watch=seen.append)
+    output = JobLog(redact, log=lambda _line: None, metric=lambda _line: None, logged_max=5, watch=seen.append)
     output.pump(io.BufferedReader(io.BytesIO(b"first line\n" + flood * 30)))
     assert seen[0] == b"first line"
     assert seen[-1] == b"4999"
@@ -103,7 +103,7 @@ def test_a_nul_is_replaced() -> None:
 def test_a_line_without_an_end_is_not_kept_whole() -> None:
     """It is taken in its beginning, and the next one is a line again."""
     seen: list[bytes] = []
-    output = Output(redact, log=lambda _: None, metric=lambda _: None, watch=seen.append)
+    output = JobLog(redact, log=lambda _: None, metric=lambda _: None, watch=seen.append)
     output.pump(io.BufferedReader(io.BytesIO(b"x" * 1_000_000 + b"\nend\n")))
     assert max(map(len, seen)) < 400_000
     assert seen[-1] == b"end"

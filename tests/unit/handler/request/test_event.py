@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from handler.request.event import parse_event
 from handler.settings import HandlerSettings, read_settings
-from handler.usage import UsageError
+from handler.usage import InputError
 from safewriter.objects import Location
 
 PLAIN = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
@@ -79,7 +79,7 @@ def test_three_ways_to_name_a_script(event: Any) -> None:
 )
 def test_a_file_that_would_hide_what_the_job_rests_on_is_refused(event: object, field: str) -> None:
     """By its name and before anything starts, with the way out."""
-    with pytest.raises(UsageError, match=r"would hide .*; rename the file, for example to my_\w+\.py") as caught:
+    with pytest.raises(InputError, match=r"would hide .*; rename the file, for example to my_\w+\.py") as caught:
         parse_event(event, PLAIN)
     assert caught.value.field == field
 
@@ -107,7 +107,7 @@ def test_code_lies_where_the_function_keeps_scripts() -> None:
         ({**inside, "sparkSubmitParameters": "--py-files s3://lake/b.zip"}, "pyFiles"),
         ({"jobDriver": {"sparkSubmit": {"entryPoint": "s3://lake/job.py"}}}, "jobDriver.sparkSubmit.entryPoint"),
     ):
-        with pytest.raises(UsageError, match="is not below s3://scripts/prod") as caught:
+        with pytest.raises(InputError, match="is not below s3://scripts/prod") as caught:
             parse_event(event, bound)
         assert caught.value.field == field
         parse_event(event, PLAIN)
@@ -149,7 +149,7 @@ def test_any_other_object_goes_to_the_function_s_script(event: dict[str, Any]) -
 def test_a_misspelt_document_is_not_taken_for_another_event() -> None:
     """A field that differs by its letters or dashes only is pointed at."""
     for name in ("entrypoint", "EntryPoint", "entry_point", "client-token"):
-        with pytest.raises(UsageError, match="did you mean"):
+        with pytest.raises(InputError, match="did you mean"):
             parse_event({name: "x"}, WITH_SCRIPT)
 
 
@@ -182,10 +182,10 @@ def test_no_event_is_anything_but_a_request_or_a_usage_error(event: object) -> N
 
 
 def _check(event: object, settings: HandlerSettings) -> None:
-    with suppress(UsageError):
+    with suppress(InputError):
         parse_event(event, settings)
         return
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InputError) as caught:
         parse_event(event, settings)
     assert caught.value.field
     assert str(caught.value).isprintable()
@@ -202,12 +202,12 @@ def _check(event: object, settings: HandlerSettings) -> None:
 )
 def test_arguments_and_python_files_have_bounds(more: dict[str, Any], field: str) -> None:
     """Arguments count in bytes; files by number, printable name, and a name that is not the script's."""
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InputError) as caught:
         parse_event({"script": SCRIPT, **more}, PLAIN)
     assert caught.value.field == field
 
 
 def test_a_tag_s_key_is_checked_as_its_value_is() -> None:
     """A reference in it is refused."""
-    with pytest.raises(UsageError, match="holds"):
+    with pytest.raises(InputError, match="holds"):
         parse_event({"script": SCRIPT, "tags": {"${env.HOME}": "x"}}, PLAIN)

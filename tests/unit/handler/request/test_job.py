@@ -7,7 +7,7 @@ import pytest
 from handler.request.event import parse_event
 from handler.request.job import EventForm, Job
 from handler.settings import read_settings
-from handler.usage import UsageError
+from handler.usage import InputError
 
 BUCKET = {"SW_CHECKPOINT_BUCKET": "checkpoints"}
 PLAIN = read_settings(BUCKET)
@@ -68,7 +68,7 @@ def test_how_the_event_reaches_the_script() -> None:
 
 def test_an_event_too_long_for_an_argument_is_refused_with_the_remedy() -> None:
     """A file would take it."""
-    with pytest.raises(UsageError, match="SOAL_ENTRY_POINT"):
+    with pytest.raises(InputError, match="SOAL_ENTRY_POINT"):
         job({"text": "x" * 130_000}, THEIRS)
     assert job({"text": "x" * 130_000}, OURS).trigger_event is not None
 

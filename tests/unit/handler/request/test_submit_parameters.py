@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from handler.request.submit_parameters import parse_submit_parameters
-from handler.usage import UsageError
+from handler.usage import InputError
 
 
 def test_the_usual_options() -> None:
@@ -44,5 +44,5 @@ def test_nothing_is_nothing() -> None:
 )
 def test_what_is_refused(text: str, problem: str) -> None:
     """Each refusal says what to do."""
-    with pytest.raises(UsageError, match=problem):
+    with pytest.raises(InputError, match=problem):
         parse_submit_parameters(text, "p")

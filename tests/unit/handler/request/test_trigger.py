@@ -8,7 +8,7 @@ import pytest
 from handler.request.event import parse_event
 from handler.request.trigger import Trigger, recognise
 from handler.settings import read_settings
-from handler.usage import UsageError
+from handler.usage import InputError
 
 S3: dict[str, Any] = {
     "eventSource": "aws:s3",
@@ -63,7 +63,7 @@ def test_a_body_that_is_nested_too_deeply_is_a_text(body: str) -> None:
 
 def test_several_records_are_refused_with_the_remedy() -> None:
     """One record is one run."""
-    with pytest.raises(UsageError, match="set the batch size to 1"):
+    with pytest.raises(InputError, match="set the batch size to 1"):
         recognise({"Records": [KINESIS, KINESIS]})
 
 
@@ -83,7 +83,7 @@ def test_an_identity_is_no_longer_than_an_encoded_key_of_s3(size: int) -> None:
         {**EVENTBRIDGE, "id": text},
     ):
         if size > 3072:
-            with pytest.raises(UsageError, match="3072 are allowed"):
+            with pytest.raises(InputError, match="3072 are allowed"):
                 recognise(event)
         else:
             assert recognise(event) is not None

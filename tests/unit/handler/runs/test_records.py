@@ -10,7 +10,7 @@ from handler.request.event import parse_event
 from handler.request.job import Job
 from handler.runs.records import AttemptRunningError, Runs
 from handler.settings import read_settings
-from handler.usage import UsageError
+from handler.usage import InputError
 from safewriter.deadline import Deadline
 from safewriter.objects import MemoryObjectStore, StoreError
 from safewriter.schedule import Schedule
@@ -89,7 +89,7 @@ def test_the_same_token_with_another_job_is_a_usage_error() -> None:
     bench = Bench()
     bench.runs.end(bench.begin("one"), state="SUCCESS")
     before = bench.record()
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InputError) as caught:
         bench.begin("two", job(entryPointArguments=["other"]))
     assert caught.value.field == "clientToken"
     assert bench.record() == before

@@ -13,7 +13,7 @@ from handler.request.job import Job
 from handler.sandbox.sandbox import open_sandbox
 from handler.sandbox.script import DownloadError, download, place
 from handler.settings import read_settings
-from handler.usage import UsageError
+from handler.usage import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,10 +63,10 @@ def test_script_and_python_files_are_copied(tmp_path: Path) -> None:
 )
 def test_what_the_caller_can_mend_is_a_usage_error(tmp_path: Path, code: str, words: str) -> None:
     """It names the field: the script, or the place in pyFiles."""
-    with open_sandbox(tmp_path) as sandbox, pytest.raises(UsageError, match=words) as caught:
+    with open_sandbox(tmp_path) as sandbox, pytest.raises(InputError, match=words) as caught:
         download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": refused(code)}))
     assert caught.value.field == "entryPoint"
-    with open_sandbox(tmp_path) as sandbox, pytest.raises(UsageError, match=words) as caught:
+    with open_sandbox(tmp_path) as sandbox, pytest.raises(InputError, match=words) as caught:
         download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": b"", "library/b/x.zip": refused(code)}))
     assert caught.value.field == "pyFiles[0]"
 
@@ -81,7 +81,7 @@ def test_a_store_that_fails_is_another_matter(tmp_path: Path, error: Exception) 
 def test_a_script_that_is_too_large_is_refused(tmp_path: Path) -> None:
     """Before a byte of it is read."""
     with open_sandbox(tmp_path) as sandbox:
-        with pytest.raises(UsageError, match="10 MB are allowed"):
+        with pytest.raises(InputError, match="10 MB are allowed"):
             download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": bytes(11 * 1024 * 1024)}))
         assert list(sandbox.scripts.iterdir()) == []
 
@@ -97,6 +97,6 @@ def test_a_script_that_is_too_large_is_refused(tmp_path: Path) -> None:
 def test_a_zip_that_would_hide_what_the_job_rests_on_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
     """It is looked into once it is there, before the script runs; so is one that Python could not read."""
     client = Client({"scripts/a/job.py": b"", "library/b/x.zip": content})
-    with open_sandbox(tmp_path) as sandbox, pytest.raises(UsageError, match=words) as caught:
+    with open_sandbox(tmp_path) as sandbox, pytest.raises(InputError, match=words) as caught:
         download(JOB, place(JOB, sandbox), client)
     assert caught.value.field == "pyFiles[0]"

@@ -24,9 +24,9 @@ from handler.spark.command import (
     pyspark_home,
     spark_file,
 )
-from handler.spark.environment import Attempt
+from handler.spark.environment import AttemptVariables
 from handler.spark.properties import read_properties
-from handler.usage import UsageError
+from handler.usage import InputError
 
 BUCKET = {"SW_CHECKPOINT_BUCKET": "checkpoints"}
 SETTINGS = read_settings(BUCKET)
@@ -47,7 +47,7 @@ def composed(
 ) -> tuple[Command, dict[str, str]]:
     with open_sandbox(tmp_path) as sandbox:
         files = Files(sandbox.scripts / "job.py", (sandbox.scripts / "lib.zip",))
-        attempt = Attempt("run", "request", 10**12, total_ms)
+        attempt = AttemptVariables("run", "request", 10**12, total_ms)
         command = compose(the_job or job(), files, sandbox, settings, machine, attempt, {"MODE": "test"})
         # Read as text: read_properties knows no escapes, and needs none here.
         text = sandbox.properties_file.read_text(encoding="utf-8").replace("\\", "")
@@ -159,7 +159,7 @@ def test_a_job_may_choose_heap_and_cores(tmp_path: Path) -> None:
     assert "-Xmx1024m" in command.argv
     assert conf["spark.master"] == "local[4]"
     for size in ("100m", "3g"):
-        with pytest.raises(UsageError, match="does not fit"):
+        with pytest.raises(InputError, match="does not fit"):
             check(job(conf={"spark.driver.memory": size}), SETTINGS, MACHINE)
 
 

@@ -6,10 +6,10 @@ from handler.request.event import parse_event
 from handler.request.job import Job
 from handler.sandbox.sandbox import Sandbox
 from handler.settings import read_settings
-from handler.spark.environment import Attempt, child_environment
+from handler.spark.environment import AttemptVariables, child_environment
 
 SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints", "SOAL_ENTRY_POINT": "s3://scripts/e.py"})
-ATTEMPT = Attempt("run-1", "request-1", 1_900_000_000_000, 60_000)
+ATTEMPT = AttemptVariables("run-1", "request-1", 1_900_000_000_000, 60_000)
 
 
 def environment(event: object, inherited: dict[str, str]) -> dict[str, str]:

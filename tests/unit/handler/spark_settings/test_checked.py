@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from handler.spark_settings.checked import Permit, check_conf, check_own_conf
-from handler.usage import UsageError
+from handler.usage import InputError
 
 
 def check(key: str, value: str = "x", permits: tuple[str, ...] = (), owned: dict[str, str] | None = None) -> None:
@@ -72,9 +72,9 @@ def test_what_an_event_may_bring(key: str, value: str) -> None:
 )
 def test_what_would_leave_the_sandbox_or_switch_off_the_guard(key: str) -> None:
     """Nobody may set it, in whatever letters, not even with the owner's permit."""
-    with pytest.raises(UsageError, match=r"may not be set by a job: .+"):
+    with pytest.raises(InputError, match=r"may not be set by a job: .+"):
         check(key, permits=("spark.*",))
-    with pytest.raises(UsageError, match=r"may not be set by a job: .+"):
+    with pytest.raises(InputError, match=r"may not be set by a job: .+"):
         check_own_conf({key: "x"}, "SOAL_CONF")
 
 
@@ -95,7 +95,7 @@ def test_what_would_leave_the_sandbox_or_switch_off_the_guard(key: str) -> None:
 )
 def test_what_is_not_on_the_list(key: str) -> None:
     """A setting that nobody has thought of is refused, and the message says where it can be set instead."""
-    with pytest.raises(UsageError, match=r"not a setting that an event may bring; .+SOAL_CONF_ALLOW"):
+    with pytest.raises(InputError, match=r"not a setting that an event may bring; .+SOAL_CONF_ALLOW"):
         check(key)
 
 
@@ -126,7 +126,7 @@ def test_what_is_not_on_the_list(key: str) -> None:
 )
 def test_a_value_of_another_form_is_refused(key: str, value: str, form: str) -> None:
     """Before Java starts, with the form that the value must have."""
-    with pytest.raises(UsageError, match=f"conf.{key}: must be ") as caught:
+    with pytest.raises(InputError, match=f"conf.{key}: must be ") as caught:
         check(key, value)
     assert form in str(caught.value)
 
@@ -134,7 +134,7 @@ def test_a_value_of_another_form_is_refused(key: str, value: str, form: str) -> 
 @pytest.mark.parametrize("value", ["env:AWS_SECRET_ACCESS_KEY", "env:"])
 def test_iceberg_s_references_are_refused(value: str) -> None:
     """Iceberg puts a variable of the function in the place of a catalog's property that begins so."""
-    with pytest.raises(UsageError, match="begins with env:"):
+    with pytest.raises(InputError, match="begins with env:"):
         check("spark.sql.catalog.lake.warehouse", value, permits=("spark.*",))
 
 
@@ -142,9 +142,9 @@ def test_iceberg_s_references_are_refused(value: str) -> None:
 def test_references_are_refused_in_every_value(value: str) -> None:
     """Hadoop and Spark would put variables of the function in their place, also for a setting that is a free text."""
     for key in ("spark.app.name", "spark.databricks.delta.commitInfo.userMetadata", "spark.owner.allows"):
-        with pytest.raises(UsageError, match="holds \\$\\{"):
+        with pytest.raises(InputError, match="holds \\$\\{"):
             check(key, value, permits=("spark.*",))
-    with pytest.raises(UsageError, match="holds \\$\\{"):
+    with pytest.raises(InputError, match="holds \\$\\{"):
         check_own_conf({"spark.app.name": value}, "SOAL_CONF")
 
 
@@ -158,24 +158,24 @@ def test_the_owner_allows_more() -> None:
         ("spark.sql.catalog.other.uri", "https://catalog.example.org/v1"),
         ("spark.hadoop.fs.s3a.proxy.host", "elsewhere"),
     ):
-        with pytest.raises(UsageError, match="not a setting that an event may bring"):
+        with pytest.raises(InputError, match="not a setting that an event may bring"):
             check(key, value, permits)
 
 
 def test_only_the_star_of_a_permit_stands_for_other_text() -> None:
     """Dots, brackets and question marks stand for themselves."""
     for key in ("spark.owner.x", "spark.owner.a", "sparkXowner.[abc]?"):
-        with pytest.raises(UsageError):
+        with pytest.raises(InputError):
             check(key, "1", ("spark.owner.[abc]?",))
     check("spark.owner.a-b", "1?[", ("spark.owner.*=1?[",))
-    with pytest.raises(UsageError):
+    with pytest.raises(InputError):
         check("spark.owner.a-b", "1xy", ("spark.owner.*=1?[",))
 
 
 def test_the_owner_allows_another_value_of_a_setting_on_the_list() -> None:
     """But none that the handler itself could not read."""
     check("spark.sql.catalog.lake.io-impl", "com.example.FileIO", ("spark.sql.catalog.lake.io-impl",))
-    with pytest.raises(UsageError, match="a size such as"):
+    with pytest.raises(InputError, match="a size such as"):
         check("spark.driver.memory", "lots", ("spark.driver.memory",))
 
 
@@ -199,7 +199,7 @@ def test_an_event_does_not_change_what_the_function_sets() -> None:
         ("spark.sql.catalog.lake.type", "glue"),
         ("spark.hadoop.fs.s3a.bucket.lake.of.ours.endpoint.region", "us-east-1"),
     ):
-        with pytest.raises(UsageError, match="the function's own setting"):
+        with pytest.raises(InputError, match="the function's own setting"):
             check(key, value, owned=owned)
 
 
@@ -208,48 +208,48 @@ def test_an_event_does_not_change_what_the_function_sets() -> None:
 )
 def test_local_paths_outside_tmp(value: str) -> None:
     """Nothing else can be written."""
-    with pytest.raises(UsageError, match="outside /tmp"):
+    with pytest.raises(InputError, match="outside /tmp"):
         check("spark.sql.warehouse.dir", value)
 
 
 def test_too_many_settings() -> None:
     """There is a bound on their number."""
-    with pytest.raises(UsageError, match="201 settings"):
+    with pytest.raises(InputError, match="201 settings"):
         check_own_conf({f"spark.a.{number}": "1" for number in range(201)}, "conf")
 
 
 def test_a_key_with_a_line_end_cannot_smuggle_another_one_in() -> None:
     """It is no name of a setting."""
-    with pytest.raises(UsageError):
+    with pytest.raises(InputError):
         check("spark.a\nspark.master", permits=("spark.*",))
 
 
 def test_the_owner_cannot_allow_cores_that_the_handler_cannot_read() -> None:
     """A permit does not take the form away from what the handler reads itself."""
-    with pytest.raises(UsageError, match="whole number from 1 to 99"):
+    with pytest.raises(InputError, match="whole number from 1 to 99"):
         check("spark.driver.cores", "all", ("spark.driver.cores",))
 
 
 def test_a_value_is_bounded() -> None:
     """A free text has an end, too."""
-    with pytest.raises(UsageError, match="4097 characters; 4096 are allowed"):
+    with pytest.raises(InputError, match="4097 characters; 4096 are allowed"):
         check("spark.app.name", "x" * 4097)
 
 
 def test_too_many_settings_of_an_event() -> None:
     """The bound on their number holds for events as for owners."""
-    with pytest.raises(UsageError, match="201 settings"):
+    with pytest.raises(InputError, match="201 settings"):
         check_conf({f"spark.a.{n}": "1" for n in range(201)}, "conf", permits=(Permit("spark.*"),), owned={})
 
 
 @pytest.mark.parametrize(("key", "value"), [("spark.driver.memory", "1\u212a"), ("spark.locality.wait", "5\u017f")])
 def test_letters_that_only_look_like_units_are_none(key: str, value: str) -> None:
     """The Kelvin sign and the long s equal k and s in other letters, but not for Spark."""
-    with pytest.raises(UsageError, match="must be"):
+    with pytest.raises(InputError, match="must be"):
         check(key, value)
 
 
 def test_an_account_has_twelve_digits() -> None:
     """A shorter number is no account."""
-    with pytest.raises(UsageError, match="twelve digits"):
+    with pytest.raises(InputError, match="twelve digits"):
         check("spark.sql.catalog.ice.glue.id", "12")

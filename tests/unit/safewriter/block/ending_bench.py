@@ -9,7 +9,7 @@ from safewriter.block.block import Block
 from safewriter.block.ending import Ending
 from safewriter.record.document import CommitPoint
 from safewriter.schedule import Schedule
-from safewriter.tables.delta.gate import GateState
+from safewriter.tables.delta.gate import GateState, GateStatus
 from tests.unit.safewriter.world import TABLE, Job
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["LANDED", "LEAD_MS", "NOTHING_SENT", "FakeSession", "ending"]
 
 LEAD_MS = 400
-LANDED = GateState("landed", passed=True, version=2, refusal="", stray="")
-NOTHING_SENT = GateState("none", passed=False, version=-1, refusal="", stray="")
+LANDED = GateState(GateStatus.LANDED, passed=True, version=2, refusal="", stray="")
+NOTHING_SENT = GateState(GateStatus.NONE, passed=False, version=-1, refusal="", stray="")
 
 
 @dataclass

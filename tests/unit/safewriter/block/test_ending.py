@@ -16,7 +16,7 @@ from safewriter.errors import DeadlineError, NotCommittedError, UnknownOutcomeEr
 from safewriter.objects import StoreError
 from safewriter.record.document import CommitPoint, Status
 from safewriter.schedule import Schedule
-from safewriter.tables.delta.gate import GateState
+from safewriter.tables.delta.gate import GateState, GateStatus
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
 from tests.unit.safewriter.block.ending_bench import LANDED, LEAD_MS, FakeSession, ending
@@ -107,7 +107,7 @@ def test_a_success_that_was_said_is_not_touched_by_the_watchdog(exits: list[int]
     """It comes too late to matter."""
     world = World()
     job = world.job().begin().land()
-    end = ending(job, FakeSession(sight=GateState("landed", passed=True, version=2, refusal="", stray="")))
+    end = ending(job, FakeSession(sight=GateState(GateStatus.LANDED, passed=True, version=2, refusal="", stray="")))
     end.succeed()
     end.at_deadline()
     assert end.succeeded
@@ -129,7 +129,7 @@ def test_a_gate_that_was_used_before_its_block_could_be_opened_is_asked() -> Non
     """Another thread of the script has written through it: its commit is looked for, and undone."""
     world = World()
     job = world.job().begin().land()
-    passed = GateState("landed", passed=True, version=2, refusal="", stray="")
+    passed = GateState(GateStatus.LANDED, passed=True, version=2, refusal="", stray="")
     ending(job, FakeSession(sight=passed)).never_began()
     assert world.document.status is Status.ROLLED_BACK
     assert world.log.live() == ["foreign-0.parquet"]
@@ -244,7 +244,7 @@ def test_what_the_table_does_not_hold_is_rolled_back_after_success_too() -> None
     """That is an answer: nothing is asked again, and what the block has left is undone."""
     world = World()
     job = world.job().begin().land()
-    stray = GateState("none", passed=True, version=-1, refusal="second commit", stray="")
+    stray = GateState(GateStatus.NONE, passed=True, version=-1, refusal="second commit", stray="")
     end = ending(job, FakeSession(sight=stray))
     with pytest.raises(NotCommittedError) as raised:
         end.succeed()

@@ -13,7 +13,7 @@ from safewriter.errors import DeadlineError
 from safewriter.record.document import Status
 from safewriter.schedule import Schedule
 from safewriter.settle.recovery import Cause, Evidence
-from safewriter.tables.delta.gate import GateState
+from safewriter.tables.delta.gate import GateState, GateStatus
 from tests.support.hygiene import wait_for_hygiene
 from tests.unit.safewriter.block.ending_bench import LANDED, LEAD_MS, NOTHING_SENT, FakeSession, ending
 from tests.unit.safewriter.world import World
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-IN_FLIGHT = GateState("in flight", passed=True, version=-1, refusal="", stray="")
+IN_FLIGHT = GateState(GateStatus.IN_FLIGHT, passed=True, version=-1, refusal="", stray="")
 
 
 @dataclass

@@ -102,7 +102,7 @@ def test_a_commit_that_landed_before_the_kill_is_reported_whole(path: Path, monk
         table=TABLE,
         format="delta",
         step="a step",
-        status="committed",
+        status=Status.COMMITTED,
         version=2,
         rows=20,
         bytes=200,

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from safewriter.errors import DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
-from safewriter.tables.delta.gate import GateState
+from safewriter.tables.delta.gate import GateState, GateStatus
 
-NOTHING = GateState("none", passed=False, version=-1, refusal="thread: a neighbour's", stray="")
+NOTHING = GateState(GateStatus.NONE, passed=False, version=-1, refusal="thread: a neighbour's", stray="")
 
 # What says it is tests/logstore and tests/model/test_gate_as_built.py.
 
@@ -41,7 +41,7 @@ def test_no_refusal_is_no_error(refusal: str) -> None:
 )
 def test_a_gate_knows_whether_every_commit_was_answered(status: str, answered: object) -> None:
     """A commit that is on its way, or whose end nobody knows, is not."""
-    assert GateState(status, passed=True, version=3, refusal="", stray="").answered is answered
+    assert GateState(GateStatus(status), passed=True, version=3, refusal="", stray="").answered is answered
 
 
 @pytest.mark.parametrize("code", ["session", "thread"])

@@ -6,7 +6,7 @@ from safewriter.errors import NotCommittedError, SupersededError, UnknownOutcome
 from safewriter.record.document import NO_CHANGE, Status
 from safewriter.settle.recovery import Cause
 from safewriter.tables.delta.fence import fence
-from safewriter.tables.delta.gate import GateState
+from safewriter.tables.delta.gate import GateState, GateStatus
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.readback import ReadBack
 from safewriter.tables.table import Landed, Move
@@ -17,7 +17,7 @@ from tests.unit.safewriter.world import TABLE, Job, World
 def gate(
     status: str = "none", *, passed: bool = False, version: int = -1, refusal: str = "", stray: str = ""
 ) -> GateState:
-    return GateState(status, passed, version, refusal, stray)
+    return GateState(GateStatus(status), passed, version, refusal, stray)
 
 
 def read_back(job: Job, seen: GateState) -> Move:

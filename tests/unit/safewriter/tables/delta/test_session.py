@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
-from safewriter.tables.delta.gate import SKIPPED, GateState
+from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus
 from safewriter.tables.delta.session import LOG_STORE, DeltaSession, is_append_only
 from safewriter.tables.session import Opening, TableState
 
@@ -298,9 +298,9 @@ def test_a_block_opens_its_gate_and_marks_its_session(
 @pytest.mark.parametrize(
     ("seen", "at_once"),
     [
-        (GateState("landed", passed=True, version=4, refusal="", stray="", tries=1), True),
-        (GateState("landed", passed=True, version=4, refusal="", stray="", tries=2), False),
-        (GateState("none", passed=False, version=-1, refusal="", stray="", tries=1), False),
+        (GateState(GateStatus.LANDED, passed=True, version=4, refusal="", stray="", tries=1), True),
+        (GateState(GateStatus.LANDED, passed=True, version=4, refusal="", stray="", tries=2), False),
+        (GateState(GateStatus.NONE, passed=False, version=-1, refusal="", stray="", tries=1), False),
         (SimpleNamespace(status="landed", tries=1), False),
     ],
 )

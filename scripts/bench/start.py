@@ -31,7 +31,7 @@ from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from scripts.soal.local.invocation import Function
+    from scripts.soal.local.function import Function
 
 __all__ = ["StartCost", "measure"]
 

@@ -33,7 +33,7 @@ from scripts.demonstration.claims import Claims
 from scripts.emulator import EmbeddedS3
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
 from scripts.soal.console.progress import JobProgress
-from scripts.soal.local.invocation import Function, function_variables
+from scripts.soal.local.function import Function, function_variables
 from scripts.soal.local.place import SHARED_DATA, Home
 from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
 from scripts.soal.tables.delta import TableView, view

@@ -12,7 +12,7 @@ from scripts.bench import start as start_bench
 from scripts.image.build import TAG
 from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.console.output import output
-from scripts.soal.local.invocation import Function, function_variables
+from scripts.soal.local.function import Function, function_variables
 from scripts.soal.local.place import Home
 from scripts.soal.target import local_target
 

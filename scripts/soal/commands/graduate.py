@@ -25,8 +25,8 @@ from scripts.emulator.spark import shipped_settings
 from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.console.output import output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
-from scripts.soal.local.invocation import read_event
-from scripts.soal.remote.until_done import with_token
+from scripts.soal.invocation.until_done import with_token
+from scripts.soal.local.function import read_event
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,9 @@ from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotat
 from scripts.soal.console.output import output
 from scripts.soal.console.problem import EXIT_OK, Problem
 from scripts.soal.console.progress import JobProgress
-from scripts.soal.local.invocation import read_event
+from scripts.soal.invocation.until_done import until_done, with_token
+from scripts.soal.local.function import read_event
 from scripts.soal.remote.function import RemoteFunction
-from scripts.soal.remote.until_done import until_done, with_token
 
 __all__ = ["invoke"]
 

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scripts.soal.orphans.table import iceberg_view, orphans_view
-from scripts.soal.runs.tables import event_line, recovered_table, redriven_table, run_table, writes_table
+from scripts.soal.orphans.views import iceberg_view, orphans_view
+from scripts.soal.runs.views import event_line, recovered_table, redriven_table, run_table, writes_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from scripts.soal.console.problem import Problem
     from scripts.soal.doctor.finding import Finding
     from scripts.soal.local.background import LocalS3
+    from scripts.soal.local.function import Report
     from scripts.soal.local.inventory import BucketContent
-    from scripts.soal.local.invocation import Report
     from scripts.soal.orphans.iceberg import IcebergReport
     from scripts.soal.orphans.report import OrphanReport
     from scripts.soal.recover.recoverer import Recovered

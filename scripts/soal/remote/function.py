@@ -13,10 +13,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from scripts.emulator.rie import invocation_of
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
-from scripts.soal.local.invocation import report
+from scripts.soal.local.function import report
 
 if TYPE_CHECKING:
-    from scripts.soal.local.invocation import Report
+    from scripts.soal.local.function import Report
 
 __all__ = ["RemoteFunction", "Sent"]
 

@@ -8,10 +8,10 @@ import pytest
 
 from scripts.bench import start
 from scripts.soal.console.problem import Problem
-from scripts.soal.local.invocation import Report
+from scripts.soal.local.function import Report
 
 if TYPE_CHECKING:
-    from scripts.soal.local.invocation import Function
+    from scripts.soal.local.function import Function
 
 
 class Answers:

@@ -11,8 +11,8 @@ from scripts.soal.console.output import output
 from scripts.soal.console.problem import Problem
 from scripts.soal.doctor.finding import Finding
 from scripts.soal.local.background import LocalS3
+from scripts.soal.local.function import Report
 from scripts.soal.local.inventory import BucketContent
-from scripts.soal.local.invocation import Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ import pytest
 
 from scripts.soal.console.problem import Problem
 from scripts.soal.doctor.variables import examine_variables
-from scripts.soal.local.invocation import assignments
+from scripts.soal.local.function import assignments
 
 
 def test_a_variable_that_nothing_reads_is_found() -> None:

@@ -12,7 +12,7 @@ from handler.outcome.outcome import State
 from handler.outcome.response import Memory, Result, Timings, Versions
 from scripts.emulator.rie import FunctionError, Invocation
 from scripts.soal.console.problem import Problem
-from scripts.soal.local.invocation import Function, assignments, function_variables, read_event, report
+from scripts.soal.local.function import Function, assignments, function_variables, read_event, report
 from scripts.soal.local.place import Home
 from scripts.soal.target import local_target
 

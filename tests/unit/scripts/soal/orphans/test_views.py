@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from safewriter.objects import Upload
-from scripts.soal.orphans.table import orphans_view
+from scripts.soal.orphans.views import orphans_view
 from tests.unit.scripts.soal.orphans.bench import Bench, data_key
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import pytest
 
 from handler.outcome.outcome import State
 from handler.outcome.response import WriteResult
-from scripts.soal.local.invocation import Report
-from scripts.soal.remote.until_done import until_done, with_token
+from scripts.soal.invocation.until_done import until_done, with_token
+from scripts.soal.local.function import Report
 from tests.unit.handler.outcome.test_response import error, result
 
 if TYPE_CHECKING:

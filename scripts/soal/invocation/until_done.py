@@ -14,7 +14,7 @@ from handler.outcome.outcome import State
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scripts.soal.local.invocation import Report
+    from scripts.soal.local.function import Report
 
 __all__ = ["until_done", "with_token"]
 

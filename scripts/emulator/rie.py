@@ -10,7 +10,6 @@ import contextlib
 import http.client
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -18,19 +17,20 @@ import sys
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import psutil
 
-from safewriter.parsing import parsed
 from scripts.emulator.spark import ROOT
+from scripts.lambda_answer import invocation_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["EmulatorError", "FunctionError", "Invocation", "LambdaEmulator", "invocation_of"]
+    from scripts.lambda_answer import Invocation
+
+__all__ = ["EmulatorError", "LambdaEmulator"]
 
 _PATH: Final = "/2015-03-31/functions/function/invocations"
 _START_TRIES: Final = 3
@@ -39,29 +39,10 @@ _END_TIMEOUT_S: Final = 20.0
 # Lambda allows a function 10 s to import its handler, before its timeout begins to count; a busy laptop needs more.
 _INIT_TIMEOUT_S: Final = 60.0
 _TAIL_LINES: Final = 200
-_TIMED_OUT: Final = re.compile(r"Task timed out after \d+(\.\d+)? seconds")
 
 
 class EmulatorError(Exception):
     """The emulator itself did not start, or did not answer; its last lines are in the message."""
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionError:
-    """What Lambda reports of a handler that raised: the class, and the text."""
-
-    type: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Invocation:
-    """The answer to one event. With `timed_out` the function was killed; with `error` its handler raised."""
-
-    payload: Any
-    error: FunctionError | None
-    timed_out: bool
-    duration_ms: int
 
 
 class LambdaEmulator:
@@ -222,19 +203,3 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def invocation_of(text: str, duration_ms: int) -> Invocation:
-    """Read an answer of Lambda's, or of the emulator's, whose answers all have the status 200."""
-    try:
-        payload = parsed(text) if text else None
-    except ValueError:
-        payload = text
-    if isinstance(payload, str) and _TIMED_OUT.fullmatch(payload.strip()):
-        return Invocation(payload, None, timed_out=True, duration_ms=duration_ms)
-    error = None
-    if isinstance(payload, dict) and "errorType" in payload:
-        error = FunctionError(str(payload["errorType"]), str(payload.get("errorMessage", "")))
-        if _TIMED_OUT.search(error.message):
-            return Invocation(payload, error, timed_out=True, duration_ms=duration_ms)
-    return Invocation(payload, error, timed_out=False, duration_ms=duration_ms)

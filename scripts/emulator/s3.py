@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 import boto3
 from botocore.config import Config
@@ -11,6 +11,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from scripts.emulator.keepalive import KeepAliveServer
 from scripts.emulator.stores import Store
 from scripts.emulator.wire import OBSERVER, Wire
+from scripts.local_credentials import CREDENTIALS, REGION
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -20,19 +21,7 @@ if TYPE_CHECKING:
     from scripts.emulator.exchange import Exchange
     from scripts.emulator.rules import Rule
 
-__all__ = ["CREDENTIALS", "REGION", "EmbeddedS3"]
-
-REGION: Final = "us-east-1"
-_CLIENT: Final = "AKIACLIENT"
-_SECRET: Final = "not-a-secret"  # noqa: S105 - the server does not check it
-CREDENTIALS: Final = {
-    "AWS_ACCESS_KEY_ID": _CLIENT,
-    "AWS_SECRET_ACCESS_KEY": _SECRET,
-    "AWS_REGION": REGION,
-    "AWS_DEFAULT_REGION": REGION,
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
-"""Variables of a client of any embedded S3; only the endpoint is missing."""
+__all__ = ["EmbeddedS3"]
 
 
 class EmbeddedS3:
@@ -83,7 +72,7 @@ class EmbeddedS3:
 
     def client(self) -> S3Client:
         """Make a client like any other: in the trace, hit by the rules, bound by the permissions. It never retries."""
-        return self._client(_CLIENT)
+        return self._client(CREDENTIALS["AWS_ACCESS_KEY_ID"])
 
     def observer(self) -> S3Client:
         """Make a client that looks on and prepares: not in the trace, hit by no rule, allowed everything."""
@@ -112,7 +101,9 @@ class EmbeddedS3:
 
     def _client(self, access_key: str) -> S3Client:
         return boto3.session.Session(
-            aws_access_key_id=access_key, aws_secret_access_key=_SECRET, region_name=REGION
+            aws_access_key_id=access_key,
+            aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+            region_name=REGION,
         ).client(
             "s3",
             endpoint_url=self.endpoint,

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from handler.spark.archive import archive_of
 from handler.spark.classpath import find_pyspark, jars
+from scripts.image.settings import shipped_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
-__all__ = ["JARS", "LOCAL_JARS", "ROOT", "aws_jars", "build_session", "shipped_settings"]
+__all__ = ["JARS", "LOCAL_JARS", "ROOT", "aws_jars", "build_session"]
 
 ROOT = Path(__file__).parents[2]
 JARS = Path(os.environ.get("SOAL_HOME", ROOT / ".soal")) / "jars"
@@ -26,13 +27,6 @@ LOCAL_JARS = tuple(sorted(JARS.with_name("local-jars").glob("*.jar")))
 def aws_jars() -> tuple[Path, ...]:
     """Return the clients of AWS that no image has, if they have been fetched: `scripts/setup --only aws-jars`."""
     return tuple(sorted(JARS.with_name("aws-jars").glob("*.jar")))
-
-
-def shipped_settings() -> dict[str, str]:
-    """Return the settings of image/spark/spark-defaults.conf."""
-    lines = (ROOT / "image/spark/spark-defaults.conf").read_text().splitlines()
-    pairs = (line.split(None, 1) for line in lines if line.strip() and not line.lstrip().startswith("#"))
-    return {key: value.strip() for key, value in pairs}
 
 
 def build_session(

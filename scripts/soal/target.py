@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.config import Config
 
-from scripts.emulator.s3 import CREDENTIALS
+from scripts.local_credentials import CREDENTIALS
 from scripts.soal.console.problem import Problem
 from scripts.soal.local.background import running
 from scripts.soal.local.sample import CHECKPOINTS

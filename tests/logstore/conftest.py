@@ -8,7 +8,7 @@ import pytest
 
 from scripts.emulator.rules import Match, Rule
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.emulator.spark import shipped_settings
+from scripts.image.settings import shipped_settings
 from tests.support.lake import CHECKPOINTS, LAKE
 
 if TYPE_CHECKING:

@@ -21,12 +21,11 @@ from handler.request.job import Job
 from handler.settings import read_settings
 from handler.usage import InputError
 from safewriter.tables.delta.session import LOG_STORE
-from scripts.emulator.spark import shipped_settings
+from scripts.image.settings import shipped_settings
 from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
 from scripts.soal.console.output import output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
-from scripts.soal.invocation.until_done import with_token
-from scripts.soal.local.function import read_event
+from scripts.soal.invocation.event import read_event, with_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,8 @@ from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotat
 from scripts.soal.console.output import output
 from scripts.soal.console.problem import EXIT_OK, Problem
 from scripts.soal.console.progress import JobProgress
-from scripts.soal.invocation.until_done import until_done, with_token
-from scripts.soal.local.function import read_event
+from scripts.soal.invocation.event import read_event, with_token
+from scripts.soal.invocation.until_done import until_done
 from scripts.soal.remote.function import RemoteFunction
 
 __all__ = ["invoke"]

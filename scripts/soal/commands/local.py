@@ -14,9 +14,10 @@ from scripts.image.build import TAG
 from scripts.soal.console.output import output
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
 from scripts.soal.console.progress import JobProgress
-from scripts.soal.invocation.until_done import until_done, with_token
+from scripts.soal.invocation.event import read_event, with_token
+from scripts.soal.invocation.until_done import until_done
 from scripts.soal.local.background import ensure_down, ensure_up, running
-from scripts.soal.local.function import Function, assignments, function_variables, read_event
+from scripts.soal.local.function import Function, assignments, function_variables
 from scripts.soal.local.inventory import content
 from scripts.soal.local.place import Home
 from scripts.soal.target import checkpoint_bucket, local_target, target

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from scripts.bench.settle import SettleCost
     from scripts.bench.start import StartCost
     from scripts.image.size import Size
-    from scripts.soal.commands.logs import LogLine
     from scripts.soal.console.problem import Problem
     from scripts.soal.doctor.finding import Finding
+    from scripts.soal.invocation.report import Report
     from scripts.soal.local.background import LocalS3
-    from scripts.soal.local.function import Report
     from scripts.soal.local.inventory import BucketContent
     from scripts.soal.orphans.iceberg import IcebergReport
     from scripts.soal.orphans.report import OrphanReport
     from scripts.soal.recover.recoverer import Recovered
     from scripts.soal.remote.function import Sent
+    from scripts.soal.remote.logs import LogLine
     from scripts.soal.runs.ledger import RunView
     from scripts.soal.runs.watching import Event
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from handler.driver.own_settings import why_left_out
 from handler.spark.missing import read_missing
-from scripts.emulator.spark import ROOT, shipped_settings
+from scripts.image.settings import shipped_settings
 from scripts.soal.doctor.finding import Finding
+from scripts.soal.local.place import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,6 @@ followed by another one under the same clientToken, which skips what is committe
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING, Any
 
 from handler.outcome.outcome import State
@@ -14,20 +13,9 @@ from handler.outcome.outcome import State
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scripts.soal.local.function import Report
+    from scripts.soal.invocation.report import Report
 
-__all__ = ["until_done", "with_token"]
-
-_JOB_FIELDS = frozenset({"entryPoint", "script", "jobDriver"})
-
-
-def with_token(event: object) -> object:
-    """Return the event with a clientToken; one that names its run itself, as a queue's message does, is left alone."""
-    if isinstance(event, str):
-        return {"entryPoint": event, "clientToken": uuid.uuid4().hex}
-    if isinstance(event, dict) and "clientToken" not in event and not _JOB_FIELDS.isdisjoint(event):
-        return {**event, "clientToken": uuid.uuid4().hex}
-    return event
+__all__ = ["until_done"]
 
 
 def until_done(

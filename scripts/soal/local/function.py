@@ -1,48 +1,33 @@
-"""An event from the command line -> the real handler under the real emulator -> a result, or why there is none."""
+"""The function on this machine: the real handler under the real emulator, in an environment like Lambda's."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from pydantic import ValidationError
-
-from handler.outcome.response import Result, exit_status
 from handler.variables import VARIABLES
-from safewriter.parsing import parsed
 from scripts.emulator.container import ContainerEmulator
-from scripts.emulator.rie import EmulatorError, Invocation, LambdaEmulator
-from scripts.soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, Problem
+from scripts.emulator.rie import EmulatorError, LambdaEmulator
+from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.docker import require, with_docker
 from scripts.soal.doctor.variables import unknown_variables
+from scripts.soal.invocation.report import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from scripts.soal.invocation.report import Report
     from scripts.soal.local.place import Home
     from scripts.soal.target import Target
 
-__all__ = ["Function", "Report", "assignments", "function_variables", "read_event", "report"]
+__all__ = ["Function", "assignments", "function_variables"]
 
-_INLINE: Final = ("{", "[", '"')
-_S3: Final = ("s3://", "s3a://")
 # The caller's own settings of the guard; everything else is given by --env.
 _PASSED: Final = tuple(variable.name for variable in VARIABLES if variable.name.startswith("SW_"))
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What an invocation came to: the result document, or a problem in the words of the emulator."""
-
-    result: Result | None
-    problem: str | None
-    exit_code: int
-    duration_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +49,7 @@ class Function:
         """
         try:
             with self._emulator() as emulator:
-                return report(emulator.invoke(event), self.timeout_s)
+                return report_of(emulator.invoke(event), self.timeout_s)
         except EmulatorError as error:
             raise Problem(str(error), todo="look at the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
 
@@ -92,43 +77,6 @@ class Function:
                 on_line=self.on_line,
             ) as emulator:
                 yield emulator
-
-
-def report(invocation: Invocation, timeout_s: int | None) -> Report:
-    """Read the answer of a function, whose timeout may not be known."""
-    if invocation.timed_out:
-        limit = "" if timeout_s is None else f" of {timeout_s} s"
-        problem = (
-            f"the function was killed at its timeout{limit} before the handler had answered; what it had"
-            " begun to write is settled by the next invocation with the same clientToken"
-        )
-        return Report(None, problem, EXIT_DEADLINE, invocation.duration_ms)
-    error = invocation.error
-    try:
-        payload = parsed(error.message) if error is not None and error.type == "JobFailed" else invocation.payload
-        result = None if error is not None and error.type != "JobFailed" else Result.model_validate(payload)
-    except (ValueError, ValidationError):
-        result = None
-    if result is None:
-        what = str(invocation.payload)[:2000] if error is None else f"{error.type}: {error.message}"
-        return Report(None, f"the function did not answer with a result: {what}", EXIT_FAILED, invocation.duration_ms)
-    return Report(result, None, exit_status(result), invocation.duration_ms)
-
-
-def read_event(text: str) -> Any:  # noqa: ANN401 - any JSON value may be an event
-    """Read EVENT: `-` (stdin), an s3:// script path, inline JSON, or the path of a JSON file."""
-    if text.startswith(_S3):
-        return text
-    if text == "-":
-        return _parsed(sys.stdin.read(), "standard input")
-    if text.lstrip().startswith(_INLINE):
-        return _parsed(text, "EVENT")
-    try:
-        return _parsed(Path(text).read_text(encoding="utf-8"), text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise Problem(
-            f"EVENT {text!r}: {error}", todo="give a JSON file, inline JSON, - for standard input, or s3://…/script.py"
-        ) from error
 
 
 def assignments(given: Sequence[str]) -> dict[str, str]:
@@ -167,10 +115,3 @@ def _java(home: Home) -> dict[str, str]:
     if (home.path / "java").exists() or on_path is None:
         return {}
     return {"JAVA_HOME": str(Path(on_path).resolve().parent.parent)}
-
-
-def _parsed(text: str, where: str) -> Any:  # noqa: ANN401 - as above
-    try:
-        return parsed(text)
-    except ValueError as error:
-        raise Problem(f"{where}: no JSON: {error}", todo="an event is a JSON value; see README, Events") from error

@@ -11,12 +11,12 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from scripts.emulator.rie import invocation_of
+from scripts.lambda_answer import invocation_of
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
-from scripts.soal.local.function import report
+from scripts.soal.invocation.report import report_of
 
 if TYPE_CHECKING:
-    from scripts.soal.local.function import Report
+    from scripts.soal.invocation.report import Report
 
 __all__ = ["RemoteFunction", "Sent"]
 
@@ -51,7 +51,7 @@ class RemoteFunction:
         begun = time.monotonic()
         answer = self._call(event, "RequestResponse")
         text = answer["Payload"].read().decode("utf-8", "replace")
-        return report(invocation_of(text, round((time.monotonic() - begun) * 1000)), None)
+        return report_of(invocation_of(text, round((time.monotonic() - begun) * 1000)), None)
 
     def send(self, event: object) -> Sent:
         """Put the event into the function's queue. Raises `Problem` if Lambda does not take it."""

@@ -25,8 +25,8 @@ from safewriter.record.marker import Marker
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.rie import LambdaEmulator
-from scripts.emulator.s3 import CREDENTIALS
 from scripts.emulator.wire import OBSERVER
+from scripts.local_credentials import CREDENTIALS
 from scripts.soal.tables import iceberg as iceberg_table
 from tests.support.empty_log import needs_of_settling
 from tests.support.fencing import needs_of_fencing

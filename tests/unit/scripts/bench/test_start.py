@@ -8,7 +8,7 @@ import pytest
 
 from scripts.bench import start
 from scripts.soal.console.problem import Problem
-from scripts.soal.local.function import Report
+from scripts.soal.invocation.report import Report
 
 if TYPE_CHECKING:
     from scripts.soal.local.function import Function

@@ -10,8 +10,8 @@ from handler.outcome.response import ErrorResult, Memory, Result, Timings, Versi
 from scripts.soal.console.output import output
 from scripts.soal.console.problem import Problem
 from scripts.soal.doctor.finding import Finding
+from scripts.soal.invocation.report import Report
 from scripts.soal.local.background import LocalS3
-from scripts.soal.local.function import Report
 from scripts.soal.local.inventory import BucketContent
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import pytest
 
 from handler.outcome.outcome import State
 from handler.outcome.response import WriteResult
-from scripts.soal.invocation.until_done import until_done, with_token
-from scripts.soal.local.function import Report
+from scripts.soal.invocation.report import Report
+from scripts.soal.invocation.until_done import until_done
 from tests.unit.handler.outcome.test_response import error, result
 
 if TYPE_CHECKING:
@@ -71,13 +71,3 @@ def test_there_is_an_end_to_patience() -> None:
     events, invoke = answers(late("r"), late("r"), late("r"))
     assert until_done(invoke, {}, attempts_max=3, remark=lambda _: None).result == late("r")
     assert len(events) == 3
-
-
-def test_a_job_without_a_token_gets_one() -> None:
-    """All attempts must be the same run; what names its run itself is left alone."""
-    named = with_token("s3://b/a.py")
-    assert isinstance(named, dict)
-    assert (named["entryPoint"], len(named["clientToken"])) == ("s3://b/a.py", 32)
-    assert with_token({"script": "s3://b/a.py"}) != {"script": "s3://b/a.py"}
-    assert with_token({"script": "s3://b/a.py", "clientToken": "t"}) == {"script": "s3://b/a.py", "clientToken": "t"}
-    assert with_token({"Records": []}) == {"Records": []}

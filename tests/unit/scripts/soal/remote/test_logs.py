@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from safewriter.deadline import epoch_ms
 from scripts.soal.app import app
-from scripts.soal.commands.logs import LogReader
 from scripts.soal.console.problem import Problem
+from scripts.soal.remote.logs import LogReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

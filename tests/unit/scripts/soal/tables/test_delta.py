@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scripts.emulator import EmbeddedS3
-from scripts.emulator.s3 import CREDENTIALS
+from scripts.local_credentials import CREDENTIALS
 from scripts.soal.tables.delta import TableView, view
 
 if TYPE_CHECKING:

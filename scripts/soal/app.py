@@ -14,7 +14,7 @@ from scripts.soal.commands.logs import logs
 from scripts.soal.commands.orphans import orphans
 from scripts.soal.commands.recover import recover
 from scripts.soal.commands.redrive import redrive
-from scripts.soal.console.output import output
+from scripts.soal.console.output import Output
 from scripts.soal.console.problem import Problem
 
 __all__ = ["app", "main"]
@@ -26,9 +26,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(local.app, name="local")
-app.add_typer(bench.app, name="bench")
-app.add_typer(image.app, name="image")
 app.add_typer(runs.app, name="runs")
+for _name, _app in (("bench", bench.app), ("image", image.app)):
+    app.add_typer(_app, name=_name, rich_help_panel="Development")
 
 
 @app.callback()
@@ -50,7 +50,7 @@ def main() -> None:
     try:
         app()
     except Problem as problem:
-        output(is_json=False).problem(problem)
+        Output(as_json=False).problem(problem)
         sys.exit(problem.exit_code)
 
 

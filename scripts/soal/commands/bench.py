@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.progress import Progress
+from rich.table import Table
 
 from scripts.bench import guard as guard_bench
 from scripts.bench import start as start_bench
 from scripts.image.build import TAG
-from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
-from scripts.soal.console.output import output
+from scripts.soal.console.output import Output
+from scripts.soal.console.view import View
 from scripts.soal.local.function import Function, function_variables
 from scripts.soal.local.place import Home
+from scripts.soal.options import Json
 from scripts.soal.target import local_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from scripts.soal.console.output import Cost
+    from scripts.bench.fanout import FanoutCost
+    from scripts.bench.guard import GuardCost
+    from scripts.bench.settle import SettleCost
+    from scripts.bench.start import StartCost
+
+    Cost = FanoutCost | GuardCost | SettleCost | StartCost
 
 __all__ = ["app"]
 
@@ -36,7 +44,7 @@ def guard(
     rounds: Annotated[int, typer.Option(min=1, max=1000, help="Pairs of a plain and a guarded append.")] = 20,
     rows: Annotated[int, typer.Option(min=1, help="Rows of each append.")] = 22_248,
     *,
-    as_json: local.Json = False,
+    as_json: Json = False,
 ) -> None:
     """What SafeWriter adds to a Delta append in a warm session, on an embedded S3."""
     _show("appends", rounds, lambda progress: guard_bench.measure(rounds, rows, progress), as_json=as_json)
@@ -48,7 +56,7 @@ def fanout(
     writers: Annotated[int, typer.Option(min=1, max=64, help="Processes, each with a Spark: 600 MB.")] = 8,
     rounds: Annotated[int, typer.Option(min=1, max=1000, help="Pairs of a plain and a guarded round.")] = 5,
     *,
-    as_json: local.Json = False,
+    as_json: Json = False,
 ) -> None:
     """What the guard costs where several processes append to one Iceberg table at once."""
     from scripts.bench import fanout as fanout_bench  # pyiceberg, a second that the others do not need
@@ -60,7 +68,7 @@ def fanout(
 def settle(
     rounds: Annotated[int, typer.Option(min=1, max=1000, help="Dead writes.")] = 20,
     *,
-    as_json: local.Json = False,
+    as_json: Json = False,
 ) -> None:
     """What a verdict on a dead Iceberg write takes without Java, beside what its catalog takes."""
     from scripts.bench import settle as settle_bench  # as above
@@ -76,7 +84,7 @@ def start(
     image: Annotated[str, typer.Option(help="With --docker: the image's name.")] = TAG,
     memory_mb: Annotated[int, typer.Option(min=1024, max=10240, help="Our function's memory.")] = 3008,
     timeout_s: Annotated[int, typer.Option(min=1, max=900, help="And its timeout: SOAL_JIT follows from it.")] = 60,
-    as_json: local.Json = False,
+    as_json: Json = False,
 ) -> None:
     """What a cold run takes beside the way of aws-samples/spark-on-aws-lambda."""
     home = Home.of()
@@ -91,8 +99,23 @@ def start(
 
 def _show(what: str, rounds: int, measure: Callable[[Callable[[int], None]], Cost], *, as_json: bool) -> None:
     """Measure, with progress on a terminal, and show the figures; `measure` tells how many rounds are done."""
-    out = output(is_json=as_json)
+    out = Output(as_json=as_json)
     with Progress(console=out.talk, transient=True, disable=not out.talk.is_terminal) as progress:
         task = progress.add_task(what, total=rounds)
         cost = measure(lambda done: progress.update(task, completed=done))
-    out.figures(cost)
+    out.show(_figures(cost))
+
+
+def _figures(cost: Cost) -> View:
+    table = Table(box=None, show_header=False)
+    for name, value in asdict(cost).items():
+        table.add_row(name.replace("_", " "), _figure(value))
+    return View(asdict(cost), (table,))
+
+
+def _figure(value: float | str | None) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

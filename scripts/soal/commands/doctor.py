@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from safewriter.objects import Location
-from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
-from scripts.soal.console.output import output
+from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
+from scripts.soal.doctor.finding import findings_view
 from scripts.soal.doctor.function import examine_function
 from scripts.soal.doctor.machine import examine
 from scripts.soal.doctor.script import examine_script
+from scripts.soal.local.background import running
 from scripts.soal.local.place import Home
+from scripts.soal.options import Json
 from scripts.soal.remote.aws import aws_client
 from scripts.soal.target import checkpoint_bucket, target
 
@@ -29,23 +31,24 @@ __all__ = ["doctor"]
 
 def doctor(
     endpoint_url: Annotated[
-        str | None, typer.Option(help="S3 to look at; without: the one of `soal local up`. With --function: AWS's.")
+        str | None,
+        typer.Option(help="S3 to examine; without: that of `soal local up`. With --function: AWS's endpoint."),
     ] = None,
     function: Annotated[
-        str | None, typer.Option("--function", "-f", help="A deployed function instead, by its name or ARN.")
+        str | None, typer.Option("--function", "-f", help="Examine a deployed function instead, by its name or ARN.")
     ] = None,
     script: Annotated[
-        Path | None, typer.Option(help="A script of yours instead: what to change in it; it is read, not run.")
+        Path | None, typer.Option(help="Examine a script instead: what to change in it. It is read, not run.")
     ] = None,
     table: Annotated[
         list[str] | None,
         typer.Option(help="With --function: a table that jobs write to, s3://bucket/table; may be given again."),
     ] = None,
     *,
-    as_json: local.Json = False,
+    as_json: Json = False,
 ) -> None:
-    """Look at this machine, a function or a script; exit code 1 if something must be done before jobs can run."""
-    out = output(is_json=as_json)
+    """Examine this machine, a function or a script; exit code 1 if something must be done before jobs can run."""
+    out = Output(as_json=as_json)
     if function is not None and script is not None:
         raise Problem("--function and --script are two questions", todo="ask them one after the other")
     if function is not None:
@@ -53,7 +56,7 @@ def doctor(
         findings = tuple(examine_function(function, lambda service: aws_client(service, endpoint_url), tables))
     else:
         findings = tuple(_machine(endpoint_url) if script is None else _script(script))
-    out.findings(findings)
+    out.show(findings_view(findings))
     if any(finding.status == "fail" for finding in findings):
         raise typer.Exit(EXIT_FAILED)
 
@@ -67,13 +70,9 @@ def _location(table: str) -> Location:
 
 def _machine(endpoint_url: str | None) -> Iterator[Finding]:
     home = Home.of()
-    try:
-        found = target(endpoint_url, home)
-    except Problem:
-        if endpoint_url is not None:
-            raise
-        found = None
-    bucket = None if found is None else checkpoint_bucket(found, os.environ)
+    asked = endpoint_url is not None or running(home) is not None
+    found = target(endpoint_url, home, local=endpoint_url is None) if asked else None
+    bucket = None if found is None else checkpoint_bucket(found)
     return examine(home, os.environ.get("JAVA_HOME"), found, bucket)
 
 

@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.h
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -15,6 +16,7 @@ import boto3
 import typer
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from rich.json import JSON
 
 from handler.request.event import parse_event
 from handler.request.job import Job
@@ -22,10 +24,11 @@ from handler.settings import read_settings
 from handler.usage import InputError
 from safewriter.tables.delta.session import LOG_STORE
 from scripts.image.settings import shipped_settings
-from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
-from scripts.soal.console.output import output
+from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
+from scripts.soal.console.view import View
 from scripts.soal.invocation.event import read_event, with_token
+from scripts.soal.options import DryRun, EndpointUrl, Event, Json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +43,7 @@ _DRIVER: Final = "spark.emr-serverless.driverEnv"
 
 
 def graduate(
-    event: Annotated[str, typer.Argument(help="A JSON file, inline JSON, - (stdin), or s3://…/script.py")],
+    event: Event,
     application_id: Annotated[str, typer.Option(help="The EMR Serverless application.")],
     execution_role_arn: Annotated[str, typer.Option(help="The role that the job runs with there.")],
     checkpoint_bucket: Annotated[
@@ -51,20 +54,20 @@ def graduate(
     ] = None,
     jars: Annotated[list[str] | None, typer.Option(help="s3:// jars: soal-logstore.jar, Delta's.")] = None,
     timeout_minutes: Annotated[int, typer.Option(min=0, help="0: the application's own.")] = 0,
-    endpoint_url: Annotated[str | None, typer.Option(help="EMR Serverless' endpoint; without: that of AWS.")] = None,
+    endpoint_url: EndpointUrl = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the request; start nothing.")] = False,
-    as_json: local.Json = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
 ) -> None:
     """Hand the same job to EMR Serverless; exit code 1 if it was not taken."""
-    out = output(is_json=as_json)
+    out = Output(as_json=as_json)
     request = job_run(
         with_token(read_event(event)), application_id, execution_role_arn, checkpoint_bucket, py_files or (), jars or ()
     )
     if timeout_minutes:
         request["executionTimeoutMinutes"] = timeout_minutes
     if dry_run:
-        out.document(request)
+        out.show(_view(request))
         out.remark("nothing was started")
         return
     try:
@@ -80,7 +83,11 @@ def graduate(
             todo="nothing is started twice under one clientToken: correct what it says, and try again",
             exit_code=EXIT_FAILED,
         ) from error
-    out.document({name: answer[name] for name in ("applicationId", "jobRunId", "arn")})
+    out.show(_view({name: answer[name] for name in ("applicationId", "jobRunId", "arn")}))
+
+
+def _view(document: dict[str, Any]) -> View:
+    return View(document, (JSON(json.dumps(document)).text,))
 
 
 def job_run(

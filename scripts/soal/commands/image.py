@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from rich.table import Table
 
 from scripts.image import base as bases
 from scripts.image.build import TAG, Build
@@ -18,13 +20,17 @@ from scripts.image.build import derive as derive_image
 from scripts.image.sbom import inventory
 from scripts.image.size import measure
 from scripts.provision.place import Place
-from scripts.soal.commands.local import Json  # noqa: TC001 - typer reads the annotations
-from scripts.soal.console.output import output
+from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
+from scripts.soal.console.view import View
 from scripts.soal.docker import require, with_docker
 from scripts.soal.local.place import ROOT, Home
+from scripts.soal.options import Json
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from scripts.image.size import Size
+
+__all__ = ["app", "size_view"]
 
 app = typer.Typer(no_args_is_help=True, help="The function's container image: built, proven, measured.")
 
@@ -47,7 +53,7 @@ def build(
     ca: Certificates = None,
 ) -> None:
     """Build the image. Some minutes, then what has changed."""
-    out = output(is_json=False)
+    out = Output(as_json=False)
     with with_docker(Home.of()) as found:
         chosen = bases.choose_base(found, base, Place(ROOT), out.remark)
         build_image(found, Build(chosen, tag, _certificates(ca), platform=platform))
@@ -63,7 +69,7 @@ def derive(
     ca: Certificates = None,
 ) -> None:
     """Build an image with more in it (jars, Python packages), its archive trained again."""
-    out = output(is_json=False)
+    out = Output(as_json=False)
     if not (folder / "Dockerfile").is_file():
         raise Problem(f"{folder}: there is no Dockerfile", todo="copy image/derived and change what it adds")
     with with_docker(Home.of()) as found:
@@ -98,9 +104,22 @@ def size(tag: Tag = TAG, *, as_json: Json = False) -> None:
     with with_docker(Home.of()) as found:
         require(found, tag)
         measured = measure(found, tag)
-    output(is_json=as_json).size(measured)
+    Output(as_json=as_json).show(size_view(measured))
     if not measured.is_within_limit:
         raise typer.Exit(EXIT_FAILED)
+
+
+def size_view(size: Size) -> View:
+    """Show the layers and parts in megabytes."""
+    table = Table(box=None, header_style="dim")
+    table.add_column("layer, part", overflow="ellipsis", no_wrap=True)
+    table.add_column("MB", justify="right")
+    for layer in reversed(size.layers):
+        table.add_row(layer.step, f"{layer.bytes / 1e6:,.1f}")
+    table.add_row("above the base", f"{size.above_base_bytes / 1e6:,.1f}", style="bold")
+    for part in size.parts:
+        table.add_row(part.name, f"{part.bytes / 1e6:,.1f}")
+    return View({**asdict(size), "above_base_bytes": size.above_base_bytes}, (table,))
 
 
 @app.command()
@@ -116,4 +135,4 @@ def pin() -> None:
     """Write the present digest of the default base into the Dockerfile; the change is for you to look at and commit."""
     with with_docker(Home.of()) as found:
         base = bases.pin_base(found)
-    output(is_json=False).remark(f"the Dockerfile builds on {base}")
+    Output(as_json=False).remark(f"the Dockerfile builds on {base}")

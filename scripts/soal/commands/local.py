@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,22 +10,22 @@ import typer
 
 from scripts.accommodations import ROWS, SEED, write_csv
 from scripts.image.build import TAG
-from scripts.soal.console.output import output
-from scripts.soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
+from scripts.soal.console.output import Output
+from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.console.progress import JobProgress
 from scripts.soal.invocation.event import read_event, with_token
+from scripts.soal.invocation.report import conclude
 from scripts.soal.invocation.until_done import until_done
 from scripts.soal.local.background import ensure_down, ensure_up, running
 from scripts.soal.local.function import Function, assignments, function_variables
-from scripts.soal.local.inventory import content
+from scripts.soal.local.inventory import content, local_view
 from scripts.soal.local.place import Home
+from scripts.soal.options import AttemptsMax, Event, Json, UntilDone
 from scripts.soal.target import checkpoint_bucket, local_target, target
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="An S3 and a Lambda function on this machine.")
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on stdout.")]
 
 
 @app.command()
@@ -37,28 +36,28 @@ def up(
     as_json: Json = False,
 ) -> None:
     """Start an S3 in the background, with sample jobs and data. Does nothing if it runs already."""
-    out = output(is_json=as_json)
+    out = Output(as_json=as_json)
     state, is_new = ensure_up(Home.of(), port=port, buckets=bucket or ())
     out.remark("started" if is_new else "runs already")
-    out.local(state, content(local_target(state.endpoint).client()))
+    out.show(local_view(state, content(local_target(state.endpoint).client())))
 
 
 @app.command()
 def down(*, as_json: Json = False) -> None:
-    """End the S3 in the background; what was in it is gone."""
-    out = output(is_json=as_json)
+    """End the S3 in the background, and its Iceberg catalog; their data is gone."""
+    out = Output(as_json=as_json)
     state = ensure_down(Home.of())
     out.remark("nothing was running" if state is None else f"ended {state.endpoint}")
     if as_json:
-        out.local(None, ())
+        out.show(local_view(None))
 
 
 @app.command()
 def status(*, as_json: Json = False) -> None:
-    """Say where the local S3 is and what is in it; exit code 1 if it does not run."""
-    out = output(is_json=as_json)
+    """Show the endpoint of the local S3 and the size of its buckets; exit code 1 if it does not run."""
+    out = Output(as_json=as_json)
     state = running(Home.of())
-    out.local(state, () if state is None else content(local_target(state.endpoint).client()))
+    out.show(local_view(state, () if state is None else content(local_target(state.endpoint).client())))
     if state is None:
         out.remark("start it with: soal local up")
         raise typer.Exit(EXIT_FAILED)
@@ -66,7 +65,7 @@ def status(*, as_json: Json = False) -> None:
 
 @app.command()
 def invoke(
-    event: Annotated[str, typer.Argument(help="A JSON file, inline JSON, - (stdin), or s3://…/script.py")],
+    event: Event,
     endpoint_url: Annotated[
         str | None, typer.Option(help="S3 to use, with your AWS credentials; without: the one of `soal local up`.")
     ] = None,
@@ -74,10 +73,8 @@ def invoke(
     memory_mb: Annotated[int, typer.Option(min=128, max=10240, help="The function's memory.")] = 3008,
     env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the function's environment.")] = None,
     *,
-    do_until_done: Annotated[
-        bool, typer.Option("--until-done", help="Invoke again until the run has come to its end, each step once.")
-    ] = False,
-    attempts_max: Annotated[int, typer.Option(min=1, max=100, help="With --until-done: how often at most.")] = 10,
+    do_until_done: UntilDone = False,
+    attempts_max: AttemptsMax = 10,
     docker: Annotated[bool, typer.Option("--docker", help="Run the image, not the working tree.")] = False,
     image: Annotated[str, typer.Option(help="With --docker: the image's name.")] = TAG,
     logs: Annotated[bool, typer.Option("--logs", help="Print the function's log on stderr.")] = False,
@@ -87,23 +84,19 @@ def invoke(
 
     Exit codes: 0 success, 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
     """
-    out = output(is_json=as_json)
+    out = Output(as_json=as_json)
     home = Home.of()
     delivered = read_event(event)
     given = assignments(env or ())
-    found = target(endpoint_url, home)
-    variables = function_variables(found, checkpoint_bucket(found, os.environ), given, None if docker else home)
+    found = target(endpoint_url, home, local=endpoint_url is None)
+    variables = function_variables(found, checkpoint_bucket(found), given, None if docker else home)
     with JobProgress(out.talk, "running", shows_log=logs) as progress:
         function = Function(variables, timeout_s, memory_mb, home, progress.line, image if docker else None)
         if do_until_done:
             report = until_done(function.invoke, with_token(delivered), attempts_max=attempts_max, remark=out.remark)
         else:
             report = function.invoke(delivered)
-    if report.problem is not None:
-        raise Problem(report.problem, todo="give --timeout-s more, or see --logs", exit_code=report.exit_code)
-    out.invocation(report)
-    if report.exit_code != EXIT_OK:
-        raise typer.Exit(report.exit_code)
+    conclude(out, report, todo="give --timeout-s more, or see --logs")
 
 
 @app.command()

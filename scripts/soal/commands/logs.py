@@ -1,4 +1,4 @@
-"""`soal logs`: what a deployed function has logged, of one run or of all, from CloudWatch."""
+"""`soal logs`: the log of a deployed function in CloudWatch, of one run or of all."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from safewriter.deadline import epoch_ms
-from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
-from scripts.soal.console.output import output
+from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
+from scripts.soal.options import EndpointUrl, Json
 from scripts.soal.remote.aws import aws_client
-from scripts.soal.remote.logs import LogReader
+from scripts.soal.remote.logs import LogReader, line_view
 
 __all__ = ["logs"]
 
@@ -27,13 +27,13 @@ def logs(
     ] = None,
     log_group: Annotated[str | None, typer.Option(help="The log group; without: the function's own.")] = None,
     since_minutes: Annotated[int, typer.Option(min=1, help="How far to go back.")] = 60,
-    endpoint_url: Annotated[str | None, typer.Option(help="AWS endpoint; without: that of AWS.")] = None,
+    endpoint_url: EndpointUrl = None,
     *,
     follow: Annotated[bool, typer.Option("--follow", help="Go on until Ctrl-C.")] = False,
-    as_json: local.Json = False,
+    as_json: Json = False,
 ) -> None:
-    """Print what a function has logged; with --json one JSON object a line."""
-    out = output(is_json=as_json)
+    """Print the log of a function; with --json one JSON object a line."""
+    out = Output(as_json=as_json)
     try:
         reader = LogReader(
             aws_client("logs", endpoint_url),
@@ -45,7 +45,7 @@ def logs(
         while True:
             for line in reader.look():
                 found = True
-                out.log_line(line)
+                out.stream(line_view(line))
             if not follow:
                 break
             time.sleep(_POLL_S)
@@ -63,6 +63,6 @@ def logs(
 
 def _group_of(function: str | None, endpoint_url: str | None) -> str:
     if function is None:
-        raise Problem("which function's log?", todo="give --function, SOAL_FUNCTION, or --log-group")
+        raise Problem("no function is named", todo="give --function, SOAL_FUNCTION, or --log-group")
     found = aws_client("lambda", endpoint_url).get_function_configuration(FunctionName=function)
     return str(found.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{found['FunctionName']}")

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from safewriter.errors import SettingError, UnsupportedError
+from safewriter.errors import UnsupportedError
 from safewriter.identity import canonical_table
-from safewriter.objects.s3 import S3ObjectStore
-from safewriter.settings import Settings
 from safewriter.tables.iceberg.name import TableName
-from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
-from scripts.soal.commands.runs import Bucket, Endpoint, asking
-from scripts.soal.console.output import output
+from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from scripts.soal.local.place import Home
+from scripts.soal.options import Bucket, EndpointUrl, Json, Local
 from scripts.soal.orphans.age import parse_age
 from scripts.soal.orphans.deleting import delete
 from scripts.soal.orphans.progress import Counting
@@ -24,13 +20,13 @@ from scripts.soal.orphans.protection import Attempts
 from scripts.soal.orphans.references import UnreadableLogError
 from scripts.soal.orphans.retained import LogMovedError
 from scripts.soal.orphans.survey import Survey
-from scripts.soal.target import checkpoint_bucket, target
+from scripts.soal.orphans.views import iceberg_view, orphans_view
+from scripts.soal.target import asking, checkpoint_bucket, checkpoint_store, no_bucket, target
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from safewriter.objects import Location
-    from scripts.soal.console.output import Output
     from scripts.soal.target import Target
 
 __all__ = ["orphans"]
@@ -42,7 +38,7 @@ def orphans(
         typer.Argument(help="A Delta table's path, s3a://bucket/path, or an Iceberg table, catalog.namespace.table."),
     ],
     older_than: Annotated[str, typer.Option(help="Only what is older, by S3's own clock: 7d, 36h, 90m.")] = "7d",
-    endpoint_url: Endpoint = None,
+    endpoint_url: EndpointUrl = None,
     bucket: Bucket = None,
     *,
     delete_them: Annotated[bool, typer.Option("--delete", help="Delete them; without it they are only shown.")] = False,
@@ -52,7 +48,8 @@ def orphans(
     allow_young: Annotated[
         bool, typer.Option("--allow-young", help="Allow --older-than less than an hour. Nobody may write meanwhile.")
     ] = False,
-    as_json: local.Json = False,
+    local: Local = False,
+    as_json: Json = False,
 ) -> None:
     """Show the files in a Delta table's folder that no version refers to: of killed jobs, deletion vectors included.
 
@@ -61,15 +58,15 @@ def orphans(
 
     Exit codes: 0 done, 1 the table cannot be judged or something could not be deleted, 75 the log has moved: again.
     """
-    out = output(is_json=as_json)
+    out = Output(as_json=as_json)
     age = parse_age(older_than, allow_young=allow_young)
-    found = target(endpoint_url, Home.of())
+    found = target(endpoint_url, Home.of(), local=local)
     if "/" not in table:
         _iceberg(out, found, table, age, delete_them=delete_them)
         return
     where = _table(table)
     attempts = None if unguarded else _attempts(found, bucket, where, is_needed=delete_them)
-    store = S3ObjectStore(found.client(), where.bucket, where.key)
+    store = found.store(where)
     with asking(), Counting(out.talk, f"looking at {where}") as counting:
         survey = Survey(store, where, age, attempts, counting.seen)
         try:
@@ -84,7 +81,7 @@ def orphans(
             ) from error
         except LogMovedError as error:
             raise Problem(str(error), todo="run it again", exit_code=EXIT_TRY_AGAIN) from error
-    out.orphans(report)
+    out.show(orphans_view(report))
     _say(out, problem, report.has_failed, dry_run=report.dry_run)
 
 
@@ -100,8 +97,8 @@ def _iceberg(out: Output, found: Target, table: str, age: timedelta, *, delete_t
     except UnsupportedError as error:
         raise Problem(str(error), todo="give s3a://bucket/path or catalog.namespace.table") from error
     with asking(), Counting(out.talk, f"looking at {name}") as counting:
-        report = look(found.client(), name, age, counting.seen)
-    out.iceberg_orphans(report)
+        report = look(found.client(), name, age, counting.seen, found.catalogs.get(name.catalog, {}))
+    out.show(iceberg_view(report))
 
 
 def _say(out: Output, problem: str | None, has_failed: object, *, dry_run: bool) -> None:
@@ -122,16 +119,9 @@ def _table(table: str) -> Location:
 
 
 def _attempts(found: Target, bucket: str | None, table: Location, *, is_needed: bool) -> Attempts | None:
-    named = bucket or checkpoint_bucket(found, os.environ)
-    if not named:
-        if is_needed:
-            raise Problem(
-                "--delete must know which writes of the table are open, and no checkpoint bucket is named",
-                todo="give --bucket, or set SW_CHECKPOINT_BUCKET; or, if nobody uses SafeWriter on it, add --unguarded",
-            )
-        return None
-    try:
-        where = Settings.from_environment({}, checkpoint_bucket=named).checkpoint_bucket
-    except SettingError as error:
-        raise Problem(str(error), todo="correct --bucket, or SW_CHECKPOINT_BUCKET") from error
-    return Attempts(S3ObjectStore(found.client(), where.bucket, where.key), table)
+    if checkpoint_bucket(found, bucket) is not None:
+        return Attempts(checkpoint_store(found, bucket, Home.of()), table)
+    if is_needed:
+        what = "--delete must know which writes of the table are open, and no checkpoint bucket is named"
+        raise no_bucket(what, Home.of(), "if no writer of the table uses SafeWriter, add --unguarded")
+    return None

@@ -1,4 +1,4 @@
-"""`soal recover`: settle what nobody has settled, or say by hand what the log can no longer tell."""
+"""`soal recover`: settle open writes of dead runs, or set a verdict that the table's log can no longer prove."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import typer
 from safewriter.deadline import epoch_ms
 from safewriter.errors import SettingError, UsageError
 from safewriter.objects import Location
-from safewriter.objects.s3 import S3ObjectStore
 from safewriter.record.document import Status
 from safewriter.settings import Settings
 from safewriter.settle.override import override
 from safewriter.settle.visit import Action
-from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
-from scripts.soal.commands.runs import Bucket, Endpoint, asking, open_ledger
-from scripts.soal.console.output import output
+from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from scripts.soal.local.place import Home
+from scripts.soal.options import Bucket, DryRun, EndpointUrl, Json, Local
 from scripts.soal.recover.recoverer import Recoverer, marked
-from scripts.soal.target import target
+from scripts.soal.recover.views import recovered_view
+from scripts.soal.runs.ledger import Ledger
+from scripts.soal.target import asking, checkpoint_store, target
 
 if TYPE_CHECKING:
     from scripts.soal.recover.recoverer import Recovered
-    from scripts.soal.runs.ledger import Ledger
+    from scripts.soal.target import Target
 
 __all__ = ["recover"]
 
@@ -46,26 +46,29 @@ def recover(
     reason: Annotated[str, typer.Option(help="Why; kept in the document and in the audit log.")] = "",
     write: Annotated[str | None, typer.Option("--write", help="Only this write key, where a run has several.")] = None,
     limit_s: Annotated[int, typer.Option(min=1, help="Settle for so many seconds at most.")] = 300,
-    endpoint_url: Endpoint = None,
+    endpoint_url: EndpointUrl = None,
     bucket: Bucket = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
-    as_json: local.Json = False,
+    local: Local = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
 ) -> None:
-    """Settle the open writes of dead runs and clean up after them, without Spark; what lives is left alone.
+    """Settle the open writes of dead runs and clean up after them, without Spark; live runs are left alone.
 
     Without --run, everything that has a marker. Exit codes: 0 all is settled, 1 something could not be (or not be
     read), 75 something lives.
     """
-    out = output(is_json=as_json)
-    ledger = open_ledger(endpoint_url, bucket)
+    out = Output(as_json=as_json)
+    home = Home.of()
+    found = target(endpoint_url, home, local=local)
+    ledger = Ledger(checkpoint_store(found, bucket, home), epoch_ms)
     with asking():
         keys = _keys(ledger, run, write)
         if verdict is not None:
             _by_hand(ledger, keys, verdict, reason, dry_run=dry_run)
-        recoverer = _recoverer(ledger, endpoint_url, limit_s)
+        recoverer = _recoverer(ledger, found, limit_s)
         recovered = [one for key in keys if (one := recoverer.settle(key, dry_run=dry_run)) is not None]
-        out.recovered(recovered)
+        out.show(recovered_view(recovered))
         if run is None and write is None and not dry_run:
             recoverer.forget_leases()
     if dry_run:
@@ -103,18 +106,14 @@ def _by_hand(ledger: Ledger, keys: tuple[str, ...], verdict: Verdict, reason: st
         raise Problem(str(error), todo=todo) from error
 
 
-def _recoverer(ledger: Ledger, endpoint_url: str | None, limit_s: int) -> Recoverer:
-    client = target(endpoint_url, Home.of()).client()
-
-    def table_store(uri: str) -> S3ObjectStore:
-        where = Location.parse(uri)
-        return S3ObjectStore(client, where.bucket, where.key)
-
+def _recoverer(ledger: Ledger, found: Target, limit_s: int) -> Recoverer:
     try:
         audit_log = Settings.from_environment(os.environ, checkpoint_bucket="any").audit_log
     except SettingError as error:
         raise Problem(str(error), todo="correct the variable, or unset it") from error
-    return Recoverer(ledger.store, table_store, epoch_ms, audit_log, epoch_ms() + limit_s * 1000)
+    return Recoverer(
+        ledger.store, lambda uri: found.store(Location.parse(uri)), epoch_ms, audit_log, epoch_ms() + limit_s * 1000
+    )
 
 
 def _exit_code(recovered: list[Recovered]) -> int:

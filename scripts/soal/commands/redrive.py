@@ -1,40 +1,46 @@
-"""`soal redrive`: what has failed is tried again, as the same runs, so many times at most."""
+"""`soal redrive`: invoke the function again with the events of the failure queue, each as the same run."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
+from rich.text import Text
 
 from handler.functions.failure_queue import NotTakenError, redrive_queue
-from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
-from scripts.soal.console.output import output
+from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
+from scripts.soal.console.view import View, columns, number, styled
+from scripts.soal.options import DryRun, EndpointUrl, FunctionName, Json
 from scripts.soal.remote.aws import aws_client
 from scripts.soal.remote.function import RemoteFunction
 
-__all__ = ["redrive"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from handler.functions.failure_queue import Redriven
+
+__all__ = ["redrive", "redriven_view"]
 
 
 def redrive(
     queue_url: Annotated[str, typer.Option(help="The failure queue: output FailureQueueUrl of the stack.")],
-    function: Annotated[
-        str, typer.Option("--function", "-f", envvar="SOAL_FUNCTION", help="The function's name or ARN.")
-    ],
+    function: FunctionName,
     attempts_max: Annotated[int, typer.Option(min=1, max=100, help="Leave a run that has had so many attempts.")] = 3,
     messages_max: Annotated[int, typer.Option(min=1, max=10_000, help="Look at so many messages.")] = 100,
-    endpoint_url: Annotated[str | None, typer.Option(help="AWS endpoint; without: that of AWS.")] = None,
+    endpoint_url: EndpointUrl = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be invoked; invoke nothing.")] = False,
-    as_json: local.Json = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
 ) -> None:
-    """Invoke again, asynchronously, what waits in the failure queue: nothing is written twice.
+    """Invoke the function again, asynchronously, with the events of the failure queue: nothing is written twice.
 
     Left in the queue are runs that were cancelled, that must be changed first, or that have had their attempts. Exit
     code 1 if Lambda did not take an event.
     """
-    out = output(is_json=as_json)
+    out = Output(as_json=as_json)
     remote = RemoteFunction(function, endpoint_url)
 
     def send(event: object) -> str | None:
@@ -59,8 +65,17 @@ def redrive(
             todo="name a queue that exists; sqs:ReceiveMessage, DeleteMessage and ChangeMessageVisibility are needed",
             exit_code=EXIT_FAILED,
         ) from error
-    out.redriven(done)
+    out.show(redriven_view(done))
     if dry_run:
         out.remark("nothing was invoked")
     if any(one.what == "failed" for one in done):
         raise typer.Exit(EXIT_FAILED)
+
+
+def redriven_view(redriven: Sequence[Redriven]) -> View:
+    """Show one row for each message."""
+    table = columns("message", "what", "attempts so far", "request", "reason")
+    for one in redriven:
+        reason = Text(one.reason or "")
+        table.add_row(one.message_id, styled(one.what), number(one.attempt), one.request_id or "", reason)
+    return View([asdict(one) for one in redriven], (table if redriven else "no message",))

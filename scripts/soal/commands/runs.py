@@ -1,71 +1,56 @@
-"""`soal runs …`: what became of runs and their writes, from the checkpoint bucket."""
+"""`soal runs …`: the state of runs and their writes, from the checkpoint bucket."""
 
 from __future__ import annotations
 
-import os
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from safewriter.deadline import epoch_ms
-from safewriter.errors import SettingError
-from safewriter.objects import StoreError
-from safewriter.objects.s3 import S3ObjectStore
-from safewriter.settings import Settings
-from scripts.soal.commands import local  # noqa: TC001 - typer reads the annotations
-from scripts.soal.console.output import output
+from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from scripts.soal.local.place import Home
+from scripts.soal.options import Bucket, EndpointUrl, Json, Local, RunKey
 from scripts.soal.runs.ledger import Ledger
+from scripts.soal.runs.views import event_view, run_view, runs_view
 from scripts.soal.runs.watching import Watcher
-from scripts.soal.target import checkpoint_bucket, target
+from scripts.soal.target import asking, checkpoint_store, target
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["Bucket", "Endpoint", "app", "asking", "open_ledger"]
+__all__ = ["app"]
 
 _POLL_S: Final = 1.0
 
-app = typer.Typer(no_args_is_help=True, help="What became of runs and their writes.")
+app = typer.Typer(no_args_is_help=True, help="The state of runs and their writes.")
 
-Endpoint = Annotated[
-    str | None,
-    typer.Option("--endpoint-url", help="S3 to look at, with your AWS credentials; without: the local one."),
-]
-Bucket = Annotated[
-    str | None, typer.Option("--bucket", help="Bucket (or bucket/prefix) of the checkpoints; SW_CHECKPOINT_BUCKET.")
-]
 States = Annotated[
     list[str] | None,
     typer.Option("--state", help="Only these: a run's state, a write's status, alive or dead. May be repeated."),
 ]
-RunKey = Annotated[str, typer.Argument(help="The run key: the event's clientToken, or as `soal runs list` shows it.")]
 
 
 @app.callback()
 def _runs() -> None:
-    """What became of runs and their writes."""
+    """The state of runs and their writes."""
 
 
 @app.command("list")
 def show_all(
-    endpoint_url: Endpoint = None,
+    endpoint_url: EndpointUrl = None,
     bucket: Bucket = None,
     state: States = None,
     limit: Annotated[int, typer.Option(min=0, help="The newest so many; 0: all.")] = 50,
     *,
-    as_json: local.Json = False,
+    local: Local = False,
+    as_json: Json = False,
 ) -> None:
     """List runs, the newest first: state, live or dead and why, verdicts."""
-    out = output(is_json=as_json)
-    ledger = open_ledger(endpoint_url, bucket)
+    out = Output(as_json=as_json)
+    ledger = _ledger(endpoint_url, bucket, local=local)
     with asking():
         listing = ledger.runs(limit)
     wanted = _lower(state)
-    out.runs([run for run in listing.runs if run.has(wanted)])
+    out.show(runs_view([run for run in listing.runs if run.has(wanted)]))
     if listing.unread:
         out.remark(f"{listing.unread} documents are of a version that this soal does not know; they are left out")
     if not listing.is_whole:
@@ -75,40 +60,42 @@ def show_all(
 @app.command()
 def show(
     run_key: RunKey,
-    endpoint_url: Endpoint = None,
+    endpoint_url: EndpointUrl = None,
     bucket: Bucket = None,
     *,
-    as_json: local.Json = False,
+    local: Local = False,
+    as_json: Json = False,
 ) -> None:
     """Show one run with all its writes; exit code 1 if nothing is known of it."""
-    out = output(is_json=as_json)
-    ledger = open_ledger(endpoint_url, bucket)
+    out = Output(as_json=as_json)
+    ledger = _ledger(endpoint_url, bucket, local=local)
     with asking():
         run = ledger.run(run_key)
     if run is None:
         raise _unknown(run_key)
-    out.run(run)
+    out.show(run_view(run))
 
 
 @app.command()
 def watch(
-    endpoint_url: Endpoint = None,
+    endpoint_url: EndpointUrl = None,
     bucket: Bucket = None,
     state: States = None,
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 10.0,
     for_s: Annotated[float | None, typer.Option(min=0, help="End after so many seconds; without: never.")] = None,
     *,
     past: Annotated[bool, typer.Option("--past", help="Begin with what is there already.")] = False,
-    as_json: local.Json = False,
+    local: Local = False,
+    as_json: Json = False,
 ) -> None:
     """Print a line whenever a run or a write comes to a state; with --json, a JSON value on each line."""
-    out = output(is_json=as_json)
-    watcher = Watcher(open_ledger(endpoint_url, bucket))
+    out = Output(as_json=as_json)
+    watcher = Watcher(_ledger(endpoint_url, bucket, local=local))
     wanted = _lower(state)
     with asking():
         for event in watcher.follow(past=past, every_s=every_s, for_s=for_s):
             if not wanted or event.state.lower() in wanted:
-                out.event(event)
+                out.stream(event_view(event))
 
 
 @app.command()
@@ -116,17 +103,18 @@ def cancel(
     run_key: RunKey,
     reason: Annotated[str, typer.Option(help="Kept with the request.")] = "by hand",
     wait_s: Annotated[float, typer.Option(min=0, help="How long to wait for its end.")] = 60.0,
-    endpoint_url: Endpoint = None,
+    endpoint_url: EndpointUrl = None,
     bucket: Bucket = None,
     *,
-    as_json: local.Json = False,
+    local: Local = False,
+    as_json: Json = False,
 ) -> None:
     """End a run that a handler supervises: its job is stopped, its open writes are settled.
 
     Exit codes: 0 cancelled, 1 it had ended or ended otherwise, 75 it has not ended yet.
     """
-    out = output(is_json=as_json)
-    ledger = open_ledger(endpoint_url, bucket)
+    out = Output(as_json=as_json)
+    ledger = _ledger(endpoint_url, bucket, local=local)
     with asking():
         found = ledger.handlers.read(run_key)
         if found is None:
@@ -148,7 +136,7 @@ def cancel(
         state = _ended(ledger, run_key, found.record.run_id, wait_s)
         run = ledger.run(run_key)
     if run is not None:
-        out.run(run)
+        out.show(run_view(run))
     if state is None:
         out.remark("it has not ended yet; see: soal runs show")
         raise typer.Exit(EXIT_TRY_AGAIN)
@@ -170,31 +158,9 @@ def _ended(ledger: Ledger, run_key: str, run_id: str, wait_s: float) -> str | No
         time.sleep(min(_POLL_S, wait_s))
 
 
-def open_ledger(endpoint_url: str | None, bucket: str | None) -> Ledger:
-    """Find the checkpoint bucket. Raises `Problem` if none is named."""
-    found = target(endpoint_url, Home.of())
-    try:
-        settings = Settings.from_environment(
-            os.environ, checkpoint_bucket=bucket or checkpoint_bucket(found, os.environ) or ""
-        )
-    except SettingError as error:
-        raise Problem(str(error), todo="give --bucket, or set SW_CHECKPOINT_BUCKET") from error
-    where = settings.checkpoint_bucket
-    return Ledger(S3ObjectStore(found.client(), where.bucket, where.key), epoch_ms)
-
-
-@contextmanager
-def asking() -> Iterator[None]:
-    """Say what is wrong with the bucket in the user's words."""
-    try:
-        yield
-    except StoreError as error:
-        todo = (
-            "the caller needs ListBucket and GetObject there (and PutObject, to change anything)"
-            if error.denied
-            else "look at the endpoint with: soal doctor"
-        )
-        raise Problem(str(error), todo=todo, exit_code=EXIT_FAILED) from error
+def _ledger(endpoint_url: str | None, bucket: str | None, *, local: bool) -> Ledger:
+    home = Home.of()
+    return Ledger(checkpoint_store(target(endpoint_url, home, local=local), bucket, home), epoch_ms)
 
 
 def _unknown(run_key: str) -> Problem:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
 
-__all__ = ["Finding", "finding"]
+from rich.table import Table
+from rich.text import Text
+
+from scripts.soal.console.view import View, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Finding", "finding", "findings_view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +31,14 @@ class Finding:
 def finding(name: str, is_well: object, detail: str, remedy: str) -> Finding:
     """Make a finding that is well or not; the remedy is told only if not."""
     return Finding(name, "ok", detail) if is_well else Finding(name, "fail", detail, remedy)
+
+
+def findings_view(findings: Sequence[Finding]) -> View:
+    """Show one row for each finding, its remedy below what was found."""
+    table = Table(box=None, show_header=False)
+    for one in findings:
+        detail = Text(one.detail)
+        if one.remedy:
+            detail.append(f"\nTo do: {one.remedy}", style="bold")
+        table.add_row(styled(one.status), one.name, detail)
+    return View([asdict(one) for one in findings], (table,))

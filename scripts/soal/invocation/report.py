@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import typer
 from pydantic import ValidationError
+from rich.text import Text
 
 from handler.outcome.response import Result, exit_status
 from safewriter.parsing import parsed
-from scripts.soal.console.problem import EXIT_DEADLINE, EXIT_FAILED
+from scripts.soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, EXIT_OK, Problem
+from scripts.soal.console.view import View, columns, number, styled
 
 if TYPE_CHECKING:
-    from scripts.lambda_answer import Invocation
+    from collections.abc import Iterator
 
-__all__ = ["Report", "report_of"]
+    from rich.console import RenderableType
+
+    from scripts.lambda_answer import Invocation
+    from scripts.soal.console.output import Output
+
+__all__ = ["Report", "conclude", "report_of", "result_view"]
+
+_TIMINGS: Final = (
+    ("script", "script_download_ms"),
+    ("Java", "jvm_start_ms"),
+    ("session", "session_ms"),
+    ("job", "job_ms"),
+    ("settle", "settle_ms"),
+    ("total", "total_ms"),
+    ("left", "remaining_ms"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +64,41 @@ def report_of(invocation: Invocation, timeout_s: int | None) -> Report:
         what = str(invocation.payload)[:2000] if error is None else f"{error.type}: {error.message}"
         return Report(None, f"the function did not answer with a result: {what}", EXIT_FAILED, invocation.duration_ms)
     return Report(result, None, exit_status(result), invocation.duration_ms)
+
+
+def conclude(out: Output, report: Report, *, todo: str) -> None:
+    """Show the result, and end the command by its exit code. Raises `Problem` if there is none."""
+    if report.result is None:
+        raise Problem(str(report.problem), todo=todo, exit_code=report.exit_code)
+    out.show(result_view(report.result))
+    if report.exit_code != EXIT_OK:
+        raise typer.Exit(report.exit_code)
+
+
+def result_view(result: Result) -> View:
+    """Show what happened, to which tables, and how long it took."""
+    return View(result.document(), tuple(_lines(result)))
+
+
+def _lines(result: Result) -> Iterator[RenderableType]:
+    yield Text.assemble(styled(result.state.value), "  ", result.state_details)
+    if result.writes:
+        numbers = ("version", "rows", "bytes")
+        table = columns("write", "step", "verdict", *numbers, "reason", right=numbers)
+        for write in result.writes:
+            cells = map(number, (write.version, write.rows, write.bytes))
+            reason = write.undo_refused or write.reason or ""
+            table.add_row(Text(write.table), Text(write.step or ""), styled(write.status), *cells, Text(reason))
+        yield table
+    timings = [(name, getattr(result.timings, field)) for name, field in _TIMINGS]
+    spent = ", ".join(f"{name} {value / 1000:.1f} s" for name, value in timings if value is not None)
+    memory = result.memory
+    peak = "" if memory.peak_mb is None else f"; memory {memory.peak_mb} of {memory.limit_mb} MB"
+    yield Text(spent + peak, style="dim")
+    for warning in result.warnings:
+        yield Text.assemble(("warning: ", "yellow"), warning)
+    if result.state != "SUCCESS" and result.log_tail:
+        yield Text("the last lines of the job:", style="dim")
+        yield from (Text(f"  {line}", style="dim") for line in result.log_tail)
+    if result.result_uri is not None:
+        yield Text(f"kept at {result.result_uri}", style="dim")

@@ -1,4 +1,4 @@
-"""The embedded S3 as a background process: started, found again by its state file, ended.
+"""The embedded S3 (and Iceberg catalog) as a background process: started, found again by its state file, ended.
 
 Process ids are used again, so the state file holds the start time too; a file whose process is gone is stale.
 """
@@ -33,7 +33,10 @@ _SAME_START_S: Final = 0.05
 
 
 class LocalS3(BaseModel):
-    """A running local S3, as its state file describes it. `started` is in seconds since the epoch."""
+    """A running local S3, as its state file describes it. `started` is in seconds since the epoch.
+
+    `catalog` is the URI of its Iceberg REST catalog, None if it has none.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -41,6 +44,7 @@ class LocalS3(BaseModel):
     started: float
     endpoint: str
     buckets: tuple[str, ...]
+    catalog: str | None = None
 
     def write(self, path: Path) -> None:
         """Put the state file in place at once."""

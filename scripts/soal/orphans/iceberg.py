@@ -24,7 +24,7 @@ from scripts.soal.tables.iceberg import referred
 from scripts.soal.tables.iceberg_io import OBJECT_IO, ObjectFileIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mypy_boto3_s3 import S3Client
     from pyiceberg.table import Table
@@ -80,16 +80,24 @@ class IcebergReport(_Part):
         return self.model_dump(mode="json")
 
 
-def look(client: S3Client, name: TableName, older_than: timedelta, seen: Callable[[int], None]) -> IcebergReport:
-    """Look at a table of a catalog that pyiceberg's variables name; call `seen` with the number of files listed.
+def look(
+    client: S3Client,
+    name: TableName,
+    older_than: timedelta,
+    seen: Callable[[int], None],
+    catalog: Mapping[str, str] | None = None,
+) -> IcebergReport:
+    """Look at a table of a catalog; call `seen` with the number of files listed.
+
+    pyiceberg's variables name the catalog; `catalog` are properties that win over them.
 
     It lists the files first and reads the metadata then: if others commit a listed file meanwhile, it is named there.
     """
-    where = Location.parse(_load(client, name).metadata.location)
+    where = Location.parse(_load(client, name, catalog or {}).metadata.location)
     store = S3ObjectStore(client, where.bucket, where.key)
     listed = [one for one in store.list("") if not one.key.endswith("/")]
     seen(len(listed))
-    table = _load(client, name)
+    table = _load(client, name, catalog or {})
     file = Location.parse(table.metadata_location)
     stored = S3ObjectStore(client, file.bucket).get(file.key)
     if stored is None:
@@ -136,9 +144,9 @@ def _fences(table: Table) -> Iterator[Fence]:
             yield Fence(name=name, snapshot_id=snapshot.snapshot_id, made=expires - _KEPT, expires=expires)
 
 
-def _load(client: S3Client, name: TableName) -> Table:
+def _load(client: S3Client, name: TableName, catalog: Mapping[str, str]) -> Table:
     try:
-        own: dict[str, Any] = {**(Config().get_catalog_config(name.catalog) or {}), **OBJECT_IO}
+        own: dict[str, Any] = {**(Config().get_catalog_config(name.catalog) or {}), **catalog, **OBJECT_IO}
         table = load_catalog(name.catalog, **own).load_table(name.identifier)
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         raise Problem(f"{name} is not there", todo="look at its name", exit_code=EXIT_FAILED) from error

@@ -1,16 +1,15 @@
-"""Orphans as a person reads them."""
+"""Orphans, as `soal orphans` shows them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Group
-from rich.table import Table
 from rich.text import Text
+
+from scripts.soal.console.view import View, columns, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from rich.console import RenderableType
 
@@ -22,23 +21,23 @@ __all__ = ["iceberg_view", "orphans_view"]
 _SHOWN_MAX: Final = 100
 
 
-def orphans_view(report: OrphanReport) -> RenderableType:
-    """Return the files, the uploads, and what is beside them, in numbers."""
-    return Group(*_lines(report))
+def orphans_view(report: OrphanReport) -> View:
+    """Show the files, the uploads, and what is beside them, in numbers."""
+    return View(report.document(), tuple(_lines(report)))
 
 
-def iceberg_view(report: IcebergReport) -> RenderableType:
-    """Return the files and fences of an Iceberg table, in numbers, too, and the statements to run."""
-    return Group(*_iceberg_lines(report))
+def iceberg_view(report: IcebergReport) -> View:
+    """Show the files and fences of an Iceberg table, in numbers, too, and the statements to run."""
+    return View(report.document(), tuple(_iceberg_lines(report)))
 
 
 def _iceberg_lines(report: IcebergReport) -> Iterator[RenderableType]:
     for one in report.orphans[:_SHOWN_MAX]:
-        yield Text(f"{_time(one.last_modified)}  {one.bytes:,}  {one.path}")
+        yield Text(f"{moment(one.last_modified)}  {one.bytes:,}  {one.path}")
     if len(report.orphans) > _SHOWN_MAX:
         yield Text(f"  and {len(report.orphans) - _SHOWN_MAX:,} more; --json names all", style="dim")
     for fence in report.fences:
-        yield Text(f"fence {fence.name}, made {_time(fence.made)}, expires {_time(fence.expires)}")
+        yield Text(f"fence {fence.name}, made {moment(fence.made)}, expires {moment(fence.expires)}")
     size = sum(one.bytes for one in report.orphans)
     yield Text(
         f"{report.table}: no snapshot names {len(report.orphans):,} files ({size:,} bytes) below {report.location};"
@@ -51,9 +50,7 @@ def _iceberg_lines(report: IcebergReport) -> Iterator[RenderableType]:
 def _lines(report: OrphanReport) -> Iterator[RenderableType]:
     rows = [*map(_file, report.orphans), *map(_upload, report.uploads)]
     if rows:
-        table = Table(box=None, header_style="dim")
-        for name in ("kind", "key", "bytes", "since", "done"):
-            table.add_column(name, justify="right" if name == "bytes" else "left", overflow="fold")
+        table = columns("kind", "key", "bytes", "since", "done", right=("bytes",))
         for row in rows[:_SHOWN_MAX]:
             table.add_row(*row)
         yield table
@@ -69,20 +66,16 @@ def _lines(report: OrphanReport) -> Iterator[RenderableType]:
     )
     for write in report.open_writes or ():
         run = "a table that cannot be told" if write.run_key is None else f"run {write.run_key}"
-        yield Text(f"open since {_time(write.since)}: {write.write_key} ({run}); nothing younger is deleted", "yellow")
+        yield Text(f"open since {moment(write.since)}: {write.write_key} ({run}); nothing younger is deleted", "yellow")
     for folder in report.other_tables:
         yield Text(f"another table lies in {folder} and is left alone", "yellow")
 
 
 def _file(one: Orphan) -> tuple[str | Text, ...]:
     done = "deleted" if one.deleted else one.error or one.held or ""
-    return one.kind.value, Text(one.key), f"{one.bytes:,}", _time(one.last_modified), Text(done)
+    return one.kind.value, Text(one.key), f"{one.bytes:,}", moment(one.last_modified), Text(done)
 
 
 def _upload(one: OrphanUpload) -> tuple[str | Text, ...]:
     done = "aborted" if one.aborted else one.error or one.held or ""
-    return "upload", Text(one.key), "", _time(one.initiated), Text(done)
-
-
-def _time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M:%SZ")
+    return "upload", Text(one.key), "", moment(one.initiated), Text(done)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
@@ -13,12 +13,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from scripts.lambda_answer import invocation_of
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from scripts.soal.console.view import View
 from scripts.soal.invocation.report import report_of
 
 if TYPE_CHECKING:
     from scripts.soal.invocation.report import Report
 
-__all__ = ["RemoteFunction", "Sent"]
+__all__ = ["RemoteFunction", "Sent", "sent_view"]
 
 _LONGEST_S: Final = 920
 """Lambda's longest timeout, and a little."""
@@ -83,3 +84,8 @@ class RemoteFunction:
                 todo="the job may run all the same: see `soal runs list`, then try again with the same clientToken",
                 exit_code=EXIT_FAILED,
             ) from error
+
+
+def sent_view(sent: Sent) -> View:
+    """Show that an event is queued."""
+    return View(asdict(sent), ("queued" if sent.request_id is None else f"queued, request {sent.request_id}",))

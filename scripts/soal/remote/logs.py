@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from rich.text import Text
+
 from safewriter.parsing import parsed
+from scripts.soal.console.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LogLine", "LogReader"]
+__all__ = ["LogLine", "LogReader", "line_view"]
 
 _LATE_MS: Final = 10_000
 """CloudWatch may show a line some seconds after younger ones, so each look goes back a little."""
@@ -66,6 +69,12 @@ class LogReader:
                 newest = max(newest, event["timestamp"])
                 yield _line(event)
         self.from_ms = max(self.from_ms, newest - _LATE_MS)
+
+
+def line_view(line: LogLine) -> View:
+    """Show a line with its time and level."""
+    level = f" {line.level:<5} " if line.level else " "
+    return View(asdict(line), (Text.assemble((line.time, "dim"), level, line.text),))
 
 
 def _line(event: dict[str, Any]) -> LogLine:

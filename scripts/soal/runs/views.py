@@ -1,32 +1,57 @@
-"""Runs and writes as a person reads them."""
+"""Runs, writes and their changes, as `soal runs` shows them."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from scripts.soal.console.view import View, columns, moment, number, styled
 
-    from handler.functions.failure_queue import Redriven
-    from scripts.soal.recover.recoverer import Recovered
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
     from scripts.soal.runs.ledger import RunView, WriteView
     from scripts.soal.runs.watching import Event
 
-__all__ = ["event_line", "recovered_table", "redriven_table", "run_table", "writes_table"]
+__all__ = ["event_view", "run_view", "runs_view"]
 
 _LIVES = {"alive": "green", "dead": "bold red"}
 
 
-def run_table(runs: Sequence[RunView], styled: Callable[[str], Text]) -> Table:
-    """Return one row for each run."""
-    table = Table(box=None, header_style="dim")
-    for name in ("run", "state", "live or dead", "attempt", "began", "writes"):
-        table.add_column(name, justify="right" if name == "attempt" else "left", overflow="fold")
+def runs_view(runs: Sequence[RunView]) -> View:
+    """Show one row for each run."""
+    return View([asdict(run) for run in runs], (_runs(runs) if runs else "no run",))
+
+
+def run_view(run: RunView) -> View:
+    """Show a run with its writes."""
+    writes = _writes(run.writes) if run.writes else "no guarded write"
+    source = Text(f"script {run.entry_point}; result at {run.result_uri}", style="dim")
+    return View(asdict(run), (_runs((run,)), writes, *(() if run.entry_point is None else (source,))))
+
+
+def event_view(event: Event) -> View:
+    """Show one change, as a line."""
+    where = "" if event.table is None else f"  {event.table}{f' ({event.step})' if event.step else ''}"
+    reason = event.undo_refused or event.reason
+    line = Text.assemble(
+        (_time(event.at_ms), "dim"),
+        "  ",
+        styled(event.state),
+        f"  {event.kind} {event.run_key}, attempt {event.attempt}{where}",
+        f": {reason}" if reason else "",
+    )
+    return View(asdict(event), (line,))
+
+
+def _runs(runs: Sequence[RunView]) -> Table:
+    table = columns("run", "state", "live or dead", "attempt", "began", "writes", right=("attempt",))
     for run in runs:
         counts = Counter(write.status for write in run.writes)
         writes = Text(", ").join(Text.assemble(f"{count} ", styled(status)) for status, count in sorted(counts.items()))
@@ -34,75 +59,26 @@ def run_table(runs: Sequence[RunView], styled: Callable[[str], Text]) -> Table:
             Text(run.run_key),
             styled(run.state or "-"),
             _life(run.life, run.why),
-            "" if run.attempt is None else str(run.attempt),
+            number(run.attempt),
             _time(run.started_ms),
             writes,
         )
     return table
 
 
-def writes_table(writes: Sequence[WriteView], styled: Callable[[str], Text]) -> Table:
-    """Return one row for each write of a run."""
-    table = Table(box=None, header_style="dim")
-    for name in ("write", "step", "verdict", "version", "rows", "attempts", "live or dead", "reason"):
-        right = name in ("version", "rows", "attempts")
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
+def _writes(writes: Sequence[WriteView]) -> Table:
+    numbers = ("version", "rows", "attempts")
+    table = columns("write", "step", "verdict", *numbers, "live or dead", "reason", right=numbers)
     for write in writes:
-        numbers = ["" if number is None else f"{number:,}" for number in (write.version, write.rows, write.attempts)]
-        reason = write.undo_refused or write.reason or ""
         table.add_row(
             Text(write.table),
             Text(write.step or ""),
             styled(write.status),
-            *numbers,
+            *map(number, (write.version, write.rows, write.attempts)),
             _life(write.life, write.why),
-            Text(reason),
+            Text(write.undo_refused or write.reason or ""),
         )
     return table
-
-
-def recovered_table(recovered: Sequence[Recovered], styled: Callable[[str], Text]) -> Table:
-    """Return one row for each write that was looked at."""
-    table = Table(box=None, header_style="dim")
-    for name in ("run", "write", "step", "was", "is", "done", "reason"):
-        table.add_column(name, overflow="fold")
-    for one in recovered:
-        done = "nothing to do" if one.action == "none" else one.action
-        reason = Text(one.undo_refused or one.reason or "")
-        table.add_row(
-            Text(one.run_key or "-"),
-            Text(one.table or one.write_key),
-            one.step or "",
-            styled(one.before),
-            styled(one.status),
-            done,
-            reason,
-        )
-    return table
-
-
-def redriven_table(redriven: Sequence[Redriven], styled: Callable[[str], Text]) -> Table:
-    """Return one row for each message."""
-    table = Table(box=None, header_style="dim")
-    for name in ("message", "what", "attempts so far", "request", "reason"):
-        table.add_column(name, overflow="fold")
-    for one in redriven:
-        attempt = "" if one.attempt is None else str(one.attempt)
-        table.add_row(one.message_id, styled(one.what), attempt, one.request_id or "", Text(one.reason or ""))
-    return table
-
-
-def event_line(event: Event, styled: Callable[[str], Text]) -> Text:
-    """Return what `watch` prints for a person."""
-    where = "" if event.table is None else f"  {event.table}{f' ({event.step})' if event.step else ''}"
-    reason = event.undo_refused or event.reason
-    return Text.assemble(
-        (_time(event.at_ms), "dim"),
-        "  ",
-        styled(event.state),
-        f"  {event.kind} {event.run_key}, attempt {event.attempt}{where}",
-        f": {reason}" if reason else "",
-    )
 
 
 def _life(life: str | None, why: str | None) -> Text:
@@ -110,4 +86,4 @@ def _life(life: str | None, why: str | None) -> Text:
 
 
 def _time(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return moment(datetime.fromtimestamp(at_ms / 1000, UTC))

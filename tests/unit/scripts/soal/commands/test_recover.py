@@ -9,14 +9,13 @@ from typer.testing import CliRunner
 from scripts.soal.app import app
 from scripts.soal.commands import recover as command
 from scripts.soal.recover.recoverer import Recoverer
-from scripts.soal.runs.ledger import Ledger
 from tests.unit.safewriter.world import World
 
 
 def soal_recover(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[dict[str, Any]]]:
     """Run the command on the world's stores."""
     recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60)
-    monkeypatch.setattr(command, "open_ledger", lambda *_: Ledger(world.bucket, world.clock))
+    monkeypatch.setattr(command, "checkpoint_store", lambda *_: world.bucket)
     monkeypatch.setattr(command, "_recoverer", lambda *_: recoverer)
     done = CliRunner().invoke(app, ["recover", "--json"])
     return done.exit_code, json.loads(done.stdout)

@@ -4,11 +4,14 @@ import json
 from typing import Any
 
 import pytest
+import typer
 
 from handler.outcome.outcome import State
-from handler.outcome.response import Memory, Result, Timings, Versions
+from handler.outcome.response import ErrorResult, Memory, Result, Timings, Versions, WriteResult
 from scripts.lambda_answer import FunctionError, Invocation
-from scripts.soal.invocation.report import report_of
+from scripts.soal.console.output import Output
+from scripts.soal.console.problem import Problem
+from scripts.soal.invocation.report import Report, conclude, report_of
 
 
 def document(state: State, **fields: Any) -> dict[str, Any]:
@@ -93,3 +96,78 @@ def test_anything_else_is_a_failure_that_says_what_came(invocation: Invocation) 
     read = report_of(invocation, 60)
     assert (read.result, read.exit_code) == (None, 1)
     assert read.problem
+
+
+RESULT = Result(
+    run_id="r",
+    client_token="t",
+    attempt=1,
+    previous_run_id=None,
+    name=None,
+    state=State.TIMED_OUT,
+    state_details="the deadline came [bold]first[/bold]",
+    exit_code=124,
+    signal=None,
+    error=ErrorResult(type="DeadlineExceeded", message="m", field=None, retryable=True, usage=False),
+    writes=(
+        WriteResult(
+            table="s3://lake/t",
+            format="delta",
+            step="november",
+            status="rolled_back",
+            version=None,
+            rows=22_248,
+            bytes=None,
+            reason="deadline",
+            undo_refused=None,
+            checkpoint="s3://c/checkpoints/k.json",
+        ),
+    ),
+    timings=Timings(total_ms=12_345, remaining_ms=0),
+    cold_start=True,
+    memory=Memory(limit_mb=3008, peak_mb=512),
+    versions=Versions(soal=None, spark=None, delta=None, iceberg=None),
+    warnings=("look [here]",),
+    log_tail=("Traceback [/x]",),
+    result_uri="s3://c/results/r/run_result.json",
+)
+REPORT = Report(RESULT, None, 124, 1)
+
+
+def concluded(report: Report, capsys: pytest.CaptureFixture[str], *, as_json: bool = False) -> tuple[int, str]:
+    with pytest.raises(typer.Exit) as ended:
+        conclude(Output(as_json=as_json), report, todo="look")
+    return ended.value.exit_code, capsys.readouterr().out
+
+
+def test_a_program_reads_the_result_document(capsys: pytest.CaptureFixture[str]) -> None:
+    """And the exit code of the result."""
+    code, out = concluded(REPORT, capsys, as_json=True)
+    assert (code, json.loads(out)) == (124, RESULT.document())
+
+
+def test_a_person_reads_state_verdict_numbers_and_the_way_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """The summary says what happened, to which table, how long it took; brackets in texts stay as they are."""
+    _, text = concluded(REPORT, capsys)
+    for part in (
+        "TIMED_OUT",
+        "the deadline came [bold]first[/bold]",
+        "s3://lake/t",
+        "november",
+        "rolled_back",
+        "22,248",
+        "total 12.3 s",
+        "left 0.0 s",
+        "512 of 3008 MB",
+        "look [here]",
+        "Traceback [/x]",
+        "s3://c/results/r/run_result.json",
+    ):
+        assert part in text
+
+
+def test_without_a_result_there_is_a_problem() -> None:
+    """With the words and the exit code of the report, and what to do."""
+    with pytest.raises(Problem, match="killed") as caught:
+        conclude(Output(as_json=True), Report(None, "killed", 124, 1), todo="look")
+    assert (caught.value.exit_code, caught.value.todo) == (124, "look")

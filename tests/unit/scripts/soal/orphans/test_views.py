@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def render(report: OrphanReport) -> str:
     console = Console(width=250, record=True, file=io.StringIO())
-    console.print(orphans_view(report))
+    console.print(*orphans_view(report).parts, sep="\n")
     return console.export_text()
 
 

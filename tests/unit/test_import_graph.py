@@ -1,0 +1,86 @@
+"""What modules reach through others: no circle in scripts/, and no emulator from a command that goes to AWS."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.test_architecture import OURS, ROOT, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def file_of(module: str, root: Path) -> Path:
+    path = root.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def modules_imported_by(module: str, root: Path = ROOT) -> set[str]:
+    """The modules of ours that a module imports, wherever it does so, typing-only ones included."""
+    found = set()
+    for node in ast.walk(ast.parse(file_of(module, root).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {name if file_of(name, root).exists() else str(node.module) for name in inner}
+    return {name for name in found if name.split(".")[0] in OURS and file_of(name, root).exists()}
+
+
+def modules_of(package: str, root: Path = ROOT) -> list[str]:
+    paths = (path.relative_to(root) for path in sorted(root.joinpath(*package.split(".")).rglob("*.py")))
+    return [".".join(path.with_suffix("").parts) for path in paths if path.name != "__init__.py"]
+
+
+def reached_from(module: str) -> set[str]:
+    """The modules of ours that a module imports, directly or through others."""
+    found, rest = set(), {module}
+    while rest:
+        found |= rest
+        rest = {name for one in rest for name in modules_imported_by(one)} - found
+    return found
+
+
+def circle(package: str, root: Path = ROOT) -> list[str]:
+    """A circle of imports among the modules of a package, empty if there is none."""
+    try:
+        TopologicalSorter({one: modules_imported_by(one, root) for one in modules_of(package, root)}).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_scripts_has_no_circle_of_imports() -> None:
+    """Also none that only type checkers see."""
+    assert circle("scripts") == []
+
+
+@pytest.mark.parametrize("inner", ["from scripts import a", "import scripts.a", "if TYPE_CHECKING:\n import scripts.a"])
+def test_a_circle_of_imports_is_found(tmp_path: Path, inner: str) -> None:
+    """In each form of an import, through any number of modules."""
+    write(tmp_path, "scripts/a.py", "from scripts.b import c")
+    write(tmp_path, "scripts/b/c.py", "def f():\n    from scripts.d import f")
+    write(tmp_path, "scripts/d.py", inner)
+
+    assert set(circle("scripts", tmp_path)) == {"scripts.a", "scripts.b.c", "scripts.d"}
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *(f"scripts.soal.commands.{name}" for name in ("doctor", "graduate", "invoke", "logs", "orphans")),
+        *(f"scripts.soal.commands.{name}" for name in ("recover", "redrive", "runs")),
+        *modules_of("scripts.soal.remote"),
+    ],
+)
+def test_commands_that_go_to_aws_need_no_emulator(module: str) -> None:
+    """Directly or through other modules: only `soal local`, `bench` and `image` start something on this machine."""
+    reached = reached_from(module)
+
+    assert [name for name in reached if name.startswith("scripts.emulator")] == []
+    others = {one for one in modules_of("scripts.soal.commands") if one != module}
+    assert others & reached == set()

@@ -33,6 +33,7 @@ from scripts.demonstration.claims import Claims
 from scripts.emulator import EmbeddedS3
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
 from scripts.soal.console.progress import JobProgress
+from scripts.soal.local.catalog import WAREHOUSE, rest_properties, spark_settings
 from scripts.soal.local.function import Function, function_variables
 from scripts.soal.local.place import SHARED_DATA, Home
 from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
@@ -173,14 +174,12 @@ def _opened(name: str, s3: EmbeddedS3) -> Iterator[_Format]:
 
     with (
         tempfile.TemporaryDirectory(prefix="soal-demo-") as folder,
-        RestCatalog(s3, Path(folder), f"s3a://{LAKE}/warehouse") as catalog,
+        RestCatalog(s3, Path(folder), WAREHOUSE) as catalog,
     ):
         table = f"{_CATALOG}.db.accommodations"
-        own = {"type": "rest", "uri": catalog.uri}
-        prefix = f"spark.sql.catalog.{_CATALOG}"
-        conf = {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{key}": own[key] for key in own}}
+        own = rest_properties(catalog.uri)
         look = functools.partial(iceberg_table.view, s3.observer(), own, table)
-        yield _Format("iceberg", table, "pyiceberg", look, conf)
+        yield _Format("iceberg", table, "pyiceberg", look, spark_settings(_CATALOG, own))
 
 
 def _play(demo: _Demo) -> None:

@@ -33,11 +33,12 @@ def up(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: a free one.")] = 0,
     bucket: Annotated[list[str] | None, typer.Option(help="A bucket to make beside the usual ones.")] = None,
     *,
+    iceberg: Annotated[bool, typer.Option("--iceberg", help="Start an Iceberg REST catalog, too: `local`.")] = False,
     as_json: Json = False,
 ) -> None:
     """Start an S3 in the background, with sample jobs and data. Does nothing if it runs already."""
     out = Output(as_json=as_json)
-    state, is_new = ensure_up(Home.of(), port=port, buckets=bucket or ())
+    state, is_new = ensure_up(Home.of(), port=port, buckets=bucket or (), iceberg=iceberg)
     out.remark("started" if is_new else "runs already")
     out.show(local_view(state, content(local_target(state.endpoint).client())))
 

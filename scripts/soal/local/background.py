@@ -71,7 +71,7 @@ def running(home: Home) -> LocalS3 | None:
     return state if state.process() is not None else None
 
 
-def ensure_up(home: Home, *, port: int, buckets: Sequence[str]) -> tuple[LocalS3, bool]:
+def ensure_up(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool = False) -> tuple[LocalS3, bool]:
     """Return the local S3, and whether it was started now.
 
     Raises `Problem` if it cannot be started, or one runs that is not what was asked for.
@@ -79,13 +79,17 @@ def ensure_up(home: Home, *, port: int, buckets: Sequence[str]) -> tuple[LocalS3
     with _alone(home):
         state = running(home)
         if state is None:
-            return _started(home, port=port, buckets=buckets), True
+            return _started(home, port=port, buckets=buckets, iceberg=iceberg), True
     if port and not state.endpoint.endswith(f":{port}"):
         raise Problem(f"a local S3 runs already, at {state.endpoint}", todo="end it with: soal local down")
     missing = sorted(set(buckets) - set(state.buckets))
     if missing:
         raise Problem(
             f"the local S3 that runs was started without the bucket {missing[0]}", todo="end it with: soal local down"
+        )
+    if iceberg and state.catalog is None:
+        raise Problem(
+            "the local S3 that runs was started without an Iceberg catalog", todo="end it with: soal local down"
         )
     return state, False
 
@@ -120,11 +124,12 @@ def _ends(process: psutil.Process) -> bool:
     return False
 
 
-def _started(home: Home, *, port: int, buckets: Sequence[str]) -> LocalS3:
+def _started(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool) -> LocalS3:
     home.state.unlink(missing_ok=True)
     home.log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-P", "-m", "scripts.soal.local.server", "--state", str(home.state), "--port", str(port)]
     command += [word for bucket in buckets for word in ("--bucket", bucket)]
+    command += ["--iceberg"] if iceberg else []
     pid = _detached(command, home.log)
     until = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < until:

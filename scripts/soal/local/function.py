@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 from dataclasses import dataclass, field
@@ -10,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.variables import VARIABLES
+from safewriter.parsing import parsed
 from scripts.emulator.container import ContainerEmulator
 from scripts.emulator.rie import EmulatorError, LambdaEmulator
 from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.docker import require, with_docker
 from scripts.soal.doctor.variables import unknown_variables
 from scripts.soal.invocation.report import report_of
+from scripts.soal.local.catalog import spark_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -101,10 +104,20 @@ def function_variables(
     here = {} if home is None else {"SOAL_HOME": str(home.path), **_java(home)}
     # On Lambda there is always one, and scripts ask for it.
     session = {"AWS_SESSION_TOKEN": "local"} if target.is_local else {}
-    variables = {**own, **here, **session, **target.aws, **given}
+    variables = {**own, **here, **session, **target.aws, **given, **_conf(target, given)}
     if checkpoint_bucket is not None:
         variables.setdefault("SW_CHECKPOINT_BUCKET", checkpoint_bucket)
     return variables
+
+
+def _conf(target: Target, given: Mapping[str, str]) -> dict[str, str]:
+    """Name the target's catalogs in the function's own settings, beside those of --env, which win."""
+    catalogs = {key: value for item in target.catalogs.items() for key, value in spark_settings(*item).items()}
+    try:
+        settings = {**catalogs, **parsed(given.get("SOAL_CONF", "{}"))}
+    except (TypeError, ValueError):
+        return {}  # the handler says what is wrong with it
+    return {"SOAL_CONF": json.dumps(settings)} if catalogs else {}
 
 
 def _java(home: Home) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -51,13 +52,26 @@ class Soal:
         return Answer(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.fixture(scope="session")
-def soal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Soal]:
-    home = tmp_path_factory.mktemp("cli") / "soal"
+@contextlib.contextmanager
+def set_up(home: Path) -> Iterator[Soal]:
+    """Yield the command with all that scripts/setup has made; afterwards its local S3 is ended."""
     home.mkdir()
-    for name in ("jars", "rie", "java"):
+    for name in ("jars", "local-jars", "rest-jars", "rie", "java"):
         if (ROOT / ".soal" / name).exists():
             (home / name).symlink_to(ROOT / ".soal" / name)
     command = Soal(home)
     yield command
     assert command("local", "down").code == 0
+
+
+@pytest.fixture(scope="session")
+def soal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Soal]:
+    with set_up(tmp_path_factory.mktemp("cli") / "soal") as command:
+        yield command
+
+
+@pytest.fixture
+def own_soal(tmp_path: Path) -> Iterator[Soal]:
+    """The command with a local S3 of the test's own."""
+    with set_up(tmp_path / "soal") as command:
+        yield command

@@ -55,13 +55,15 @@ def test_two_at_once_start_one(home: Home) -> None:
     assert sorted(is_new for _, is_new in both) == [False, True]
 
 
-def test_another_port_or_bucket_than_the_running_one_is_a_problem(home: Home) -> None:
+def test_another_port_bucket_or_catalog_than_the_running_one_is_a_problem(home: Home) -> None:
     """What was asked for is never silently replaced by what runs."""
     state, _ = ensure_up(home, port=0, buckets=[])
     with pytest.raises(Problem, match=state.endpoint):
         ensure_up(home, port=9, buckets=[])
     with pytest.raises(Problem, match="another"):
         ensure_up(home, port=0, buckets=["another"])
+    with pytest.raises(Problem, match="without an Iceberg catalog"):
+        ensure_up(home, port=0, buckets=[], iceberg=True)
 
 
 def test_a_port_that_is_taken_is_a_problem(home: Home) -> None:

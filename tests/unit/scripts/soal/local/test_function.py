@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -8,6 +10,9 @@ from scripts.soal.console.problem import Problem
 from scripts.soal.local.function import Function, assignments, function_variables
 from scripts.soal.local.place import Home
 from scripts.soal.target import local_target
+
+if TYPE_CHECKING:
+    from scripts.soal.target import Target
 
 
 def test_assignments_may_hold_equals_signs() -> None:
@@ -46,3 +51,22 @@ def test_without_an_emulator_the_problem_says_what_to_do(tmp_path: Path) -> None
     function = Function({}, timeout_s=1, memory_mb=128, home=Home(tmp_path))
     with pytest.raises(Problem, match="scripts/setup"):
         function.invoke({})
+
+
+def test_the_function_finds_the_local_catalog_beside_the_settings_that_were_given() -> None:
+    """What was given wins. What is no JSON goes to the handler as it is, which says so; without a catalog, all does."""
+    target, home = local_target("http://127.0.0.1:1", "http://127.0.0.1:1/c"), Home(Path("/soal"))
+    local = {
+        "spark.sql.catalog.local": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.local.type": "rest",
+        "spark.sql.catalog.local.uri": "http://127.0.0.1:1/c",
+    }
+
+    def conf(text: str, target: Target = target) -> str:
+        return function_variables(target, None, {"SOAL_CONF": text}, home)["SOAL_CONF"]
+
+    assert json.loads(function_variables(target, None, {}, home)["SOAL_CONF"]) == local
+    given = {"spark.sql.catalog.local.uri": "http://mine", "spark.sql.ansi.enabled": "true"}
+    assert json.loads(conf(json.dumps(given))) == {**local, **given}
+    assert [conf(text) for text in ("{", "[1]", "null")] == ["{", "[1]", "null"]
+    assert conf("{}", local_target("http://127.0.0.1:1")) == "{}"

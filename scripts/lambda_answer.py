@@ -15,7 +15,7 @@ _TIMED_OUT: Final = re.compile(r"Task timed out after \d+(\.\d+)? seconds")
 
 @dataclass(frozen=True, slots=True)
 class FunctionError:
-    """What Lambda reports of a handler that raised: the class, and the text."""
+    """Lambda's report of a handler that raised: the class, and the text."""
 
     type: str
     message: str

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
@@ -82,5 +84,22 @@ def test_commands_that_go_to_aws_need_no_emulator(module: str) -> None:
     reached = reached_from(module)
 
     assert [name for name in reached if name.startswith("scripts.emulator")] == []
+
+
+@pytest.mark.parametrize("module", modules_of("scripts.soal.commands"))
+def test_no_command_imports_another_one(module: str) -> None:
+    """They share options.py, target.py, and the rooms of the things that they show."""
     others = {one for one in modules_of("scripts.soal.commands") if one != module}
-    assert others & reached == set()
+
+    assert others & reached_from(module) == set()
+
+
+def test_the_command_line_starts_without_emulators_and_engines() -> None:
+    """They take a second or more, and most commands need none of them."""
+    program = "import scripts.soal.app, sys; print(*sorted({'moto', 'pyiceberg', 'pyspark'} & sys.modules.keys()))"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert loaded.stdout.split() == []

@@ -1,4 +1,7 @@
-"""`soal bench …`: measure what is claimed, on this machine."""
+"""`soal bench …`: measure the cost of the guard and of a cold start on this machine.
+
+Each benchmark is imported when it is called: emulators and engines take seconds that no other command needs.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,6 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from scripts.bench import guard as guard_bench
-from scripts.bench import start as start_bench
 from scripts.image.build import TAG
 from scripts.soal.console.output import Output
 from scripts.soal.console.view import View
@@ -46,7 +47,9 @@ def guard(
     *,
     as_json: Json = False,
 ) -> None:
-    """What SafeWriter adds to a Delta append in a warm session, on an embedded S3."""
+    """Measure the time that SafeWriter adds to a Delta append in a warm session, on an embedded S3."""
+    from scripts.bench import guard as guard_bench
+
     _show("appends", rounds, lambda progress: guard_bench.measure(rounds, rows, progress), as_json=as_json)
 
 
@@ -58,8 +61,8 @@ def fanout(
     *,
     as_json: Json = False,
 ) -> None:
-    """What the guard costs where several processes append to one Iceberg table at once."""
-    from scripts.bench import fanout as fanout_bench  # pyiceberg, a second that the others do not need
+    """Measure the cost of the guard where several processes append to one Iceberg table at once."""
+    from scripts.bench import fanout as fanout_bench
 
     _show("rounds", rounds, lambda progress: fanout_bench.measure(catalog, writers, rounds, progress), as_json=as_json)
 
@@ -70,8 +73,8 @@ def settle(
     *,
     as_json: Json = False,
 ) -> None:
-    """What a verdict on a dead Iceberg write takes without Java, beside what its catalog takes."""
-    from scripts.bench import settle as settle_bench  # as above
+    """Measure the time of a verdict on a dead Iceberg write without Java, and its catalog's share."""
+    from scripts.bench import settle as settle_bench
 
     _show("verdicts", rounds, lambda progress: settle_bench.measure(rounds, progress), as_json=as_json)
 
@@ -86,7 +89,9 @@ def start(
     timeout_s: Annotated[int, typer.Option(min=1, max=900, help="And its timeout: SOAL_JIT follows from it.")] = 60,
     as_json: Json = False,
 ) -> None:
-    """What a cold run takes beside the way of aws-samples/spark-on-aws-lambda."""
+    """Measure the time of a cold run, and of one in the way of aws-samples/spark-on-aws-lambda."""
+    from scripts.bench import start as start_bench
+
     home = Home.of()
     name = image if docker else None
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["graduate", "job_run"]
 
 _NEEDED: Final = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.delta.", "spark.databricks.delta.")
-"""What of the image's own settings the guard rests on; the rest is about a single small machine."""
+"""The image's own settings that the guard rests on; the rest is about a single small machine."""
 _OWN: Final = ("SOAL_CONF", "SOAL_CONF_ALLOW")
 """The function's variables that say what its jobs' settings are; give the same here."""
 _DRIVER: Final = "spark.emr-serverless.driverEnv"

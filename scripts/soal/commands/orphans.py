@@ -11,11 +11,11 @@ from safewriter.identity import canonical_table
 from safewriter.tables.iceberg.name import TableName
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from scripts.soal.console.progress import Counting
 from scripts.soal.local.place import Home
 from scripts.soal.options import Bucket, EndpointUrl, Json, Local
 from scripts.soal.orphans.age import parse_age
 from scripts.soal.orphans.deleting import delete
-from scripts.soal.orphans.progress import Counting
 from scripts.soal.orphans.protection import Attempts
 from scripts.soal.orphans.references import UnreadableLogError
 from scripts.soal.orphans.retained import LogMovedError

@@ -32,7 +32,7 @@ __all__ = ["recover"]
 
 
 class Verdict(StrEnum):
-    """What a person may say of a write."""
+    """The verdicts that a person may set."""
 
     COMMITTED = "committed"
     ROLLED_BACK = "rolled_back"
@@ -56,7 +56,7 @@ def recover(
     """Settle the open writes of dead runs and clean up after them, without Spark; live runs are left alone.
 
     Without --run, everything that has a marker. Exit codes: 0 all is settled, 1 something could not be (or not be
-    read), 75 something lives.
+    read), 75 a run is still alive.
     """
     out = Output(as_json=as_json)
     home = Home.of()

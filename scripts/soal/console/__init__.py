@@ -1,1 +1,1 @@
-"""What a command prints: data on stdout for a person or as JSON, remarks and problems on stderr."""
+"""The output of a command: views on stdout, remarks, problems and progress on stderr."""

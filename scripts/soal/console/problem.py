@@ -1,4 +1,4 @@
-"""What ends a command before its work: one sentence that says what is wrong, and one that says what to do."""
+"""The end of a command that cannot do its work: one sentence names the problem, one the remedy."""
 
 from __future__ import annotations
 

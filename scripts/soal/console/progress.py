@@ -1,10 +1,10 @@
-"""What a person sees while a job runs: the time that has passed, and the last line of the log. On a terminal only."""
+"""The progress of a command, on a terminal only: what it does, for how long, and how far it is."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Self
 
+from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
@@ -13,24 +13,16 @@ from safewriter.parsing import parsed
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["JobProgress", "log_text"]
+__all__ = ["Counting", "JobProgress", "log_text"]
 
 
-class JobProgress:
-    """A context manager; `line` takes each line of the function's log, from any thread."""
+class _Spinner:
+    """A context manager; `last` is the form of the last column."""
 
-    def __init__(self, console: Console, what: str, *, shows_log: bool = False) -> None:
-        self._console = console
-        self._shows_log = shows_log
-        self._started = time.monotonic()
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[last]}"),
-        )
+    def __init__(self, console: Console, what: str, last: str) -> None:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TextColumn(last))
         self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._progress.add_task(what, total=None, last="")
+        self._task = self._progress.add_task(escape(what), total=None, last="")
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -38,6 +30,15 @@ class JobProgress:
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
+
+
+class JobProgress(_Spinner):
+    """A running job; `line` takes each line of the function's log, from any thread."""
+
+    def __init__(self, console: Console, what: str, *, shows_log: bool = False) -> None:
+        super().__init__(console, what, "{task.fields[last]}")
+        self._console = console
+        self._shows_log = shows_log
 
     def line(self, raw: str) -> None:
         """Show a line of the log, if it is one that a person wants to see."""
@@ -47,7 +48,22 @@ class JobProgress:
         if self._shows_log:
             self._console.print(Text(text), style="dim", highlight=False, soft_wrap=True)
         width = max(20, self._console.width - 45)
-        self._progress.update(self._task, last=Text(text[:width], style="dim").plain.replace("[", r"\["))
+        self._progress.update(self._task, last=escape(text[:width]))
+
+
+class Counting(_Spinner):
+    """A look at a table; `seen` takes the number of objects dealt with so far."""
+
+    def __init__(self, console: Console, what: str) -> None:
+        super().__init__(console, what, "{task.completed:,.0f} objects")
+
+    def says(self, what: str) -> None:
+        """Begin another part of the work."""
+        self._progress.update(self._task, description=escape(what), completed=0)
+
+    def seen(self, count: int) -> None:
+        """Say how many objects are dealt with."""
+        self._progress.update(self._task, completed=count)
 
 
 def log_text(raw: str) -> str | None:

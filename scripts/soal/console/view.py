@@ -1,4 +1,4 @@
-"""What a command shows, in two forms at once: the JSON value for a program, the parts for a person."""
+"""The data that a command shows, in two forms at once: a JSON value for a program, parts for a person."""
 
 from __future__ import annotations
 

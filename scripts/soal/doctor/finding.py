@@ -1,4 +1,4 @@
-"""What a look at one thing has found."""
+"""The result of one check."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Finding", "finding", "findings_view"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One look at one thing. Only `fail` makes what was looked at unfit; `warn` may be what
+    """The result of one check. Only `fail` makes what was looked at unfit; `warn` may be what
     somebody wants.
     """
 

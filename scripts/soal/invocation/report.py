@@ -1,4 +1,4 @@
-"""What an invocation came to: the job's result, or why there is none."""
+"""The outcome of an invocation: the job's result, or why there is none."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TIMINGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an invocation came to: the result document, or a problem in the words of Lambda or its emulator."""
+    """The outcome of an invocation: the result document, or a problem in the words of Lambda or its emulator."""
 
     result: Result | None
     problem: str | None

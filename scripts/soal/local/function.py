@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from handler.variables import VARIABLES
 from safewriter.parsing import parsed
-from scripts.emulator.container import ContainerEmulator
-from scripts.emulator.rie import EmulatorError, LambdaEmulator
 from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.docker import require, with_docker
 from scripts.soal.doctor.variables import unknown_variables
@@ -23,6 +21,7 @@ from scripts.soal.local.catalog import spark_settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from scripts.emulator.rie import LambdaEmulator
     from scripts.soal.invocation.report import Report
     from scripts.soal.local.place import Home
     from scripts.soal.target import Target
@@ -50,6 +49,8 @@ class Function:
 
         Raises `Problem` if the emulator does not work.
         """
+        from scripts.emulator.rie import EmulatorError  # with moto, half a second that other commands do not need
+
         try:
             with self._emulator() as emulator:
                 return report_of(emulator.invoke(event), self.timeout_s)
@@ -58,6 +59,9 @@ class Function:
 
     @contextlib.contextmanager
     def _emulator(self) -> Iterator[LambdaEmulator]:
+        from scripts.emulator.container import ContainerEmulator
+        from scripts.emulator.rie import LambdaEmulator
+
         if self.image is None:
             with LambdaEmulator(
                 self.variables,

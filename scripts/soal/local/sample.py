@@ -1,4 +1,4 @@
-"""What is in a local S3 from the start: sample jobs, a sample file, empty buckets for tables and checkpoints."""
+"""The first content of a local S3: sample jobs, a sample file, empty buckets for tables and checkpoints."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the checkpoint bucket knows of runs and their writes."""
+"""The state of runs and their writes, from the checkpoint bucket."""

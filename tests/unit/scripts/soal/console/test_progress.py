@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from scripts.soal.console.progress import JobProgress, log_text
+from scripts.soal.console.progress import Counting, JobProgress, log_text
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,15 @@ def test_a_terminal_sees_the_last_line_whatever_is_in_it() -> None:
     with JobProgress(Console(file=stream, force_terminal=True, width=120), "running") as progress:
         progress.line("closing [/nothing] bracket [red]")
     assert "closing [/nothing] bracket [red]" in stream.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_how_far_it_is_shows_on_a_terminal_only(terminal: object) -> None:
+    """What is named like markup is shown as it is."""
+    said = io.StringIO()
+    with Counting(Console(file=said, force_terminal=bool(terminal), width=120), "[red]looking") as counting:
+        counting.seen(1234)
+        counting.says("deleting")
+        counting.seen(7)
+    assert ("deleting" in said.getvalue()) is bool(terminal)
+    assert ("7 objects" in said.getvalue()) is bool(terminal)

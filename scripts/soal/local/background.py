@@ -95,18 +95,25 @@ def ensure_up(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool = 
 
 
 def ensure_down(home: Home) -> LocalS3 | None:
-    """End the local S3 and wait for its end; return what ran, None if nothing did."""
+    """End the local S3 with all its processes; return its state, None if it did not run."""
     with _alone(home):
         state = running(home)
         process = None if state is None else state.process()
         if process is not None:
             with contextlib.suppress(psutil.NoSuchProcess):
+                below = process.children(recursive=True)
                 process.terminate()
                 if not _ends(process):
-                    process.kill()
-                    _ends(process)
+                    _kill(process, *below)
         home.state.unlink(missing_ok=True)
         return state
+
+
+def _kill(*processes: psutil.Process) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+            _ends(process)
 
 
 def _ends(process: psutil.Process) -> bool:

@@ -87,6 +87,15 @@ def test_list_and_show(bench: Bench) -> None:
     assert (code, out, "nightly-3" in said) == (1, "", True)
 
 
+def test_the_callers_aws_configuration_is_the_default(bench: Bench) -> None:
+    """Without an option the S3 that the environment names is asked; --local asks another one, and not a second."""
+    bench.begin("nightly-1")
+    call = ["runs", "list", "--bucket", bench.where, "--json"]
+    assert [run["run_key"] for run in json.loads(CliRunner().invoke(app, call).stdout)] == ["nightly-1"]
+    code, out, said = bench.soal("list", "--local")
+    assert (code, out, said) == (2, "", "--local and --endpoint-url name two endpoints")
+
+
 def test_watch(bench: Bench) -> None:
     """One JSON value a line; without --past only what happens from now on."""
     bench.runs.end(bench.begin("nightly-1"), state="FAILED")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,21 @@ def test_a_damaged_state_file_is_stale(home: Home, text: str) -> None:
     home.path.mkdir()
     home.state.write_text(text, encoding="utf-8")
     assert running(home) is None
+
+
+def test_down_kills_what_does_not_end(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes below the server, too, such as the Java of its catalog."""
+    monkeypatch.setattr("scripts.soal.local.background._END_TIMEOUT_S", 0.2)
+    home.path.mkdir()
+    with subprocess.Popen(["sh", "-c", "trap '' TERM; sleep 600 & echo; wait"], stdout=subprocess.PIPE) as deaf:
+        assert deaf.stdout is not None
+        deaf.stdout.readline()
+        process = psutil.Process(deaf.pid)
+        both = [process, *process.children()]
+        state = LocalS3(pid=deaf.pid, started=process.create_time(), endpoint="http://127.0.0.1:1", buckets=())
+        state.write(home.state)
+        assert ensure_down(home) == state
+    assert [one for one in both if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_down_without_up_does_nothing(home: Home) -> None:

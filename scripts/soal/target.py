@@ -135,7 +135,7 @@ def asking() -> Iterator[None]:
         todo = (
             "the caller needs ListBucket and GetObject there (and PutObject, to change anything)"
             if error.denied
-            else "look at the endpoint with: soal doctor"
+            else "check the endpoint, the network and your AWS configuration, then try again"
         )
         raise Problem(str(error), todo=todo, exit_code=EXIT_FAILED) from error
 

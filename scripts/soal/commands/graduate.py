@@ -12,9 +12,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import boto3
 import typer
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.json import JSON
 
@@ -29,6 +27,7 @@ from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.console.view import View
 from scripts.soal.invocation.event import read_event, with_token
 from scripts.soal.options import DryRun, EndpointUrl, Event, Json
+from scripts.soal.remote.aws import aws_client
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,12 +70,7 @@ def graduate(
         out.remark("nothing was started")
         return
     try:
-        client: Any = boto3.session.Session().client(
-            "emr-serverless",
-            endpoint_url=endpoint_url,
-            config=Config(connect_timeout=5, read_timeout=30, retries={"total_max_attempts": 3, "mode": "standard"}),
-        )
-        answer = client.start_job_run(**request)
+        answer = aws_client("emr-serverless", endpoint_url).start_job_run(**request)
     except (BotoCoreError, ClientError) as error:
         raise Problem(
             f"application {application_id}: {error}",

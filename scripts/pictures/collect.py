@@ -27,7 +27,8 @@ from scripts.emulator.spark import ROOT
 from scripts.pictures.facts import Facts, Kill, Moment, Request, TableState, Write
 from scripts.soal.console.problem import EXIT_OK
 from scripts.soal.console.progress import JobProgress
-from scripts.soal.local.invocation import function_variables, report
+from scripts.soal.invocation.report import report_of
+from scripts.soal.local.function import function_variables
 from scripts.soal.local.place import Home
 from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
 from scripts.soal.tables.delta import view
@@ -116,7 +117,7 @@ class _Runs:
         before = self._state(table)
         with self._function(f"{job}, to be killed: {moment}") as emulator:
             rule = self.s3.wire.add(_rule(moment, functools.partial(_end, emulator)))
-            answer = report(emulator.invoke(_event(job, "tuesday", table)), _TIMEOUT_S)
+            answer = report_of(emulator.invoke(_event(job, "tuesday", table)), _TIMEOUT_S)
         self.s3.wire.clear_rules()
         if not rule.hits or answer.result is not None:
             raise RuntimeError(f"{table}: the job was to be killed, and was not: {answer}")
@@ -129,7 +130,7 @@ class _Runs:
     def succeed(self, job: str, day: str, table: str) -> str:
         """Run a job to its end; return the state in its answer."""
         with self._function(f"{job}, {table}") as emulator:
-            answer = report(emulator.invoke(_event(job, day, table)), _TIMEOUT_S)
+            answer = report_of(emulator.invoke(_event(job, day, table)), _TIMEOUT_S)
         if answer.result is None or answer.exit_code != EXIT_OK:
             raise RuntimeError(f"{job} on {table}: {answer}")
         return answer.result.state.value

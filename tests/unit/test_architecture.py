@@ -7,7 +7,6 @@ import importlib
 import subprocess
 import sys
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,32 +93,6 @@ def violations(root: Path) -> list[str]:
     return found
 
 
-def circles(root: Path, *packages: str) -> list[str]:
-    """The modules under `root` that import each other in a circle, imports for type checkers included."""
-    files = {
-        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
-        for package in packages
-        for path in (root / package).rglob("*.py")
-    }
-    graph = TopologicalSorter[str]()
-    for name, path in files.items():
-        graph.add(name)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                targets = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                inner = (f"{node.module}.{alias.name}" for alias in node.names)
-                targets = [one if one in files else node.module for one in inner]
-            else:
-                continue
-            graph.add(name, *(target for target in targets if target in files and target != name))
-    try:
-        graph.prepare()
-    except CycleError as error:
-        return list(error.args[1])
-    return []
-
-
 def exported_by(init: Path) -> tuple[set[str], set[str]]:
     """What a package says that it exports (`__all__`), and the public names that its `__init__.py` binds."""
     listed: set[str] = set()
@@ -167,20 +140,6 @@ def write(root: Path, name: str, text: str) -> Path:
 def test_dependency_rule_holds() -> None:
     """Nothing in the tree imports what its room may not import."""
     assert violations(ROOT) == []
-
-
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    """Not for type checkers either: what is read first is read without what is read later."""
-    assert circles(ROOT, *sorted(OURS)) == []
-
-
-def test_a_circle_is_found(tmp_path: Path) -> None:
-    """Through any number of modules, and if only a type checker goes it."""
-    write(tmp_path, "a/__init__.py", "")
-    write(tmp_path, "a/one.py", "from a import two")
-    write(tmp_path, "a/two.py", "def f():\n    import a.three")
-    write(tmp_path, "a/three.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from a.one import X")
-    assert set(circles(tmp_path, "a")) == {"a.one", "a.two", "a.three"}
 
 
 @pytest.mark.parametrize("module", sorted(path.stem for path in (ROOT / "handler" / "driver").glob("[!_]*.py")))

@@ -1,4 +1,4 @@
-"""What somebody must be told, and the topic by which they are. infra/RUNBOOK.md has a section for each alarm."""
+"""What somebody must be told, and the topic by which they are. docs/guides/runbook.md has a section for each alarm."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Alarms(Construct):
         alarm = cloudwatch.Alarm(
             self,
             rule.name,
-            alarm_description=f"{rule.says}. infra/RUNBOOK.md: {rule.name}",
+            alarm_description=f"{rule.says}. docs/guides/runbook.md: {rule.name}",
             comparison_operator=operators.LESS_THAN_THRESHOLD
             if rule.below
             else operators.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,

@@ -1,4 +1,7 @@
-"""SafeWriter: a table write that lands whole, once, or not at all, whatever kills the job. PROTOCOL.md says how."""
+"""SafeWriter: a table write that lands whole, once, or not at all, whatever kills the job.
+
+`docs/concepts/protocol.md` is its specification.
+"""
 
 from safewriter.errors import (
     AnotherAttemptError,

@@ -1,4 +1,7 @@
-"""SafeWriter: a context manager around one table write. `opening` and `ending` take the steps of PROTOCOL.md."""
+"""SafeWriter: a context manager around one table write.
+
+`opening` and `ending` take the steps of docs/concepts/protocol.md.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,9 @@ from tests.model.scenarios import COUNTEREXAMPLES, NEEDED_TOGETHER, NOT_NEEDED
 
 ROWS = {
     cells[0].strip("`"): cells[1:]
-    for line in (Path(__file__).parents[2] / "safewriter" / "PROTOCOL.md").read_text(encoding="utf-8").splitlines()
+    for line in (Path(__file__).parents[2] / "docs" / "concepts" / "protocol.md")
+    .read_text(encoding="utf-8")
+    .splitlines()
     if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 3
 }
 

@@ -17,9 +17,7 @@ from handler.settings import read_settings
 from scripts.soal.app import app
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("infra/*.md"), *ROOT.glob("safewriter/*.md")]
-)
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/*/*.md")])
 
 
 def blocks(language: str) -> list[tuple[str, str]]:

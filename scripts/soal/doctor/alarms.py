@@ -50,4 +50,4 @@ def examine_alarms(cloudwatch: Any, stack: Stack) -> Iterator[Finding]:  # noqa:
 def _ringing(alarm: Any) -> Finding:  # noqa: ANN401 - as the service describes it
     detail = f"{alarm['AlarmName']} rings: {alarm.get('AlarmDescription') or alarm.get('StateReason', '')}"
     shown = command("cloudwatch", "describe-alarm-history", alarm_name=alarm["AlarmName"])
-    return Finding("alarm", "warn", detail, f"infra/RUNBOOK.md has a section for it; since when: {shown}")
+    return Finding("alarm", "warn", detail, f"docs/guides/runbook.md has a section for it; since when: {shown}")

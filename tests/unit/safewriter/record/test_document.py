@@ -23,7 +23,7 @@ from safewriter.record.document import (
     Status,
 )
 
-# Written out again on purpose: the table in PROTOCOL.md, not the one of the code.
+# Written out again on purpose: the table in docs/concepts/protocol.md, not the one of the code.
 MOVES = {
     ("in_progress", "committed"),
     ("in_progress", "rolled_back"),

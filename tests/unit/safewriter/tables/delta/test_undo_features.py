@@ -7,7 +7,7 @@ from safewriter.tables.delta.commit import Commit
 from safewriter.tables.delta.undo import UNDOABLE_FEATURES, Undo
 from tests.unit.safewriter.delta_log import body_of
 
-PROTOCOL = Path(__file__).parents[5] / "safewriter" / "PROTOCOL.md"
+PROTOCOL = Path(__file__).parents[5] / "docs" / "concepts" / "protocol.md"
 
 
 def test_the_features_under_which_an_undo_is_right_are_those_of_the_protocol() -> None:

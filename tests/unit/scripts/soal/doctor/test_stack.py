@@ -41,7 +41,7 @@ def amazon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def make_alarm(name: str, *, topic: str = TOPIC, enabled: bool = True) -> None:
     boto3.client("cloudwatch").put_metric_alarm(
         AlarmName=name,
-        AlarmDescription=f"infra/RUNBOOK.md: {name}",
+        AlarmDescription=f"docs/guides/runbook.md: {name}",
         ActionsEnabled=enabled,
         AlarmActions=[topic],
         ComparisonOperator="GreaterThanThreshold",

@@ -1,4 +1,4 @@
-"""The product's variables: one list, from which stack, `soal doctor`, command line and docs/SETTINGS.md are made.
+"""The product's variables: one list, from which stack, doctor, command line and docs/reference/settings are made.
 
 Pure data, which `infra` may import, too: it imports nothing of ours. A test compares the list with what the code reads.
 """

@@ -1,6 +1,6 @@
 """The checkpoint bucket: its lifecycle, and what the job and the sweeper may do in it.
 
-Its keys are told in docs/concepts/protocol.md; `runs/`, `cancels/` and `results/` are the handler's.
+docs/concepts/protocol.md lists its keys; `runs/`, `cancels/` and `results/` are the handler's.
 """
 
 from __future__ import annotations

@@ -84,25 +84,35 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     stack_name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,127}$")] = "Soal"
+    """The stack's name, which is also the dimension of its metrics."""
 
     # The function.
     image_uri: Annotated[ImageUri, BeforeValidator(_image)] | None = None
     """An image that is there already; without it the CDK builds the repository's Dockerfile, and needs Docker."""
     architecture: Literal["x86_64", "arm64"] = "x86_64"
+    """The processor of image and functions."""
     memory_mb: Annotated[int, Field(ge=1024, le=10240)] = 3008
-    """3008 is what a new account may have; more memory is also more processors."""
+    """The memory of a run; more memory is also more processors. A new account may have 3008."""
     ephemeral_storage_mb: Annotated[int, Field(ge=512, le=10240)] = 2048
+    """The size of `/tmp`, which holds what Spark shuffles."""
     timeout_s: Annotated[int, Field(ge=60, le=900)] = 900
+    """The timeout of a run, in seconds."""
     reserved_concurrency: Annotated[int, Field(ge=1, le=10000)] | None = None
+    """How many runs at once at most, and so many are reserved."""
     retry_attempts: Annotated[int, Field(ge=0, le=2)] = 0
     """How often Lambda invokes again what failed: the same event is the same run, so nothing is written twice."""
     max_event_age_s: Annotated[int, Field(ge=60, le=21600)] = 21600
+    """How long an asynchronous event may wait for an attempt."""
     continue_max: Annotated[int, Field(ge=0, le=1000)] = 0
+    """How often a run continues itself after its deadline."""
     errors: Literal["raise", "return"] = "raise"
     """`return`: a failed run is an answer like any other, and no alarm, retry or destination learns of it."""
     jit: Literal["auto", "c1", "full"] = "auto"
+    """How Java compiles: quickly (`c1`) or well (`full`)."""
     warn_before_ms: Annotated[int, Field(ge=1000, le=225_000)] | None = None
+    """How long before the deadline open writes are settled."""
     audit_log: bool = True
+    """Keep one line for each rollback."""
     entry_point: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.py$", max_length=512)] | None = None
     """The script for events that name none: its key, below `scripts`."""
     environment: Annotated[dict[str, str], BeforeValidator(_mapping)] = Field(default_factory=dict)
@@ -116,13 +126,17 @@ class Config(BaseModel):
     secret_kms_key_arns: Annotated[tuple[KeyArn, ...], _Words] = ()
     """Keys with which `secrets` are encrypted, where that is not the key of Secrets Manager itself."""
     tracing: bool = False
+    """Trace the functions with X-Ray."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    """Which lines the functions log."""
     log_retention_days: int = 30
+    """How long CloudWatch keeps the logs."""
 
     # Storage.
     data: Annotated[tuple[_Place, ...], _Words] = ()
     """What jobs read and write, as bucket or bucket/prefix."""
     read_only_data: Annotated[tuple[_Place, ...], _Words] = ()
+    """What jobs only read. Every place that is neither here nor in `data` is closed to them."""
     lake_bucket: bool = False
     """Make a bucket for tables, besides `data`."""
     conditional_commits: bool = False
@@ -130,6 +144,7 @@ class Config(BaseModel):
     scripts: _Place | None = None
     """Where the job scripts lie; without it the stack has a bucket for them."""
     checkpoint_days: Annotated[int, Field(ge=_CHECKPOINT_DAYS_MIN, le=3650)] = 30
+    """How long a finished run's documents live: longer than any event can be delivered again."""
     kms: bool = False
     """A key of the stack's own for its buckets, queues, topic and logs, instead of those of the services."""
     data_kms_key_arns: Annotated[tuple[KeyArn, ...], _Words] = ()
@@ -137,21 +152,31 @@ class Config(BaseModel):
 
     # Catalogs.
     glue_databases: Annotated[tuple[Database, ...], _Words] = ()
+    """Databases of the Glue catalog whose tables jobs read and change."""
 
     # Network.
     network: Literal["none", "own", "existing"] = "none"
+    """No network, one of the stack's own without internet, or one that exists."""
     vpc_id: VpcId | None = None
+    """With `network=existing`: the network."""
     subnet_ids: Annotated[tuple[SubnetId, ...], Field(max_length=16), _Words] = ()
+    """With `network=existing`: its subnets."""
     availability_zones: Annotated[tuple[Zone, ...], _Words] = ()
+    """With `network=existing`: one zone for each subnet."""
     security_group_ids: Annotated[tuple[SecurityGroupId, ...], Field(max_length=5), _Words] = ()
+    """With `network=existing`: the functions' security groups."""
 
     # Triggers.
     schedule: Annotated[str, AfterValidator(check_schedule)] | None = None
+    """`rate(…)` or `cron(…)`: runs `entry_point`."""
     s3_trigger: _Place | None = None
+    """A bucket or prefix whose new objects run `entry_point`; the bucket sends its events to EventBridge."""
     queue: bool = False
+    """Make an SQS queue of events."""
     queue_receives: Annotated[int, Field(ge=1, le=100)] = 3
     """How often a message is tried before it goes to the dead-letter queue."""
     queue_concurrency: Annotated[int, Field(ge=2, le=1000)] = 2
+    """How many messages of the queue run at once."""
     queue_age_alarm_minutes: Annotated[int, Field(ge=5, le=20160)] = 360
     """How long a message may wait; a failed one comes back after six timeouts, which is an hour and a half."""
 
@@ -159,11 +184,15 @@ class Config(BaseModel):
     gradual_deployment: Deployment | None = None
     """A new version gets its runs step by step, by CodeDeploy, and none any more once one of them has failed."""
     sweep_minutes: Annotated[int, Field(ge=1, le=1440)] = 15
+    """How often the sweeper runs."""
     redrive_attempts: Annotated[int, Field(ge=0, le=100)] = 0
     """Invoke again what lies in the failure queue, until a run has had so many attempts; 0: people do."""
     redrive_minutes: Annotated[int, Field(ge=15, le=1440)] = 60
+    """How often the redrive function runs."""
     open_write_alarm_minutes: Annotated[int, Field(ge=16, le=10080)] = 60
+    """How long a write may be open before an alarm."""
     alarm_email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = None
+    """Who gets the alarms by mail."""
 
     @field_validator("log_retention_days")
     @classmethod

@@ -42,6 +42,8 @@ class SafeWriter:
     ...     frame.write.format("delta").mode("append").save(sw.table)
     ...     sw.success()
 
+    Raises `SafeWriterError`, see `safewriter.errors`; with a `UsageError` or a `TryAgainError` nothing was written.
+
     Parameters
     ----------
     spark
@@ -58,8 +60,6 @@ class SafeWriter:
         a commit that had landed is undone. An Iceberg table shows nothing before `success()`, so there both are one.
     checkpoint_bucket, warn_before_ms
         Override `SW_CHECKPOINT_BUCKET` and `SW_WARN_BEFORE_MS`.
-
-    Raises `SafeWriterError`, see `safewriter.errors`; with a `UsageError` or a `TryAgainError` nothing was written.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class SafeWriter:
 
     @property
     def checkpoint(self) -> Checkpoint | None:
-        """The document as last seen by this block: after its end, the verdict."""
+        """The document as last seen by this block; after its end it holds the verdict."""
         return None if self._ending is None else self._ending.document
 
     @property

@@ -44,15 +44,25 @@ class WriteResult(_Part):
     """One guarded write. `status` is committed, rolled_back, unknown, or in_progress (another attempt's)."""
 
     table: str
+    """The table, by path or name."""
     format: str
+    """`delta` or `iceberg`."""
     step: str | None
+    """The block's step, if it has one."""
     status: str
+    """The verdict: `committed`, `rolled_back` or `unknown`; `in_progress` if another attempt owns the write."""
     version: int | None
+    """The Delta version or Iceberg snapshot with the batch."""
     rows: int | None
+    """Rows that the write added."""
     bytes: int | None
+    """Bytes that the write added."""
     reason: str | None
+    """Why the write has this status."""
     undo_refused: str | None
+    """Why a commit stays that SafeWriter should have undone."""
     checkpoint: str
+    """Where the checkpoint document lies."""
     run_id: str | None = Field(default=None, description="the attempt that the verdict is about")
 
 
@@ -60,62 +70,98 @@ class Timings(_Part):
     """Milliseconds; null for what was not reached. `job_ms` begins with the session, or the script."""
 
     script_download_ms: int | None = None
+    """Download of script and Python files."""
     jvm_start_ms: int | None = None
+    """Start of the Java machine."""
     session_ms: int | None = None
+    """Start of the Spark session."""
     job_ms: int | None = None
+    """The job itself."""
     settle_ms: int | None = None
+    """Settling of the writes that the job left open."""
     total_ms: int
+    """The whole invocation."""
     remaining_ms: int
+    """What was left until the function's timeout."""
 
 
 class Memory(_Part):
     """MiB; the peak is the sum of the resident memory of all processes, sampled."""
 
     limit_mb: int
+    """The function's memory."""
     peak_mb: int | None
+    """The highest use, if it could be sampled."""
 
 
 class Versions(_Part):
     """What ran; null for what is not installed."""
 
     soal: str | None
+    """This product."""
     spark: str | None
+    """PySpark."""
     delta: str | None
+    """Delta Lake."""
     iceberg: str | None
+    """Apache Iceberg."""
 
 
 class ErrorResult(_Part):
     """Why the state is not SUCCESS. `field` names what to change in the event or the settings."""
 
     type: str
+    """The kind of the error, such as `DeadlineExceeded`, or the exception's class."""
     message: str
+    """The error in a sentence."""
     field: str | None
+    """The field of the event, or the setting, to change."""
     retryable: bool
+    """The same event may succeed later without a change."""
     usage: bool
+    """The caller must change event, settings or script first."""
 
 
 class Result(_Part):
     """The answer of an invocation."""
 
     schema_version: Literal[1] = 1
+    """The version of this document."""
     run_id: str | None = Field(description="this attempt; null if none began")
     client_token: str | None
+    """The run key."""
     attempt: int | None
+    """The number of this attempt of the run, from 1."""
     previous_run_id: str | None
+    """The attempt before this one."""
     name: str | None
+    """The event's `name`."""
     state: State
+    """How the attempt ended."""
     state_details: str
+    """The state in a sentence: what happened, and what to do next."""
     exit_code: int | None
+    """The job's exit code."""
     signal: int | None
+    """The signal that ended the job."""
     error: ErrorResult | None
+    """Why the state is not SUCCESS."""
     writes: tuple[WriteResult, ...]
+    """The guarded writes, each with its verdict."""
     timings: Timings
+    """Where the time went."""
     cold_start: bool
+    """This was the first invocation of its sandbox."""
     memory: Memory
+    """The function's memory, and how much of it was used."""
     versions: Versions
+    """The versions that ran."""
     warnings: tuple[str, ...]
+    """Settings that were ignored, and other remarks."""
     log_tail: tuple[str, ...]
+    """The job's last lines."""
     result_uri: str | None
+    """Where this document lies on S3."""
     resume_token: str | None = Field(default=None, description="the clientToken with which an INCOMPLETE run goes on")
     continued_by: str | None = Field(default=None, description="request id of the invocation that goes on, if one does")
 

@@ -86,10 +86,15 @@ class Common(BaseModel):
     model_config = _STRICT
 
     client_token: _Token | None = None
+    """The run key. The same token with the same job is a retry: it skips what is committed."""
     name: _Label | None = None
+    """A name for people; the result shows it."""
     tags: _Tags = {}
+    """Labels that `soal graduate` hands to EMR Serverless; the handler does not use them."""
     application_id: str | None = None
+    """EMR Serverless only; ignored with a warning."""
     execution_role_arn: str | None = None
+    """EMR Serverless only; ignored with a warning."""
 
 
 class _SparkSubmit(BaseModel):
@@ -116,8 +121,14 @@ class FlatDocument(Common):
     """The same in one level, with settings and files as fields of their own."""
 
     entry_point: _S3Script | None = None
+    """The script, `s3://bucket/key.py`. An event without it runs the script that the function names."""
     script: _S3Script | None = None
+    """Another name for `entryPoint`; one of the two."""
     entry_point_arguments: _Arguments = ()
+    """The script's arguments, 64 KiB each and 256 KiB together at most."""
     spark_submit_parameters: _Parameters = ""
+    """Options of spark-submit in one text: `--conf KEY=VALUE`, `--py-files`, `--name`."""
     conf: dict[str, str] = {}
+    """Spark settings of the allow-list."""
     py_files: Annotated[tuple[_S3PyFile, ...], Field(max_length=_PY_FILES_MAX, strict=False)] = ()
+    """Python files on S3 that the script imports: `.py`, `.zip` or `.egg`."""

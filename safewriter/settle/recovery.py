@@ -1,7 +1,7 @@
 """Settle: bring one write, whatever happened to it, to one true verdict. The same code for guard, supervisor and retry.
 
 The verdict is always read from the table; the document follows it. What a format does to its table is its adapter's
-(`tables/`). docs/concepts/protocol.md numbers the steps S1 to S6.
+(`tables/`). docs/concepts/settling.md numbers the steps S1 to S6.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What settling is whatever the table's format: the document's part of it, as `safewriter/settle/recovery.py` has it.
 
-The steps bear the numbers of docs/concepts/protocol.md; between any two requests anybody else may come.
+The steps bear the numbers of docs/concepts/settling.md; between any two requests anybody else may come.
 """
 
 from __future__ import annotations

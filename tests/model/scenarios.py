@@ -153,7 +153,7 @@ NEEDED_TOGETHER: Final = {
 NOT_NEEDED: Final = {
     Rule.GATE_SLOT: "a rebase passes the gate again, and the fence is found there; the rule gives the refusal its name",
 }
-"""Rules whose absence breaks no promise within these bounds; docs/concepts/protocol.md says why they are kept."""
+"""Rules whose absence breaks no promise within these bounds; docs/concepts/rules.md says why they are kept."""
 
 _SPECIAL: Final = {
     "two attempts, undone": Setting(_kinds(Fault.STALL), faults=1, second=True, commit_point=CommitPoint.SUCCESS),

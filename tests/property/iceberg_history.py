@@ -263,7 +263,7 @@ class IcebergHistory(Play):
         """Let somebody without SafeWriter do something to the table."""
         self.number += 1
         chance = self.random.random()
-        # The fence of one that may still publish is not to be dropped: docs/concepts/protocol.md.
+        # The fence of one that may still publish is not to be dropped: docs/guides/operating.md.
         is_calm = not self.late and all(one.block is None for one in self.writers)
         if self.foreigners.is_away or chance < 0.08:
             what = self.foreigners.rename()

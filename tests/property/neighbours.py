@@ -77,7 +77,7 @@ class Neighbours:
     def draw(self, number: int, rows_at: list[Counter[int]], *, is_idle: bool) -> tuple[str, Operation]:
         """Draw a statement and who makes it; `rows_at` are the rows of each version.
 
-        VACUUM without retention and RESTORE only while no write is open: docs/concepts/protocol.md says why.
+        VACUUM without retention and RESTORE only while no write is open: docs/guides/operating.md says why.
         """
         engine = self._random.choice(["spark", "deltalake"])
         earlier = range(self.vacuumed, len(rows_at) - 1)

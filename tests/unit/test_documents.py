@@ -1,4 +1,4 @@
-"""What the documents show: Python compiles and imports what exists, events are accepted, commands and links work."""
+"""The documents: the site builds without a warning, examples compile, events are accepted, commands and links exist."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import importlib
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,12 @@ from typer.testing import CliRunner
 
 from handler.request.event import parse_event
 from handler.settings import read_settings
+from scripts.reference.pages import PARTS
 from scripts.soal.app import app
 
 ROOT = Path(__file__).parents[2]
+README_WORDS_MAX = 900
+COLUMNS_MAX = 100
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/*/*.md")])
 
 
@@ -59,9 +64,61 @@ def test_the_commands_exist(document: str, text: str) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
-    """A relative link names a file of the repository."""
-    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-        assert (document.parent / target).exists(), target
+    """A relative link names a file of the repository, and its anchor a heading of that file."""
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", prose(document)):
+        path = document.parent / target if target else document
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path), f"{target}#{anchor}"
+
+
+def prose(document: Path) -> str:
+    """Return a document without its fenced blocks."""
+    fence = re.compile(r"^ *(`{3,}).*?^ *\1`*$", re.MULTILINE | re.DOTALL)
+    return fence.sub("", document.read_text(encoding="utf-8"))
+
+
+def anchors(document: Path) -> set[str]:
+    """Return the anchors that GitHub and MyST give to a document's headings."""
+    headings = re.findall(r"^#+ (.+)$", prose(document), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_prose_is_wrapped(document: Path) -> None:
+    """A line that can be broken has at most 100 columns; rows of tables, links and code cannot."""
+    for line in prose(document).splitlines():
+        if len(line) > COLUMNS_MAX and not line.startswith("|"):
+            assert " " not in line.strip(" -*.0123456789")[:COLUMNS_MAX], line
+
+
+def test_the_readme_is_short() -> None:
+    """It is the front door: everything else stands in docs/."""
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= README_WORDS_MAX
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    """Each reference leads somewhere, each page is in the contents, each name of the API exists."""
+    build = [sys.executable, "-P", "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html"]
+    done = subprocess.run([*build, "docs", str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_generated_part_has_its_place() -> None:
+    """Each part is on exactly one page of docs/reference; a name without a part ends the build."""
+    pages = [path.read_text(encoding="utf-8") for path in ROOT.glob("docs/reference/*.md")]
+    marks = [name for page in pages for name in re.findall(r"^<!-- generated: ([a-z-]+) -->$", page, re.MULTILINE)]
+
+    assert sorted(marks) == sorted(PARTS)
+
+
+def test_pages_that_the_code_cites_exist() -> None:
+    """An error or a docstring that names a page of docs/ names one that there is."""
+    sources = [path for room in ("handler", "infra", "safewriter", "scripts") for path in (ROOT / room).rglob("*.py")]
+    cited = {page for path in sources for page in re.findall(r"docs/[a-z-]+/[a-z-]+", path.read_text(encoding="utf-8"))}
+
+    assert "docs/reference/event" in cited
+    assert [page for page in cited if not (ROOT / f"{page}.md").exists()] == []
 
 
 def test_each_threat_names_the_test_of_its_protection() -> None:

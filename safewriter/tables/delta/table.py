@@ -1,4 +1,4 @@
-"""A Delta table as a settler sees it: fence, read, keep or revert: steps S2 to S5 of docs/concepts/protocol.md."""
+"""A Delta table as a settler sees it: fence, read, keep or revert: steps S2 to S5 of docs/concepts/settling.md."""
 
 from __future__ import annotations
 

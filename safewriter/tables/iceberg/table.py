@@ -1,7 +1,7 @@
 """An Iceberg table as a settler sees it, without a JVM: the settler reads the metadata and writes at most a fence.
 
 The commit that publishes an attempt leaves its mark, a table property that outlives the snapshot. A fence is a tag with
-the attempt's name: no publication lands beside it. docs/concepts/protocol.md says why that is enough.
+the attempt's name: no publication lands beside it. docs/concepts/iceberg.md says why that is enough.
 """
 
 from __future__ import annotations

@@ -74,11 +74,11 @@ def test_what_is_given_up_is_told_with_the_number_of_its_attempts(retries: int, 
     assert "waited too long" in _dropped(retries)
 
 
-def test_the_readme_tells_how_many_alarms_there_are(plain: Synthesised, full: Synthesised) -> None:
+def test_the_guide_tells_how_many_alarms_there_are(plain: Synthesised, full: Synthesised) -> None:
     """They cost by the month."""
     least, most = (len(stack.of_type("CloudWatch::Alarm")) for stack in (plain, full))
 
-    assert f"{least} to {most} alarms" in " ".join((ROOT / "README.md").read_text().split())
+    assert f"{least} to {most} alarms" in " ".join((ROOT / "docs/guides/deploying.md").read_text().split())
 
 
 def test_the_duration_alarm_rings_before_the_timeout(plain: Synthesised, full: Synthesised) -> None:

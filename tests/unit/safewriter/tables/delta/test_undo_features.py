@@ -7,15 +7,15 @@ from safewriter.tables.delta.commit import Commit
 from safewriter.tables.delta.undo import UNDOABLE_FEATURES, Undo
 from tests.unit.safewriter.delta_log import body_of
 
-PROTOCOL = Path(__file__).parents[5] / "docs" / "concepts" / "protocol.md"
+PAGE = Path(__file__).parents[5] / "docs" / "concepts" / "delta.md"
 
 
-def test_the_features_under_which_an_undo_is_right_are_those_of_the_protocol() -> None:
+def test_the_features_under_which_an_undo_is_right_are_those_of_the_page() -> None:
     """Each of them is tested alone with Spark; any other keeps the commit, with a reason."""
-    rows = PROTOCOL.read_text().split("| table feature | undo |")[1].split("\n\n")[0].splitlines()
-    yes = [row.split("|")[1] for row in rows if row.count("|") >= 3 and row.split("|")[2].strip() == "yes"]
+    section = PAGE.read_text(encoding="utf-8").split("## Table features")[1]
+    named = section.split("SafeWriter does not undo")[0]
 
-    assert {name for row in yes for name in re.findall(r"`(\w+)`", row)} - {"delta"} == UNDOABLE_FEATURES
+    assert set(re.findall(r"`(\w+)`", named)) == UNDOABLE_FEATURES
 
 
 def test_a_commit_that_gave_out_no_column_ids_leaves_them_as_they_were() -> None:

@@ -1,0 +1,51 @@
+"""The documentation's site: `scripts/docs` builds it, every warning is an error."""
+
+import sys
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from scripts.reference.pages import filled
+
+project = "SoAL"
+author = "The SoAL authors"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["deflist"]
+myst_fence_as_directive = ["mermaid"]
+myst_heading_anchors = 4
+default_role = "code"  # docstrings put code between single backticks
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+html_theme = "furo"
+html_title = "SoAL"
+html_show_copyright = False
+exclude_patterns = ["pictures"]
+# Classes of others have no page here.
+nitpick_ignore_regex = [
+    ("py:.*", r"(pyspark|pyspark\..*|SparkSession|DataFrame.*|Checkpoint|Literal|safewriter\.record\..*)")
+]
+
+
+class Mermaid(Directive):
+    """A diagram: the reader's browser draws it; without the script it shows the diagram's text."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        return [nodes.raw("", f'<pre class="mermaid">\n{escape(chr(10).join(self.content))}\n</pre>', format="html")]
+
+
+def setup(app: Sphinx) -> None:
+    """Add what Sphinx has no setting for."""
+    app.add_directive("mermaid", Mermaid)
+    app.add_js_file(
+        "https://cdn.jsdelivr.net/npm/mermaid@11.17.2/dist/mermaid.min.js",
+        integrity="sha384-EOXBFmc3gx5mb+vn0vPvvGqACToJD24hhacX5Yx+8NUUQrHIle/Qi5Bg9o3zKwW2",
+        crossorigin="anonymous",
+    )
+    app.connect("source-read", lambda _app, _page, source: source.__setitem__(0, filled(source[0])))

@@ -1,4 +1,4 @@
-"""What somebody must be told, and the topic by which they are. docs/guides/runbook.md has a section for each alarm."""
+"""The alarms and their topic. docs/guides/runbook.md has a section for each alarm."""
 
 from __future__ import annotations
 

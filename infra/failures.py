@@ -20,7 +20,8 @@ _MESSAGE_MAX_BYTES: Final = 1_048_576
 
 
 class FailureQueue(Construct):
-    """Keeps what failed with its event, for as long as SQS keeps anything. Nothing reads it by itself: people do.
+    """Keeps failed events, for as long as SQS keeps anything. `soal redrive` reads it, and with `redrive_attempts` the
+    stack's redrive function.
 
     `for_functions` is the same queue to whoever grants a role the right to use it: the CDK would add rights on the
     queue's key that hold for every service, while `key_statements` gives them by way of SQS only.

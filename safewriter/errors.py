@@ -148,4 +148,4 @@ class UnknownVersionError(UnreadableCheckpointError):
 
 
 class UnknownOutcomeError(SafeWriterError):
-    """Neither the table nor the checkpoint could tell whether the write landed. Somebody must look."""
+    """Neither the table nor the checkpoint tells whether the write landed: manual inspection required."""

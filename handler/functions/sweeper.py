@@ -62,7 +62,7 @@ class SweepResult(BaseModel):
     cleaned: int = Field(description="settled before, cleaned up after now")
     unclean: int = Field(description="settled; what they left behind could not be removed")
     alive: int = Field(description="left alone: their owner lives, or may still come")
-    failed: int = Field(description="still open: S3 did not let the truth be found out, or a person must look")
+    failed: int = Field(description="still open: no verdict yet, or manual inspection required")
     unreadable: int = Field(
         description="left alone: a document or marker is damaged, or of a version that is not known here"
     )

@@ -50,7 +50,7 @@ def doctor(
     """Examine this machine, a function or a script; exit code 1 if something must be done before jobs can run."""
     out = Output(as_json=as_json)
     if function is not None and script is not None:
-        raise Problem("--function and --script are two questions", todo="ask them one after the other")
+        raise Problem("--function and --script cannot be combined", todo="ask them one after the other")
     if function is not None:
         tables = [_location(each) for each in table or ()]
         findings = tuple(examine_function(function, lambda service: aws_client(service, endpoint_url), tables))

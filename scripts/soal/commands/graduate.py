@@ -98,7 +98,7 @@ def job_run(
         settings = read_settings({**own, "SW_CHECKPOINT_BUCKET": checkpoint_bucket})
         job = Job.of(parse_event(event, settings), settings, request_id="")
     except InputError as error:
-        raise Problem(str(error), todo="correct the event; see README, Events") from error
+        raise Problem(str(error), todo="correct the event; see docs/reference/event") from error
     if job.client_token is None:
         raise Problem(
             "the event has no clientToken, so its run cannot be the same there",

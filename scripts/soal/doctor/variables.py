@@ -40,4 +40,4 @@ def examine_variables(variables: Mapping[str, str]) -> Iterator[Finding]:
 
 def _hint(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {near[0]}?" if near else "remove it; docs/SETTINGS.md has the list"
+    return f"did you mean {near[0]}?" if near else "remove it; the known ones are in docs/reference/settings"

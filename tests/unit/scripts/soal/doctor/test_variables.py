@@ -25,7 +25,7 @@ def test_a_variable_that_nothing_reads_is_found() -> None:
 
     told = [(finding.detail.split()[0], finding.status, finding.remedy) for finding in found]
     assert told == [
-        ("SOAL_ZZZZZZZZ", "warn", "remove it; docs/SETTINGS.md has the list"),
+        ("SOAL_ZZZZZZZZ", "warn", "remove it; the known ones are in docs/reference/settings"),
         ("SW_WARN_BEFOR_MS", "warn", "did you mean SW_WARN_BEFORE_MS?"),
         ("SOAL_REDRIVE_ATTEMPTS", "warn", "remove it"),
         ("SOAL_RUN_ID", "warn", "remove it"),

@@ -121,7 +121,7 @@ VARIABLES: Final = (
     Variable(
         "SOAL_CONTINUE_MAX",
         "number",
-        "how often a run may go on by itself after its deadline (the role needs lambda:InvokeFunction on the function)",
+        "how often a run may continue itself after its deadline (the role needs lambda:InvokeFunction on the function)",
         (Reader.JOB,),
         default="0",
         key="continue_max",
@@ -172,7 +172,7 @@ VARIABLES: Final = (
     Variable(
         "SOAL_REDRIVE_ATTEMPTS",
         "number",
-        "how many attempts a run has in all before it is left to people",
+        "how many attempts a run has in all before the redrive function leaves it in the queue",
         (Reader.REDRIVE,),
         key="redrive_attempts",
         least=1,

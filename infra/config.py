@@ -88,7 +88,7 @@ class Config(BaseModel):
 
     # The function.
     image_uri: Annotated[ImageUri, BeforeValidator(_image)] | None = None
-    """An image that is there already; without it the CDK builds the repository's Dockerfile, and needs Docker."""
+    """An image of a private ECR repository, by digest. Without it the CDK builds the Dockerfile, and needs Docker."""
     architecture: Literal["x86_64", "arm64"] = "x86_64"
     """The processor of image and functions."""
     memory_mb: Annotated[int, Field(ge=1024, le=10240)] = 3008
@@ -142,7 +142,7 @@ class Config(BaseModel):
     conditional_commits: bool = False
     """The lake bucket refuses a commit file of a Delta table that is put without a condition."""
     scripts: _Place | None = None
-    """Where the job scripts lie; without it the stack has a bucket for them."""
+    """Where the job scripts lie, apart from `data`; without it the stack has a bucket for them."""
     checkpoint_days: Annotated[int, Field(ge=_CHECKPOINT_DAYS_MIN, le=3650)] = 30
     """How long a finished run's documents live: longer than any event can be delivered again."""
     kms: bool = False
@@ -152,7 +152,7 @@ class Config(BaseModel):
 
     # Catalogs.
     glue_databases: Annotated[tuple[Database, ...], _Words] = ()
-    """Databases of the Glue catalog whose tables jobs read and change."""
+    """Databases of the Glue catalog whose tables jobs read and change, and in which settlers set fences."""
 
     # Network.
     network: Literal["none", "own", "existing"] = "none"

@@ -162,8 +162,8 @@ class Result(_Part):
     """The job's last lines."""
     result_uri: str | None
     """Where this document lies on S3."""
-    resume_token: str | None = Field(default=None, description="the clientToken with which an INCOMPLETE run goes on")
-    continued_by: str | None = Field(default=None, description="request id of the invocation that goes on, if one does")
+    resume_token: str | None = Field(default=None, description="the clientToken that continues an INCOMPLETE run")
+    continued_by: str | None = Field(default=None, description="request id of the invocation that continues the run")
 
     def document(self) -> dict[str, Any]:
         """Return the document as JSON values."""

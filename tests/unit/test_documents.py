@@ -51,7 +51,7 @@ def test_a_json_block_is_an_event_that_is_accepted(document: str, text: str, tmp
 @pytest.mark.parametrize(("document", "text"), blocks("bash"))
 def test_the_commands_exist(document: str, text: str) -> None:
     """Each script is a file that can be run, each `soal` command knows its options."""
-    for line in text.splitlines():
+    for line in text.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == [".venv/bin/soal"]:
             path = [word for word in words[1:] if re.fullmatch(r"[a-z]+", word)]

@@ -21,6 +21,7 @@ myst_heading_anchors = 4
 default_role = "code"  # docstrings put code between single backticks
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+smartquotes = False  # --option stays --option
 html_theme = "furo"
 html_title = "SoAL"
 html_show_copyright = False

@@ -33,7 +33,7 @@ nitpick_ignore_regex = [
 
 
 class Mermaid(Directive):
-    """A diagram: the reader's browser draws it; without the script it shows the diagram's text."""
+    """A diagram. Code hosts draw it; the site loads no foreign script and shows its text."""
 
     has_content = True
 
@@ -44,9 +44,4 @@ class Mermaid(Directive):
 def setup(app: Sphinx) -> None:
     """Add what Sphinx has no setting for."""
     app.add_directive("mermaid", Mermaid)
-    app.add_js_file(
-        "https://cdn.jsdelivr.net/npm/mermaid@11.17.2/dist/mermaid.min.js",
-        integrity="sha384-EOXBFmc3gx5mb+vn0vPvvGqACToJD24hhacX5Yx+8NUUQrHIle/Qi5Bg9o3zKwW2",
-        crossorigin="anonymous",
-    )
     app.connect("source-read", lambda _app, _page, source: source.__setitem__(0, filled(source[0])))

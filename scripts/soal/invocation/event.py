@@ -46,4 +46,6 @@ def _parsed(text: str, where: str) -> Any:  # noqa: ANN401 - any JSON value may 
     try:
         return parsed(text)
     except ValueError as error:
-        raise Problem(f"{where}: no JSON: {error}", todo="an event is a JSON value; see docs/reference/event") from error
+        raise Problem(
+            f"{where}: no JSON: {error}", todo="an event is a JSON value; see docs/reference/event"
+        ) from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from handler.outcome.assemble import result_of
 from handler.outcome.continuation import has_progressed, next_invocation
-from handler.outcome.result import result_of
 from handler.process.bounded import OverdueError, within
 from handler.runs.records import result_key
 from safewriter.objects import StoreError

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from handler import observability
+from handler.outcome.assemble import result_of
 from handler.outcome.outcome import Outcome, State
-from handler.outcome.result import result_of
 from handler.runs.records import RunRecord
 from safewriter.deadline import Deadline
 from safewriter.record.document import Status

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from handler import observability
 from handler.outcome.outcome import is_our_fault, of_error
-from handler.outcome.response import deliver
+from handler.outcome.result import deliver
 from handler.process.tree import close_to_others
 from handler.redaction.redact import Redactor
 from handler.services import Services
+from handler.stages.finish import record
 from handler.stages.prepare import prepare
-from handler.stages.record import record
 from handler.stages.run import run
 from handler.stages.walk import Invocation, Walk
 from safewriter.deadline import Deadline, epoch_ms
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-    from handler.outcome.response import Result
+    from handler.outcome.result import Result
 
 __all__ = ["handle", "lambda_handler"]
 

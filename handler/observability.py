@@ -10,7 +10,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 if TYPE_CHECKING:
-    from handler.outcome.response import Result
+    from handler.outcome.result import Result
     from handler.runs.records import RunRecord
 
 __all__ = ["count", "log_job_line", "logger", "metrics", "name_run", "print_metric"]

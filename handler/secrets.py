@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from handler.input_errors import InputError
 from handler.spark_settings.checked import check_text
 from handler.spark_settings.fixed import why_not_secret
-from handler.usage import InputError
 from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETTING, VARIABLE_NAME
 from safewriter.parsing import parsed
 

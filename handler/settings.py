@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from handler.input_errors import InputError, validated
 from handler.module_names import check_file
 from handler.secrets import SecretReference, parse_references
 from handler.spark_settings.checked import Permit, check_own_conf
-from handler.usage import InputError, validated
 from safewriter.errors import SettingError
 from safewriter.objects import Location
 from safewriter.parsing import parsed

@@ -10,8 +10,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_destinations as destinations
 from constructs import Construct
 
+from infra.function_role import FunctionRole, traced
 from infra.interfaces import deny_to_code, interface_statements
-from infra.role import FunctionRole, traced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.environment import redrive_environment
-from infra.role import FunctionRole, retried_by_schedule, traced
+from infra.function_role import FunctionRole, retried_by_schedule, traced
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms

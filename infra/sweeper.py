@@ -10,8 +10,8 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from infra.function_role import FunctionRole, retried_by_schedule, traced
 from infra.interfaces import deny_to_code, interface_statements
-from infra.role import FunctionRole, retried_by_schedule, traced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from safewriter.block.block import Block
 from safewriter.block.ending import Ending
-from safewriter.block.hygiene import tidy
 from safewriter.block.opening import claim, open_gate, open_skipping
 from safewriter.block.registry import Registry
+from safewriter.block.tidy import tidy
 from safewriter.block.watchdog import Heartbeat, Watchdog
 from safewriter.errors import UsageError
 from safewriter.record import journal

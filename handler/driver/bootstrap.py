@@ -83,7 +83,7 @@ def _run(module: ModuleType, script: str, source: bytes) -> None:
 
 def _join_spark(journal: str | None) -> None:
     from handler.driver import pyspark_errors
-    from handler.driver.own_settings import OwnSettings
+    from handler.driver.script_settings import OwnSettings
 
     pyspark_errors.install()
     if _is_nameless(os.getuid()):

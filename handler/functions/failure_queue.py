@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
+from handler.input_errors import InputError
 from handler.outcome.continuation import Continuation, unwrapped
 from handler.outcome.outcome import State
-from handler.outcome.response import Result
+from handler.outcome.result import Result
 from handler.request.nesting import is_too_deep
 from handler.request.trigger import recognise
-from handler.usage import InputError
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from handler import observability
 from handler.functions.failure_queue import NotTakenError, redrive_queue
-from handler.usage import validated
+from handler.input_errors import validated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from handler import observability
+from handler.input_errors import InputError
 from handler.redaction.redact import Redactor, redact
 from handler.secrets import Secrets, SecretUnavailableError, parse_references, read_secrets
-from handler.usage import InputError
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects.s3 import open_store, table_store
 from safewriter.record.checkpoints import Checkpoints

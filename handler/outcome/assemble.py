@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
 from handler.outcome.outcome import State
-from handler.outcome.response import ErrorResult, Memory, Result, Timings, Versions, WriteResult
+from handler.outcome.result import ErrorResult, Memory, Result, Timings, Versions, WriteResult
 from handler.spark.classpath import jars
 from handler.spark.command import pyspark_home
 

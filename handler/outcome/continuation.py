@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from handler.input_errors import InputError, validated
 from handler.outcome.outcome import State
 from handler.settings import CONTINUE_MAX
-from handler.usage import InputError, validated
 from safewriter.record.document import Status
 
 if TYPE_CHECKING:

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from handler.input_errors import InputError
 from handler.process.child import Stop
 from handler.runs.records import AttemptRunningError
 from handler.sandbox.sandbox import NoSpaceError
 from handler.sandbox.script import DownloadError
 from handler.secrets import SecretUnavailableError
-from handler.usage import InputError
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
+from handler.input_errors import InputError, found, problem_of, validated
 from handler.request.job_document import LABEL, FlatDocument, NestedDocument, py_file
 from handler.request.submit_parameters import parse_submit_parameters
 from handler.request.trigger import Trigger, recognise
 from handler.settings import script_location
 from handler.spark_settings.checked import check_conf
-from handler.usage import InputError, found, problem_of, validated
 from safewriter.objects import Location
 
 if TYPE_CHECKING:

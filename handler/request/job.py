@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from handler.usage import InputError
+from handler.input_errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,9 +8,9 @@ from unicodedata import category
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 from pydantic.alias_generators import to_camel
 
+from handler.input_errors import found
 from handler.module_names import check_file
 from handler.settings import script_location
-from handler.usage import found
 from safewriter.objects import Location
 
 __all__ = ["LABEL", "Common", "FlatDocument", "NestedDocument", "py_file"]

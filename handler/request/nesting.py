@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.usage import InputError
+from handler.input_errors import InputError
 
 __all__ = ["check_nesting", "is_too_deep"]
 

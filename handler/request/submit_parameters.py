@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from handler.usage import InputError, found
+from handler.input_errors import InputError, found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from handler.input_errors import InputError, found
 from handler.request.nesting import is_too_deep
-from handler.usage import InputError, found
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from handler.input_errors import InputError
 from handler.module_names import check_archive
-from handler.usage import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from handler.input_errors import InputError, found
 from handler.request.job import EventForm
 from handler.secrets import Secrets
 from handler.spark.archive import archive_options
@@ -21,7 +22,6 @@ from handler.spark.classpath import find_pyspark, jars
 from handler.spark.environment import AttemptVariables, child_environment
 from handler.spark.properties import read_properties, write_properties
 from handler.spark_settings.catalogs import file_io
-from handler.usage import InputError, found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from handler.input_errors import InputError, found
 from handler.spark_settings.allowed import form_of
 from handler.spark_settings.fixed import is_outside_tmp, why_fixed, why_replaced
-from handler.usage import InputError, found
 from handler.variables import SPARK_SETTING
 
 if TYPE_CHECKING:

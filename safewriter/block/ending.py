@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from safewriter.block.hygiene import tidy
+from safewriter.block.tidy import tidy
 from safewriter.deadline import epoch_ms
 from safewriter.errors import (
     DeadlineError,

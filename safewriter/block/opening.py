@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from safewriter.block.claim import Claim, Claimer
-from safewriter.block.hygiene import tidy
+from safewriter.block.tidy import tidy
 from safewriter.errors import SettingError, TooLateError, TryAgainError, UnsupportedError, UsageError
 from safewriter.objects.store import StoreError
 from safewriter.record import journal

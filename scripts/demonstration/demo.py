@@ -43,7 +43,7 @@ from scripts.soal.target import local_target
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from handler.outcome.response import Result, WriteResult
+    from handler.outcome.result import Result, WriteResult
 
 __all__ = ["main"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from handler.outcome.response import ErrorResult, Memory, Result, Timings, Versions, WriteResult
+from handler.outcome.result import ErrorResult, Memory, Result, Timings, Versions, WriteResult
 from scripts.reference.model import described
 
 if TYPE_CHECKING:

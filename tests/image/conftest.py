@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.outcome.response import Result
+from handler.outcome.result import Result
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.container import Confinement, ContainerEmulator
 from scripts.image.build import TAG

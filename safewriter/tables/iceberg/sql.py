@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from safewriter.tables.iceberg.files import FilePointer
+from safewriter.tables.iceberg.metadata_file import FilePointer
 
 __all__ = ["SqlPointer"]
 

@@ -16,10 +16,10 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.json import JSON
 
+from handler.input_errors import InputError
 from handler.request.event import parse_event
 from handler.request.job import Job
 from handler.settings import read_settings
-from handler.usage import InputError
 from safewriter.tables.delta.session import LOG_STORE
 from scripts.image.settings import shipped_settings
 from scripts.soal.console.output import Output

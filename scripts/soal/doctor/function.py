@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from handler.input_errors import InputError
 from handler.redaction.redact import Redactor
 from handler.settings import read_settings
-from handler.usage import InputError
 from scripts.soal.doctor.alarms import examine_alarms
 from scripts.soal.doctor.buckets import examine_checkpoints, examine_entry_point
 from scripts.soal.doctor.deployed import DeployedFunction, look, split_qualifier

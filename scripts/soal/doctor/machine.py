@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
+from handler.input_errors import InputError
 from handler.sandbox.sandbox import forbids_execution
 from handler.settings import read_settings
-from handler.usage import InputError
 from scripts.image.build import TAG
 from scripts.provision.checksums import compare, read_sums
 from scripts.provision.jars import LOG_STORE_JAR

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from handler.driver.own_settings import why_left_out
+from handler.driver.script_settings import why_left_out
 from handler.spark.missing import read_missing
 from scripts.image.settings import shipped_settings
 from scripts.soal.doctor.finding import Finding

@@ -9,7 +9,7 @@ import typer
 from pydantic import ValidationError
 from rich.text import Text
 
-from handler.outcome.response import Result, exit_status
+from handler.outcome.result import Result, exit_status
 from safewriter.parsing import parsed
 from scripts.soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, EXIT_OK, Problem
 from scripts.soal.console.view import View, columns, number, styled

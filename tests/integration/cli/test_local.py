@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.outcome.response import Result
+from handler.outcome.result import Result
 from scripts.emulator import EmbeddedS3
 from scripts.soal.local.sample import BUCKETS
 from scripts.soal.tables.delta import view

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.outcome.response import Result
+from handler.outcome.result import Result
 from scripts.emulator import EmbeddedS3
 
 pytestmark = [pytest.mark.spark]

@@ -9,13 +9,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from handler.app import handle
-from handler.outcome.response import exit_status, schema_text
+from handler.outcome.result import exit_status, schema_text
 from handler.services import Services
 from safewriter.objects import MemoryObjectStore
 from tests.support.walks import new_walk
 
 if TYPE_CHECKING:
-    from handler.outcome.response import Result
+    from handler.outcome.result import Result
     from handler.stages.walk import Walk
     from safewriter.objects import Location
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.outcome.response import Result, exit_status
+from handler.outcome.result import Result, exit_status
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.spark import ROOT

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handler.outcome.response import Result
+from handler.outcome.result import Result
 from handler.spark_settings.allowed import ALLOWED
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator

@@ -18,7 +18,7 @@ from tests.support.walks import new_walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from handler.outcome.response import Result
+    from handler.outcome.result import Result
     from handler.spark.command import Command
 
 EVENTS = dict(hostile_events())

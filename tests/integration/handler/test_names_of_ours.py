@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from handler.outcome.response import Result
+from handler.outcome.result import Result
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
 from tests.support.waiting import BUSY_S

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.outcome.response import Result
+from handler.outcome.result import Result
 from scripts.emulator import EmbeddedS3
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from handler.outcome.response import Result, exit_status, schema_text
+from handler.outcome.result import Result, exit_status, schema_text
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
 from tests.support.waiting import BUSY_S, until

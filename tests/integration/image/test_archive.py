@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.outcome.response import Result
+from handler.outcome.result import Result
 from handler.spark.archive import archive_of
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator

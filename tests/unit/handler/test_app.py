@@ -13,11 +13,11 @@ from botocore.response import StreamingBody
 from jsonschema import Draft202012Validator
 
 from handler.app import handle, lambda_handler
-from handler.outcome.response import JobFailed, Result, deliver, exit_status, schema_text
+from handler.input_errors import InputError
+from handler.outcome.result import JobFailed, Result, deliver, exit_status, schema_text
 from handler.process.child import Ended, Stop
 from handler.secrets import Secrets, SecretUnavailableError
 from handler.services import Services
-from handler.usage import InputError
 from safewriter.deadline import epoch_ms
 from safewriter.objects import MemoryObjectStore, StoreError
 from safewriter.record import journal

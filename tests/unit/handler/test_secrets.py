@@ -15,10 +15,10 @@ from moto import mock_aws
 from moto.server import ThreadedMotoServer
 
 from handler import secrets
+from handler.input_errors import InputError
 from handler.redaction.redact import Redactor
 from handler.secrets import SecretReference, Secrets, SecretUnavailableError, parse_references, read_secrets
 from handler.settings import read_settings
-from handler.usage import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from handler.input_errors import InputError
 from handler.settings import read_settings
 from handler.spark_settings.checked import Permit
-from handler.usage import InputError
 from safewriter.objects import Location
 
 GOOD = {"SW_CHECKPOINT_BUCKET": "checkpoints/prefix"}

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from handler.functions.failure_queue import NotTakenError, Redriven, redrive_queue, replay_of
 from handler.outcome.outcome import State
-from handler.outcome.response import ErrorResult, JobFailed, deliver
+from handler.outcome.result import ErrorResult, JobFailed, deliver
 from handler.request.trigger import recognise
 from scripts.soal.app import app
-from tests.unit.handler.outcome.test_response import result
+from tests.unit.handler.outcome.test_result import result
 from tests.unit.handler.test_app import UNKNOWN, World
 
 if TYPE_CHECKING:

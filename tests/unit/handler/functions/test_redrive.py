@@ -10,7 +10,7 @@ import pytest
 from moto import mock_aws
 
 from handler.functions.redrive import redrive
-from handler.usage import InputError
+from handler.input_errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from handler.input_errors import InputError
 from handler.outcome.continuation import Continuation, has_progressed, next_invocation, unwrapped
 from handler.outcome.outcome import State
-from handler.usage import InputError
 from safewriter.record.document import Status
 from safewriter.settle.supervisor import WriteReport
 

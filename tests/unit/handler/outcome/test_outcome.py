@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from handler.input_errors import InputError
 from handler.outcome.outcome import JobEvidence, State, judge, of_error
 from handler.process.child import Ended, Stop
 from handler.runs.records import AttemptRunningError
-from handler.usage import InputError
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
 from safewriter.record.journal import Entry

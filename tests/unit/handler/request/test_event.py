@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handler.input_errors import InputError
 from handler.request.event import parse_event
 from handler.settings import HandlerSettings, read_settings
-from handler.usage import InputError
 from safewriter.objects import Location
 
 PLAIN = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})

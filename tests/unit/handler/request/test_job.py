@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from handler.input_errors import InputError
 from handler.request.event import parse_event
 from handler.request.job import EventForm, Job
 from handler.settings import read_settings
-from handler.usage import InputError
 
 BUCKET = {"SW_CHECKPOINT_BUCKET": "checkpoints"}
 PLAIN = read_settings(BUCKET)

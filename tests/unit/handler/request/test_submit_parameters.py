@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from handler.input_errors import InputError
 from handler.request.submit_parameters import parse_submit_parameters
-from handler.usage import InputError
 
 
 def test_the_usual_options() -> None:

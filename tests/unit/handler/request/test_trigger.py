@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from handler.input_errors import InputError
 from handler.request.event import parse_event
 from handler.request.trigger import Trigger, recognise
 from handler.settings import read_settings
-from handler.usage import InputError
 
 S3: dict[str, Any] = {
     "eventSource": "aws:s3",

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from handler.input_errors import InputError
 from handler.request.event import parse_event
 from handler.request.job import Job
 from handler.runs.records import AttemptRunningError, Runs
 from handler.settings import read_settings
-from handler.usage import InputError
 from safewriter.deadline import Deadline
 from safewriter.objects import MemoryObjectStore, StoreError
 from safewriter.schedule import Schedule

@@ -8,12 +8,12 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.response import StreamingBody
 
+from handler.input_errors import InputError
 from handler.request.event import parse_event
 from handler.request.job import Job
 from handler.sandbox.sandbox import open_sandbox
 from handler.sandbox.script import DownloadError, download, place
 from handler.settings import read_settings
-from handler.usage import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path

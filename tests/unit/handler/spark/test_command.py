@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from handler.input_errors import InputError
 from handler.request.event import parse_event
 from handler.request.job import Job
 from handler.sandbox.sandbox import open_sandbox
@@ -26,7 +27,6 @@ from handler.spark.command import (
 )
 from handler.spark.environment import AttemptVariables
 from handler.spark.properties import read_properties
-from handler.usage import InputError
 
 BUCKET = {"SW_CHECKPOINT_BUCKET": "checkpoints"}
 SETTINGS = read_settings(BUCKET)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from handler.input_errors import InputError
 from handler.spark_settings.checked import Permit, check_conf, check_own_conf
-from handler.usage import InputError
 
 
 def check(key: str, value: str = "x", permits: tuple[str, ...] = (), owned: dict[str, str] | None = None) -> None:

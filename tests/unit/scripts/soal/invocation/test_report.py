@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from handler.outcome.outcome import State
-from handler.outcome.response import ErrorResult, Memory, Result, Timings, Versions, WriteResult
+from handler.outcome.result import ErrorResult, Memory, Result, Timings, Versions, WriteResult
 from scripts.lambda_answer import FunctionError, Invocation
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import Problem

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from handler.outcome.outcome import State
-from handler.outcome.response import WriteResult
+from handler.outcome.result import WriteResult
 from scripts.soal.invocation.report import Report
 from scripts.soal.invocation.until_done import until_done
-from tests.unit.handler.outcome.test_response import error, result
+from tests.unit.handler.outcome.test_result import error, result
 
 if TYPE_CHECKING:
-    from handler.outcome.response import Result
+    from handler.outcome.result import Result
 
 
 def committed(run_id: str) -> WriteResult:

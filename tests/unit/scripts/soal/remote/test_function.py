@@ -9,12 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from handler.outcome.outcome import State
-from handler.outcome.response import ErrorResult
+from handler.outcome.result import ErrorResult
 from scripts.emulator.rie import LambdaEmulator
 from scripts.soal.app import app
 from scripts.soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, Problem
 from scripts.soal.remote.function import RemoteFunction
-from tests.unit.handler.outcome.test_response import result
+from tests.unit.handler.outcome.test_result import result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

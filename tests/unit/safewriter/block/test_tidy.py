@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.block.hygiene import tidy
+from safewriter.block.tidy import tidy
 from safewriter.errors import UnknownOutcomeError
 from safewriter.objects import StoreError
 from tests.support.hygiene import wait_for_hygiene

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from safewriter.objects import MemoryObjectStore
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
-from safewriter.tables.iceberg.files import FilePointer
 from safewriter.tables.iceberg.metadata import Fence
+from safewriter.tables.iceberg.metadata_file import FilePointer
 from safewriter.tables.iceberg.name import TableName
 
 NOW_MS = 1_800_000_000_000

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-import handler.outcome.response
+import handler.outcome.result
 from handler.outcome.outcome import State
-from handler.outcome.response import (
+from handler.outcome.result import (
     ErrorResult,
     JobFailed,
     Memory,
@@ -54,8 +54,8 @@ def error(*, retryable: bool = False, usage: bool = False) -> ErrorResult:
 
 
 def test_the_published_schema_is_the_model_s() -> None:
-    """If this fails: `python -m handler.outcome.response > handler/outcome/result.schema.json`, then read the diff."""
-    published = Path(handler.outcome.response.__file__).with_name("result.schema.json").read_text(encoding="utf-8")
+    """If this fails: `python -m handler.outcome.result > handler/outcome/result.schema.json`, then read the diff."""
+    published = Path(handler.outcome.result.__file__).with_name("result.schema.json").read_text(encoding="utf-8")
     assert published == schema_text()
 
 

@@ -1,6 +1,6 @@
 """From an outcome to the answer: one document on every path, returned or raised, and kept on S3.
 
-Its schema is published as `result.schema.json` beside this file; `python -m handler.outcome.response` prints it.
+Its schema is published as `result.schema.json` beside this file; `python -m handler.outcome.result` prints it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from handler.outcome.assemble import result_of
 from handler.outcome.continuation import has_progressed, next_invocation
-from handler.process.bounded import OverdueError, within
+from handler.process.timeout import OverdueError, within
 from handler.runs.records import result_key
 from safewriter.objects import StoreError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from handler.outcome.outcome import Outcome
-    from handler.outcome.response import Result
+    from handler.outcome.result import Result
     from handler.services import Services
     from handler.stages.walk import Walk
 

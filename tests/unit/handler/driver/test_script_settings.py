@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from handler.driver.own_settings import EXTENSIONS, OwnSettings, why_left_out
+from handler.driver.script_settings import EXTENSIONS, OwnSettings, why_left_out
 
 DELTA, ICEBERG = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.iceberg.spark.extensions.X"
 GIVEN = {"spark.master": "local[2]", EXTENSIONS: f"{DELTA},{ICEBERG}", "spark.hadoop.fs.s3a.endpoint": "http://here"}

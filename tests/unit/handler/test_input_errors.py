@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from handler import usage
-from handler.usage import InputError, found, validated
+from handler import input_errors
+from handler.input_errors import InputError, found, validated
 
 
 class Inner(BaseModel):
@@ -64,7 +64,7 @@ def test_of_much_that_was_found_only_the_beginning_is_read(value: object, monkey
         lengths.append(len(text))
         return text
 
-    monkeypatch.setattr(usage, "redact", redact)
+    monkeypatch.setattr(input_errors, "redact", redact)
     shown = found(value)
     assert max(lengths) <= 4096
     assert shown == f"{repr(value)[:80]}…"

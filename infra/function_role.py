@@ -1,4 +1,8 @@
-"""A function's role and log group: the role may write there and nothing else, until statements are added."""
+"""A function's role and log group: the role may write there, and what `stack.py` adds.
+
+The rights of the job come from the constructs that they are about: `job_statements` of lake, checkpoints, catalog,
+scripts bucket and secrets.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The redrive, for who asks for it: on a schedule, what lies in the failure queue is invoked again."""
+"""The redrive, with `redrive_attempts` only: a schedule invokes the function that drains the failure queue."""
 
 from __future__ import annotations
 

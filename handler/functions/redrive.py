@@ -1,6 +1,6 @@
-"""The redrive's Lambda function: what has failed is invoked again, as the same runs, so many times at most.
+"""The redrive's Lambda function: it invokes failed runs again, as the same runs, up to a number of attempts.
 
-Made only for who asks for it (context `redrive_attempts`); `soal redrive` does the same by hand. Run it on a schedule.
+The stack has it only with the context key `redrive_attempts`; `soal redrive` does the same by hand. A schedule runs it.
 """
 
 from __future__ import annotations

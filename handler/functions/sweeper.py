@@ -1,4 +1,4 @@
-"""The sweeper's Lambda function: settles what died and nobody came back for, and cleans up after it.
+"""The sweeper's Lambda function: it settles abandoned writes and cleans up after them.
 
 Run it on a schedule, one at a time. It needs ListBucket on the checkpoint bucket, which the jobs' function does not.
 """

@@ -1,7 +1,7 @@
 """The Spark settings of an event, checked: each is one that an event may bring, with a value that Spark takes.
 
-Three lists decide, in this order: what is fixed for everybody (`fixed_settings`), what an event may bring
-(`event_settings`), and what the function's owner has allowed besides (`SOAL_CONF_ALLOW`).
+Three lists decide, in this order: what is fixed for everybody (`fixed`), what an event may bring (`allowed`),
+and what the function's owner has allowed besides (`SOAL_CONF_ALLOW`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The six operations on objects that everything else is built from.
+"""The operations on objects that everything else is built from.
 
 A conditional write has three ends, never two: it won, it lost (`PreconditionFailed`), or nobody knows (`StoreError`).
 An implementation must not report a write of its own that landed as lost: when the answer to the first try is lost, the

@@ -1,4 +1,5 @@
-"""Settle: bring one write, whatever happened to it, to one true verdict. The same code for guard, supervisor and retry.
+"""Settle: bring one write, whatever happened to it, to one true verdict. The same code settles for guard, supervisor,
+retry, sweeper and operator.
 
 The verdict is always read from the table; the document follows it. What a format does to its table is its adapter's
 (`tables/`). docs/concepts/settling.md numbers the steps S1 to S6.

@@ -1,4 +1,4 @@
-"""Who comes from outside: finds by its marker what died and nobody came back for, settles it, and cleans up after it.
+"""The sweeper finds abandoned writes by their markers, settles them, and cleans up after them.
 
 The cost grows with what is open, never with what is finished: only markers are listed.
 """

@@ -4,13 +4,11 @@ The store on S3 is imported from its own module: boto3 takes longer to import th
 """
 
 from safewriter.objects.location import Location
-from safewriter.objects.memory import MemoryObjectStore
 from safewriter.objects.store import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError, Upload
 
 __all__ = [
     "ListedObject",
     "Location",
-    "MemoryObjectStore",
     "ObjectStore",
     "PreconditionFailed",
     "StoreError",

@@ -12,17 +12,11 @@ import pytest
 from botocore.config import Config
 from botocore.stub import Stubber
 
-from safewriter.objects import (
-    ListedObject,
-    MemoryObjectStore,
-    ObjectStore,
-    PreconditionFailed,
-    StoreError,
-    Upload,
-)
+from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoreError, Upload
 from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
 from scripts.emulator import EmbeddedS3, LoseReply, Match, Refuse, Reply, Request, Rule
 from scripts.soal.recover.overlay import Overlay
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

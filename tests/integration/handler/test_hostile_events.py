@@ -11,8 +11,8 @@ import pytest
 
 from handler.app import handle
 from handler.services import Services
-from safewriter.objects import MemoryObjectStore
 from tests.integration.handler.hostile import ENVIRONMENT, EVIL, SECRETS, hostile_conf, hostile_events
+from tests.support.memory_store import MemoryObjectStore
 from tests.support.walks import new_walk
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import UnknownOutcomeError
 from safewriter.identity import Attempt, Run, Write
-from safewriter.objects import MemoryObjectStore
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import AttemptRecord, Checkpoint
 from safewriter.record.liveness import GRACE_MS
@@ -15,6 +14,7 @@ from safewriter.settle.recovery import Evidence, Recovery
 from safewriter.tables.iceberg.metadata import Held
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.table import RetentionGapError
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from safewriter.record.document import CommitPoint

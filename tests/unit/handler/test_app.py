@@ -19,10 +19,11 @@ from handler.process.child import Ended, Stop
 from handler.secrets import Secrets, SecretUnavailableError
 from handler.services import Services
 from safewriter.deadline import epoch_ms
-from safewriter.objects import MemoryObjectStore, StoreError
+from safewriter.objects import StoreError
 from safewriter.record import journal
 from safewriter.record.document import Status
 from safewriter.settle.supervisor import WriteReport
+from tests.support.memory_store import MemoryObjectStore
 from tests.support.walks import new_walk
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from safewriter.block.claim import Claim, Claimer
 from safewriter.deadline import Deadline
 from safewriter.identity import Attempt, Run, Write, canonical_table
-from safewriter.objects import MemoryObjectStore, PreconditionFailed, Upload
+from safewriter.objects import PreconditionFailed, Upload
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import Checkpoint, CommitPoint, Status
 from safewriter.record.liveness import GRACE_MS, LEASE_MS
 from safewriter.schedule import Schedule
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 from safewriter.tables.session import TableState
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.delta_log import DeltaLog, File, append_actions, body_of, creation, key_of
 from tests.unit.safewriter.failing import Network
 

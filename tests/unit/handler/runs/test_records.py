@@ -12,8 +12,9 @@ from handler.request.job import Job
 from handler.runs.records import AttemptRunningError, Runs
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
-from safewriter.objects import MemoryObjectStore, StoreError
+from safewriter.objects import StoreError
 from safewriter.schedule import Schedule
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

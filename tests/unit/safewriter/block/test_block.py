@@ -10,10 +10,10 @@ from safewriter.block.block import Block
 from safewriter.deadline import Deadline
 from safewriter.errors import SettingError, UnsupportedError, UsageError
 from safewriter.identity import Run
-from safewriter.objects import MemoryObjectStore
 from safewriter.record.document import CommitPoint
 from safewriter.tables.formats import format_of
 from safewriter.tables.session import MicroBatch
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from safewriter.block.opening import claim
 from safewriter.deadline import Deadline
 from safewriter.errors import SettingError, TooLateError, TryAgainError, UnsupportedError
 from safewriter.identity import Attempt, Run, Write, canonical_table
-from safewriter.objects import MemoryObjectStore
 from safewriter.objects.store import StoreError
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint
 from safewriter.record.journal import Entry, Journal, append
 from safewriter.schedule import Schedule
 from safewriter.tables.session import TableState
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from safewriter.errors import UnreadableCheckpointError
-from safewriter.objects import MemoryObjectStore, PreconditionFailed, StoreError
+from safewriter.objects import PreconditionFailed, StoreError
 from safewriter.record.checkpoints import FINISHED, Checkpoints, past_grace
 from safewriter.record.document import Status
 from safewriter.record.liveness import GRACE_MS, LEASE_MS
 from safewriter.tables.formats import format_of
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World
 

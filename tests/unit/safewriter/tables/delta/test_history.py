@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from safewriter.objects import MemoryObjectStore, StoreError
+from safewriter.objects import StoreError
 from safewriter.tables.delta.commit import Mark
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.table import RetentionGapError
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.delta_log import DeltaLog, File, body_of, creation, key_of
 from tests.unit.safewriter.record.test_document import attempt
 from tests.unit.safewriter.world import World

@@ -11,7 +11,6 @@ from pyiceberg.table.snapshots import ancestors_of
 from safewriter.block.claim import Claimer
 from safewriter.deadline import Deadline
 from safewriter.identity import Attempt, Run, Write
-from safewriter.objects import MemoryObjectStore
 from safewriter.objects.location import Location
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import Checkpoint, CommitPoint
@@ -23,6 +22,7 @@ from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.table import IcebergTable, name_of
 from safewriter.tables.session import TableState
 from scripts.emulator.iceberg_writer import BODY, IDS, ROWS, add, open_catalog, stage
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,12 +12,12 @@ from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.table.update import SetSnapshotRefUpdate, update_table_metadata
 from pyiceberg.transforms import BucketTransform
 
-from safewriter.objects import MemoryObjectStore
 from safewriter.objects.location import Location
 from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.metadata import Fence
 from safewriter.tables.iceberg.name import TableName
 from scripts.emulator.iceberg_writer import BODY, IDS, add, open_catalog
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safewriter.objects import MemoryObjectStore
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.metadata import Fence
 from safewriter.tables.iceberg.metadata_file import FilePointer
 from safewriter.tables.iceberg.name import TableName
+from tests.support.memory_store import MemoryObjectStore
 
 NOW_MS = 1_800_000_000_000
 PLACE = "s3a://lake/w/t/metadata"

@@ -9,13 +9,13 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from safewriter.errors import UnsupportedError
-from safewriter.objects import MemoryObjectStore
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg import catalogs
 from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.name import TableName
 from scripts.emulator import EmbeddedS3
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.tables.iceberg.fenced import FENCE, FencedTable, GlueTable, SqlTable, fenced
 
 if TYPE_CHECKING:

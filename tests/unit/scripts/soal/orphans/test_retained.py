@@ -12,9 +12,10 @@ from arro3.core import Array, DataType, RecordBatch, Table
 from arro3.io import read_parquet, write_parquet
 from deltalake import DeltaTable, write_deltalake
 
-from safewriter.objects import Location, MemoryObjectStore
+from safewriter.objects import Location
 from scripts.soal.orphans.references import UnreadableLogError
 from scripts.soal.orphans.retained import LogMovedError, follow, read_retained
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

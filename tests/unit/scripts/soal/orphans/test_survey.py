@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.objects import MemoryObjectStore, Upload
+from safewriter.objects import Upload
 from safewriter.settle.recovery import Cause
 from scripts.soal.orphans.references import UnreadableLogError
 from tests.unit.safewriter.delta_log import File
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from safewriter.objects import ListedObject, ObjectStore
+    from tests.support.memory_store import MemoryObjectStore
 
 
 class Interrupted:

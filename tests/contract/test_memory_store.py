@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from safewriter.objects import MemoryObjectStore, PreconditionFailed
+from safewriter.objects import PreconditionFailed
 from safewriter.objects.store import Upload
+from tests.support.memory_store import MemoryObjectStore
 
 # What it has in common with S3 stands in tests/contract/test_object_store.py.
 

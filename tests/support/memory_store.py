@@ -1,4 +1,4 @@
-"""The object store in memory: for tests and for replaying recorded requests without a server."""
+"""The object store in memory, and for replaying recorded requests without a server."""
 
 from __future__ import annotations
 

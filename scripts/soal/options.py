@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -13,6 +13,7 @@ __all__ = [
     "EndpointUrl",
     "Event",
     "FunctionName",
+    "FunctionNameIfGiven",
     "Json",
     "Local",
     "RunKey",
@@ -25,15 +26,15 @@ Local = Annotated[
 ]
 EndpointUrl = Annotated[
     str | None,
-    typer.Option("--endpoint-url", help="Use this endpoint, with your AWS credentials; without: that of AWS."),
+    typer.Option("--endpoint-url", help="Use this endpoint, with your AWS credentials; default: AWS."),
 ]
 Bucket = Annotated[
     str | None,
-    typer.Option("--bucket", help="Bucket (or bucket/prefix) of the checkpoints; without: SW_CHECKPOINT_BUCKET."),
+    typer.Option("--bucket", help="Bucket (or bucket/prefix) of the checkpoints; default: SW_CHECKPOINT_BUCKET."),
 ]
-FunctionName = Annotated[
-    str, typer.Option("--function", "-f", envvar="SOAL_FUNCTION", help="The function's name or ARN.")
-]
+_FUNCTION: Final = typer.Option("--function", "-f", envvar="SOAL_FUNCTION", help="The function's name or ARN.")
+FunctionName = Annotated[str, _FUNCTION]
+FunctionNameIfGiven = Annotated[str | None, _FUNCTION]
 Event = Annotated[str, typer.Argument(help="A JSON file, inline JSON, - (stdin), or s3://…/script.py")]
 UntilDone = Annotated[
     bool, typer.Option("--until-done", help="Invoke again until the run has come to its end, each step once.")

@@ -81,15 +81,19 @@ def settle(
 
 @app.command()
 def start(
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="Pairs of a run there and a run here.")] = 5,
+    rounds: Annotated[
+        int, typer.Option(min=1, max=100, help="Pairs of runs: one with aws-samples, one with SoAL.")
+    ] = 5,
     *,
     docker: Annotated[bool, typer.Option("--docker", help="Run both in containers, not on the host.")] = False,
     image: Annotated[str, typer.Option(help="With --docker: the image's name.")] = TAG,
     memory_mb: Annotated[int, typer.Option(min=1024, max=10240, help="Our function's memory.")] = 3008,
-    timeout_s: Annotated[int, typer.Option(min=1, max=900, help="And its timeout: SOAL_JIT follows from it.")] = 60,
+    timeout_s: Annotated[
+        int, typer.Option(min=1, max=900, help="Our function's timeout; it also decides SOAL_JIT.")
+    ] = 60,
     as_json: Json = False,
 ) -> None:
-    """Measure the time of a cold run, and of one in the way of aws-samples/spark-on-aws-lambda."""
+    """Measure the time of a cold run of the sample job, with SoAL and with aws-samples/spark-on-aws-lambda."""
     from scripts.bench import start as start_bench
 
     home = Home.of()

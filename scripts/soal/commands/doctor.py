@@ -32,10 +32,12 @@ __all__ = ["doctor"]
 def doctor(
     endpoint_url: Annotated[
         str | None,
-        typer.Option(help="S3 to examine; without: that of `soal local up`. With --function: AWS's endpoint."),
+        typer.Option(
+            help="Use this endpoint, with your AWS credentials; default: that of `soal local up` (--function: AWS)."
+        ),
     ] = None,
     function: Annotated[
-        str | None, typer.Option("--function", "-f", help="Examine a deployed function instead, by its name or ARN.")
+        str | None, typer.Option("--function", "-f", help="Examine a deployed function instead: its name or ARN.")
     ] = None,
     script: Annotated[
         Path | None, typer.Option(help="Examine a script instead: what to change in it. It is read, not run.")

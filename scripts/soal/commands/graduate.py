@@ -52,7 +52,7 @@ def graduate(
         list[str] | None, typer.Option(help="s3:// zip with SafeWriter (and what else the script imports).")
     ] = None,
     jars: Annotated[list[str] | None, typer.Option(help="s3:// jars: soal-logstore.jar, Delta's.")] = None,
-    timeout_minutes: Annotated[int, typer.Option(min=0, help="0: the application's own.")] = 0,
+    timeout_minutes: Annotated[int, typer.Option(min=0, help="The run's timeout; 0 uses the application's own.")] = 0,
     endpoint_url: EndpointUrl = None,
     *,
     dry_run: DryRun = False,

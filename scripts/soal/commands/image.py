@@ -38,10 +38,10 @@ _TESTS: Final = ("tests/image", "--ignore=tests/image/derived")
 Tag = Annotated[str, typer.Option(help="The image's name.")]
 Base = Annotated[
     str | None,
-    typer.Option(help="The image to build on, or `debootstrap` to make one here; without: the Dockerfile's."),
+    typer.Option(help="The image to build on, or `debootstrap` to make one here; default: the Dockerfile's."),
 ]
 Certificates = Annotated[
-    Path | None, typer.Option(help="A PEM file to trust while building; without: what SSL_CERT_FILE names.")
+    Path | None, typer.Option(help="A PEM file to trust while building; default: the file that SSL_CERT_FILE names.")
 ]
 
 
@@ -49,10 +49,10 @@ Certificates = Annotated[
 def build(
     base: Base = None,
     tag: Tag = TAG,
-    platform: Annotated[str | None, typer.Option(help="linux/amd64 or linux/arm64; without: this machine's.")] = None,
+    platform: Annotated[str | None, typer.Option(help="linux/amd64 or linux/arm64; default: this machine's.")] = None,
     ca: Certificates = None,
 ) -> None:
-    """Build the image. Some minutes, then what has changed."""
+    """Build the image. The first build takes minutes; later ones rebuild only what changed."""
     out = Output(as_json=False)
     with with_docker(Home.of()) as found:
         chosen = bases.choose_base(found, base, Place(ROOT), out.remark)
@@ -88,7 +88,10 @@ def _certificates(given: Path | None) -> Path | None:
 
 @app.command("test", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def prove(context: typer.Context, tag: Tag = TAG) -> None:
-    """Prove the image: jobs under Lambda's bounds, the archive, the features. Minutes; other words go to pytest."""
+    """Prove the image: jobs under Lambda's limits, the archive, the features. It takes minutes.
+
+    Other arguments go to pytest.
+    """
     with with_docker(Home.of()) as found:
         require(found, tag)
         command = [sys.executable, "-P", "-m", "pytest", "-m", "image", *(context.args or _TESTS)]

@@ -30,7 +30,7 @@ app = typer.Typer(no_args_is_help=True, help="An S3 and a Lambda function on thi
 
 @app.command()
 def up(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 chooses a free one.")] = 0,
     bucket: Annotated[list[str] | None, typer.Option(help="A bucket to make beside the usual ones.")] = None,
     *,
     iceberg: Annotated[bool, typer.Option("--iceberg", help="Start an Iceberg REST catalog, too: `local`.")] = False,
@@ -68,7 +68,8 @@ def status(*, as_json: Json = False) -> None:
 def invoke(
     event: Event,
     endpoint_url: Annotated[
-        str | None, typer.Option(help="S3 to use, with your AWS credentials; without: the one of `soal local up`.")
+        str | None,
+        typer.Option(help="Use this endpoint as S3, with your AWS credentials; default: the S3 of `soal local up`."),
     ] = None,
     timeout_s: Annotated[int, typer.Option(min=1, max=900, help="The function's timeout.")] = 300,
     memory_mb: Annotated[int, typer.Option(min=128, max=10240, help="The function's memory.")] = 3008,

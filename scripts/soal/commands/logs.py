@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from safewriter.deadline import epoch_ms
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
-from scripts.soal.options import EndpointUrl, Json
+from scripts.soal.options import EndpointUrl, FunctionNameIfGiven, Json
 from scripts.soal.remote.aws import aws_client
 from scripts.soal.remote.logs import LogReader, line_view
 
@@ -21,11 +21,9 @@ _POLL_S: Final = 2.0
 
 
 def logs(
-    run: Annotated[str | None, typer.Argument(help="The run key; without: everything.")] = None,
-    function: Annotated[
-        str | None, typer.Option("--function", "-f", envvar="SOAL_FUNCTION", help="The function's name.")
-    ] = None,
-    log_group: Annotated[str | None, typer.Option(help="The log group; without: the function's own.")] = None,
+    run: Annotated[str | None, typer.Argument(help="The run key; default: all runs.")] = None,
+    function: FunctionNameIfGiven = None,
+    log_group: Annotated[str | None, typer.Option(help="The log group; default: the function's own.")] = None,
     since_minutes: Annotated[int, typer.Option(min=1, help="How far to go back.")] = 60,
     endpoint_url: EndpointUrl = None,
     *,

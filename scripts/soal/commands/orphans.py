@@ -37,7 +37,7 @@ def orphans(
         str,
         typer.Argument(help="A Delta table's path, s3a://bucket/path, or an Iceberg table, catalog.namespace.table."),
     ],
-    older_than: Annotated[str, typer.Option(help="Only what is older, by S3's own clock: 7d, 36h, 90m.")] = "7d",
+    older_than: Annotated[str, typer.Option(help="Only files older than this, by S3's clock: 7d, 36h, 90m.")] = "7d",
     endpoint_url: EndpointUrl = None,
     bucket: Bucket = None,
     *,
@@ -56,7 +56,8 @@ def orphans(
     On an Iceberg table, whose catalog pyiceberg's variables name, it deletes nothing. It shows the files that no
     snapshot names, the fences that settlers have set, and the Spark SQL statements that remove both.
 
-    Exit codes: 0 done, 1 the table cannot be judged or something could not be deleted, 75 the log has moved: again.
+    Exit codes: 0 done, 1 the table cannot be judged or something could not be deleted, 75 the table changed
+    meanwhile: run the command again.
     """
     out = Output(as_json=as_json)
     age = parse_age(older_than, allow_young=allow_young)

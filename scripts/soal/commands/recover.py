@@ -45,7 +45,7 @@ def recover(
     ] = None,
     reason: Annotated[str, typer.Option(help="Why; kept in the document and in the audit log.")] = "",
     write: Annotated[str | None, typer.Option("--write", help="Only this write key, where a run has several.")] = None,
-    limit_s: Annotated[int, typer.Option(min=1, help="Settle for so many seconds at most.")] = 300,
+    limit_s: Annotated[int, typer.Option(min=1, help="Settle for at most this many seconds.")] = 300,
     endpoint_url: EndpointUrl = None,
     bucket: Bucket = None,
     *,

@@ -28,8 +28,12 @@ __all__ = ["redrive", "redriven_view"]
 def redrive(
     queue_url: Annotated[str, typer.Option(help="The failure queue: output FailureQueueUrl of the stack.")],
     function: FunctionName,
-    attempts_max: Annotated[int, typer.Option(min=1, max=100, help="Leave a run that has had so many attempts.")] = 3,
-    messages_max: Annotated[int, typer.Option(min=1, max=10_000, help="Look at so many messages.")] = 100,
+    attempts_max: Annotated[
+        int, typer.Option(min=1, max=100, help="Leave a run in the queue that has had this many attempts.")
+    ] = 3,
+    messages_max: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Look at no more than this many messages.")
+    ] = 100,
     endpoint_url: EndpointUrl = None,
     *,
     dry_run: DryRun = False,

@@ -1,4 +1,4 @@
-"""`scripts/demo`: a guarded job succeeds, the next one meets its deadline, its retry lands once.
+"""`scripts/demo`: a guarded job succeeds, the next one runs into its deadline, its retry lands once.
 
 Everything is real: the handler under Lambda's runtime interface emulator, Spark, SafeWriter, for `--format iceberg` a
 REST catalog; only S3 is moto's. Each claim is checked against the table as deltalake or pyiceberg, and the plain files,
@@ -188,7 +188,7 @@ def _play(demo: _Demo) -> None:
     rows = sum(1 for _ in csv.reader(io.StringIO(source.decode(), newline=""), delimiter=";")) - 1
     demo.console.print(Text(f"S3 at {demo.s3.endpoint} (in this process); {rows:,} rows of {origin}"), soft_wrap=True)
     first, after_first = _succeeds(demo, rows)
-    after_second = _meets_its_deadline(demo, first, after_first)
+    after_second = _reaches_its_deadline(demo, first, after_first)
     after_third = _is_retried(demo, rows, after_second)
     demo.console.print()
     demo.console.print(_summary((after_first, after_second, after_third)))
@@ -207,7 +207,7 @@ def _succeeds(demo: _Demo, rows: int) -> tuple[Result, TableView]:
     return result, seen
 
 
-def _meets_its_deadline(demo: _Demo, first: Result, before: TableView) -> TableView:
+def _reaches_its_deadline(demo: _Demo, first: Result, before: TableView) -> TableView:
     # A quarter of a short timeout is kept to settle in; the first part of the data must have been written before that.
     timeout_s = math.ceil((first.timings.total_ms / 1000 + _SPARE_S) * 4 / 3)
     demo.console.print(

@@ -54,7 +54,7 @@ def job_rules(config: Config, job: lambda_.IFunction) -> tuple[Rule, ...]:
 
     return (
         Rule("RunsFailed", "Runs have failed", job.metric_errors(period=_PERIOD)),
-        Rule("RunsThrottled", "Runs could not start for want of concurrency", job.metric_throttles(period=_PERIOD)),
+        Rule("RunsThrottled", "Lambda throttled runs: no concurrency was left", job.metric_throttles(period=_PERIOD)),
         Rule(
             "NearTimeout",
             "A run came so near to the timeout that Lambda may have killed it",

@@ -1,4 +1,4 @@
-"""What a cold run takes beside the way of aws-samples/spark-on-aws-lambda: the same CSV file into a Delta table.
+"""The time of a cold run, beside that of aws-samples/spark-on-aws-lambda: the same CSV file into a Delta table.
 
 Both are functions in the Lambda emulator that have never run, from the event to the answer, in turn on one embedded S3;
 the table is new each time. There: the handler of `scripts.bench.peer`. Here: the job is guarded and supervised. Both on

@@ -20,7 +20,7 @@ def may_install() -> bool:
 
 
 def apt_install(package: str) -> None:
-    """Install one system package, and say so. Raises `SetupError` if apt fails, for example for want of the package."""
+    """Install one system package, and say so. Raises `SetupError` if apt fails."""
     say(f"installing the system package {package} (apt-get install)")
     todo = f"install {package} yourself, then run scripts/setup again"
     run(["apt-get", "update", "--quiet"], what="apt-get update", todo=todo, env=_QUIET)

@@ -1,7 +1,7 @@
 """A run that is longer than the function's timeout: invoked again and again until it has come to its end.
 
-An attempt that met its deadline after it had committed something, that was killed, or that says "try again later" is
-followed by another one under the same clientToken, which skips what is committed.
+An attempt that ran into its deadline after it had committed something, that was killed, or that says "try
+again later" is followed by another one under the same clientToken, which skips what is committed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _goes_on(report: Report) -> str | None:
         return "was killed before it could answer"
     if result.state is State.INCOMPLETE:
         done = sum(write.status == "committed" and write.run_id == result.run_id for write in result.writes)
-        return f"met its deadline after {done} new commits" if done else None
+        return f"ran into its deadline after {done} new commits" if done else None
     if result.state is State.FAILED and result.error is not None and result.error.retryable:
         return f"asks to be tried again ({result.error.type})"
     return None

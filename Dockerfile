@@ -90,7 +90,7 @@ RUN --mount=type=cache,target=/root/.cache \
         --require-hashes --requirement requirements/local.txt
 # Only what the training uses: any other change must not cost another one.
 COPY image/archive /opt/trainer/image/archive
-COPY scripts/__init__.py /opt/trainer/scripts/
+COPY scripts/__init__.py scripts/local_credentials.py /opt/trainer/scripts/
 COPY scripts/emulator /opt/trainer/scripts/emulator
 COPY scripts/image/__init__.py scripts/image/archive.py scripts/image/unsigned.py /opt/trainer/scripts/image/
 WORKDIR /opt/trainer

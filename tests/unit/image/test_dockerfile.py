@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.test_import_graph import file_of, reached_from
+
 ROOT = Path(__file__).parents[3]
 FILES = ("Dockerfile", "image/derived/Dockerfile")
 
@@ -41,6 +43,19 @@ def test_everything_that_is_copied_is_sent_and_is_there() -> None:
     for path in copied:
         assert (ROOT / path).exists(), path
         assert any(path == name or path.startswith(f"{name}/") for name in sent), path
+
+
+@pytest.mark.parametrize("program", ["scripts.image.archive", "scripts.image.trim"])
+def test_what_the_build_runs_has_all_its_modules(program: str) -> None:
+    """The Dockerfile copies each module that a program of the build imports, directly or through others."""
+    copied = [
+        word
+        for line in re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+        for word in line.split()
+    ]
+    for module in reached_from(program):
+        path = file_of(module, ROOT).relative_to(ROOT).as_posix()
+        assert any(path == name or path.startswith(f"{name}/") for name in copied), path
 
 
 def test_the_image_carries_the_labels_of_the_open_container_initiative() -> None:

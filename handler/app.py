@@ -47,7 +47,7 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
         cold_start=cold_start,
         function=context.invoked_function_arn,
     )
-    walk = Walk(invocation, Redactor.of_environment(os.environ))
+    walk = Walk(invocation)
     result = handle(event, walk, os.environ)
     observability.count(result)
     return deliver(result, None if walk.configured is None else walk.configured.settings)
@@ -55,6 +55,7 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
 
 def handle(event: object, walk: Walk, environment: Mapping[str, str], services: Services = _SERVICES) -> Result:
     """Do everything but raise."""
+    walk.first_redactor = Redactor.of_environment(environment)
     try:
         prepare(walk, event, environment, services)
         outcome = run(walk, environment, services)

@@ -63,7 +63,7 @@ def _one_line(text: str) -> str:
 
 
 def validated(model: type[_M], data: object, *, prefix: str = "") -> _M:
-    """Validate `data` as `model`; the first thing that is wrong becomes a `InputError` with the path below `prefix`."""
+    """Validate `data` as `model`; raise the first error as an `InputError` with its path below `prefix`."""
     try:
         return model.model_validate(data)
     except ValidationError as error:

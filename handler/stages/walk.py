@@ -105,7 +105,7 @@ class Walk:
 
     @property
     def redactor(self) -> Redactor:
-        """The one that knows most."""
+        """The one that knows most: the first one knows the function's variables alone."""
         return self.first_redactor if self.prepared is None else self.prepared.redactor
 
     @property

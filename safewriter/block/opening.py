@@ -12,7 +12,6 @@ from safewriter.errors import SettingError, TooLateError, TryAgainError, Unsuppo
 from safewriter.objects.store import StoreError
 from safewriter.record import journal
 from safewriter.record.document import CommitPoint
-from safewriter.tables.formats import format_of
 from safewriter.tables.session import Opening
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def _claim(block: Block) -> Claim:
     """Steps 1 to 4. The marker's PUT and the look at the table run side by side: neither needs the other."""
     _announce(block)
     claimer = Claimer(
-        block.checkpoints.announcing(format_of(block.write.format).catalog(block.session)),
+        block.checkpoints.announcing(block.session.catalog),
         block.recovery,
         block.write,
         block.attempt,

@@ -46,10 +46,6 @@ class Format(Protocol):
         """Return the format's side of a Spark session for one block."""
         ...
 
-    def catalog(self, session: Session) -> dict[str, str]:
-        """Return how a session's catalog is reached, without secrets; nothing where a table lies at a path."""
-        ...
-
     def table(self, document: Checkpoint, settling: Settling) -> Table:
         """Return the table that a document is about."""
         ...

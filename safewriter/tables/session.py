@@ -94,6 +94,11 @@ class Session(Protocol):
         """What a settler needs to reach the table's catalog and no document may hold; it stays in this process."""
         ...
 
+    @property
+    def catalog(self) -> dict[str, str]:
+        """How a settler reaches the table's catalog, without secrets; nothing where a table lies at a path."""
+        ...
+
     def micro_batch(self) -> MicroBatch | None:
         """Return the stream's batch if this runs in `foreachBatch`; `UsageError` if it may, and no batch is known."""
         ...

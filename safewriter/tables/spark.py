@@ -55,6 +55,11 @@ class SparkScope:
         """Nothing, where a table lies at a path."""
         return {}
 
+    @property
+    def catalog(self) -> dict[str, str]:
+        """Nothing, as above."""
+        return {}
+
     def java_class(self, name: str) -> Any:  # noqa: ANN401 - py4j has no types
         """Return a Java class by its full name: `jvm.io.soal...` would ask the JVM about each part of it."""
         from py4j.java_gateway import JavaClass

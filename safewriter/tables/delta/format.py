@@ -27,9 +27,6 @@ class _Delta:
 
         return DeltaSession(spark, table)
 
-    def catalog(self, session: Session) -> dict[str, str]:  # noqa: ARG002 - of the protocol
-        return {}
-
     def table(self, document: Checkpoint, settling: Settling) -> Table:
         from safewriter.tables.delta.table import DeltaTable
 

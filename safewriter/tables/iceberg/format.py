@@ -26,11 +26,6 @@ class _Iceberg:
 
         return IcebergSession(spark, table)
 
-    def catalog(self, session: Session) -> dict[str, str]:
-        from safewriter.tables.iceberg.catalogs import without_secrets
-
-        return without_secrets(session.secrets)
-
     def table(self, document: Checkpoint, settling: Settling) -> Table:
         from safewriter.tables.iceberg.catalogs import open_pointer
         from safewriter.tables.iceberg.table import IcebergTable

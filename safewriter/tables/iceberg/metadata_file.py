@@ -50,7 +50,7 @@ class FilePointer(Pointer):
         if found is None:
             raise StoreError(f"the metadata file {location} is not there, or cannot be read")
         is_gzip = found.body.startswith(_GZIP)
-        file = _parsed(location, (gzip.decompress(found.body) if is_gzip else found.body).decode(), is_gzip)
+        file = _parsed(location, (gzip.decompress(found.body) if is_gzip else found.body).decode(), is_gzip=is_gzip)
         return Held(file.metadata, file)
 
     def _commit(self, held: Held, fence: Fence) -> bool:
@@ -118,7 +118,7 @@ def _written(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _parsed(location: str, text: str, is_gzip: bool) -> _File:  # noqa: FBT001 - as found
+def _parsed(location: str, text: str, *, is_gzip: bool) -> _File:
     """Parse an object field by field. Raises `ValueError` if the text is no object, or names a field twice."""
     decode = json.JSONDecoder().raw_decode
     file = _File(location, is_gzip, text, {}, {})

@@ -80,6 +80,11 @@ class IcebergSession(SparkScope):
         """All of the catalog's properties, as the session has them."""
         return self._catalog
 
+    @property
+    def catalog(self) -> dict[str, str]:
+        """Those of them that a checkpoint may hold."""
+        return without_secrets(self._catalog)
+
     # -- before ------------------------------------------------------------------------------------------------------
 
     def verify(self) -> None:
@@ -109,7 +114,7 @@ class IcebergSession(SparkScope):
             table_id=str(metadata["table-uuid"]),
             features=(f"v{metadata['format-version']}",),
             properties={},
-            catalog=without_secrets(self._catalog),
+            catalog=self.catalog,
         )
 
     # -- inside ------------------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def orphans(
         except LogMovedError as error:
             raise Problem(str(error), todo="run it again", exit_code=EXIT_TRY_AGAIN) from error
     out.show(orphans_view(report))
-    _say(out, problem, report.has_failed, dry_run=report.dry_run)
+    _say(out, problem, has_failed=report.has_failed, dry_run=report.dry_run)
 
 
 def _iceberg(out: Output, found: Target, table: str, age: timedelta, *, delete_them: bool) -> None:
@@ -102,7 +102,7 @@ def _iceberg(out: Output, found: Target, table: str, age: timedelta, *, delete_t
     out.show(iceberg_view(report))
 
 
-def _say(out: Output, problem: str | None, has_failed: object, *, dry_run: bool) -> None:
+def _say(out: Output, problem: str | None, *, has_failed: bool, dry_run: bool) -> None:
     if problem is not None:
         out.remark(f"ended early: {problem}")
         raise typer.Exit(EXIT_TRY_AGAIN)

@@ -154,6 +154,13 @@ def test_unknown_is_never_success(world: World) -> None:
     assert "gone" in result.state_details
 
 
+def test_a_secret_of_the_function_s_variables_is_masked_also_before_the_job_is_known(world: World) -> None:
+    """An event that is refused is answered before anything else knows a secret."""
+    result = world.handle({"entryPoint": "s3://scripts/hunter22.txt"}, DB_PASSWORD="hunter22")
+    assert result.error is not None
+    assert "hunter22" not in result.model_dump_json()
+
+
 def test_the_deadline(world: World) -> None:
     """What is committed can be continued."""
     world.end = {"exit_code": None, "signal": 9, "stop": Stop.KILLED}

@@ -32,6 +32,7 @@ LATE = Schedule(Deadline(1_000, 0, lambda: 999), 10)
 class Session:
     """A session that shows one table."""
 
+    catalog: dict[str, str] = {}  # noqa: RUF012 - no test changes it
     secrets: dict[str, str] = {}  # noqa: RUF012 - no test changes it
 
     def __init__(self, obstacle: str | None = None) -> None:

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -12,7 +10,7 @@ from safewriter.objects import PreconditionFailed, StoreError
 from safewriter.record.checkpoints import FINISHED, Checkpoints, past_grace
 from safewriter.record.document import Status
 from safewriter.record.liveness import GRACE_MS, LEASE_MS
-from safewriter.tables.formats import format_of
+from safewriter.tables.iceberg.catalogs import without_secrets
 from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World
@@ -352,9 +350,7 @@ def test_a_refusal_that_is_not_about_the_tag_is_one(tries: list[str], *, denied:
 
 def test_a_marker_says_how_the_catalog_is_reached() -> None:
     """Who settles the write without its document could not ask the table otherwise; no secret is in it."""
-    session: Any = SimpleNamespace(secrets={"type": "rest", "uri": "https://catalog", "credential": "id:secret"})
-    assert format_of("delta").catalog(session) == {}
-    found = format_of("iceberg").catalog(session)
+    found = without_secrets({"type": "rest", "uri": "https://catalog", "credential": "id:secret"})
     assert found == {"type": "rest", "uri": "https://catalog"}
     world = World()
     job = world.job()

@@ -120,9 +120,10 @@ def test_a_class_of_java_is_asked_for_by_its_full_name() -> None:
     assert (java._fqn, java._gateway_client) == ("java.util.UUID", gateway._gateway_client)
 
 
-def test_a_path_has_no_secrets() -> None:
-    """Only catalogs are reached by some."""
+def test_a_path_has_neither_a_catalog_nor_its_secrets() -> None:
+    """Spark reaches a table at a path without a catalog."""
     assert scope({}, {}).secrets == {}
+    assert scope({}, {}).catalog == {}
 
 
 def test_threads_that_are_not_pinned_are_refused() -> None:

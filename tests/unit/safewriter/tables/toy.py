@@ -50,9 +50,6 @@ class _Toy:
     def session(self, spark: SparkSession, table: str) -> Session:
         raise NotImplementedError  # a session needs Spark: safewriter/tables/session.py says what it gives
 
-    def catalog(self, session: Session) -> dict[str, str]:
-        return {}
-
     def table(self, document: Checkpoint, settling: Settling) -> Table:
         return ToyTable()
 

@@ -167,6 +167,7 @@ def test_a_table_is_looked_at_in_its_catalog(
     assert session.state() == TableState(
         version, "uuid", ("v2",), {}, catalog={"type": "rest", "uri": "https://catalog"}
     )
+    assert session.catalog == {"type": "rest", "uri": "https://catalog"}
     assert session.secrets == CATALOG
 
 

@@ -44,7 +44,7 @@ RUN --mount=type=cache,target=/root/.cache \
     && /opt/uv/bin/uv pip install --quiet --link-mode copy --python "$(command -v python3)" --target /opt/soal/python \
         --build-constraint requirements/build.txt --require-hashes --requirement requirements/runtime.txt
 COPY handler/__init__.py handler/
-COPY handler/spark/__init__.py handler/spark/missing.py handler/spark/
+COPY handler/spark/__init__.py handler/spark/missing_dependencies.py handler/spark/
 COPY scripts/__init__.py scripts/
 COPY scripts/image/__init__.py scripts/image/trim.py scripts/image/
 COPY image/spark/missing.toml image/spark/

@@ -15,8 +15,8 @@ from handler.redaction.redact import Redactor
 from handler.services import Services
 from handler.stages.finish import record
 from handler.stages.prepare import prepare
+from handler.stages.progress import Invocation, Progress
 from handler.stages.run import run
-from handler.stages.walk import Invocation, Walk
 from safewriter.deadline import Deadline, epoch_ms
 
 if TYPE_CHECKING:
@@ -47,20 +47,20 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
         cold_start=cold_start,
         function=context.invoked_function_arn,
     )
-    walk = Walk(invocation)
-    result = handle(event, walk, os.environ)
+    progress = Progress(invocation)
+    result = handle(event, progress, os.environ)
     observability.count(result)
-    return deliver(result, None if walk.configured is None else walk.configured.settings)
+    return deliver(result, None if progress.configured is None else progress.configured.settings)
 
 
-def handle(event: object, walk: Walk, environment: Mapping[str, str], services: Services = _SERVICES) -> Result:
+def handle(event: object, progress: Progress, environment: Mapping[str, str], services: Services = _SERVICES) -> Result:
     """Do everything but raise."""
-    walk.first_redactor = Redactor.of_environment(environment)
+    progress.first_redactor = Redactor.of_environment(environment)
     try:
-        prepare(walk, event, environment, services)
-        outcome = run(walk, environment, services)
+        prepare(progress, event, environment, services)
+        outcome = run(progress, environment, services)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here, the answer is a document
-        outcome = of_error(error, walk.writes, started=walk.started)
+        outcome = of_error(error, progress.writes, started=progress.started)
         trace = "".join(traceback.format_exception(error)) if is_our_fault(outcome) else outcome.details
-        observability.logger.error(walk.redactor(trace))
-    return record(walk, outcome, services)
+        observability.logger.error(progress.redactor(trace))
+    return record(progress, outcome, services)

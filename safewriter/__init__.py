@@ -23,7 +23,7 @@ from safewriter.errors import (
     UnsupportedError,
     UsageError,
 )
-from safewriter.oneline import save
+from safewriter.shortcut import save
 from safewriter.writer import SafeWriter
 
 __all__ = [

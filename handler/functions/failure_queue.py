@@ -16,7 +16,7 @@ from handler.input_errors import InputError
 from handler.outcome.continuation import Continuation, unwrapped
 from handler.outcome.outcome import State
 from handler.outcome.result import Result
-from handler.request.nesting import is_too_deep
+from handler.request.json_depth import is_too_deep
 from handler.request.trigger import recognise
 from safewriter.parsing import parsed
 

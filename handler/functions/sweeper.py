@@ -22,9 +22,9 @@ from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import Status
 from safewriter.schedule import Schedule
 from safewriter.settings import Settings
+from safewriter.settle.inspection import Action
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
-from safewriter.settle.visit import Action
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

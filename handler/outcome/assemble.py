@@ -1,4 +1,4 @@
-"""From a walk, however far it came, to the result document."""
+"""Make the result document of an invocation, however far it came."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from handler.outcome.outcome import Outcome
     from handler.redaction.redact import Redactor
     from handler.settings import HandlerSettings
-    from handler.stages.walk import Walk
+    from handler.stages.progress import Progress
     from safewriter.record.journal import Entry
     from safewriter.settle.supervisor import WriteReport
 
@@ -26,13 +26,13 @@ __all__ = ["result_of"]
 _JAR_VERSION: Final = re.compile(r"(delta-spark|iceberg-spark-runtime)[-_][0-9._]*-([0-9][^/]*)\.jar")
 
 
-def result_of(walk: Walk, outcome: Outcome, *, continued_by: str | None = None) -> Result:
+def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None = None) -> Result:
     """Put the document together; texts in it are without secrets."""
-    redact = walk.redactor
-    record = None if walk.begun is None else walk.begun.run.record
-    job = None if walk.requested is None else walk.requested.job
-    ended = None if walk.settled is None else walk.settled.ended
-    journal = () if walk.settled is None else walk.settled.journal
+    redact = progress.redactor
+    record = None if progress.begun is None else progress.begun.run.record
+    job = None if progress.requested is None else progress.requested.job
+    ended = None if progress.settled is None else progress.settled.ended
+    journal = () if progress.settled is None else progress.settled.journal
     fault = outcome.fault
     return Result(
         run_id=None if record is None else record.run_id,
@@ -53,13 +53,13 @@ def result_of(walk: Walk, outcome: Outcome, *, continued_by: str | None = None) 
             retryable=fault.retryable,
             usage=fault.usage,
         ),
-        writes=tuple(_write(write, redact) for write in walk.writes or ()),
-        timings=_timings(walk, journal),
-        cold_start=walk.invocation.cold_start,
-        memory=Memory(limit_mb=walk.invocation.memory_mb, peak_mb=None if ended is None else ended.peak_mb),
-        versions=_versions(None if walk.configured is None else walk.configured.settings),
-        warnings=tuple(redact(warning) for warning in (*walk.warnings, *_ignored(journal))),
-        log_tail=() if walk.job_log is None else walk.job_log.tail(),
+        writes=tuple(_write(write, redact) for write in progress.writes or ()),
+        timings=_timings(progress, journal),
+        cold_start=progress.invocation.cold_start,
+        memory=Memory(limit_mb=progress.invocation.memory_mb, peak_mb=None if ended is None else ended.peak_mb),
+        versions=_versions(None if progress.configured is None else progress.configured.settings),
+        warnings=tuple(redact(warning) for warning in (*progress.warnings, *_ignored(journal))),
+        log_tail=() if progress.job_log is None else progress.job_log.tail(),
         result_uri=None if record is None else record.result_uri,
         resume_token=job.run_key if job is not None and outcome.state is State.INCOMPLETE else None,
         continued_by=continued_by,
@@ -92,18 +92,18 @@ def _ignored(journal: Iterable[Entry]) -> Iterator[str]:
         yield f"the script sets {', '.join(names)}, which was ignored: {why}"
 
 
-def _timings(walk: Walk, journal: tuple[Entry, ...]) -> Timings:
+def _timings(progress: Progress, journal: tuple[Entry, ...]) -> Timings:
     times = {entry.event: entry.at_ms for entry in reversed(journal)}  # the first of each
     python_ms, session_ms = times.get("python_started"), times.get("session_ready")
-    ended = None if walk.settled is None else walk.settled.ended
+    ended = None if progress.settled is None else progress.settled.ended
     begun_ms = session_ms if session_ms is not None else python_ms
-    deadline = walk.invocation.deadline
+    deadline = progress.invocation.deadline
     return Timings(
-        script_download_ms=walk.download_ms,
+        script_download_ms=progress.download_ms,
         jvm_start_ms=None if ended is None or python_ms is None else python_ms - ended.started_ms,
         session_ms=None if session_ms is None or python_ms is None else session_ms - python_ms,
         job_ms=None if ended is None or begun_ms is None else ended.ended_ms - begun_ms,
-        settle_ms=None if walk.settled is None else walk.settled.settle_ms,
+        settle_ms=None if progress.settled is None else progress.settled.settle_ms,
         total_ms=deadline.clock() - deadline.started_ms,
         remaining_ms=deadline.remaining_ms(),
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.input_errors import InputError, found
-from handler.request.nesting import is_too_deep
+from handler.request.json_depth import is_too_deep
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:

@@ -17,40 +17,40 @@ if TYPE_CHECKING:
     from handler.outcome.outcome import Outcome
     from handler.outcome.result import Result
     from handler.services import Services
-    from handler.stages.walk import Walk
+    from handler.stages.progress import Progress
 
 __all__ = ["record"]
 
 
-def record(walk: Walk, outcome: Outcome, services: Services) -> Result:
+def record(progress: Progress, outcome: Outcome, services: Services) -> Result:
     """Make the result and keep it; if S3 does not take it, the result itself says so."""
-    begun, configured = walk.begun, walk.configured
+    begun, configured = progress.begun, progress.configured
     if begun is None or configured is None:
-        return result_of(walk, outcome)
+        return result_of(progress, outcome)
 
     def in_time(act: Callable[[], object]) -> None:
         within(configured.schedule.left_ms(configured.schedule.record_by_ms), act)
 
     try:
-        in_time(lambda: walk.warn(*begun.runs.end(begun.run, state=outcome.state.value)))
+        in_time(lambda: progress.warn(*begun.runs.end(begun.run, state=outcome.state.value)))
     except (StoreError, OverdueError) as error:
-        walk.warn(f"the run's record still says RUNNING: {error}")
-    result = result_of(walk, outcome, continued_by=_continue(walk, outcome, services))
+        progress.warn(f"the run's record still says RUNNING: {error}")
+    result = result_of(progress, outcome, continued_by=_continue(progress, outcome, services))
     body = json.dumps(result.document(), ensure_ascii=False).encode()
     try:
-        in_time(lambda: begun.runs.store.put(result_key(walk.invocation.run_id), body))
+        in_time(lambda: begun.runs.store.put(result_key(progress.invocation.run_id), body))
     except (StoreError, OverdueError) as error:
-        walk.warn(f"this document is not at resultUri: {error}")
-        result = result_of(walk, outcome, continued_by=result.continued_by)
+        progress.warn(f"this document is not at resultUri: {error}")
+        result = result_of(progress, outcome, continued_by=result.continued_by)
     return result
 
 
-def _continue(walk: Walk, outcome: Outcome, services: Services) -> str | None:
+def _continue(progress: Progress, outcome: Outcome, services: Services) -> str | None:
     """Let the run go on, if that is allowed and worth it; return the request id of the invocation that does.
 
     The record must be closed before: the next attempt would wait for this one.
     """
-    configured, requested, invocation = walk.configured, walk.requested, walk.invocation
+    configured, requested, invocation = progress.configured, progress.requested, progress.invocation
     if configured is None or requested is None:
         return None
     following = next_invocation(
@@ -59,10 +59,10 @@ def _continue(walk: Walk, outcome: Outcome, services: Services) -> str | None:
         requested.continuation,
         run_key=requested.job.run_key,
         continue_max=configured.settings.continue_max,
-        progressed=has_progressed(walk.writes or (), invocation.run_id),
+        progressed=has_progressed(progress.writes or (), invocation.run_id),
     )
     if isinstance(following, str):
-        walk.warn(following)
+        progress.warn(following)
     if following is None or isinstance(following, str):
         return None
     try:
@@ -71,5 +71,5 @@ def _continue(walk: Walk, outcome: Outcome, services: Services) -> str | None:
             lambda: services.invoke(invocation.function, following.payload()),
         )
     except Exception as error:  # noqa: BLE001 - the SDK raises many kinds; the run can be continued by hand
-        walk.warn(f"the run could not be continued by the function itself: {error}")
+        progress.warn(f"the run could not be continued by the function itself: {error}")
         return None

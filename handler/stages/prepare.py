@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING
 from handler.outcome.continuation import unwrapped
 from handler.request.event import parse_event
 from handler.request.job import Job
-from handler.request.nesting import check_nesting
+from handler.request.json_depth import check_nesting
 from handler.sandbox.sandbox import forbids_execution
 from handler.settings import read_settings
 from handler.spark.command import check, this_machine
-from handler.stages.walk import Configured, Prepared, Requested
+from handler.stages.progress import Configured, Prepared, Requested
 from safewriter.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from handler.services import Services
-    from handler.stages.walk import Walk
+    from handler.stages.progress import Progress
 
 __all__ = ["prepare"]
 
 
-def prepare(walk: Walk, event: object, environment: Mapping[str, str], services: Services) -> None:
+def prepare(progress: Progress, event: object, environment: Mapping[str, str], services: Services) -> None:
     """Set `configured`, `requested` and `prepared`. Raises `InputError` for what the caller must change."""
-    invocation = walk.invocation
+    invocation = progress.invocation
     settings = read_settings(environment)
-    walk.configured = Configured(settings, Schedule.of(invocation.deadline, settings.guard.warn_before_ms))
+    progress.configured = Configured(settings, Schedule.of(invocation.deadline, settings.guard.warn_before_ms))
     check_nesting(event)
     first_event, continuation = unwrapped(event)
     request = parse_event(first_event, settings)
@@ -37,15 +37,15 @@ def prepare(walk: Walk, event: object, environment: Mapping[str, str], services:
         request = replace(request, client_token=continuation.client_token)
     job = Job.of(request, settings, invocation.request_id)
     machine = this_machine(invocation.memory_mb)
-    walk.requested = Requested(first_event, continuation, job)
+    progress.requested = Requested(first_event, continuation, job)
     check(job, settings, machine)
     secrets = services.read_secrets(settings.secrets)
-    redactor = walk.first_redactor.knowing_secrets(secrets.values.values()).knowing(job.arguments)
-    walk.prepared = Prepared(machine, secrets, redactor.knowing_settings(job.conf))
+    redactor = progress.first_redactor.knowing_secrets(secrets.values.values()).knowing(job.arguments)
+    progress.prepared = Prepared(machine, secrets, redactor.knowing_settings(job.conf))
     os.environ.update(secrets.of_catalogs)  # for the settling of what the job leaves open, in this process
-    walk.warn(*request.warnings)
+    progress.warn(*request.warnings)
     if forbids_execution(settings.tmp):
-        walk.warn(
+        progress.warn(
             f"{settings.tmp} is mounted noexec, so Java cannot load the native libraries that it unpacks there (snappy,"
             " zstd, lz4)"
         )

@@ -15,14 +15,14 @@ from handler.process.child import Ladder
 from handler.process.log import JobLog
 from handler.runs.records import Runs
 from handler.runs.supervisor import RunSupervisor
-from handler.sandbox.ground import clean_all
+from handler.sandbox.owned_directory import clean_all
 from handler.sandbox.sandbox import oom_kills, open_sandbox
 from handler.sandbox.script import download, place
 from handler.spark.archive import why_unused
 from handler.spark.command import compose, spark_file
 from handler.spark.environment import AttemptVariables
-from handler.spark.missing import MissingWatch, read_missing
-from handler.stages.walk import Begun, Settled
+from handler.spark.missing_dependencies import MissingWatch, read_missing
+from handler.stages.progress import Begun, Settled
 from safewriter.record.journal import Journal
 from safewriter.settle.supervisor import OpenWrites
 
@@ -37,37 +37,37 @@ if TYPE_CHECKING:
     from handler.sandbox.script import Files
     from handler.services import Services
     from handler.spark.command import Command
-    from handler.stages.walk import Configured, Walk
+    from handler.stages.progress import Configured, Progress
     from safewriter.settle.supervisor import WriteReport
 
 __all__ = ["run"]
 
 
-def run(walk: Walk, environment: Mapping[str, str], services: Services) -> Outcome:
-    """Run the job of a walk that is prepared, settle its writes, and judge what became of it."""
-    configured, requested, prepared = walk.configured, walk.requested, walk.prepared
+def run(progress: Progress, environment: Mapping[str, str], services: Services) -> Outcome:
+    """Run the prepared job, settle its writes, and judge what became of it."""
+    configured, requested, prepared = progress.configured, progress.requested, progress.prepared
     if configured is None or requested is None or prepared is None:
         raise AssertionError  # for the type checker: `prepare` sets them all or raises
-    settings, invocation = configured.settings, walk.invocation
-    with _own_directories(walk, configured), open_sandbox(settings.tmp) as sandbox:
+    settings, invocation = configured.settings, progress.invocation
+    with _own_directories(progress, configured), open_sandbox(settings.tmp) as sandbox:
         files = place(requested.job, sandbox)
         attempt = AttemptVariables.of(invocation.run_id, invocation.request_id, invocation.deadline)
         command = compose(
             requested.job, files, sandbox, settings, prepared.machine, attempt, environment, prepared.secrets
         )
         with Journal(sandbox.journal) as journal:  # before the child is there: only what is open outlasts what it does
-            return _Run(walk, configured, requested.job, prepared.redactor, services, sandbox, files, journal).run(
+            return _Run(progress, configured, requested.job, prepared.redactor, services, sandbox, files, journal).run(
                 command
             )
 
 
 @contextmanager
-def _own_directories(walk: Walk, configured: Configured) -> Iterator[None]:
+def _own_directories(progress: Progress, configured: Configured) -> Iterator[None]:
     """Give the job the directories of this function as the first one had them, and leave them so."""
     schedule = configured.schedule
 
     def clean(until_ms: int) -> None:
-        walk.warn(*clean_all(configured.settings.own_directories, lambda: schedule.left_ms(until_ms) > 0))
+        progress.warn(*clean_all(configured.settings.own_directories, lambda: schedule.left_ms(until_ms) > 0))
 
     clean(schedule.begin_by_ms)
     try:
@@ -81,7 +81,7 @@ class _Run:
 
     def __init__(
         self,
-        walk: Walk,
+        progress: Progress,
         configured: Configured,
         job: Job,
         redactor: Redactor,
@@ -90,7 +90,7 @@ class _Run:
         files: Files,
         journal: Journal,
     ) -> None:
-        self._walk = walk
+        self._progress = progress
         self._settings, self._schedule = configured.settings, configured.schedule
         self._job, self._redactor = job, redactor
         self._services = services
@@ -100,10 +100,10 @@ class _Run:
 
     def run(self, command: Command) -> Outcome:
         """Start the command, let the script go once its record and code are there, and wait for the end."""
-        walk, clock = self._walk, self._services.clock
+        progress, clock = self._progress, self._services.clock
         missing = MissingWatch(read_missing(spark_file(self._settings, "missing.toml")))
         writes = OpenWrites(self._journal)
-        job_log = walk.job_log = JobLog(
+        job_log = progress.job_log = JobLog(
             self._redactor,
             log=lambda line: observability.log_job_line(line, writes.tables()),
             metric=observability.print_metric,
@@ -114,19 +114,19 @@ class _Run:
         supervisor = self._begin() if self._job.py_files else None
         with self._services.start_child(command, job_log, clock=clock) as child:
             supervisor = supervisor or self._begin()
-            walk.started = True
+            progress.started = True
             ladder = Ladder(self._schedule.terminate_at_ms, self._schedule.kill_at_ms)
             try:
                 self._sandbox.go.touch()
                 ended = child.supervise(ladder, clock=clock, beat=supervisor.beat)
             except BaseException:
-                walk.settled = self._settle(supervisor, None)
+                progress.settled = self._settle(supervisor, None)
                 raise
-            settled = walk.settled = self._settle(supervisor, ended)
+            settled = progress.settled = self._settle(supervisor, ended)
         kills = max((after - kills_before.get(name, after) for name, after in oom_kills().items()), default=0)
-        walk.warn(*_remarks(ended, settled.writes or (), job_log.lines_dropped, kills))
+        progress.warn(*_remarks(ended, settled.writes or (), job_log.lines_dropped, kills))
         if reason := why_unused(self._settings.soal_home, self._sandbox.archive_log):
-            walk.warn(f"{reason}, so Spark started slowly; scripts/setup, or a new image, makes it again")
+            progress.warn(f"{reason}, so Spark started slowly; scripts/setup, or a new image, makes it again")
         return judge(
             JobEvidence(
                 ended=ended,
@@ -142,18 +142,18 @@ class _Run:
 
     def _begin(self) -> RunSupervisor:
         """Record the attempt and fetch the code."""
-        walk, job = self._walk, self._job
+        progress, job = self._progress, self._job
         runs = Runs(self._services.store(self._settings.guard.checkpoint_bucket), self._services.clock)
         begun = runs.begin(
-            job, run_id=walk.invocation.run_id, request_id=walk.invocation.request_id, schedule=self._schedule
+            job, run_id=progress.invocation.run_id, request_id=progress.invocation.request_id, schedule=self._schedule
         )
-        walk.begun = Begun(runs, begun)
+        progress.begun = Begun(runs, begun)
         observability.name_run(begun.record)
         started_ns = time.monotonic_ns()
         try:
             download(job, self._files, self._services.client())
         finally:
-            walk.download_ms = _since_ms(started_ns)
+            progress.download_ms = _since_ms(started_ns)
         return RunSupervisor(self._services.supervision(self._journal, self._settings.guard), runs, begun)
 
     def _settle(self, supervisor: RunSupervisor, ended: Ended | None) -> Settled:

@@ -14,7 +14,7 @@ from safewriter.record.document import CommitPoint
 from safewriter.schedule import Schedule
 from safewriter.settings import Settings
 from safewriter.settle.recovery import Recovery
-from safewriter.tables.formats import format_of
+from safewriter.tables.registry import format_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

@@ -17,7 +17,7 @@ from safewriter.objects.store import StoreError
 from safewriter.record.checkpoints import past_grace
 from safewriter.record.document import OPEN, CommitPoint, Status
 from safewriter.tables.format import Settling
-from safewriter.tables.formats import format_of
+from safewriter.tables.registry import format_of
 from safewriter.tables.table import Intent, Move, RetentionGapError
 
 if TYPE_CHECKING:

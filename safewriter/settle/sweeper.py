@@ -14,8 +14,8 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import StoreError
+from safewriter.settle.inspection import Action, inspect_write
 from safewriter.settle.recovery import Cause
-from safewriter.settle.visit import Action, look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -95,7 +95,7 @@ class Sweeper:
     def _look(self, mark: Marked) -> Look:
         if not self.may_go_on():
             return Look(mark.write_key, Action.LEFT, since=mark.since)
-        looked = look(self.checkpoints, self.recovery, mark.write_key, Cause.SWEEPER, self.clock)
+        looked = inspect_write(self.checkpoints, self.recovery, mark.write_key, Cause.SWEEPER, self.clock)
         status = None if looked.document is None else looked.document.status
         return Look(mark.write_key, looked.action, status, looked.problem, mark.since)
 

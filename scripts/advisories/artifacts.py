@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from handler.spark.missing import read_missing
+from handler.spark.missing_dependencies import read_missing
 from scripts.image.trim import MISSING, is_of, kept
 from scripts.provision.checksums import read_sums
 from scripts.provision.jars import LISTS

@@ -25,7 +25,7 @@ from scripts.emulator.s3 import EmbeddedS3
 from scripts.emulator.spark import JARS, ROOT
 from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.docker import require, with_docker
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from scripts.soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
 from scripts.soal.console.progress import JobProgress
 from scripts.soal.local.catalog import WAREHOUSE, rest_properties, spark_settings
 from scripts.soal.local.function import Function, function_variables
-from scripts.soal.local.place import SHARED_DATA, Home
+from scripts.soal.local.home import SHARED_DATA, Home
 from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
 from scripts.soal.tables.delta import TableView, view
 from scripts.soal.target import local_target

@@ -11,12 +11,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from handler.spark.missing import read_missing
+from handler.spark.missing_dependencies import read_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from handler.spark.missing import Missing
+    from handler.spark.missing_dependencies import Missing
 
 __all__ = ["MISSING", "UNUSED", "is_of", "kept", "main", "superseded"]
 

@@ -15,7 +15,7 @@ from scripts.pictures.facts import Facts, read_facts, write_facts
 from scripts.pictures.kill_picture import kill_picture
 from scripts.pictures.write_picture import write_picture
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_OK
-from scripts.soal.local.place import ROOT
+from scripts.soal.local.home import ROOT
 
 __all__ = ["FACTS", "PICTURES", "main", "pictures_of"]
 

@@ -29,7 +29,7 @@ from scripts.soal.console.problem import EXIT_OK
 from scripts.soal.console.progress import JobProgress
 from scripts.soal.invocation.report import report_of
 from scripts.soal.local.function import function_variables
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
 from scripts.soal.tables.delta import view
 from scripts.soal.target import local_target

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scripts.image.docker import Docker
-    from scripts.soal.local.place import Home
+    from scripts.soal.local.home import Home
 
 __all__ = ["require", "with_docker"]
 

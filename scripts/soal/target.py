@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from safewriter.objects import Location
-    from scripts.soal.local.place import Home
+    from scripts.soal.local.home import Home
 
 __all__ = ["Target", "asking", "checkpoint_bucket", "checkpoint_store", "local_target", "no_bucket", "target"]
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
+from safewriter.settle.inspection import Action
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
-from safewriter.settle.visit import Action
 from scripts.emulator.rules import Kill, Late, LoseReply, Match, Rule
 from tests.faults.victims import DEADLINE_MS
 from tests.support.waiting import until

@@ -16,9 +16,9 @@ from safewriter import SafeWriter
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
 from safewriter.record.document import Status
+from safewriter.settle.inspection import Action
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
-from safewriter.settle.visit import Action
 from scripts.emulator.rules import Delay, Freeze, Match, Rule
 from tests.faults.statements import STATEMENTS
 from tests.faults.victims import DEADLINE_MS

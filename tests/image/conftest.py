@@ -14,7 +14,7 @@ from scripts.emulator import EmbeddedS3
 from scripts.emulator.container import Confinement, ContainerEmulator
 from scripts.image.build import TAG
 from scripts.image.docker import Docker, docker
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 from tests.support.lake import CHECKPOINTS, LAKE
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ TESTS: Final = ("tests/contract", "tests/model", "tests/unit/safewriter")
 SPARK_TESTS: Final = ("tests/integration/safewriter",)
 _SPARK: Final = tuple(
     f"safewriter/{name}.py"
-    for name in ("oneline", "opening", "tables/delta/session", "tables/iceberg/session", "tables/spark", "writer")
+    for name in ("shortcut", "opening", "tables/delta/session", "tables/iceberg/session", "tables/spark", "writer")
 )
 """What runs only around a Spark session: hardly a line of it is run by the tests without one."""
 _PATIENCE: Final = 5

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from safewriter.record.document import NO_CHANGE, OPEN
-from safewriter.tables.delta.undo import UNDOABLE_FEATURES
+from safewriter.tables.delta.inverse import UNDOABLE_FEATURES
 
 if TYPE_CHECKING:
     from collections import Counter

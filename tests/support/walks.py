@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from handler.stages.walk import Invocation, Settled, Walk
+from handler.stages.progress import Invocation, Progress, Settled
 from safewriter.deadline import Deadline, epoch_ms
 
 if TYPE_CHECKING:
@@ -15,11 +15,11 @@ __all__ = ["new_walk", "settled"]
 
 def new_walk(
     deadline: Deadline | None = None, *, memory_mb: int = 3008, cold_start: bool = False, request_id: str = "request-1"
-) -> Walk:
-    """Return the walk of an invocation that begins now and has a minute, unless a deadline is given."""
+) -> Progress:
+    """Return the progress of an invocation that begins now and has a minute, unless a deadline is given."""
     now_ms = epoch_ms()
     deadline = deadline or Deadline(now_ms + 60_000, now_ms)
-    return Walk(Invocation(deadline, request_id, "run-1", memory_mb, cold_start, "arn:f"))
+    return Progress(Invocation(deadline, request_id, "run-1", memory_mb, cold_start, "arn:f"))
 
 
 def settled(*writes: WriteReport) -> Settled:

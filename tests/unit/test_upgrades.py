@@ -17,7 +17,7 @@ from handler.runs.records import RunRecord, UnreadableRecordError
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.record.document import Checkpoint, Status
 from safewriter.record.marker import Marker
-from safewriter.settle.visit import Action
+from safewriter.settle.inspection import Action
 from tests.unit.handler.runs.test_records import Bench
 from tests.unit.safewriter.settle.test_sweeper import sweep
 from tests.unit.safewriter.world import World

@@ -1,4 +1,4 @@
-"""Undo one commit of ours, and nobody else's: a new commit that is the inverse of ours.
+"""Inverse one commit of ours, and nobody else's: a new commit that is the inverse of ours.
 
 `RESTORE` is never used: it puts the whole table back, and whatever others have committed in between with it.
 """
@@ -11,7 +11,7 @@ from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import REVERT, Commit, Mark
 from safewriter.tables.delta.fence import empty_commit
-from safewriter.tables.delta.undo import Undo, file_obstacle, needs_metadata, undo_obstacle
+from safewriter.tables.delta.inverse import Inverse, file_obstacle, needs_metadata, undo_obstacle
 
 if TYPE_CHECKING:
     from safewriter.deadline import Clock
@@ -48,7 +48,7 @@ def revert(
     checkpoints: Checkpoints,
     clock: Clock,
 ) -> str | None:
-    """Undo `ours`; return None when it is undone, or why it cannot be. Others' commits stay.
+    """Inverse `ours`; return None when it is undone, or why it cannot be. Others' commits stay.
 
     `commits` are those since the claim, as last seen.
 
@@ -61,7 +61,7 @@ def revert(
         if before is None and ours.metadata is not None
         else None
     )
-    undo = Undo(ours, before if before is not None and needs_metadata(ours, before) else None)
+    undo = Inverse(ours, before if before is not None and needs_metadata(ours, before) else None)
     for _ in range(_SLOTS_MAX):
         if find_live(commits, document.write_key, document.epoch) is None:
             return None
@@ -81,7 +81,7 @@ def revert(
 
 
 def _inverse(
-    history: DeltaHistory, document: Checkpoint, undo: Undo, commits: tuple[Commit, ...], clock: Clock
+    history: DeltaHistory, document: Checkpoint, undo: Inverse, commits: tuple[Commit, ...], clock: Clock
 ) -> list[dict[str, Any]]:
     mark = Mark(document.write_key, document.epoch, reverts=undo.ours.version)
     actions = undo.actions(clock())

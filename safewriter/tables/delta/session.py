@@ -13,7 +13,7 @@ from safewriter.errors import BlockOpenError, UnguardedSessionError, Unsupported
 from safewriter.identity import canonical_table
 from safewriter.parsing import parsed
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus, refusal_in
-from safewriter.tables.delta.undo import UNDOABLE_FEATURES
+from safewriter.tables.delta.inverse import UNDOABLE_FEATURES
 from safewriter.tables.session import TABLE_EXISTS, TableState
 from safewriter.tables.spark import SparkScope
 

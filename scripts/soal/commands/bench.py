@@ -16,7 +16,7 @@ from scripts.image.build import TAG
 from scripts.soal.console.output import Output
 from scripts.soal.console.view import View
 from scripts.soal.local.function import Function, function_variables
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 from scripts.soal.options import Json
 from scripts.soal.target import local_target
 

@@ -16,7 +16,7 @@ from scripts.soal.doctor.function import examine_function
 from scripts.soal.doctor.machine import examine
 from scripts.soal.doctor.script import examine_script
 from scripts.soal.local.background import running
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 from scripts.soal.options import Json
 from scripts.soal.remote.aws import aws_client
 from scripts.soal.target import checkpoint_bucket, target

@@ -24,7 +24,7 @@ from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.console.view import View
 from scripts.soal.docker import require, with_docker
-from scripts.soal.local.place import ROOT, Home
+from scripts.soal.local.home import ROOT, Home
 from scripts.soal.options import Json
 
 if TYPE_CHECKING:

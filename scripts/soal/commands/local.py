@@ -18,8 +18,8 @@ from scripts.soal.invocation.report import conclude
 from scripts.soal.invocation.until_done import until_done
 from scripts.soal.local.background import ensure_down, ensure_up, running
 from scripts.soal.local.function import Function, assignments, function_variables
+from scripts.soal.local.home import Home
 from scripts.soal.local.inventory import content, local_view
-from scripts.soal.local.place import Home
 from scripts.soal.options import AttemptsMax, Event, Json, UntilDone
 from scripts.soal.target import checkpoint_bucket, local_target, target
 

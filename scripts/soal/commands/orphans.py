@@ -12,7 +12,7 @@ from safewriter.tables.iceberg.name import TableName
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from scripts.soal.console.progress import Counting
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 from scripts.soal.options import Bucket, EndpointUrl, Json, Local
 from scripts.soal.orphans.age import parse_age
 from scripts.soal.orphans.deleting import delete

@@ -13,11 +13,11 @@ from safewriter.errors import SettingError, UsageError
 from safewriter.objects import Location
 from safewriter.record.document import Status
 from safewriter.settings import Settings
+from safewriter.settle.inspection import Action
 from safewriter.settle.override import override
-from safewriter.settle.visit import Action
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 from scripts.soal.options import Bucket, DryRun, EndpointUrl, Json, Local
 from scripts.soal.recover.recoverer import Recoverer, marked
 from scripts.soal.recover.views import recovered_view

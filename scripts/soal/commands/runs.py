@@ -10,7 +10,7 @@ import typer
 from safewriter.deadline import epoch_ms
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 from scripts.soal.options import Bucket, EndpointUrl, Json, Local, RunKey
 from scripts.soal.runs.ledger import Ledger
 from scripts.soal.runs.views import event_view, run_view, runs_view

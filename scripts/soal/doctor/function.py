@@ -15,7 +15,7 @@ from scripts.soal.doctor.buckets import examine_checkpoints, examine_entry_point
 from scripts.soal.doctor.deployed import DeployedFunction, look, split_qualifier
 from scripts.soal.doctor.events import examine_asynchronous, examine_queues
 from scripts.soal.doctor.finding import Finding, finding
-from scripts.soal.doctor.rights import examine_rights
+from scripts.soal.doctor.roles import examine_rights
 from scripts.soal.doctor.stack import stack_of
 from scripts.soal.doctor.store import examine_store
 from scripts.soal.doctor.topic import examine_topic

@@ -24,12 +24,12 @@ from scripts.provision.jars import LOG_STORE_JAR
 from scripts.soal.doctor.finding import Finding, finding
 from scripts.soal.doctor.programs import examine_programs
 from scripts.soal.doctor.store import examine_store
-from scripts.soal.local.place import ROOT
+from scripts.soal.local.home import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scripts.soal.local.place import Home
+    from scripts.soal.local.home import Home
     from scripts.soal.target import Target
 
 __all__ = ["examine"]

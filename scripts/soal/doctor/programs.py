@@ -19,13 +19,13 @@ from scripts.provision.java import java_at
 from scripts.provision.report import SetupError
 from scripts.provision.rie import binary_name
 from scripts.soal.doctor.finding import Finding, finding
-from scripts.soal.local.place import ROOT
+from scripts.soal.local.home import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scripts.provision.java import Java
-    from scripts.soal.local.place import Home
+    from scripts.soal.local.home import Home
 
 __all__ = ["examine_programs"]
 

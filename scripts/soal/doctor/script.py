@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from handler.driver.script_settings import why_left_out
-from handler.spark.missing import read_missing
+from handler.spark.missing_dependencies import read_missing
 from scripts.image.settings import shipped_settings
 from scripts.soal.doctor.finding import Finding
-from scripts.soal.local.place import ROOT
+from scripts.soal.local.home import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from handler.spark.missing import Missing
+    from handler.spark.missing_dependencies import Missing
 
 __all__ = ["IN_IMAGE", "examine_script"]
 

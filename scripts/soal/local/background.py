@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from scripts.soal.local.place import Home
+    from scripts.soal.local.home import Home
 
 __all__ = ["LocalS3", "ensure_down", "ensure_up", "running"]
 

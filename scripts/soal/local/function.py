@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from scripts.emulator.rie import LambdaEmulator
     from scripts.soal.invocation.report import Report
-    from scripts.soal.local.place import Home
+    from scripts.soal.local.home import Home
     from scripts.soal.target import Target
 
 __all__ = ["Function", "assignments", "function_variables"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from scripts.accommodations import csv_bytes
-from scripts.soal.local.place import JOBS
+from scripts.soal.local.home import JOBS
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

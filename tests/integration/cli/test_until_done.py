@@ -20,7 +20,7 @@ from scripts.emulator import EmbeddedS3
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.soal.invocation.until_done import until_done
 from scripts.soal.local.function import Function
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 from tests.support.ice import Catalog, Ice, warehouse
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 

@@ -16,7 +16,7 @@ from tests.support.walks import new_walk
 
 if TYPE_CHECKING:
     from handler.outcome.result import Result
-    from handler.stages.walk import Walk
+    from handler.stages.progress import Progress
     from safewriter.objects import Location
 
 SCRIPT = "s3://scripts/job.py"
@@ -50,10 +50,10 @@ class World:
         raise AssertionError
 
 
-def answer(event: object, environment: dict[str, str]) -> tuple[Result, World, Walk]:
+def answer(event: object, environment: dict[str, str]) -> tuple[Result, World, Progress]:
     world = World()
-    walk = new_walk()
-    return handle(event, walk, environment, world.services()), world, walk
+    progress = new_walk()
+    return handle(event, progress, environment, world.services()), world, progress
 
 
 def job(**fields: object) -> dict[str, object]:
@@ -194,8 +194,8 @@ def test_a_bad_setting_is_a_usage_error(setting: dict[str, str], name: str) -> N
 def test_too_little_memory_is_a_usage_error() -> None:
     """A function in which Spark could not start says so before anything begins."""
     world = World()
-    walk = new_walk(memory_mb=512)
-    check(handle(job(), walk, GOOD_ENVIRONMENT, world.services()), world, walk, "memory size")
+    progress = new_walk(memory_mb=512)
+    check(handle(job(), progress, GOOD_ENVIRONMENT, world.services()), world, progress, "memory size")
 
 
 def test_a_secret_in_a_bad_event_is_not_repeated() -> None:
@@ -204,7 +204,7 @@ def test_a_secret_in_a_bad_event_is_not_repeated() -> None:
     assert "hunter22" not in result.model_dump_json()
 
 
-def check(result: Result, world: World, walk: Walk, field: str) -> None:
+def check(result: Result, world: World, progress: Progress, field: str) -> None:
     assert world.done == []
     assert result.error is not None
     assert (result.error.type, result.error.field) == ("UsageError", field)
@@ -213,5 +213,5 @@ def check(result: Result, world: World, walk: Walk, field: str) -> None:
     assert "\n" not in result.state_details
     assert exit_status(result) == 2
     assert result.run_id is None
-    assert walk.settled is None
+    assert progress.settled is None
     Draft202012Validator(json.loads(schema_text())).validate(result.document())

@@ -11,7 +11,7 @@ from scripts.accommodations import csv_bytes
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.s3 import EmbeddedS3
 from scripts.soal.local.function import Function
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
 from scripts.soal.tables import iceberg as iceberg_table
 

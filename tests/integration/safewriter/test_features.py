@@ -9,7 +9,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from safewriter import SafeWriter
-from safewriter.tables.delta.undo import UNDOABLE_FEATURES
+from safewriter.tables.delta.inverse import UNDOABLE_FEATURES
 
 if TYPE_CHECKING:
     from pathlib import Path

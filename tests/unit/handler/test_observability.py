@@ -29,13 +29,13 @@ def test_a_result_becomes_metrics() -> None:
     """State and verdicts as counts, times in milliseconds, what this attempt has committed in rows and bytes; what was
     not reached is absent.
     """
-    walk = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
-    walk.settled = settled(
+    progress = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
+    progress.settled = settled(
         WriteReport("a", "delta", None, Status.COMMITTED, 1, 22_248, 99, None, None, "c"),
         WriteReport("a", "delta", None, Status.COMMITTED, 1, 7, 7, None, None, "c", run_id="an earlier attempt"),
         WriteReport("b", "delta", None, Status.UNKNOWN, None, None, None, None, None, "c"),
     )
-    observability.count(result_of(walk, Outcome(State.UNKNOWN, "d", None)))
+    observability.count(result_of(progress, Outcome(State.UNKNOWN, "d", None)))
     blob: dict[str, Any] = dict(observability.metrics.serialize_metric_set())
     for name in ("ColdStart", "StateUnknown", "VerdictUnknown"):
         assert blob[name] == [1.0]
@@ -46,13 +46,13 @@ def test_a_result_becomes_metrics() -> None:
 
 def test_each_verdict_is_a_line_with_its_table(capsys: pytest.CaptureFixture[str]) -> None:
     """So that the log can be searched by table; what is not committed is a warning."""
-    walk = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
-    walk.settled = settled(
+    progress = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
+    progress.settled = settled(
         WriteReport("s3://a", "delta", "one", Status.COMMITTED, 7, 3, 1, None, None, "c"),
         WriteReport("s3://b", "delta", None, Status.ROLLED_BACK, None, None, None, "deadline", None, "c"),
     )
     observability.logger.handlers[0].stream = sys.stdout  # type: ignore[attr-defined]  # pytest has put its own there
-    observability.count(result_of(walk, Outcome(State.FAILED, "d", None)))
+    observability.count(result_of(progress, Outcome(State.FAILED, "d", None)))
     first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert (first["table"], first["status"], first["step"], first["version"], first["rows"], first["level"]) == (
         "s3://a",

@@ -13,8 +13,8 @@ from handler.functions import sweeper
 from handler.functions.sweeper import _problem, lambda_handler
 from handler.redaction.redact import Redactor
 from handler.secrets import Secrets, SecretUnavailableError
+from safewriter.settle.inspection import Action
 from safewriter.settle.sweeper import Look
-from safewriter.settle.visit import Action
 from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:

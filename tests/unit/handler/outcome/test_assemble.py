@@ -7,7 +7,7 @@ from handler.redaction.redact import Redactor
 from handler.secrets import Secrets
 from handler.settings import read_settings
 from handler.spark.command import Machine
-from handler.stages.walk import Configured, Prepared, Settled, Walk
+from handler.stages.progress import Configured, Prepared, Progress, Settled
 from safewriter.deadline import Deadline
 from safewriter.record.document import Status
 from safewriter.record.journal import Entry
@@ -18,12 +18,12 @@ from tests.support.walks import new_walk, settled
 DEADLINE = Deadline(10_000, 1_000, lambda: 1_500)
 
 
-def ended(*journal: Entry) -> Walk:
-    """Return a walk to the end of a job, with what its journal holds."""
-    walk = new_walk(DEADLINE)
+def ended(*journal: Entry) -> Progress:
+    """Return a progress to the end of a job, with what its journal holds."""
+    progress = new_walk(DEADLINE)
     end = Ended(0, None, None, started_ms=2_000, ended_ms=7_000, peak_mb=512, survivors=frozenset())
-    walk.settled = Settled(end, journal, (), "", settle_ms=3)
-    return walk
+    progress.settled = Settled(end, journal, (), "", settle_ms=3)
+    return progress
 
 
 def test_an_answer_with_nothing_known() -> None:
@@ -53,29 +53,29 @@ def test_the_times_are_the_journal_s() -> None:
 
 def test_texts_are_masked() -> None:
     """Details, error, warnings and reasons."""
-    walk = new_walk(DEADLINE)
-    walk.prepared = Prepared(Machine(2048, 2), Secrets(), Redactor(("hunter22",)))
-    walk.warn("w hunter22")
-    walk.settled = settled(
+    progress = new_walk(DEADLINE)
+    progress.prepared = Prepared(Machine(2048, 2), Secrets(), Redactor(("hunter22",)))
+    progress.warn("w hunter22")
+    progress.settled = settled(
         WriteReport("t", "delta", None, Status.UNKNOWN, None, None, None, "r hunter22", "u hunter22", "s3://c/1")
     )
-    result = result_of(walk, Outcome(State.UNKNOWN, "d hunter22", Fault("E", "m hunter22")))
+    result = result_of(progress, Outcome(State.UNKNOWN, "d hunter22", Fault("E", "m hunter22")))
     assert len(result.writes) == len(result.warnings) == 1
     assert "hunter22" not in result.model_dump_json()
 
 
 def test_settings_that_were_ignored_are_told_by_reason() -> None:
     """One line for each reason, with the keys that it is about."""
-    walk = ended(
+    progress = ended(
         *(Entry("setting_ignored", 1, {"key": key, "why": why}) for key, why in (("a", "x"), ("b", "y"), ("c", "x")))
     )
-    warnings = result_of(walk, Outcome(State.SUCCESS, "d", None)).warnings
+    warnings = result_of(progress, Outcome(State.SUCCESS, "d", None)).warnings
     assert warnings == ("the script sets a, c, which was ignored: x", "the script sets b, which was ignored: y")
 
 
 def test_the_versions_are_those_of_the_jars() -> None:
     """What is on the class path runs, whatever Python packages say."""
-    walk = new_walk(DEADLINE)
-    walk.configured = Configured(read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"}), Schedule.of(DEADLINE, 0))
-    versions = result_of(walk, Outcome(State.SUCCESS, "d", None)).versions
+    progress = new_walk(DEADLINE)
+    progress.configured = Configured(read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"}), Schedule.of(DEADLINE, 0))
+    versions = result_of(progress, Outcome(State.SUCCESS, "d", None)).versions
     assert (versions.delta, versions.iceberg) == ("4.4.0", "1.11.0")

@@ -11,7 +11,7 @@ from safewriter.deadline import Deadline
 from safewriter.errors import SettingError, UnsupportedError, UsageError
 from safewriter.identity import Run
 from safewriter.record.document import CommitPoint
-from safewriter.tables.formats import format_of
+from safewriter.tables.registry import format_of
 from safewriter.tables.session import MicroBatch
 from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.world import World

@@ -9,8 +9,8 @@ import pytest
 from safewriter.errors import UsageError
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
+from safewriter.settle.inspection import Action
 from safewriter.settle.override import override
-from safewriter.settle.visit import Action
 from tests.unit.safewriter.failing import Fault, Network
 from tests.unit.safewriter.settle.test_sweeper import look, sweep
 from tests.unit.safewriter.world import World

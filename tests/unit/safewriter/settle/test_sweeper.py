@@ -12,10 +12,10 @@ from safewriter.objects import ListedObject, StoreError
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
 from safewriter.record.marker import Marker
+from safewriter.settle.inspection import Action
 from safewriter.settle.override import override
 from safewriter.settle.recovery import Cause, Recovery
 from safewriter.settle.sweeper import Look, Sweep, Sweeper
-from safewriter.settle.visit import Action
 from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network

@@ -12,10 +12,10 @@ from safewriter.objects import StoreError
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
 from safewriter.record.marker import Marker
-from safewriter.settle import sweeper, visit
+from safewriter.settle import inspection, sweeper
+from safewriter.settle.inspection import Action, settle_or_clean
 from safewriter.settle.recovery import Cause, Evidence
 from safewriter.settle.sweeper import Look, Sweep, _from_both_ends
-from safewriter.settle.visit import Action, look_after
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.settle.test_sweeper import look, sweep
 from tests.unit.safewriter.world import World
@@ -94,12 +94,12 @@ def test_a_write_that_cannot_be_settled_is_failed_with_the_reason(monkeypatch: p
     found = stored(world)
     late = world.recovery(may_go_on=lambda: False)
 
-    action, problem = look_after(world.checkpoints, late, found, Cause.OPERATOR)
+    action, problem = settle_or_clean(world.checkpoints, late, found, Cause.OPERATOR)
     assert action is Action.FAILED
     assert problem is not None
     assert "could not be settled in time" in problem
     monkeypatch.setattr(Checkpoints, "sighting", raising(StoreError("denied")))
-    assert look_after(world.checkpoints, world.recovery(), found, Cause.OPERATOR) == (Action.FAILED, "denied")
+    assert settle_or_clean(world.checkpoints, world.recovery(), found, Cause.OPERATOR) == (Action.FAILED, "denied")
 
 
 def test_one_attempt_that_is_not_clean_is_enough_for_a_clean_up() -> None:
@@ -109,7 +109,7 @@ def test_one_attempt_that_is_not_clean_is_enough_for_a_clean_up() -> None:
     world.job().begin()
     world.settle()
 
-    assert look_after(world.checkpoints, world.recovery(), stored(world), Cause.SWEEPER) == (Action.CLEANED, None)
+    assert settle_or_clean(world.checkpoints, world.recovery(), stored(world), Cause.SWEEPER) == (Action.CLEANED, None)
 
 
 def test_what_cannot_be_cleaned_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,11 +164,11 @@ def test_a_document_that_goes_away_while_it_is_looked_after_is_told_as_it_was(mo
     world = World()
     world.job().begin()
 
-    def look_after(*_: object) -> tuple[Action, None]:
+    def settle_or_clean(*_: object) -> tuple[Action, None]:
         world.bucket.delete(f"checkpoints/{world.key}.json")
         return Action.SETTLED, None
 
-    monkeypatch.setattr(visit, "look_after", look_after)
+    monkeypatch.setattr(inspection, "settle_or_clean", settle_or_clean)
 
     assert look(world).action is Action.SETTLED
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from safewriter.settle.inspection import Action
 from safewriter.settle.sweeper import Look, Sweep
-from safewriter.settle.visit import Action
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.settle.test_sweeper import look
 from tests.unit.safewriter.world import World

@@ -9,7 +9,7 @@ import botocore.session
 import pytest
 
 from handler.spark.classpath import find_pyspark
-from handler.spark.missing import read_missing
+from handler.spark.missing_dependencies import read_missing
 from scripts.image.trim import MISSING, UNUSED, is_of, kept, main, superseded
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from safewriter.objects import Location
 from scripts.soal.console.problem import Problem
 from scripts.soal.local.background import LocalS3
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 from scripts.soal.target import checkpoint_bucket, checkpoint_store, local_target, target
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from safewriter.record.checkpoints import Checkpoints
 from safewriter.tables.delta.commit import Mark
 from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.history import DeltaHistory
+from safewriter.tables.delta.inverse import UNDOABLE_FEATURES
 from safewriter.tables.delta.revert import find_live, revert
-from safewriter.tables.delta.undo import UNDOABLE_FEATURES
 from tests.unit.safewriter.delta_log import File, append_actions, body_of, creation
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import Job, World
@@ -196,7 +196,7 @@ def test_a_revert_of_a_table_with_in_commit_timestamps_is_dated() -> None:
 
 
 def obstacle(world: World, job: Job, *, slots: int = 0) -> str:
-    """Undo, which has to be refused; the log gets so many empty commits by that."""
+    """Inverse, which has to be refused; the log gets so many empty commits by that."""
     head = world.log.head
     found = undo(world, job)
     assert found is not None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scripts.soal.doctor.machine import examine
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from handler.spark.archive import archive_of
 from handler.spark.command import find_java
 from scripts.provision.checksums import sha256_of
 from scripts.soal.doctor.programs import examine_programs
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,10 +14,10 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from safewriter.objects import Location
-from scripts.soal.doctor import needs
+from scripts.soal.doctor import required_actions as needs
 from scripts.soal.doctor.alarms import examine_alarms
 from scripts.soal.doctor.deployed import DeployedFunction
-from scripts.soal.doctor.needs import requests_of
+from scripts.soal.doctor.required_actions import requests_of
 from scripts.soal.doctor.stack import Stack, stack_of
 from scripts.soal.doctor.sweeper import examine_sweeper
 from tests.support.cloud import ACCOUNT

@@ -12,8 +12,8 @@ from botocore.exceptions import EndpointConnectionError
 
 from scripts.soal.console.problem import Problem
 from scripts.soal.local.background import LocalS3, ensure_down, ensure_up, running
+from scripts.soal.local.home import JOBS, Home
 from scripts.soal.local.inventory import content
-from scripts.soal.local.place import JOBS, Home
 from scripts.soal.local.sample import BUCKETS
 from scripts.soal.target import local_target
 

@@ -8,7 +8,7 @@ import pytest
 
 from scripts.soal.console.problem import Problem
 from scripts.soal.local.function import Function, assignments, function_variables
-from scripts.soal.local.place import Home
+from scripts.soal.local.home import Home
 from scripts.soal.target import local_target
 
 if TYPE_CHECKING:

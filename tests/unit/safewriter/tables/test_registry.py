@@ -9,8 +9,8 @@ from safewriter.objects import Location
 from safewriter.record.document import Status
 from safewriter.settle.recovery import Cause
 from safewriter.tables.format import Settling
-from safewriter.tables.formats import FORMATS, format_of
 from safewriter.tables.iceberg.name import TableName
+from safewriter.tables.registry import FORMATS, format_of
 from safewriter.tables.table import Intent
 from tests.unit.safewriter.tables import toy
 from tests.unit.safewriter.world import World

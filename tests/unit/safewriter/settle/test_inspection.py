@@ -11,10 +11,10 @@ from safewriter.errors import UsageError
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
 from safewriter.settle import sweeper
+from safewriter.settle.inspection import Action, Inspection, close_unclaimed, inspect_write
 from safewriter.settle.override import override
 from safewriter.settle.recovery import Cause
 from safewriter.settle.sweeper import Sweeper
-from safewriter.settle.visit import Action, Looked, close_unclaimed, look
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.invariants import check
@@ -31,7 +31,7 @@ def vanish(world: World) -> None:
     world.bucket.delete(f"checkpoints/{world.key}.json")
 
 
-def close(world: World, network: Network | None = None) -> Looked:
+def close(world: World, network: Network | None = None) -> Inspection:
     """Look at the write as the sweeper does."""
     bucket = Checkpoints((network or Network()).store(world.bucket))
     return close_unclaimed(bucket, world.recovery(network), world.key, Cause.SWEEPER, world.clock)
@@ -177,7 +177,7 @@ def test_a_marker_that_has_gone_since_it_was_listed_tells_nothing() -> None:
             world.checkpoints.unmark(world.key, job.attempt.nonce)
 
     network = Network(before=overtake)
-    assert close(world, network) == Looked(Action.NONE)
+    assert close(world, network) == Inspection(Action.NONE)
 
 
 @pytest.mark.parametrize("named", ["orc", "iceberg"])
@@ -352,7 +352,7 @@ def test_a_look_tells_what_the_write_was_and_what_it_is() -> None:
     world.job().begin()
     world.grace_passes()
 
-    found = look(world.checkpoints, world.recovery(), world.key, Cause.OPERATOR, world.clock)
+    found = inspect_write(world.checkpoints, world.recovery(), world.key, Cause.OPERATOR, world.clock)
 
     assert found.before is not None
     assert found.document is not None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from safewriter.record.marker import Marker
     from safewriter.settle.recovery import Cause, Recovery
 
-__all__ = ["Action", "Looked", "close_unclaimed", "look", "look_after"]
+__all__ = ["Action", "Inspection", "close_unclaimed", "inspect_write", "settle_or_clean"]
 
 _GIVEN_UP: Final = timedelta(days=7)
 """An attempt that cannot be cleaned up after for so long (its table was dropped) is left to `soal orphans`."""
@@ -53,7 +53,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class Inspection:
     """What came of one write. `before` and `document` are its document as it was found and as it is now, as far as
     there is one that could be read; `marker` tells of a write that has none.
     """
@@ -65,7 +65,9 @@ class Looked:
     marker: Marker | None = None
 
 
-def look(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock) -> Looked:
+def inspect_write(
+    checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock
+) -> Inspection:
     """Bring one write as far as it can be brought, and take away the markers that have no more to say.
 
     Each write stands alone: whatever its objects hold and its stores answer, nothing is raised.
@@ -77,7 +79,7 @@ def look(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Ca
         if before is None:
             return close_unclaimed(checkpoints, recovery, write_key, cause, clock)
         stored = before
-        action, problem = look_after(checkpoints, recovery, before, cause)
+        action, problem = settle_or_clean(checkpoints, recovery, before, cause)
         if action is not Action.NONE:
             stored = checkpoints.read(write_key) or before
         gone = [_take_away(checkpoints, mark, stored) for mark in checkpoints.markers_of(write_key)]
@@ -88,12 +90,12 @@ def look(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Ca
     except Exception as error:  # noqa: BLE001 - the other writes must be looked at, whatever it is
         action = Action.FAILED
         problem = str(error) if isinstance(error, (SafeWriterError, StoreError)) else repr(error)
-    return Looked(
+    return Inspection(
         action, problem, None if before is None else before.document, None if stored is None else stored.document
     )
 
 
-def look_after(
+def settle_or_clean(
     checkpoints: Checkpoints, recovery: Recovery, stored: StoredCheckpoint, cause: Cause
 ) -> tuple[Action, str | None]:
     """Settle a write if it is open and its owner dead, clean up after it if it is settled; say what was in the way."""
@@ -147,7 +149,9 @@ def _can_claim_no_more(checkpoints: Checkpoints, mark: Marked, now: datetime) ->
     return announced is None or announced.is_over
 
 
-def close_unclaimed(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock) -> Looked:
+def close_unclaimed(
+    checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock
+) -> Inspection:
     """Make the document of a write that was announced and has none, once none of its attempts can claim or commit.
 
     It says what the table says. Where that does not tell, the write stays open for a person. Raises
@@ -157,10 +161,10 @@ def close_unclaimed(checkpoints: Checkpoints, recovery: Recovery, write_key: str
     if announced.problem is not None:
         raise announced.problem
     if not announced.readable:
-        return Looked(Action.NONE)
+        return Inspection(Action.NONE)
     marker = announced.youngest
     if announced.living is not None:
-        return Looked(Action.ALIVE, marker=marker)
+        return Inspection(Action.ALIVE, marker=marker)
     unclaimed = "the attempt ended before it had claimed the write"
     document = marker.document(Status.ROLLED_BACK, unclaimed, clock(), cause.value)
     since_ms = min(found.since_ms for found in announced.readable)
@@ -181,15 +185,15 @@ def close_unclaimed(checkpoints: Checkpoints, recovery: Recovery, write_key: str
         reason = "nothing of it is in the table any more, and its document was gone"
         document = marker.document(Status.ROLLED_BACK, reason, clock(), cause.value, trace)
     if checkpoints.create(document) is None:  # somebody has claimed it after all
-        return Looked(Action.ALIVE, marker=marker)
+        return Inspection(Action.ALIVE, marker=marker)
     for mark in announced.marks:
         checkpoints.unmark(write_key, mark.nonce)
-    return Looked(Action.SETTLED, document=document)
+    return Inspection(Action.SETTLED, document=document)
 
 
-def _undecided(checkpoints: Checkpoints, marker: Marker, problem: str) -> Looked:
+def _undecided(checkpoints: Checkpoints, marker: Marker, problem: str) -> Inspection:
     text = (
         f"{checkpoints.uri(marker.write_key)} is not there, and {marker.table} does not decide: {problem}. Look at the"
         f" table and set the verdict by hand: soal recover --write {marker.write_key} --verdict ..."
     )
-    return Looked(Action.FAILED, text, marker=marker)
+    return Inspection(Action.FAILED, text, marker=marker)

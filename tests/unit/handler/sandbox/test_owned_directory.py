@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.sandbox.ground import Ground, clean_all
+from handler.sandbox.owned_directory import OwnedDirectory, clean_all
 
 ROOT = Path(__file__).parents[4]
 
@@ -56,7 +56,7 @@ def test_a_directory_is_as_it_was_before_the_first_job(tmp_path: Path) -> None:
     (own / "extension" / "cache" / "file").touch()
     outside.mkdir()
     (outside / "keep").touch()
-    ground = Ground.claim(own)
+    ground = OwnedDirectory.claim(own)
     for _ in range(2):
         leave_everything(own, outside)
         (own / "extension" / "cache" / "new").touch()
@@ -73,7 +73,7 @@ def test_a_kept_directory_that_was_replaced_by_a_link_is_not_followed(tmp_path: 
     (own / "kept").mkdir(parents=True)
     outside.mkdir()
     (outside / "keep").touch()
-    ground = Ground.claim(own)
+    ground = OwnedDirectory.claim(own)
     (own / "kept").rmdir()
     (own / "kept").symlink_to(outside)
     ground.clean(always)
@@ -86,14 +86,14 @@ def test_a_process_that_follows_a_killed_one_knows_what_that_one_had_found(tmp_p
     (tmp_path / "old").touch()
     code = f"""
 import os, pathlib
-from handler.sandbox.ground import Ground
-Ground.claim(pathlib.Path({str(tmp_path)!r}))
+from handler.sandbox.owned_directory import OwnedDirectory
+OwnedDirectory.claim(pathlib.Path({str(tmp_path)!r}))
 pathlib.Path({str(tmp_path)!r}, "left").touch()
 os.kill(os.getpid(), 9)
 """
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
     assert names(tmp_path) == {"old", "left"}
-    Ground.claim(tmp_path).clean(always)
+    OwnedDirectory.claim(tmp_path).clean(always)
     assert names(tmp_path) == {"old"}
 
 
@@ -101,7 +101,7 @@ os.kill(os.getpid(), 9)
 def test_what_a_job_makes_of_the_record_does_not_count(tmp_path: Path, record: bytes) -> None:
     """It is written again after each job from what this process has found itself."""
     (tmp_path / "old").touch()
-    ground = Ground.claim(tmp_path)
+    ground = OwnedDirectory.claim(tmp_path)
     (tmp_path / ".soal-ground").write_bytes(record)
     (tmp_path / "left").touch()
     ground.clean(always)
@@ -112,9 +112,9 @@ def test_what_a_job_makes_of_the_record_does_not_count(tmp_path: Path, record: b
 def test_a_directory_that_is_in_use_or_not_there_is_left_alone(tmp_path: Path) -> None:
     """Another process may be at work in it; and nothing is cleaned that was not declared."""
     (tmp_path / "own").mkdir()
-    ground = Ground.claim(tmp_path / "own")
+    ground = OwnedDirectory.claim(tmp_path / "own")
     with pytest.raises(BlockingIOError):
-        Ground.claim(tmp_path / "own")
+        OwnedDirectory.claim(tmp_path / "own")
     (said,) = clean_all((tmp_path / "own", tmp_path / "nowhere"), always)
     assert said.startswith(f"{tmp_path / 'own'} is not cleaned between jobs: ")
     assert ground.clean(always) == 0
@@ -124,7 +124,7 @@ def test_a_directory_that_holds_the_handler_is_nobody_s_to_clean() -> None:
     """Whoever declares / or a home has made a mistake."""
     for path in (Path("/"), ROOT, ROOT / "handler"):
         with pytest.raises(PermissionError, match="holds the handler itself"):
-            Ground.claim(path)
+            OwnedDirectory.claim(path)
 
 
 def test_a_claim_that_fails_gives_the_lock_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,8 +132,8 @@ def test_a_claim_that_fails_gives_the_lock_back(tmp_path: Path, monkeypatch: pyt
     with monkeypatch.context() as broken:
         broken.setattr("handler.sandbox.shared_memory.present", lambda: 1 // 0)
         with pytest.raises(ZeroDivisionError):
-            Ground.claim(tmp_path)
-    Ground.claim(tmp_path)
+            OwnedDirectory.claim(tmp_path)
+    OwnedDirectory.claim(tmp_path)
 
 
 @pytest.mark.parametrize("lost", [True, False])
@@ -142,7 +142,7 @@ def test_what_a_killed_job_has_left_deep_down_harms_nobody(tmp_path: Path, *, lo
     leave_everything(tmp_path, tmp_path)
     if not lost:
         (tmp_path / ".soal-ground").write_text('{"a":' * 400 + "null" + "}" * 400, encoding="ascii")
-    ground = Ground.claim(tmp_path)
+    ground = OwnedDirectory.claim(tmp_path)
     (tmp_path / "left").touch()
     ground.clean(always)
     assert "left" not in names(tmp_path)
@@ -150,7 +150,7 @@ def test_what_a_killed_job_has_left_deep_down_harms_nobody(tmp_path: Path, *, lo
 
 def test_cleaning_ends_when_its_time_is_over(tmp_path: Path) -> None:
     """What stays is the next request's to remove; nothing is said to be removed that is not."""
-    ground = Ground.claim(tmp_path)
+    ground = OwnedDirectory.claim(tmp_path)
     (tmp_path / "left").touch()
     ground.clean(lambda: False)
     assert names(tmp_path) == {"left"}
@@ -180,7 +180,7 @@ def test_shared_memory_that_a_job_has_left_goes_and_what_was_there_before_stays(
     old = libc.shmget(private, 4096, mode)
     assert old >= 0
     try:
-        ground = Ground.claim(tmp_path)
+        ground = OwnedDirectory.claim(tmp_path)
         new = {
             "shm": libc.shmget(private, 4096, mode),
             "sem": libc.semget(private, 1, mode),
@@ -198,7 +198,7 @@ def test_a_record_that_is_no_tree_is_not_believed(tmp_path: Path) -> None:
     """The directory is looked at instead."""
     (tmp_path / "old").touch()
     (tmp_path / ".soal-ground").write_bytes(b'{"left": 1}')
-    assert set(Ground.claim(tmp_path).kept) == {"old", ".soal-ground"}
+    assert set(OwnedDirectory.claim(tmp_path).kept) == {"old", ".soal-ground"}
 
 
 def test_a_record_of_another_user_is_not_believed(tmp_path: Path) -> None:
@@ -209,4 +209,4 @@ def test_a_record_of_another_user_is_not_believed(tmp_path: Path) -> None:
     record = tmp_path / ".soal-ground"
     record.write_bytes(b"{}")
     os.chown(record, 65534, 65534)
-    assert set(Ground.claim(tmp_path).kept) == {"left", ".soal-ground"}
+    assert set(OwnedDirectory.claim(tmp_path).kept) == {"left", ".soal-ground"}

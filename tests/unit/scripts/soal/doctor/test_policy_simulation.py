@@ -11,9 +11,9 @@ import pytest
 from botocore.stub import Stubber
 
 from safewriter.objects import Location
-from scripts.soal.doctor import needs
-from scripts.soal.doctor.needs import requests_of
-from scripts.soal.doctor.role import examine_role
+from scripts.soal.doctor import required_actions as needs
+from scripts.soal.doctor.policy_simulation import examine_role
+from scripts.soal.doctor.required_actions import requests_of
 from tests.support.aws_command import commands, complaint
 from tests.support.iam import Access
 from tests.support.roles import CHECKPOINTS, JOB, LAKE, ROLES, SCRIPTS, SWEEPER, kept_needs

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.spark.missing import Missing, MissingWatch, read_missing
+from handler.spark.missing_dependencies import Missing, MissingWatch, read_missing
 
 LIST = Path(__file__).parents[4] / "image" / "spark" / "missing.toml"
 

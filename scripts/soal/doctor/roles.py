@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects import Location
-from scripts.soal.doctor import needs
+from scripts.soal.doctor import required_actions as needs
 from scripts.soal.doctor.deployed import look
 from scripts.soal.doctor.finding import Finding
-from scripts.soal.doctor.needs import Kind, Request, requests_of
-from scripts.soal.doctor.role import examine_role
+from scripts.soal.doctor.policy_simulation import examine_role
+from scripts.soal.doctor.required_actions import Kind, Request, requests_of
 from scripts.soal.doctor.sweeper import examine_sweeper
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from handler.sandbox.removal import Tree
 
-__all__ = ["Ground", "clean_all"]
+__all__ = ["OwnedDirectory", "clean_all"]
 
 _RECORD: Final = ".soal-ground"
 _ENTRIES_MAX: Final = 10_000
@@ -35,7 +35,7 @@ _RECORD_MAX_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class OwnedDirectory:
     """A directory that is ours: open, locked for the life of this process. `kept` was there before any job, `shared`
     before any job of this process.
     """
@@ -47,7 +47,7 @@ class Ground:
     shared: frozenset[shared_memory.Shared]
 
     @classmethod
-    def claim(cls, path: Path) -> Ground:
+    def claim(cls, path: Path) -> OwnedDirectory:
         """Take a directory; `OSError` says why not: not there, in use by another process, too full to be ours alone, or
         the place of this code.
 
@@ -97,7 +97,7 @@ class Ground:
                 os.close(record)
 
 
-_claimed = cache(Ground.claim)  # once in the life of this process; a claim that failed is tried again
+_claimed = cache(OwnedDirectory.claim)  # once in the life of this process; a claim that failed is tried again
 
 
 def clean_all(paths: Iterable[Path], may_go_on: Callable[[], bool]) -> Iterator[str]:

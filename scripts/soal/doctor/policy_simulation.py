@@ -18,7 +18,7 @@ from scripts.soal.doctor.finding import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from scripts.soal.doctor.needs import Request
+    from scripts.soal.doctor.required_actions import Request
 
 __all__ = ["examine_role"]
 

@@ -1,7 +1,7 @@
-"""The values that the stages of one invocation pass on, and the walk that holds those that were reached.
+"""The values that the stages of one invocation hand on, and how far the invocation has come.
 
-A stage may fail anywhere, and the answer still says all that is known by then. So the walk has a place for each value;
-the stage that makes it puts it there once, and nothing changes it afterwards.
+A stage may fail anywhere, and the answer still says all that is known by then. So `Progress` has a place for each
+value; the stage that makes it puts it there once, and nothing changes it afterwards.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from safewriter.schedule import Schedule
     from safewriter.settle.supervisor import WriteReport
 
-__all__ = ["Begun", "Configured", "Invocation", "Prepared", "Requested", "Settled", "Walk"]
+__all__ = ["Begun", "Configured", "Invocation", "Prepared", "Progress", "Requested", "Settled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Settled:
 
 
 @dataclass(slots=True)
-class Walk:
+class Progress:
     """One invocation so far. `started`: the script was let go. `job_log`: what the job prints, up to now."""
 
     invocation: Invocation

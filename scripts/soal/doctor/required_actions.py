@@ -1,6 +1,6 @@
 """What handler, guard, Spark and sweeper ask S3 for: each action, with the folders in which they need it.
 
-tests/unit/scripts/soal/doctor/test_needs.py holds it against the requests that they were seen to make.
+tests/unit/scripts/soal/doctor/test_required_actions.py holds it against the requests that they were seen to make.
 """
 
 from __future__ import annotations

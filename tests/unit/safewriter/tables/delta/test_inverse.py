@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from safewriter.tables.delta.commit import Commit, Mark
-from safewriter.tables.delta.undo import Undo, file_obstacle, needs_metadata, undo_obstacle
+from safewriter.tables.delta.inverse import Inverse, file_obstacle, needs_metadata, undo_obstacle
 from safewriter.tables.delta.vectors import relative_key
 from tests.unit.safewriter.delta_log import File, body_of, creation
 from tests.unit.safewriter.world import World
@@ -32,7 +32,7 @@ def metadata(configuration: dict[str, str] | None = None, *names: str, **more: A
     return {**found, "schemaString": json.dumps({"type": "struct", "fields": fields}), **more}
 
 
-def obstacle(undo: Undo, *others: Commit, there: bool = True) -> str | None:
+def obstacle(undo: Inverse, *others: Commit, there: bool = True) -> str | None:
     document = World().job().claim().held.document
     return undo_obstacle(document, undo, [*others, undo.ours]) or file_obstacle(undo.ours, lambda _: there)
 
@@ -43,7 +43,7 @@ def test_the_inverse_of_an_add_is_a_remove_and_of_a_remove_an_add() -> None:
         File("new", {"p": "1"}).add(baseRowId=4, tags=None),
         {"remove": {**REMOVED, "stats": "{}", "defaultRowCommitVersion": 1, "dataChange": True}},
     )
-    assert Undo(ours, None).actions(99) == [
+    assert Inverse(ours, None).actions(99) == [
         {
             "remove": {
                 "path": "new",
@@ -73,7 +73,7 @@ def test_the_inverse_of_an_add_is_a_remove_and_of_a_remove_an_add() -> None:
 def test_a_deletion_vector_is_exchanged_for_the_one_before() -> None:
     """The file stays, and its rows are those that it had."""
     ours = commit(File("f").add(deletionVector=VECTOR), {"remove": {**REMOVED, "path": "f"}})
-    removal, returned = Undo(ours, None).actions(1)
+    removal, returned = Inverse(ours, None).actions(1)
     assert removal["remove"]["deletionVector"] == VECTOR
     assert "deletionVector" not in returned["add"]
 
@@ -83,7 +83,7 @@ def test_a_schema_that_was_changed_is_put_back() -> None:
     ids = "delta.columnMapping.maxColumnId"
     before = metadata({ids: "2", "a": "b"}, "id")
     ours = commit({"metaData": metadata({ids: "3", "a": "c"}, "id", "more")})
-    (restored,) = Undo(ours, before).actions(1)
+    (restored,) = Inverse(ours, before).actions(1)
     assert restored == {"metaData": {**before, "configuration": {ids: "3", "a": "b"}}}
 
 
@@ -105,14 +105,14 @@ def test_a_high_water_mark_is_no_change_of_the_schema() -> None:
 def test_files_that_are_gone_cannot_come_back() -> None:
     """VACUUM has taken what our commit had removed; undoing it would break the table."""
     ours = commit(File("new").add(), {"remove": REMOVED})
-    assert obstacle(Undo(ours, None)) is None
-    assert obstacle(Undo(ours, None), there=False) == "files that version 2 removed are gone from S3 (VACUUM)"
+    assert obstacle(Inverse(ours, None)) is None
+    assert obstacle(Inverse(ours, None), there=False) == "files that version 2 removed are gone from S3 (VACUUM)"
 
 
 def test_only_files_that_left_the_table_are_looked_for() -> None:
     """One that only got a deletion vector never left, and an append took none."""
     ours = commit(File("f").add(deletionVector=VECTOR), {"remove": {**REMOVED, "path": "f"}})
-    assert obstacle(Undo(ours, None), there=False) is None
+    assert obstacle(Inverse(ours, None), there=False) is None
 
 
 def test_a_deletion_vector_that_a_file_had_is_looked_for() -> None:
@@ -121,45 +121,45 @@ def test_a_deletion_vector_that_a_file_had_is_looked_for() -> None:
     newer = {**VECTOR, "storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"}
     ours = commit(File("f").add(deletionVector=newer), had)
     assert ours.removed_keys == {VECTOR_KEY}
-    assert "VACUUM" in str(obstacle(Undo(ours, None), there=False))
+    assert "VACUUM" in str(obstacle(Inverse(ours, None), there=False))
     elsewhere = commit({"remove": {**REMOVED, "deletionVector": {**VECTOR, "storageType": "p"}}})
-    assert "stored in an unknown way" in str(obstacle(Undo(elsewhere, None)))
+    assert "stored in an unknown way" in str(obstacle(Inverse(elsewhere, None)))
 
 
 @pytest.mark.parametrize("lost", ["size", "extendedFileMetadata"])
 def test_a_removal_that_does_not_say_what_it_held_cannot_be_undone(lost: str) -> None:
     """Writers of old wrote only the path."""
     short = {key: value for key, value in REMOVED.items() if key != lost}
-    assert "without saying" in str(obstacle(Undo(commit({"remove": short}), None)))
+    assert "without saying" in str(obstacle(Inverse(commit({"remove": short}), None)))
 
 
 def test_what_others_wrote_with_our_schema_keeps_it() -> None:
     """Their rows would lose a column; without a change of ours they are in nobody's way."""
     ours = commit(File("new").add(), {"metaData": metadata({}, "id", "more")})
     theirs = append("theirs")
-    assert "that version 2 brought" in str(obstacle(Undo(ours, metadata({}, "id")), theirs))
-    assert obstacle(Undo(ours, None), theirs) is None
+    assert "that version 2 brought" in str(obstacle(Inverse(ours, metadata({}, "id")), theirs))
+    assert obstacle(Inverse(ours, None), theirs) is None
 
 
 def test_who_adds_no_row_has_no_use_for_our_schema() -> None:
     """A DELETE of another file stands as well under the one of before."""
     ours = commit(File("new").add(), {"metaData": metadata({}, "id", "more")})
-    assert obstacle(Undo(ours, metadata({}, "id")), DELETE) is None
+    assert obstacle(Inverse(ours, metadata({}, "id")), DELETE) is None
 
 
 def test_files_that_do_not_say_that_they_were_moved_hold_new_rows() -> None:
     """`dataChange` is true where an engine has left it out."""
     add = File("new").add()["add"]
     add.pop("dataChange", None)
-    assert obstacle(Undo(commit({"add": add}), None)) is None
-    assert "rewritten files" in str(obstacle(Undo(commit({"add": {**add, "dataChange": False}}), None)))
+    assert obstacle(Inverse(commit({"add": add}), None)) is None
+    assert "rewritten files" in str(obstacle(Inverse(commit({"add": {**add, "dataChange": False}}), None)))
 
 
 @pytest.mark.parametrize("action", [{"add": File("old one").add()["add"]}, {"remove": {**REMOVED, "path": "new"}}])
 def test_a_later_commit_that_touched_our_files_is_in_the_way(action: dict[str, Any]) -> None:
     """Those that we added, and those that we had removed."""
     ours = commit(File("new").add(), {"remove": REMOVED})
-    assert obstacle(Undo(ours, None), commit(action, version=3)) == "version 3 rewrote files of version 2 since"
+    assert obstacle(Inverse(ours, None), commit(action, version=3)) == "version 3 rewrote files of version 2 since"
 
 
 OVERWRITE = commit({"remove": {**REMOVED, "path": "x"}}, File("y").add(), version=3, operation="WRITE")
@@ -188,25 +188,25 @@ def test_rows_do_not_come_back_beside_a_commit_that_did_without_them(later: Comm
         commit({"remove": REMOVED}),
         commit(File("f").add(deletionVector=VECTOR), {"remove": {**REMOVED, "path": "f"}}),
     ):
-        assert obstacle(Undo(ours, None), later) == "version 3 changed rows without those that version 2 had removed"
+        assert obstacle(Inverse(ours, None), later) == "version 3 changed rows without those that version 2 had removed"
 
 
 @pytest.mark.parametrize("later", INDIFFERENT, ids=lambda one: one.info["operation"])
 def test_rows_come_back_beside_what_would_have_been_the_same_with_them(later: Commit) -> None:
     """Appends that look at no row, compactions, and fences."""
-    assert obstacle(Undo(commit(File("new").add(), {"remove": REMOVED}), None), later) is None
+    assert obstacle(Inverse(commit(File("new").add(), {"remove": REMOVED}), None), later) is None
 
 
 @pytest.mark.parametrize("later", [MERGE, LOOKING, OVERWRITE], ids=lambda one: one.info["operation"])
 def test_our_rows_stay_where_another_commit_may_have_counted_on_them(later: Commit) -> None:
     """A MERGE does not insert a key that it has found in ours; an insert and an overwrite may be computed from them."""
-    assert obstacle(Undo(commit(File("new").add()), None), later) == "version 3 may depend on rows of version 2"
+    assert obstacle(Inverse(commit(File("new").add()), None), later) == "version 3 may depend on rows of version 2"
 
 
 @pytest.mark.parametrize("later", [DELETE, UPDATE, *INDIFFERENT], ids=lambda one: one.info["operation"])
 def test_our_rows_go_where_another_commit_decided_row_by_row(later: Commit) -> None:
     """With no file in common it has met none of ours."""
-    assert obstacle(Undo(commit(File("new").add()), None), later) is None
+    assert obstacle(Inverse(commit(File("new").add()), None), later) is None
 
 
 def test_what_the_table_has_become_before_our_commit_counts() -> None:
@@ -214,22 +214,22 @@ def test_what_the_table_has_become_before_our_commit_counts() -> None:
     ours = commit(File("new").add(), version=3)
     only = commit({"metaData": metadata({"delta.appendOnly": "true"}, "id")}, version=2)
     feature = commit({"protocol": {"readerFeatures": ["future"], "writerFeatures": ["future"]}}, version=2)
-    assert obstacle(Undo(ours, None), only) == "the table is append-only"
-    assert "future" in str(obstacle(Undo(ours, None), feature))
+    assert obstacle(Inverse(ours, None), only) == "the table is append-only"
+    assert "future" in str(obstacle(Inverse(ours, None), feature))
 
 
 def test_a_change_of_the_clustering_stays() -> None:
     """Its domain would have to be put back, and what it was is not on record; of a creation it may stay."""
     domain = {"domainMetadata": {"domain": "delta.clustering", "configuration": "", "removed": False}}
-    assert obstacle(Undo(commit(domain), None)) == "version 2 changed delta.clustering"
-    assert obstacle(Undo(commit(domain, version=0), None)) is None
+    assert obstacle(Inverse(commit(domain), None)) == "version 2 changed delta.clustering"
+    assert obstacle(Inverse(commit(domain, version=0), None)) is None
 
 
 def test_column_ids_that_were_not_there_before_do_not_stay() -> None:
     """The commit that turned on column mapping is taken back whole."""
     before = metadata({"a": "b"}, "id")
     ours = commit({"metaData": metadata({"delta.columnMapping.maxColumnId": "3"}, "id")})
-    assert Undo(ours, before).actions(1) == [{"metaData": before}]
+    assert Inverse(ours, before).actions(1) == [{"metaData": before}]
 
 
 def test_rows_come_back_beside_another_write_s_revert() -> None:
@@ -240,7 +240,7 @@ def test_rows_come_back_beside_another_write_s_revert() -> None:
         operation="SAFEWRITER REVERT",
         userMetadata=Mark("k", 1, 1).to_text(),
     )
-    assert obstacle(Undo(commit(File("new").add(), {"remove": REMOVED}), None), revert) is None
+    assert obstacle(Inverse(commit(File("new").add(), {"remove": REMOVED}), None), revert) is None
 
 
 def test_another_partitioning_is_another_schema() -> None:

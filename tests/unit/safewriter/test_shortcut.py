@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter import oneline
+from safewriter import shortcut
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -50,14 +50,14 @@ class Writer:
 
 @pytest.fixture(autouse=True)
 def block(monkeypatch: pytest.MonkeyPatch) -> type[Block]:
-    monkeypatch.setattr(oneline, "SafeWriter", Block)
+    monkeypatch.setattr(shortcut, "SafeWriter", Block)
     return Block
 
 
 def test_a_line_is_a_block_with_its_write_and_success() -> None:
     """With the step and the commit point that it was given; the document is what it returns."""
     writer: Any = Writer()
-    document: Any = oneline.save(writer, "s3a://lake/t", step="daily", commit_point="success")
+    document: Any = shortcut.save(writer, "s3a://lake/t", step="daily", commit_point="success")
     assert document == "the document"
     assert Block.made == ("spark", "s3a://lake/t", {"step": "daily", "commit_point": "success"})
     assert Block.last.done == ["delta to s3a://lake/t", "success", "ended"]
@@ -67,6 +67,6 @@ def test_a_line_that_was_committed_before_writes_nothing(monkeypatch: pytest.Mon
     """Its frame is not even computed."""
     monkeypatch.setattr(Block, "already_committed", True)
     writer: Any = Writer()
-    oneline.save(writer, "s3a://lake/t")
+    shortcut.save(writer, "s3a://lake/t")
     assert Block.made[2] == {"step": None, "commit_point": "write"}
     assert Block.last.done == ["success", "ended"]

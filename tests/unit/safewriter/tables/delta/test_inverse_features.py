@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from safewriter.tables.delta.commit import Commit
-from safewriter.tables.delta.undo import UNDOABLE_FEATURES, Undo
+from safewriter.tables.delta.inverse import UNDOABLE_FEATURES, Inverse
 from tests.unit.safewriter.delta_log import body_of
 
 PAGE = Path(__file__).parents[5] / "docs" / "concepts" / "delta.md"
@@ -25,7 +25,7 @@ def test_a_commit_that_gave_out_no_column_ids_leaves_them_as_they_were() -> None
 
     def restored(configuration: dict[str, str]) -> object:
         ours = Commit.parse(2, body_of([{"metaData": {"configuration": configuration}}]))
-        return Undo(ours, before).actions(0)[0]["metaData"]
+        return Inverse(ours, before).actions(0)[0]["metaData"]
 
     assert restored({}) == before
     assert restored({ids: "5"}) == {"configuration": {ids: "5"}}

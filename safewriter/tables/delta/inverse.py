@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from safewriter.record.document import Checkpoint
     from safewriter.tables.delta.commit import Commit
 
-__all__ = ["UNDOABLE_FEATURES", "Undo", "file_obstacle", "needs_metadata", "undo_obstacle"]
+__all__ = ["UNDOABLE_FEATURES", "Inverse", "file_obstacle", "needs_metadata", "undo_obstacle"]
 
 UNDOABLE_FEATURES: Final = frozenset(
     {
@@ -51,7 +51,7 @@ _COLUMN_IDS: Final = "delta.columnMapping.maxColumnId"
 
 
 @dataclass(frozen=True, slots=True)
-class Undo:
+class Inverse:
     """The inverse of `ours`. `before` is the metaData action that it replaced, if it changed schema or properties."""
 
     ours: Commit
@@ -71,7 +71,7 @@ class Undo:
         return {**before, "configuration": {**before["configuration"], _COLUMN_IDS: ids}}
 
 
-def undo_obstacle(document: Checkpoint, undo: Undo, since: Iterable[Commit]) -> str | None:
+def undo_obstacle(document: Checkpoint, undo: Inverse, since: Iterable[Commit]) -> str | None:
     """Tell from the log alone why our commit must stay, or None; `since` are all commits since the claim.
 
     An undo is a transaction that comes after all of them. It is right only where each of them would have been the same
@@ -100,7 +100,7 @@ def _table_obstacle(document: Checkpoint, commits: Iterable[Commit]) -> str | No
     return None
 
 
-def _commit_obstacle(undo: Undo) -> str | None:
+def _commit_obstacle(undo: Inverse) -> str | None:
     ours = undo.ours
     if others := sorted(set(ours.domains) - {"delta.rowTracking"}):
         return f"version {ours.version} changed {', '.join(others)}" if ours.version else None
@@ -111,7 +111,7 @@ def _commit_obstacle(undo: Undo) -> str | None:
     return None
 
 
-def _later_obstacle(undo: Undo, later: Commit) -> str | None:
+def _later_obstacle(undo: Inverse, later: Commit) -> str | None:
     ours = undo.ours
     if later.metadata is not None or later.protocol is not None:
         return f"version {later.version} changed the table's schema or properties since"

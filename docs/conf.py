@@ -28,7 +28,10 @@ html_show_copyright = False
 exclude_patterns = ["pictures"]
 # Classes of others have no page here.
 nitpick_ignore_regex = [
-    ("py:.*", r"(pyspark|pyspark\..*|SparkSession|DataFrame.*|Checkpoint|Literal|safewriter\.record\..*)")
+    (
+        "py:.*",
+        r"(pyspark|pyspark\..*|SparkSession|DataFrame.*|Checkpoint|Literal|safewriter\.(record|coordination)\..*)",
+    )
 ]
 
 

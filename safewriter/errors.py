@@ -11,8 +11,11 @@
     ├── TryAgainError              nothing was written; the same call may work later            exit 75
     │   ├── AnotherAttemptError    a live attempt of this run owns the write
     │   ├── ConflictError          others have committed what this write does not fit on
-    │   └── TooLateError           too close to the deadline to begin
+    │   ├── TooLateError           too close to the deadline to begin
+    │   └── TurnBlockedError       another job holds the lock, or the order does not let this one run
+    │       └── TurnSkippedError   the job is to skip such a turn                               exit 0
     ├── DeadlineError              the deadline came while the block was open                   exit 124
+    ├── TurnLostError              another job may have the turn by now                         exit 75
     ├── NotCommittedError          success() was called, but the write is not in the table      exit 1
     ├── SupersededError            a later attempt, or a settler, has taken the write over      exit 1
     ├── UnreadableCheckpointError  a document or marker is damaged                              exit 1
@@ -40,6 +43,9 @@ __all__ = [
     "SupersededError",
     "TooLateError",
     "TryAgainError",
+    "TurnBlockedError",
+    "TurnLostError",
+    "TurnSkippedError",
     "UnguardedSessionError",
     "UnknownOutcomeError",
     "UnknownVersionError",
@@ -115,6 +121,25 @@ class ConflictError(TryAgainError):
 
 class TooLateError(TryAgainError):
     """The deadline is too near to begin a write."""
+
+
+class TurnBlockedError(TryAgainError):
+    """Another job holds the lock, or the order of the jobs does not let this one run yet."""
+
+
+class TurnSkippedError(TurnBlockedError):
+    """The order does not let this job run yet, and its configuration says to skip the turn then."""
+
+    exit_code = 0
+
+
+class TurnLostError(SafeWriterError):
+    """The turn has ended before the job; another job may have it. What the job wrote last was not committed, or will be
+    settled by the next holder.
+    """
+
+    exit_code = 75
+    retryable = True
 
 
 class DeadlineError(SafeWriterError):

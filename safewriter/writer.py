@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from safewriter.block.block import Block
 from safewriter.block.ending import Ending
-from safewriter.block.opening import claim, open_gate, open_skipping
+from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping
 from safewriter.block.registry import Registry
 from safewriter.block.tidy import tidy
 from safewriter.block.watchdog import Heartbeat, Watchdog
@@ -25,12 +25,15 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from safewriter.coordination.borrowed import BorrowedTurn
+    from safewriter.coordination.turn import Turn
     from safewriter.record.document import Checkpoint
 
 __all__ = ["SafeWriter"]
 
 _log = logging.getLogger(__name__)
 _LEASE_EVERY_S: Final = LEASE_MS / 3000
+_TURN_STEP_S: Final = 1.0
 
 _registry: Final = Registry()
 
@@ -60,6 +63,8 @@ class SafeWriter:
         a commit that had landed is undone. An Iceberg table shows nothing before `success()`, so there both are one.
     checkpoint_bucket, warn_before_ms
         Override `SW_CHECKPOINT_BUCKET` and `SW_WARN_BEFORE_MS`.
+    turn
+        The turn that the write belongs to, where this thread holds none itself; see `safewriter.coordination`.
     """
 
     def __init__(
@@ -72,6 +77,7 @@ class SafeWriter:
         commit_point: Literal["write", "success"] = "write",
         checkpoint_bucket: str | None = None,
         warn_before_ms: int | None = None,
+        turn: Turn | BorrowedTurn | None = None,
     ) -> None:
         self._spark = spark
         self._block = Block.of(
@@ -82,11 +88,13 @@ class SafeWriter:
             commit_point=commit_point,
             checkpoint_bucket=checkpoint_bucket,
             warn_before_ms=warn_before_ms,
+            turn=turn,
         )
         self.already_committed = False
         """An earlier attempt of this run has committed this write; a write that is made all the same lands nowhere."""
         self._ending: Ending | None = None
         self._watchdog: Watchdog | None = None
+        self._turn_watch: Watchdog | None = None
         self._heartbeat: Heartbeat | None = None
         self._process = os.getpid()
         self._entered = False
@@ -133,7 +141,11 @@ class SafeWriter:
         if self.already_committed:
             open_skipping(self._block)
             return
+        note_in_turn(self._block, claimed)
         open_gate(self._block, claimed)
+        if (turn := self._block.turn) is not None:
+            self._turn_watch = Watchdog(lambda: int(min(turn.left_s, _TURN_STEP_S) * 1000), self._ending.at_lost_turn)
+            self._turn_watch.start()
         if (schedule := self._block.schedule) is not None:
             self._watchdog = Watchdog(lambda: schedule.left_ms(schedule.warn_at_ms), self._ending.at_deadline)
             self._watchdog.start()
@@ -196,8 +208,9 @@ class SafeWriter:
 
     def _close(self) -> None:
         """Stop the threads and put the session back."""
-        if self._watchdog is not None:
-            self._watchdog.stop()
+        for watch in (self._watchdog, self._turn_watch):
+            if watch is not None:
+                watch.stop()
         if self._heartbeat is not None:
             self._heartbeat.stop()
         try:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from safewriter.coordination.current import turn_of_this_thread
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.errors import UnsupportedError, UsageError
 from safewriter.identity import Attempt, Run, Write
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from safewriter.coordination.borrowed import BorrowedTurn
+    from safewriter.coordination.turn import Turn
     from safewriter.tables.session import MicroBatch, Session
 
 __all__ = ["Block"]
@@ -28,7 +31,7 @@ __all__ = ["Block"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One attempt at one write. Without a deadline there is no `schedule`."""
+    """One attempt at one write. Without a deadline there is no `schedule`; without a coordinator there is no `turn`."""
 
     table: str
     write: Write
@@ -40,6 +43,7 @@ class Block:
     session: Session
     batch: MicroBatch | None
     journal: str | None
+    turn: Turn | BorrowedTurn | None = None
 
     @classmethod
     def of(
@@ -52,6 +56,7 @@ class Block:
         commit_point: str,
         checkpoint_bucket: str | None,
         warn_before_ms: int | None,
+        turn: Turn | BorrowedTurn | None,
     ) -> Self:
         """Put a block together; raises `SettingError`, `UnsupportedError` or `UsageError`, and touches nothing."""
         from safewriter.objects.s3 import open_store, table_store
@@ -85,6 +90,7 @@ class Block:
             session=session,
             batch=batch,
             journal=os.environ.get("SOAL_JOURNAL"),
+            turn=turn_of_this_thread() if turn is None else turn,
         )
 
     def check_batch(self) -> None:
@@ -104,6 +110,11 @@ class Block:
     def latest_start_ms(self) -> int | None:
         """Epoch milliseconds after which no commit may start; None: no limit."""
         return None if self.schedule is None else self.schedule.warn_at_ms
+
+    @property
+    def has_lost_turn(self) -> bool:
+        """Whether another job may have the turn of this write by now."""
+        return self.turn is not None and self.turn.left_s <= 0
 
     def patience_s(self, at_most_s: float, until: Callable[[Schedule], int]) -> float:
         """Return how long to wait at most: `at_most_s`, or until an instant of the schedule."""

@@ -140,6 +140,16 @@ class Ending:
             if mine:
                 self._one_at_a_time.release()
 
+    def at_lost_turn(self) -> None:
+        """Shut the gate, on the watchdog's thread: another job may have the turn by now."""
+        session = self._block.session
+        try:
+            session.shut("the turn has ended")
+            if not self.succeeded:
+                session.cancel()
+        except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone; the next holder fences
+            _log.warning("the turn has ended, and the JVM does not answer (%s)", error)
+
     def _tell_supervisor(self) -> None:
         """An exception may lose its type on its way through a stream or the user's code; the journal keeps it."""
         if self._block.journal:
@@ -190,6 +200,8 @@ class Ending:
         if self._after_deadline:  # the watchdog could not wait for the last try
             self._accept_deadline(None)
             return
+        if block.turn is not None and not block.session.seen().passed:
+            block.turn.check()
         block.session.publish()
         seen = block.session.seen()
         self._noted = seen.noted
@@ -228,6 +240,8 @@ class Ending:
         seen, evidence = self._halt("the block has failed", _QUIET_S)
         # Once the program has said success, that nobody answered is no reason to undo: the table tells.
         cause = Cause.UNANSWERED if self._unanswered else Cause.EXCEPTION
+        if self._block.has_lost_turn:  # an undo would be a commit in another job's turn
+            cause = Cause.TURN
         try:
             self._settle(cause, evidence)
         except UnknownOutcomeError as unknown:
@@ -243,6 +257,8 @@ class Ending:
     def _explain(self, error: BaseException | None, seen: Seen | None) -> None:
         """Say to the user what the verdict means for their exception."""
         document, table = self.document, self._block.table
+        if self._block.turn is not None and self._block.has_lost_turn and document.status is not Status.COMMITTED:
+            raise self._block.turn.lost_error() from error
         if error is None:
             _log.warning("block left without success(): %s is %s (%s)", table, document.status, document.reason)
         elif isinstance(error, Exception) and seen is not None and (named := seen.error_of(error)) is not None:

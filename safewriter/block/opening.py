@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from safewriter.block.claim import Claim, Claimer
 from safewriter.block.tidy import tidy
+from safewriter.coordination.record import OpenWrite
 from safewriter.errors import SettingError, TooLateError, TryAgainError, UnsupportedError, UsageError
 from safewriter.objects.store import StoreError
 from safewriter.record import journal
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
     from safewriter.block.block import Block
     from safewriter.tables.session import TableState
 
-__all__ = ["claim", "open_gate", "open_skipping"]
+__all__ = ["claim", "note_in_turn", "open_gate", "open_skipping"]
 
 
 def claim(block: Block) -> Claim:
     """Claim the write, or learn that it is done; raises with nothing claimed, and names what went wrong with S3."""
     try:
+        if block.turn is not None:
+            block.turn.check()
         return _claim(block)
     except StoreError as error:
         if error.denied:
@@ -90,6 +93,20 @@ def _check_undoable(block: Block, before: TableState) -> None:
         raise UnsupportedError(
             f"{block.table}: a commit could not be undone ({what}), so commit_point='success' cannot be kept"
         )
+
+
+def note_in_turn(block: Block, claimed: Claim) -> None:
+    """Note the claimed write in the record of the turn's lock, so that whoever takes the lock over settles it first.
+
+    The write can commit only afterwards, and the note fails once another job has the turn. Raises `TurnLostError`.
+    """
+    if block.turn is None:
+        return
+    document = claimed.held.document
+    try:
+        block.turn.open_write(OpenWrite(block.checkpoints.store.uri(""), document.write_key, document.epoch))
+    except StoreError as error:
+        raise TryAgainError(f"nothing was written: {error}") from error
 
 
 def open_gate(block: Block, claimed: Claim) -> None:

@@ -48,6 +48,7 @@ class Cause(Enum):
     DEADLINE = "deadline"
     KILLED = "killed"
     RETRY = "retry"
+    TURN = "the turn was taken over"
     SWEEPER = "sweeper"
     OPERATOR = "operator"
 

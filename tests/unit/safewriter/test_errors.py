@@ -9,13 +9,13 @@ from safewriter import errors
 from safewriter.errors import SafeWriterError, SettingError
 
 CLASSES = [getattr(errors, name) for name in errors.__all__]
-EXIT_CODES = {"UsageError": 2, "TryAgainError": 75, "DeadlineError": 124}
-RETRYABLE = {"TryAgainError", "DeadlineError"}
+EXIT_CODES = {"TurnSkippedError": 0, "UsageError": 2, "TryAgainError": 75, "TurnLostError": 75, "DeadlineError": 124}
+RETRYABLE = {"TryAgainError", "TurnLostError", "DeadlineError"}
 
 
 @pytest.mark.parametrize("error", CLASSES)
 def test_each_error_says_how_a_process_should_end(error: type[SafeWriterError]) -> None:
-    """Usage is 2, try again is 75, the deadline is 124, everything else is 1; two kinds may be tried again."""
+    """A skipped turn is 0, usage 2, try again 75, the deadline 124, all else 1; three kinds may be tried again."""
     lineage = [parent.__name__ for parent in error.__mro__]
 
     assert issubclass(error, SafeWriterError)

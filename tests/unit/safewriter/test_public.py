@@ -23,6 +23,9 @@ def test_the_public_names_are_these() -> None:
         "SupersededError",
         "TooLateError",
         "TryAgainError",
+        "TurnBlockedError",
+        "TurnLostError",
+        "TurnSkippedError",
         "UnguardedSessionError",
         "UnknownOutcomeError",
         "UnknownVersionError",
@@ -52,6 +55,7 @@ def test_the_block_takes_what_the_documentation_says() -> None:
         "commit_point": "write",
         "checkpoint_bucket": None,
         "warn_before_ms": None,
+        "turn": None,
     }
 
 

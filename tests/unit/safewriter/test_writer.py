@@ -100,6 +100,7 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         check_batch=lambda: None,
         write=SimpleNamespace(key="key"),
         schedule=None,
+        turn=None,
         journal="journal",
         checkpoint_uri="s3://checkpoints/key",
         checkpoints=SimpleNamespace(
@@ -177,6 +178,7 @@ def test_a_block_is_made_as_the_script_says(block: SimpleNamespace) -> None:
         "commit_point": "success",
         "checkpoint_bucket": "checkpoints",
         "warn_before_ms": 5,
+        "turn": None,
     }
     spark: Any = Spark()
     SafeWriter(spark, "lake.db.t", **options)

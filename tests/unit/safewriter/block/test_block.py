@@ -59,6 +59,7 @@ def of(monkeypatch: pytest.MonkeyPatch, session: Session | None = None, **more: 
         "commit_point": "write",
         "checkpoint_bucket": None,
         "warn_before_ms": None,
+        "turn": None,
         **more,
     }
     found = Block.of(cast("Any", None), "s3a://lake/table/", **given)

@@ -59,6 +59,7 @@ def block_of(store: MemoryObjectStore, **changes: Any) -> Block:
         "recovery": None,
         "session": Session(),
         "journal": None,
+        "turn": None,
         "checkpoint_uri": checkpoints.uri(write.key),
         **changes,
     }

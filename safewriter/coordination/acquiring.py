@@ -1,0 +1,198 @@
+"""From a job that wants its turn to a grant: wait for the lock and for the order, take over from a dead holder.
+
+A waiter compares no clocks. It takes a lock over only if it has seen the same grant without a renewal for the holder's
+whole lease, by its own monotonic clock: from the end of the first request that saw it to the start of the last one.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from safewriter.coordination import probe
+from safewriter.coordination.backend import RecordChanged
+from safewriter.coordination.configuration import OnBlocked
+from safewriter.coordination.order import check_startable, obstacle
+from safewriter.coordination.record import End, Record
+from safewriter.coordination.transitions import end, goes_first, grant, join, leave
+from safewriter.deadline import epoch_ms
+from safewriter.errors import TurnBlockedError, TurnSkippedError
+from safewriter.objects.store import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.coordination.backend import Backend, Stored
+    from safewriter.coordination.configuration import Configuration
+    from safewriter.coordination.record import Waiter
+
+__all__ = ["Acquirer", "Times", "uptime_s"]
+
+_CLAIM_S: Final = 1.0
+_CLAIM_POLLS: Final = 6
+"""A waiter that is next and asks no more loses its place after so many of its polls, and a second at least."""
+
+
+def uptime_s() -> float:
+    """Return this machine's uptime in seconds. It goes on while the machine sleeps, and nobody can set it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When a request began and when it was answered, by `uptime_s`."""
+
+    asked_s: float
+    answered_s: float
+
+
+@dataclass(slots=True)
+class _Watch:
+    """How long something has been seen without a change."""
+
+    seen: object = None
+    since_s: float = 0.0
+
+    def unchanged_s(self, what: object, times: Times) -> float:
+        if what != self.seen:
+            self.seen, self.since_s = what, times.answered_s
+            return 0.0
+        return times.asked_s - self.since_s
+
+
+@dataclass(slots=True)
+class Acquirer:
+    """One job's way to one grant. `nonce` names the grant; `run` the run that asks, for people."""
+
+    backend: Backend
+    configuration: Configuration
+    nonce: str
+    run: str = ""
+    clock_s: Callable[[], float] = uptime_s
+    may_wait: Callable[[], bool] = lambda: True
+    _holder: _Watch = field(default_factory=_Watch)
+    _waiter: _Watch = field(default_factory=_Watch)
+    _last: Stored | None = None
+
+    def acquire(self) -> tuple[Stored, Times]:
+        """Return the record with this grant, and when the request that wrote it was sent and answered.
+
+        Raises `TurnBlockedError` once the job may wait no longer, `TurnSkippedError` if it is to skip its turn then,
+        `SettingError` for an order that nobody can start. The job is in no queue then, as far as the service answers.
+        """
+        try:
+            return self._acquire(self.clock_s())
+        except BaseException:
+            self._leave()
+            raise
+
+    def _acquire(self, started_s: float) -> tuple[Stored, Times]:
+        while True:
+            granted, reason = self._try()
+            if granted is not None:
+                return granted
+            waited_s = self.clock_s() - started_s
+            left_s = self.configuration.max_wait_s - waited_s
+            if left_s <= 0 or not self.may_wait():
+                raise self._blocked(reason, waited_s)
+            self.backend.wait(self._last, min(self.configuration.poll_s, left_s))
+
+    def _try(self) -> tuple[tuple[Stored, Times] | None, str]:
+        """Make one attempt: the grant, or the reason why there is none yet."""
+        try:
+            times, stored = self._read()
+            record = self._present(stored)
+            if stored is not None and record.is_held_by(self.nonce):
+                return (stored, times), ""  # the reply to an earlier write was lost
+            check_startable(record, self.configuration)
+            changed, reason = self._next(record, stored, times)
+            if changed is None:
+                return None, reason
+            asked_s = self.clock_s()
+            written = self.backend.write(changed, stored)
+            if written.record.is_held_by(self.nonce):
+                return (written, Times(asked_s, self.clock_s())), ""
+            self._last = written
+        except RecordChanged:
+            return None, f"{self.configuration.lock} changes faster than it can be taken"
+        except StoreError as error:
+            if error.denied:
+                raise
+            return None, str(error)
+        return None, reason
+
+    def _read(self) -> tuple[Times, Stored | None]:
+        asked_s = self.clock_s()
+        stored = self._last = self.backend.read(self.configuration.lock)
+        return Times(asked_s, self.clock_s()), stored
+
+    def _present(self, stored: Stored | None) -> Record:
+        """Return the record; the first job at a lock, or at a lock on another server, probes the server first."""
+        record = Record(self.configuration.lock) if stored is None else stored.record
+        if self.backend.server and record.server != self.backend.server:
+            probe.check(self.backend)
+            record = probe.noted(record, self.backend.server)
+        return record
+
+    def _next(self, record: Record, stored: Stored | None, times: Times) -> tuple[Record | None, str]:
+        """Return the change to make, if there is one, and why the job has no turn with it."""
+        if record.holder is not None:
+            if not self._is_dead(record, stored, times):
+                return self._waiting(record), f"{record.holder.job} holds {record.lock}"
+            record = end(record, End.EXPIRED, epoch_ms())
+        wanted = record.job(self.configuration.job).ordered_by(self.configuration)
+        if reason := obstacle(record, self.configuration.job, wanted):
+            if self.configuration.on_blocked is not OnBlocked.WAIT:
+                raise self._blocked(reason, 0.0)
+            return self._waiting(record), reason
+        first = goes_first(record, self.configuration, self.nonce)
+        if first is not None:
+            if not self._gave_up(first, times):
+                return self._waiting(record), f"{first.job} goes first"
+            return leave(record, first.nonce), f"{first.job} waited and asks no more"
+        return grant(record, self.configuration, self.nonce, self.run, epoch_ms()), ""
+
+    def _waiting(self, record: Record) -> Record | None:
+        if any(waiter.nonce == self.nonce for waiter in record.queue):
+            return None
+        return join(record, self.configuration, self.nonce, epoch_ms())
+
+    def _is_dead(self, record: Record, stored: Stored | None, times: Times) -> bool:
+        if record.holder is None:
+            raise AssertionError  # for the type checker
+        if stored is not None and stored.is_alive is not None:
+            return not stored.is_alive
+        unchanged_s = self._holder.unchanged_s((record.holder.nonce, record.holder.beat), times)
+        return unchanged_s > record.holder.lease_s
+
+    def _gave_up(self, waiter: Waiter, times: Times) -> bool:
+        unchanged_s = self._waiter.unchanged_s((waiter.nonce, waiter.ticket), times)
+        return unchanged_s > max(_CLAIM_S, _CLAIM_POLLS * waiter.poll_s)
+
+    def _blocked(self, reason: str, waited_s: float) -> TurnBlockedError:
+        kind = TurnSkippedError if self.configuration.on_blocked is OnBlocked.SKIP else TurnBlockedError
+        return kind(
+            f"{self.configuration.job} has no turn on {self.configuration.lock} after {waited_s:.0f} s: {reason}."
+            " Nothing was written"
+        )
+
+    def _leave(self) -> None:
+        """Leave the queue, and give back a grant whose reply was lost. If the service does not answer, both expire."""
+        for _ in range(5):
+            try:
+                stored = self.backend.read(self.configuration.lock)
+                if stored is None:
+                    return
+                left = leave(stored.record, self.nonce)
+                if left.is_held_by(self.nonce):
+                    left = end(left, End.FAILED, epoch_ms())
+                if left == stored.record:
+                    return
+                self.backend.write(left, stored)
+            except RecordChanged:
+                continue
+            except StoreError:
+                return
+            else:
+                return

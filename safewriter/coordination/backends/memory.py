@@ -1,0 +1,65 @@
+"""Locks in the memory of this process: for jobs on threads of one process, and for tests."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from safewriter.coordination.backend import RecordChanged, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from safewriter.coordination.backend import Connection
+    from safewriter.coordination.record import Record
+
+__all__ = ["MemoryBackend", "named"]
+
+
+class MemoryBackend:
+    """Locks of one process."""
+
+    server = ""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._records: dict[str, Stored] = {}
+
+    def read(self, lock: str) -> Stored | None:
+        with self._changed:
+            return self._records.get(lock)
+
+    def write(self, record: Record, after: Stored | None) -> Stored:
+        with self._changed:
+            now = self._records.get(record.lock)
+            if (None if now is None else now.version) != (None if after is None else after.version):
+                raise RecordChanged(record.lock)
+            stored = Stored(record, 1 if now is None else int(str(now.version)) + 1)
+            self._records[record.lock] = stored
+            self._changed.notify_all()
+            return stored
+
+    def wait(self, seen: Stored | None, timeout_s: float) -> None:
+        with self._changed:
+            if seen is None or self._records.get(seen.record.lock) == seen:
+                self._changed.wait(timeout_s)
+
+    def locks(self) -> Iterator[str]:
+        with self._changed:
+            return iter(sorted(self._records))
+
+    def listen(self, listener: Callable[[Connection], None]) -> None:
+        """A process has no session with itself."""
+
+    def close(self) -> None:
+        """The locks stay for the other users in this process."""
+
+
+_NAMED: dict[str, MemoryBackend] = {}
+_NAMING = threading.Lock()
+
+
+def named(name: str) -> MemoryBackend:
+    """Return the backend `memory://name` of this process."""
+    with _NAMING:
+        return _NAMED.setdefault(name, MemoryBackend())

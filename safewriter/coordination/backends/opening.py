@@ -1,0 +1,43 @@
+"""From `job.coordinator.backend` to a lock service."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from safewriter.coordination.configuration import PREFIX
+from safewriter.errors import SettingError
+
+if TYPE_CHECKING:
+    from safewriter.coordination.backend import Backend
+
+__all__ = ["open_backend"]
+
+
+def open_backend(uri: str) -> Backend:
+    """Open the lock service that a URI names; empty: `SOAL_LOCKS`, else the checkpoint bucket.
+
+    Raises `SettingError` for any other text.
+    """
+    uri = uri or os.environ.get("SOAL_LOCKS", "") or _checkpoint_bucket()
+    scheme, _, rest = uri.partition("://")
+    if scheme == "s3" and rest:
+        from safewriter.coordination.backends.s3 import S3Backend
+        from safewriter.objects.location import Location
+        from safewriter.objects.s3 import open_store
+
+        return S3Backend(open_store(Location.parse(uri)))
+    if scheme == "memory" and rest:
+        from safewriter.coordination.backends.memory import named
+
+        return named(rest)
+    raise SettingError(
+        f"{PREFIX}backend",
+        f"{uri!r} is none of s3://bucket/prefix, dynamodb://table, zookeeper://host:port/path, memory://name",
+    )
+
+
+def _checkpoint_bucket() -> str:
+    from safewriter.settings import Settings
+
+    return str(Settings.from_environment(os.environ).checkpoint_bucket)

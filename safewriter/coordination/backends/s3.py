@@ -1,0 +1,73 @@
+"""Locks on S3: one object for each lock, under `locks/`, changed by conditional PUTs."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Final
+
+from safewriter.coordination.backend import RecordChanged, Stored
+from safewriter.coordination.record import Record
+from safewriter.objects.store import PreconditionFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from safewriter.coordination.backend import Connection
+    from safewriter.objects.store import ObjectStore
+
+__all__ = ["S3Backend"]
+
+_FOLDER: Final = "locks/"
+_SUFFIX: Final = ".json"
+
+
+class S3Backend:
+    """Locks in one bucket, or below one prefix of it.
+
+    S3 itself keeps its conditions. Any other server (an endpoint is set) is probed: some ignore conditional headers.
+    """
+
+    def __init__(
+        self, store: ObjectStore, *, server: str | None = None, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._store = store
+        self._sleep = sleep
+        self.server = _endpoint() if server is None else server
+
+    def read(self, lock: str) -> Stored | None:
+        found = self._store.get(_key(lock))
+        if found is None:
+            return None
+        return Stored(Record.decode(found.body, self._store.uri(found.key)), found.etag)
+
+    def write(self, record: Record, after: Stored | None) -> Stored:
+        key, body = _key(record.lock), record.encode()
+        try:
+            if after is None:
+                return Stored(record, self._store.create(key, body))
+            return Stored(record, self._store.replace(key, body, etag=str(after.version)))
+        except PreconditionFailed as error:
+            raise RecordChanged(record.lock) from error
+
+    def wait(self, seen: Stored | None, timeout_s: float) -> None:  # noqa: ARG002 - S3 tells nobody of a change
+        self._sleep(timeout_s)
+
+    def locks(self) -> Iterator[str]:
+        for found in self._store.list(_FOLDER):
+            if found.key.endswith(_SUFFIX):
+                yield found.key[len(_FOLDER) : -len(_SUFFIX)]
+
+    def listen(self, listener: Callable[[Connection], None]) -> None:
+        """S3 has no sessions."""
+
+    def close(self) -> None:
+        """S3 has no sessions."""
+
+
+def _key(lock: str) -> str:
+    return f"{_FOLDER}{lock}{_SUFFIX}"
+
+
+def _endpoint() -> str:
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""

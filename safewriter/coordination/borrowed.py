@@ -1,0 +1,103 @@
+"""The turn that the handler holds for its job, as the job's own process sees it.
+
+The handler takes the turn, renews it, ends the job when it is lost, and gives it back once the outcome is settled. The
+job's guarded writes only have to note themselves in the record, which fails once another job has the turn.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.coordination.backend import RecordChanged
+from safewriter.coordination.backends.opening import open_backend
+from safewriter.coordination.transitions import open_write
+from safewriter.errors import SettingError, TurnLostError
+from safewriter.objects.store import StoreError
+from safewriter.parsing import parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from safewriter.coordination.backend import Backend
+    from safewriter.coordination.record import End, OpenWrite
+    from safewriter.coordination.turn import Turn
+
+__all__ = ["VARIABLE", "BorrowedTurn", "borrowed_turn", "lend"]
+
+VARIABLE: Final = "SOAL_TURN"
+_ROUNDS_MAX: Final = 50
+
+
+def lend(turn: Turn, backend: str, previous: str | None) -> str:
+    """Return the value of `SOAL_TURN` for the process of a job."""
+    told = {"backend": backend, "lock": turn.lock, "job": turn.job, "token": turn.token, "nonce": turn.nonce}
+    return json.dumps({**told, "previous": previous})
+
+
+class BorrowedTurn:
+    """A turn that another process holds."""
+
+    def __init__(self, backend: Backend, told: dict[str, Any]) -> None:
+        self._backend = backend
+        self.lock, self.job = str(told["lock"]), str(told["job"])
+        self.token, self.nonce = int(told["token"]), str(told["nonce"])
+        self.previous: str | None = told["previous"]
+        self.left_s = float("inf")  # the holder ends this process in time
+        self.writes: tuple[OpenWrite, ...] = ()
+        self.unsettled: tuple[OpenWrite, ...] = ()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the record is known to name another grant."""
+        return self.left_s <= 0
+
+    def check(self) -> None:
+        """Raise `TurnLostError` if the record names another grant."""
+        stored = self._backend.read(self.lock)
+        if stored is None or not stored.record.is_held_by(self.nonce):
+            self.left_s = 0.0
+            raise self.lost_error()
+
+    def open_write(self, write: OpenWrite) -> None:
+        """Note a write in the record. Raises `TurnLostError` once it names another grant."""
+        for _ in range(_ROUNDS_MAX):
+            stored = self._backend.read(self.lock)
+            if stored is None or not stored.record.is_held_by(self.nonce):
+                self.left_s = 0.0
+                raise self.lost_error()
+            try:
+                self._backend.write(open_write(stored.record, write), stored)
+            except RecordChanged:
+                continue
+            return
+        raise StoreError(f"the record of {self.lock} changes faster than it can be written")
+
+    def settled(self, writes: Collection[OpenWrite]) -> None:
+        """The holder has settled earlier writes already."""
+
+    def release(self, how: End, undecided: Collection[OpenWrite] = ()) -> bool:  # noqa: ARG002 - the holder's to do
+        """The holder gives the turn back."""
+        return not self.is_lost
+
+    def lost_error(self) -> TurnLostError:
+        """Return the error that says that the turn is lost."""
+        return TurnLostError(
+            f"the turn of {self.job} on {self.lock} (token {self.token}) has ended: another job has it"
+        )
+
+
+def borrowed_turn() -> BorrowedTurn | None:
+    """Return the turn that the handler holds for this job. Raises `SettingError` for a variable that is damaged."""
+    text = os.environ.get(VARIABLE)
+    return None if not text else _of(text)
+
+
+@lru_cache(maxsize=1)
+def _of(text: str) -> BorrowedTurn:
+    told = parsed(text.encode())
+    if not isinstance(told, dict) or not told.keys() >= {"backend", "lock", "job", "token", "nonce", "previous"}:
+        raise SettingError(VARIABLE, "is not the handler's; a job must not set it")
+    return BorrowedTurn(open_backend(str(told["backend"])), told)

@@ -1,0 +1,171 @@
+"""The job's side: its turns at one lock. The three calls are those of the article's Job Coordinator."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self
+
+from safewriter.coordination import current
+from safewriter.coordination.acquiring import Acquirer
+from safewriter.coordination.backends.opening import open_backend
+from safewriter.coordination.borrowed import borrowed_turn
+from safewriter.coordination.configuration import Configuration
+from safewriter.coordination.record import End
+from safewriter.coordination.takeover import settle, undecided
+from safewriter.coordination.turn import Turn
+from safewriter.errors import SafeWriterError, TurnBlockedError, UsageError
+from safewriter.objects.store import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from safewriter.coordination.backend import Backend
+    from safewriter.coordination.borrowed import BorrowedTurn
+    from safewriter.coordination.record import OpenWrite, Record
+
+__all__ = ["JobCoordinator"]
+
+
+class JobCoordinator:
+    """Takes and gives back one job's turns at one lock.
+
+    >>> coordinator = JobCoordinator.from_spark(spark)  # doctest: +SKIP
+    >>> with coordinator.turn():  # doctest: +SKIP
+    ...     with SafeWriter(spark, "s3a://lake/events") as sw:
+    ...         frame.write.format("delta").mode("append").save(sw.table)
+    ...         sw.success()
+
+    A guarded write in a turn belongs to it: once another job may have the turn, the table refuses the write.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        backend: Backend | None = None,
+        *,
+        run: str = "",
+        may_wait: Callable[[], bool] = lambda: True,
+        settle: Callable[[OpenWrite], None] = settle,
+        undecided: Callable[[Collection[OpenWrite]], Iterable[OpenWrite]] = undecided,
+    ) -> None:
+        self.configuration = configuration
+        self.backend = open_backend(configuration.backend) if backend is None else backend
+        self._run = run
+        self._may_wait = may_wait
+        self._settle, self._undecided = settle, undecided
+        self._turn: Turn | BorrowedTurn | None = None
+        self._previous: str | None = None
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, str]) -> Self:
+        """Read the keys `job.coordinator.…`. Raises `SettingError`, which names the key."""
+        return cls(Configuration.from_mapping(mapping))
+
+    @classmethod
+    def from_spark(cls, spark: SparkSession) -> Self:
+        """Read the same keys from a session's settings, with or without `spark.` before them."""
+        return cls(Configuration.from_spark(spark))
+
+    @property
+    def held(self) -> Turn | BorrowedTurn | None:
+        """The turn that this coordinator holds."""
+        return self._turn
+
+    def lock(self) -> Turn | BorrowedTurn:
+        """Take the turn: wait for lock and order, then settle what a dead holder left open.
+
+        Raises `TurnBlockedError` if the job gets no turn in time, `TurnSkippedError` if it is to skip it then.
+        """
+        if self._turn is not None:
+            raise UsageError(f"{self.configuration.job} has its turn on {self.configuration.lock} already")
+        if (borrowed := borrowed_turn()) is not None and borrowed.lock == self.configuration.lock:
+            self._turn, self._previous = borrowed, borrowed.previous
+            current.begin(borrowed)
+            return borrowed
+        nonce = uuid.uuid4().hex[:16]
+        acquirer = Acquirer(self.backend, self.configuration, nonce, self._run, may_wait=self._may_wait)
+        stored, times = acquirer.acquire()
+        self._previous = _last_job(stored.record)
+        turn = Turn(self.backend, self.configuration, stored, times)
+        turn.start()
+        try:
+            self._settle_earlier(turn)
+        except BaseException:
+            turn.give_up()
+            raise
+        self._turn = turn
+        current.begin(turn)
+        return turn
+
+    def register(self) -> str | None:
+        """Return which job had the turn before this one; the lock's record names this job as the present one since
+        `lock`.
+        """
+        if self._turn is None:
+            raise UsageError("register() is called with the lock held; call lock() first")
+        return self._previous
+
+    def unlock(self, end: End = End.COMPLETED) -> bool:
+        """Give the turn back; return False if it was lost before, so that it does not count as completed.
+
+        A turn with a guarded write that has no verdict does not count as completed either.
+        """
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return False
+        current.end(turn)
+        writes = turn.writes
+        open_writes = tuple(self._undecided(writes)) if writes else ()
+        return turn.release(End.FAILED if open_writes else end, open_writes) and not open_writes
+
+    def nothing_to_do(self) -> None:
+        """Take a turn and complete it at once: the successors need not wait for this job."""
+        self.lock()
+        self.unlock(End.NOTHING)
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn | BorrowedTurn]:
+        """Hold a turn for a block. It completes if the block ends without an exception.
+
+        Raises `TurnLostError` at the end of a block that has outlived its turn.
+        """
+        turn = self.lock()
+        try:
+            yield turn
+        except BaseException:
+            with _unanswered():
+                self.unlock(End.FAILED)
+            raise
+        if not self.unlock():
+            turn.check()
+            raise turn.lost_error()
+
+    def _settle_earlier(self, turn: Turn) -> None:
+        done: list[OpenWrite] = []
+        for write in turn.unsettled:
+            try:
+                self._settle(write)
+            except (SafeWriterError, StoreError) as error:
+                turn.settled(done)
+                raise TurnBlockedError(
+                    f"{turn.job} has no turn on {turn.lock}: an earlier holder's write is not settled ({error})."
+                    " Nothing was written"
+                ) from error
+            done.append(write)
+        turn.settled(done)
+
+
+@contextmanager
+def _unanswered() -> Iterator[None]:
+    """Let the block's own exception go on if the lock service does not answer; the lease ends the turn."""
+    try:
+        yield
+    except StoreError:
+        return
+
+
+def _last_job(record: Record) -> str | None:
+    return record.history[-1].job if record.history else None

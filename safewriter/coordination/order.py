@@ -1,0 +1,89 @@
+"""Whether a job may have its turn now: the rules of order, as a table. Pure functions of the record.
+
+| row | mode      | edge   | state of the record                                            | may run |
+|-----|-----------|--------|----------------------------------------------------------------|---------|
+| 1   | any       | none   | the job names no predecessor                                   | yes     |
+| 2   | any       | any    | the job never completed, and `first.run=run`                   | yes     |
+| 3   | completed | hard   | the predecessor completed since the job's own last completion  | yes     |
+| 4   | completed | hard   | it did not, or never completed                                 | no      |
+| 5   | completed | lagged | the job completed fewer than `lag` turns since it completed    | yes     |
+| 6   | completed | lagged | the job completed `lag` turns since                            | no      |
+| 7   | completed | soft   | the predecessor waits for the lock and may run                 | no      |
+| 8   | completed | soft   | it does not wait, or may not run                               | yes     |
+| 9   | strict    | hard   | the predecessor had the last turn, and completed it            | yes     |
+| 10  | strict    | hard   | the job itself had the last turn, and did not complete it      | yes     |
+| 11  | strict    | hard   | any other job had the last turn, or nobody had one             | no      |
+
+"Completed" includes a turn that the predecessor ended with "nothing to do". A turn that failed or expired completes
+nothing: the job may redo it (rows 3 and 10), and its successors wait.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from safewriter.coordination.configuration import PREFIX, Configuration, Edge, FirstRun, Mode
+from safewriter.errors import SettingError
+
+if TYPE_CHECKING:
+    from safewriter.coordination.record import Job, Record
+
+__all__ = ["check_startable", "obstacle"]
+
+
+def obstacle(record: Record, name: str, job: Job) -> str | None:
+    """Return why the order does not let the job run now; None: it may."""
+    return _obstacle(record, name, job, frozenset())
+
+
+def _obstacle(record: Record, name: str, job: Job, asked: frozenset[str]) -> str | None:
+    if job.predecessor is None or (job.first_run is FirstRun.RUN and job.completed == 0):  # rows 1, 2
+        return None
+    predecessor = record.job(job.predecessor)
+    if job.mode is Mode.STRICT:
+        return _strict(record, name, job)
+    if job.edge is Edge.SOFT:  # rows 7, 8
+        waits = any(waiter.job == job.predecessor for waiter in record.queue)
+        first = waits and name not in asked and _obstacle(record, job.predecessor, predecessor, asked | {name}) is None
+        return f"{job.predecessor} waits for its turn, and goes first" if first else None
+    if predecessor.completed > job.seen or (job.edge is Edge.LAGGED and job.turns < job.lag):  # rows 3, 5
+        return None
+    since = f"{job.lag} turns of {name}" if job.edge is Edge.LAGGED else f"{name}'s own last one"  # rows 4, 6
+    return f"{job.predecessor} has not completed a turn since {since}"
+
+
+def _strict(record: Record, name: str, job: Job) -> str | None:
+    last = max(record.jobs, key=lambda one: record.jobs[one].registered, default=None)
+    if last is None or record.jobs[last].registered == 0:
+        return f"no job has had a turn yet, and {name} comes after {job.predecessor}"
+    is_done = record.jobs[last].is_done
+    if (last == job.predecessor and is_done) or (last == name and not is_done):  # rows 9, 10
+        return None
+    state = "" if is_done else " and did not complete it"
+    return f"{last} had the last turn{state}, and {name} comes after {job.predecessor}"
+
+
+def check_startable(record: Record, configuration: Configuration) -> None:
+    """Raise `SettingError` if the job closes a ring in which each job waits for another one's first turn."""
+    jobs = {**record.jobs, configuration.job: record.job(configuration.job).ordered_by(configuration)}
+    ring: list[str] = []
+    name: str | None = configuration.job
+    while name is not None and name in jobs and name not in ring:
+        ring.append(name)
+        if not _waits_from_the_start(jobs[name]):
+            return
+        name = jobs[name].predecessor
+    if name == configuration.job:
+        around = " after ".join([*ring, configuration.job])
+        raise SettingError(
+            f"{PREFIX}first.run", f"no job of the ring {around} may start; set it to run for the job that goes first"
+        )
+
+
+def _waits_from_the_start(job: Job) -> bool:
+    return (
+        job.predecessor is not None
+        and job.completed == 0
+        and job.first_run is FirstRun.WAIT
+        and (job.mode is Mode.STRICT or job.edge is Edge.HARD)
+    )

@@ -1,0 +1,190 @@
+"""The record of one lock: who holds it, who waits, how far each job is. One document, changed by compare-and-swap only.
+
+Nobody ever deletes a record: its token must only grow, and its writes must stay until a holder has settled them.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.coordination.configuration import Edge, FirstRun, Mode
+from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
+from safewriter.parsing import parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from safewriter.coordination.configuration import Configuration
+
+__all__ = ["HISTORY_MAX", "End", "Holder", "Job", "OpenWrite", "PastTurn", "Record", "Waiter"]
+
+SCHEMA_VERSION: Final = 1
+HISTORY_MAX: Final = 100
+
+
+class End(StrEnum):
+    """How a turn ended."""
+
+    COMPLETED = "completed"
+    NOTHING = "nothing"
+    """The job said that it had nothing to do; for its successors that counts as completed."""
+    FAILED = "failed"
+    """The job gave the turn back without completing it."""
+    EXPIRED = "expired"
+    """The holder's lease ended, and another job took the lock over."""
+    FORCED = "forced"
+    """An operator ended it with `soal locks release --force`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWrite:
+    """A guarded write that a holder has opened: its checkpoint bucket (`s3://bucket/prefix`), write key and epoch."""
+
+    checkpoints: str
+    write_key: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds the lock. `beat` grows with each renewal; `since_ms` is the holder's wall clock, for people only."""
+
+    job: str
+    nonce: str
+    token: int
+    lease_s: float
+    since_ms: int
+    run: str = ""
+    beat: int = 0
+    writes: tuple[OpenWrite, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """A job that waits for the lock, and asks for it every `poll_s` seconds; the lowest ticket comes first."""
+
+    job: str
+    nonce: str
+    ticket: int
+    since_ms: int
+    poll_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """How far a job is, and the order that it asked for last.
+
+    `registered`: the token of its last turn that began; `completed`: the sequence number of its last completion;
+    `seen`: its predecessor's completion that its own last completion came after; `turns`: its completed turns since.
+    """
+
+    predecessor: str | None = None
+    mode: Mode = Mode.COMPLETED
+    edge: Edge = Edge.HARD
+    lag: int = 1
+    first_run: FirstRun = FirstRun.WAIT
+    registered: int = 0
+    completed: int = 0
+    is_done: bool = True
+    """The turn that registered last has completed."""
+    seen: int = 0
+    turns: int = 0
+
+    def ordered_by(self, configuration: Configuration) -> Job:
+        """Return the job with the order that a configuration asks for."""
+        return replace(
+            self,
+            predecessor=configuration.predecessor,
+            mode=configuration.mode,
+            edge=configuration.edge,
+            lag=configuration.lag,
+            first_run=configuration.first_run,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PastTurn:
+    """A turn that has ended. The times are wall clocks of whoever wrote them, for people only."""
+
+    job: str
+    token: int
+    since_ms: int
+    until_ms: int
+    end: End
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All that is known of one lock. `token` is the last one granted; `completions` counts completed turns."""
+
+    lock: str
+    token: int = 0
+    tickets: int = 0
+    completions: int = 0
+    holder: Holder | None = None
+    queue: tuple[Waiter, ...] = ()
+    unsettled: tuple[OpenWrite, ...] = ()
+    """Writes of holders that lost the lock; the next holder settles them before its turn begins."""
+    jobs: Mapping[str, Job] = field(default_factory=dict)
+    history: tuple[PastTurn, ...] = ()
+    server: str = ""
+    """The server whose conditional writes were probed for this lock."""
+
+    def job(self, name: str) -> Job:
+        """Return how far a job is; a job that nobody knows is at the start."""
+        return self.jobs.get(name, Job())
+
+    def with_job(self, name: str, job: Job) -> Record:
+        """Return the record with another state of one job."""
+        return replace(self, jobs={**self.jobs, name: job})
+
+    def is_held_by(self, nonce: str) -> bool:
+        """Tell whether this grant holds the lock."""
+        return self.holder is not None and self.holder.nonce == nonce
+
+    def encode(self) -> bytes:
+        """Return the document. It bears a random id, so two changes never have equal bytes, nor equal ETags."""
+        return json.dumps({"version": SCHEMA_VERSION, "change": uuid.uuid4().hex, **asdict(self)}).encode()
+
+    @classmethod
+    def decode(cls, body: bytes, where: str) -> Record:
+        """Read a document. Raises `UnreadableCheckpointError` for a damaged one, or one of another version."""
+        found = parsed(body)
+        if not isinstance(found, dict):
+            raise UnreadableCheckpointError(f"{where} is not a lock's record; restore an earlier version of the object")
+        if found.get("version") != SCHEMA_VERSION:
+            raise UnknownVersionError(f"{where} has version {found.get('version')!r}; this code knows {SCHEMA_VERSION}")
+        try:
+            return cls._of(found)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnreadableCheckpointError(f"{where} is damaged: {error!r}") from error
+
+    @classmethod
+    def _of(cls, found: dict[str, Any]) -> Record:
+        holder = found["holder"]
+        return cls(
+            lock=str(found["lock"]),
+            token=int(found["token"]),
+            tickets=int(found["tickets"]),
+            completions=int(found["completions"]),
+            holder=None if holder is None else Holder(**{**holder, "writes": _writes(holder["writes"])}),
+            queue=tuple(Waiter(**waiter) for waiter in found["queue"]),
+            unsettled=_writes(found["unsettled"]),
+            jobs={name: _job(job) for name, job in found["jobs"].items()},
+            history=tuple(PastTurn(**{**turn, "end": End(turn["end"])}) for turn in found["history"]),
+            server=str(found["server"]),
+        )
+
+
+def _writes(found: list[dict[str, Any]]) -> tuple[OpenWrite, ...]:
+    return tuple(OpenWrite(**write) for write in found)
+
+
+def _job(found: dict[str, Any]) -> Job:
+    kinds = {"mode": Mode(found["mode"]), "edge": Edge(found["edge"]), "first_run": FirstRun(found["first_run"])}
+    return Job(**{**found, **kinds})

@@ -1,0 +1,111 @@
+"""How a lock's record may change. Pure functions; whoever calls them writes the result by compare-and-swap.
+
+A grant raises the token. Only the holder's own release, an expired lease or an operator ends a grant. The writes of a
+holder that lost the lock become `unsettled`; they leave that list only when a later holder has settled them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from safewriter.coordination.order import obstacle
+from safewriter.coordination.record import HISTORY_MAX, End, Holder, PastTurn, Waiter
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from safewriter.coordination.configuration import Configuration
+    from safewriter.coordination.record import OpenWrite, Record
+
+__all__ = ["end", "forget_settled", "goes_first", "grant", "join", "leave", "open_write", "renew", "with_token"]
+
+
+def join(record: Record, configuration: Configuration, nonce: str, now_ms: int) -> Record:
+    """Let a job wait: at the end of the queue, with the next ticket."""
+    waiter = Waiter(configuration.job, nonce, record.tickets + 1, now_ms, configuration.poll_s)
+    job = record.job(configuration.job).ordered_by(configuration)
+    return replace(
+        record.with_job(configuration.job, job), tickets=waiter.ticket, queue=(*leave(record, nonce).queue, waiter)
+    )
+
+
+def leave(record: Record, nonce: str) -> Record:
+    """Let a waiter go."""
+    return replace(record, queue=tuple(waiter for waiter in record.queue if waiter.nonce != nonce))
+
+
+def goes_first(record: Record, configuration: Configuration, nonce: str) -> Waiter | None:
+    """Return the waiter that takes the free lock before this job, if there is one.
+
+    That is a waiter with a lower ticket that the order lets run, or a soft predecessor that may run.
+    """
+    own = next((waiter.ticket for waiter in record.queue if waiter.nonce == nonce), record.tickets + 1)
+    soft = configuration.predecessor if configuration.defers else None
+    for waiter in sorted(record.queue, key=lambda one: one.ticket):
+        is_before = waiter.ticket < own or waiter.job == soft
+        if is_before and waiter.nonce != nonce and obstacle(record, waiter.job, record.job(waiter.job)) is None:
+            return waiter
+    return None
+
+
+def grant(record: Record, configuration: Configuration, nonce: str, run: str, now_ms: int) -> Record:
+    """Give the free lock to a job, and register its turn."""
+    if record.holder is not None:
+        raise ValueError(f"{record.lock} is held by {record.holder.job}")
+    holder = Holder(configuration.job, nonce, record.token + 1, configuration.lease_s, now_ms, run)
+    job = record.job(configuration.job).ordered_by(configuration)
+    registered = replace(leave(record, nonce), holder=holder).with_job(configuration.job, replace(job, is_done=False))
+    return with_token(registered, holder.token)
+
+
+def with_token(record: Record, token: int) -> Record:
+    """Number the present grant."""
+    if record.holder is None:
+        raise ValueError(f"{record.lock} is free")
+    job = replace(record.job(record.holder.job), registered=token)
+    return replace(record, token=token, holder=replace(record.holder, token=token)).with_job(record.holder.job, job)
+
+
+def renew(record: Record) -> Record:
+    """Note a sign of life of the holder."""
+    if record.holder is None:
+        raise ValueError(f"{record.lock} is free")
+    return replace(record, holder=replace(record.holder, beat=record.holder.beat + 1))
+
+
+def open_write(record: Record, write: OpenWrite) -> Record:
+    """Note a write of the holder, so that a later holder can settle it."""
+    if record.holder is None:
+        raise ValueError(f"{record.lock} is free")
+    writes = (*(one for one in record.holder.writes if one != write), write)
+    return replace(record, holder=replace(record.holder, writes=writes))
+
+
+def forget_settled(record: Record, settled: Collection[OpenWrite]) -> Record:
+    """Strike settled writes of earlier holders."""
+    return replace(record, unsettled=tuple(write for write in record.unsettled if write not in settled))
+
+
+def end(record: Record, how: End, now_ms: int, undecided: Collection[OpenWrite] | None = None) -> Record:
+    """End the present grant. `undecided`: which of its writes a later holder must settle; None: all of them."""
+    holder = record.holder
+    if holder is None:
+        raise ValueError(f"{record.lock} is free")
+    open_writes = holder.writes if undecided is None else tuple(one for one in holder.writes if one in undecided)
+    past = PastTurn(holder.job, holder.token, holder.since_ms, now_ms, how, holder.run)
+    ended = replace(
+        record,
+        holder=None,
+        unsettled=(*record.unsettled, *(write for write in open_writes if write not in record.unsettled)),
+        history=(*record.history, past)[-HISTORY_MAX:],
+    )
+    return _completed(ended, holder.job) if how in (End.COMPLETED, End.NOTHING) else ended
+
+
+def _completed(record: Record, name: str) -> Record:
+    job, number = record.job(name), record.completions + 1
+    seen = 0 if job.predecessor is None else record.job(job.predecessor).completed
+    turns = job.turns + 1 if seen == job.seen and job.completed else 1
+    done = replace(job, completed=number, is_done=True, seen=seen, turns=turns)
+    return replace(record, completions=number).with_job(name, done)

@@ -1,0 +1,195 @@
+"""A turn that is held: renewed in the background, checked before each use, and given back."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from safewriter.coordination.acquiring import uptime_s
+from safewriter.coordination.backend import Connection, RecordChanged
+from safewriter.coordination.record import End
+from safewriter.coordination.transitions import end, forget_settled, open_write, renew
+from safewriter.deadline import epoch_ms
+from safewriter.errors import TurnLostError
+from safewriter.objects.store import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from safewriter.coordination.acquiring import Times
+    from safewriter.coordination.backend import Backend, Stored
+    from safewriter.coordination.configuration import Configuration
+    from safewriter.coordination.record import OpenWrite, Record
+
+__all__ = ["Turn"]
+
+_RENEWALS: Final = 3
+"""Renewals in one lease."""
+_MARGIN: Final = 5
+"""The holder stops itself this part of a lease before the lease can have ended: 1/5."""
+_PAUSE_S: Final = 0.05
+
+
+class Turn:
+    """One grant of a lock. `token` is higher than that of every earlier grant.
+
+    The holder may act while `left_s` is positive. That is counted from when the last renewal that was answered was
+    sent, so no other job can have taken the lock over by then.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        configuration: Configuration,
+        stored: Stored,
+        times: Times,
+        *,
+        clock_s: Callable[[], float] = uptime_s,
+    ) -> None:
+        holder = stored.record.holder
+        if holder is None:
+            raise ValueError(f"{stored.record.lock} is free")
+        self.lock, self.job, self.token = stored.record.lock, holder.job, holder.token
+        self._backend, self._configuration, self.nonce = backend, configuration, holder.nonce
+        self._clock_s = clock_s
+        self._stored = stored
+        self._sure_until_s = 0.0
+        self._lost: str | None = None
+        self._suspended = False
+        self._one_at_a_time = threading.RLock()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._renewing, name="safewriter-turn", daemon=True)
+        self._confirmed(times.asked_s)
+        backend.listen(self._heard)
+
+    # -- the holder's view -------------------------------------------------------------------------------------------
+
+    @property
+    def left_s(self) -> float:
+        """For how many seconds nobody can have taken this turn over. At zero the holder must not act any more."""
+        return 0.0 if self._lost is not None else self._sure_until_s - self._clock_s()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the turn has ended without its holder."""
+        return self._lost is not None
+
+    def check(self) -> None:
+        """Raise `TurnLostError` unless the turn is surely held; wait while the service only has to be asked again."""
+        while self._suspended and self.left_s > 0:
+            self._stopped.wait(_PAUSE_S)
+        if self.left_s <= 0:
+            raise self.lost_error()
+
+    @property
+    def writes(self) -> tuple[OpenWrite, ...]:
+        """The guarded writes that this turn has opened."""
+        holder = self._stored.record.holder
+        return () if holder is None or holder.nonce != self.nonce else holder.writes
+
+    @property
+    def unsettled(self) -> tuple[OpenWrite, ...]:
+        """Writes of earlier holders that lost the lock; they must be settled before this turn writes."""
+        return self._stored.record.unsettled
+
+    def start(self) -> None:
+        """Begin to renew."""
+        self._thread.start()
+
+    def open_write(self, write: OpenWrite) -> None:
+        """Note a write in the record, where the next holder finds it if this one dies. Raises `TurnLostError`."""
+        self._change(lambda record: open_write(record, write))
+
+    def settled(self, writes: Collection[OpenWrite]) -> None:
+        """Strike writes of earlier holders that are settled now."""
+        if writes:
+            self._change(lambda record: forget_settled(record, writes))
+
+    def release(self, how: End, undecided: Collection[OpenWrite] = ()) -> bool:
+        """Give the turn back; False if it was lost before. Raises `StoreError` if the service does not answer; the
+        lease ends the turn then, and it counts as not completed.
+        """
+        self.stop()
+        try:
+            self._change(lambda record: end(record, how, epoch_ms(), undecided), is_last=True)
+        except TurnLostError:
+            return False
+        self._lost = "was given back"
+        return True
+
+    def stop(self) -> None:
+        """End the renewals; the lease ends the turn."""
+        self._stopped.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    # -- the service's view ------------------------------------------------------------------------------------------
+
+    def _change(self, change: Callable[[Record], Record], *, is_last: bool = False) -> None:
+        """Change the record while it shows this grant; whoever else changes it meanwhile (a waiter, a write of the
+        job's process) is no reason to stop.
+        """
+        with self._one_at_a_time:
+            while True:
+                if self._lost is not None or (not is_last and self.left_s <= 0):
+                    raise self.lost_error()
+                asked_s = self._clock_s()
+                try:
+                    self._stored = self._backend.write(change(self._stored.record), self._stored)
+                except RecordChanged:
+                    if self._reread(is_last=is_last):
+                        return
+                    continue
+                self._confirmed(asked_s)
+                return
+
+    def _reread(self, *, is_last: bool) -> bool:
+        """Read the record again. Return True if a release of ours turns out to have landed."""
+        stored = self._backend.read(self.lock)
+        if stored is None or not stored.record.is_held_by(self.nonce):
+            ended = stored is not None and any(
+                past.token == self.token and past.end not in (End.EXPIRED, End.FORCED) for past in stored.record.history
+            )
+            if is_last and ended:
+                return True
+            self._lose("another job has it" if stored is not None else "its record is gone")
+            raise self.lost_error()
+        self._stored = stored
+        return False
+
+    def _renewing(self) -> None:
+        every_s = self._configuration.lease_s / _RENEWALS
+        pause_s = every_s
+        while not self._stopped.wait(pause_s):
+            pause_s = every_s
+            try:
+                self._change(renew)
+            except TurnLostError:
+                return
+            except Exception:  # noqa: BLE001 - the service does not answer: asked again soon, until the lease has ended
+                pause_s = min(every_s, max(_PAUSE_S, self.left_s / 10))
+
+    def _confirmed(self, asked_s: float) -> None:
+        lease_s = self._configuration.lease_s
+        self._sure_until_s = max(self._sure_until_s, asked_s + lease_s - lease_s / _MARGIN)
+
+    def _heard(self, connection: Connection) -> None:
+        self._suspended = connection is Connection.SUSPENDED
+        if connection is Connection.LOST:
+            self._lose("the lock service ended the session")
+
+    def _lose(self, why: str) -> None:
+        if self._lost is None:
+            self._lost = why
+        self._stopped.set()
+
+    def lost_error(self) -> TurnLostError:
+        """Return the error that says how the turn was lost."""
+        why = self._lost or "its lease could not be renewed in time"
+        return TurnLostError(f"the turn of {self.job} on {self.lock} (token {self.token}) has ended: {why}")
+
+    def give_up(self) -> None:
+        """Release without completing, as far as the service answers."""
+        with suppress(StoreError):
+            self.release(End.FAILED, self.writes)

@@ -96,6 +96,13 @@ VARIABLES: Final = (
     ),
     Variable("SW_AUDIT_LOG", _BOOLEAN, "keep one line for each rollback", _BOTH, default="true", key="audit_log"),
     Variable(
+        "SW_LOCKS",
+        "URI",
+        "the lock service of coordinated jobs: `s3://bucket/prefix`, `dynamodb://table`, `zookeeper://host:port/path`;"
+        " without it the checkpoint bucket",
+        (Reader.JOB,),
+    ),
+    Variable(
         "LAMBDA_TIMEOUT_MS",
         "milliseconds",
         "the deadline where the handler passes none, counted from the start of the process; without it 900000 on"
@@ -249,6 +256,7 @@ VARIABLES: Final = (
     _for_the_job("SOAL_DEADLINE_EPOCH_MS", "milliseconds since the epoch", "when the function's time is over"),
     _for_the_job("SOAL_STARTED_EPOCH_MS", "milliseconds since the epoch", "when it began"),
     _for_the_job("SOAL_JOURNAL", "file", "where the job tells the handler how far it is"),
+    _for_the_job("SOAL_TURN", "JSON", "the turn that the handler holds for the job"),
     _for_the_job("SOAL_GO", "file", "the script waits for it"),
     _for_the_job("SOAL_EVENT_FILE", "file", "the event that has triggered the run, as JSON"),
 )

@@ -72,11 +72,15 @@ class CheckpointBucket(Construct):
         """Return what the job's function may do here: not list, and not delete what is a record."""
         place = self._place
         return [
-            place.allow("ReadDocuments", ["GetObject"], "checkpoints/*", "leases/*", "notes/*", "runs/*", "cancels/*"),
+            place.allow(
+                "ReadDocuments",
+                ["GetObject"],
+                *(f"{folder}/*" for folder in ("checkpoints", "leases", "notes", "runs", "cancels", "locks")),
+            ),
             place.allow(
                 "WriteDocuments",
                 ["PutObject"],
-                *(f"{folder}/*" for folder in ("open", "leases", "runs", "results", "audit")),
+                *(f"{folder}/*" for folder in ("open", "leases", "runs", "results", "audit", "locks")),
             ),
             self._write_what_expires(),
             place.allow("RemoveMarkers", ["DeleteObject"], "open/*", "leases/*", "notes/*"),

@@ -5,6 +5,7 @@
 | one is unknown, or may not be named | any                       | UNKNOWN    |
 | some are committed     | ended by the deadline                  | INCOMPLETE |
 | none is committed      | ended by the deadline                  | TIMED_OUT  |
+| any                    | ended because its turn was lost        | FAILED     |
 | any                    | ended because it was cancelled         | CANCELLED  |
 | all committed, or none | exit 0                                 | SUCCESS    |
 | one is not committed   | exit 0                                 | FAILED     |
@@ -28,6 +29,7 @@ from handler.runs.records import AttemptRunningError
 from handler.sandbox.sandbox import NoSpaceError
 from handler.sandbox.script import DownloadError
 from handler.secrets import SecretUnavailableError
+from safewriter.errors import TurnBlockedError, TurnSkippedError
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
 
@@ -46,7 +48,14 @@ _EXIT_TRY_AGAIN: Final = 75
 _EXIT_DEADLINE: Final = 124
 _SIGNALLED: Final = 128
 _INTERNAL_ERROR: Final = "InternalError"
-_RETRYABLE: Final = (AttemptRunningError, NoSpaceError, DownloadError, SecretUnavailableError, StoreError)
+_RETRYABLE: Final = (
+    AttemptRunningError,
+    NoSpaceError,
+    DownloadError,
+    SecretUnavailableError,
+    StoreError,
+    TurnBlockedError,
+)
 
 
 class State(StrEnum):
@@ -58,6 +67,8 @@ class State(StrEnum):
     INCOMPLETE = "INCOMPLETE"
     CANCELLED = "CANCELLED"
     UNKNOWN = "UNKNOWN"
+    SKIPPED = "SKIPPED"
+    """The order of the jobs did not let this one run, and its event says to skip the turn then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +107,8 @@ class JobEvidence:
     saw_java_out_of_memory: bool
     retry: str
     """How to run the same again, for the messages."""
+    turn_lost: str | None = None
+    """Why the job's turn is lost, or was about to be, at its end."""
     missing: str | None = None
     """What the image does not have and the job's output shows that it needed, in a sentence."""
 
@@ -112,6 +125,8 @@ def of_error(error: Exception, writes: tuple[WriteReport, ...] | None, *, starte
     if isinstance(error, InputError) and not started:
         fault = Fault("UsageError", str(error), error.field, usage=True)
         return Outcome(State.FAILED, f"usage error, the job was not started: {error}", fault)
+    if isinstance(error, TurnSkippedError) and not started:
+        return Outcome(State.SKIPPED, f"the job was not started: {error}", None)
     if isinstance(error, _RETRYABLE) and not started:
         fault = Fault(type(error).__name__, str(error), retryable=True)
         return Outcome(State.FAILED, f"the job was not started, try again later: {error}", fault)
@@ -151,7 +166,7 @@ def _verdict(
     deadline = _by_deadline(evidence, exit_code)
     uncommitted = [write for write in writes if write.status != Status.COMMITTED]
     if evidence.ended.stop is Stop.CANCELLED and exit_code != 0:
-        return _cancelled(writes, uncommitted, evidence.retry)
+        return _cancelled(evidence, writes, uncommitted)
     if deadline:
         return _at_deadline(evidence, writes, uncommitted)
     if exit_code == 0 and not uncommitted:
@@ -206,13 +221,19 @@ def _at_deadline(
     return State.TIMED_OUT, f"{details} starts over", Fault("DeadlineExceeded", message, retryable=True)
 
 
-def _cancelled(writes: tuple[WriteReport, ...], uncommitted: list[WriteReport], retry: str) -> tuple[State, str, Fault]:
+def _cancelled(
+    evidence: JobEvidence, writes: tuple[WriteReport, ...], uncommitted: list[WriteReport]
+) -> tuple[State, str, Fault]:
     kept = len(writes) - len(uncommitted)
     stand = (
         f"{kept} of {len(writes)} writes that it began are committed and stay" if kept else "none of its writes is in"
     )
+    if evidence.turn_lost is not None:
+        details = f"{evidence.turn_lost}; {stand}; {evidence.retry}"
+        return State.FAILED, details, Fault("TurnLost", evidence.turn_lost, retryable=True)
     message = f"the run was cancelled on request; {stand}"
-    return State.CANCELLED, f"{message}. {retry[0].upper()}{retry[1:]} starts it again", Fault("Cancelled", message)
+    retry = f"{evidence.retry[0].upper()}{evidence.retry[1:]}"
+    return State.CANCELLED, f"{message}. {retry} starts it again", Fault("Cancelled", message)
 
 
 def _success(writes: tuple[WriteReport, ...]) -> str:

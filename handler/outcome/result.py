@@ -29,6 +29,7 @@ __all__ = [
     "schema_text",
 ]
 
+_FINE: Final = (State.SUCCESS, State.SKIPPED)
 _EXIT_OK: Final = 0
 _EXIT_FAILED: Final = 1
 _EXIT_USAGE: Final = 2
@@ -177,14 +178,14 @@ class JobFailed(Exception):  # noqa: N818 - the function error's type, as users 
 def deliver(result: Result, settings: HandlerSettings | None) -> dict[str, Any]:
     """Return the document, or raise it, so that Lambda counts, retries and routes it as a failure."""
     goes_on = result.continued_by is not None
-    if result.state is State.SUCCESS or goes_on or (settings is not None and settings.errors == "return"):
+    if result.state in _FINE or goes_on or (settings is not None and settings.errors == "return"):
         return result.document()
     raise JobFailed(json.dumps(result.document(), ensure_ascii=False)) from None
 
 
 def exit_status(result: Result) -> int:
     """Return how a command that ran the job should exit: 0, 1, 2 (usage), 75 (try again) or 124 (deadline)."""
-    if result.state is State.SUCCESS:
+    if result.state in _FINE:
         return _EXIT_OK
     if result.state in (State.TIMED_OUT, State.INCOMPLETE):
         return _EXIT_DEADLINE

@@ -22,6 +22,8 @@ from handler.request.submit_parameters import parse_submit_parameters
 from handler.request.trigger import Trigger, recognise
 from handler.settings import script_location
 from handler.spark_settings.checked import check_conf
+from safewriter.coordination.configuration import PREFIX, Configuration
+from safewriter.errors import SettingError
 from safewriter.objects import Location
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class Request:
     event_key: str | None = None
     name: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    coordination: Configuration | None = None
     trigger: Trigger | None = None
     warnings: tuple[str, ...] = ()
 
@@ -154,6 +157,7 @@ def _request(
         client_token=common.client_token,
         name=common.name or _name(submit.name, path),
         tags=common.tags,
+        coordination=_coordination(common.coordination, _below(path, "coordination")),
         warnings=tuple(
             f"{to_camel(name)} has a meaning for EMR Serverless only; it was not used"
             for name in _CLOUD_ONLY
@@ -172,6 +176,19 @@ def _conf(
             _below(path, "sparkSubmitParameters"), f"sets {doubled[0]}, which conf sets too; keep one of the two"
         )
     return {**given, **in_parameters}
+
+
+def _coordination(fields: Mapping[str, str], path: str) -> Configuration | None:
+    if not fields:
+        return None
+    keys = {key if key.startswith(PREFIX) else PREFIX + key: value for key, value in fields.items()}
+    try:
+        configuration = Configuration.from_mapping(keys)
+    except SettingError as error:
+        raise InputError(f"{path}.{error.name}", str(error).removeprefix(f"{error.name}: ")) from None
+    if configuration.backend:
+        raise InputError(f"{path}.{PREFIX}backend", "is the function's to say; set SW_LOCKS for the function")
+    return configuration
 
 
 def _in_parameters(uri: str, path: str) -> str:

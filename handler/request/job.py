@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from handler.request.event import Request
     from handler.settings import HandlerSettings
+    from safewriter.coordination import Configuration
     from safewriter.objects import Location
 
 __all__ = ["EventForm", "Job", "TriggerEvent"]
@@ -53,6 +54,7 @@ class Job:
     name: str | None
     tags: Mapping[str, str]
     trigger_event: TriggerEvent | None
+    coordination: Configuration | None = None
 
     @classmethod
     def of(cls, request: Request, settings: HandlerSettings, request_id: str) -> Job:
@@ -68,6 +70,7 @@ class Job:
             client_token=request.client_token,
             name=request.name,
             tags=dict(request.tags),
+            coordination=request.coordination,
             trigger_event=None if request.trigger is None else _trigger_event(request.trigger.event, settings),
         )
 

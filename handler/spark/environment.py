@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from safewriter.coordination.borrowed import VARIABLE as TURN_VARIABLE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -33,11 +35,12 @@ class AttemptVariables:
     request_id: str
     deadline_epoch_ms: int
     total_ms: int
+    turn: str | None = None
 
     @classmethod
-    def of(cls, run_id: str, request_id: str, deadline: Deadline) -> AttemptVariables:
-        """Describe the attempt that has until `deadline`."""
-        return cls(run_id, request_id, deadline.at_ms, deadline.at_ms - deadline.started_ms)
+    def of(cls, run_id: str, request_id: str, deadline: Deadline, turn: str | None = None) -> AttemptVariables:
+        """Describe the attempt that has until `deadline`, and the `turn` that the handler holds for it."""
+        return cls(run_id, request_id, deadline.at_ms, deadline.at_ms - deadline.started_ms, turn)
 
 
 def child_environment(
@@ -73,5 +76,6 @@ def child_environment(
         "SOAL_STARTED_EPOCH_MS": str(attempt.deadline_epoch_ms - attempt.total_ms),
         "SOAL_JOURNAL": str(sandbox.journal),
         "SOAL_GO": str(sandbox.go),
+        **({} if attempt.turn is None else {TURN_VARIABLE: attempt.turn}),
         **({"SOAL_EVENT_FILE": str(sandbox.event_file)} if job.trigger_event is not None else {}),
     }

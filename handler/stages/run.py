@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from handler import observability
-from handler.outcome.outcome import JobEvidence, judge
+from handler.outcome.outcome import JobEvidence, State, judge
 from handler.process.child import Ladder
 from handler.process.log import JobLog
 from handler.runs.records import Runs
 from handler.runs.supervisor import RunSupervisor
+from handler.runs.turn import held
 from handler.sandbox.owned_directory import clean_all
 from handler.sandbox.sandbox import oom_kills, open_sandbox
 from handler.sandbox.script import download, place
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from handler.process.child import Ended
     from handler.redaction.redact import Redactor
     from handler.request.job import Job
+    from handler.runs.turn import JobTurn
     from handler.sandbox.sandbox import Sandbox
     from handler.sandbox.script import Files
     from handler.services import Services
@@ -49,16 +51,21 @@ def run(progress: Progress, environment: Mapping[str, str], services: Services) 
     if configured is None or requested is None or prepared is None:
         raise AssertionError  # for the type checker: `prepare` sets them all or raises
     settings, invocation = configured.settings, progress.invocation
-    with _own_directories(progress, configured), open_sandbox(settings.tmp) as sandbox:
+    turn_of_job = held(requested.job.coordination, configured.schedule, run_id=invocation.run_id, warn=progress.warn)
+    with turn_of_job as turn, _own_directories(progress, configured), open_sandbox(settings.tmp) as sandbox:
         files = place(requested.job, sandbox)
-        attempt = AttemptVariables.of(invocation.run_id, invocation.request_id, invocation.deadline)
+        attempt = AttemptVariables.of(invocation.run_id, invocation.request_id, invocation.deadline, turn.variable)
         command = compose(
             requested.job, files, sandbox, settings, prepared.machine, attempt, environment, prepared.secrets
         )
         with Journal(sandbox.journal) as journal:  # before the child is there: only what is open outlasts what it does
-            return _Run(progress, configured, requested.job, prepared.redactor, services, sandbox, files, journal).run(
-                command
+            job = _Run(
+                progress, configured, requested.job, prepared.redactor, services, sandbox, files, journal, turn=turn
             )
+            outcome = job.run(command)
+        if outcome.state is State.SUCCESS:
+            turn.completed()
+        return outcome
 
 
 @contextmanager
@@ -89,6 +96,8 @@ class _Run:
         sandbox: Sandbox,
         files: Files,
         journal: Journal,
+        *,
+        turn: JobTurn,
     ) -> None:
         self._progress = progress
         self._settings, self._schedule = configured.settings, configured.schedule
@@ -97,6 +106,7 @@ class _Run:
         self._sandbox = sandbox
         self._files = files
         self._journal = journal
+        self._turn = turn
 
     def run(self, command: Command) -> Outcome:
         """Start the command, let the script go once its record and code are there, and wait for the end."""
@@ -118,7 +128,9 @@ class _Run:
             ladder = Ladder(self._schedule.terminate_at_ms, self._schedule.kill_at_ms)
             try:
                 self._sandbox.go.touch()
-                ended = child.supervise(ladder, clock=clock, beat=supervisor.beat)
+                ended = child.supervise(
+                    ladder, clock=clock, beat=lambda: supervisor.beat() and not self._turn.is_ending
+                )
             except BaseException:
                 progress.settled = self._settle(supervisor, None)
                 raise
@@ -130,6 +142,7 @@ class _Run:
         return judge(
             JobEvidence(
                 ended=ended,
+                turn_lost=self._turn.loss,
                 journal=settled.journal,
                 writes=settled.writes,
                 unsettled=settled.problem,
@@ -139,6 +152,10 @@ class _Run:
                 missing=None if missing.seen is None else missing.seen.sentence,
             )
         )
+
+    def _beat(self, supervisor: RunSupervisor) -> bool:
+        """Renew the leases; False if somebody has cancelled the run, or its turn is about to be lost."""
+        return supervisor.beat() and not self._turn.is_ending
 
     def _begin(self) -> RunSupervisor:
         """Record the attempt and fetch the code."""

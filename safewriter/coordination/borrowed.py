@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from safewriter.coordination.record import End, OpenWrite
     from safewriter.coordination.turn import Turn
 
-__all__ = ["VARIABLE", "BorrowedTurn", "borrowed_turn", "lend"]
+__all__ = ["VARIABLE", "BorrowedTurn", "borrowed_turn", "lent"]
 
 VARIABLE: Final = "SOAL_TURN"
 _ROUNDS_MAX: Final = 50
 
 
-def lend(turn: Turn, backend: str, previous: str | None) -> str:
+def lent(turn: Turn, backend: str, previous: str | None) -> str:
     """Return the value of `SOAL_TURN` for the process of a job."""
     told = {"backend": backend, "lock": turn.lock, "job": turn.job, "token": turn.token, "nonce": turn.nonce}
     return json.dumps({**told, "previous": previous})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from safewriter.coordination import current
 from safewriter.coordination.acquiring import Acquirer
-from safewriter.coordination.backends.opening import open_backend
-from safewriter.coordination.borrowed import borrowed_turn
+from safewriter.coordination.backends.opening import backend_uri, open_backend
+from safewriter.coordination.borrowed import borrowed_turn, lent
 from safewriter.coordination.configuration import Configuration
 from safewriter.coordination.record import End
 from safewriter.coordination.takeover import settle, undecided
@@ -120,6 +120,12 @@ class JobCoordinator:
         writes = turn.writes
         open_writes = tuple(self._undecided(writes)) if writes else ()
         return turn.release(End.FAILED if open_writes else end, open_writes) and not open_writes
+
+    def lend(self) -> str:
+        """Return what the process of a job needs to use the turn that this coordinator holds."""
+        if not isinstance(self._turn, Turn):
+            raise UsageError("there is no turn to lend; call lock() first")
+        return lent(self._turn, backend_uri(self.configuration.backend), self._previous)
 
     def nothing_to_do(self) -> None:
         """Take a turn and complete it at once: the successors need not wait for this job."""

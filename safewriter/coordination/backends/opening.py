@@ -11,15 +11,17 @@ from safewriter.errors import SettingError
 if TYPE_CHECKING:
     from safewriter.coordination.backend import Backend
 
-__all__ = ["open_backend"]
+__all__ = ["backend_uri", "open_backend"]
+
+
+def backend_uri(uri: str = "") -> str:
+    """Return the URI of the lock service that counts: the given one, else `SW_LOCKS`, else the checkpoint bucket."""
+    return uri or os.environ.get("SW_LOCKS", "") or _checkpoint_bucket()
 
 
 def open_backend(uri: str) -> Backend:
-    """Open the lock service that a URI names; empty: `SOAL_LOCKS`, else the checkpoint bucket.
-
-    Raises `SettingError` for any other text.
-    """
-    uri = uri or os.environ.get("SOAL_LOCKS", "") or _checkpoint_bucket()
+    """Open the lock service that a URI names, or that `backend_uri` finds. Raises `SettingError` for another text."""
+    uri = backend_uri(uri)
     scheme, _, rest = uri.partition("://")
     if scheme == "s3" and rest:
         from safewriter.coordination.backends.s3 import S3Backend

@@ -26,6 +26,7 @@ _STYLES: Final = {
     "TIMED_OUT": "yellow",
     "INCOMPLETE": "yellow",
     "CANCELLED": "yellow",
+    "SKIPPED": "yellow",
     "RUNNING": "cyan",
     "in_progress": "cyan",
     "rolling_back": "yellow",

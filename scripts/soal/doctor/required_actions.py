@@ -32,8 +32,10 @@ class Need:
 
 _TABLE: Final = ("", "_delta_log", "metadata")
 JOB: Final = (
-    Need("s3:GetObject", "checkpoints", ("cancels", "checkpoints", "leases", "notes", "runs")),
-    Need("s3:PutObject", "checkpoints", ("audit", "checkpoints", "leases", "notes", "open", "results", "runs")),
+    Need("s3:GetObject", "checkpoints", ("cancels", "checkpoints", "leases", "locks", "notes", "runs")),
+    Need(
+        "s3:PutObject", "checkpoints", ("audit", "checkpoints", "leases", "locks", "notes", "open", "results", "runs")
+    ),
     Need("s3:PutObjectTagging", "checkpoints", ("checkpoints", "notes")),
     Need("s3:DeleteObject", "checkpoints", ("leases", "notes", "open")),
     Need("s3:GetObject", "scripts"),

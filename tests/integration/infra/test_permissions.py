@@ -1,8 +1,8 @@
 """The job's function and the sweeper on an S3 that enforces the policies of the synthesised stack's roles.
 
 One scenario: a job makes a table, is refused a second commit, has a write undone, and dies with its handler behind a
-commit that does not count yet. Its retry begins. Another job dies when it has staged rows for an Iceberg table. The
-sweeper settles and cleans up. What the requests need is kept for
+commit that does not count yet. Its retry begins. Another job, in a turn, dies when it has staged rows for an Iceberg
+table. The sweeper settles and cleans up. What the requests need is kept for
 tests/unit/infra/test_permissions.py, which holds every permission against it in no time.
 """
 
@@ -158,7 +158,10 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
             leave_behind(s3)
             s3.wire.clock_ahead_s = 30  # the leases of the dead have run out, their deadline has not
             retried = emulator.invoke(event)
-            emulator.invoke({"entryPoint": f"s3://{SCRIPTS}/ice.py", "clientToken": "ice"})
+            coordination = {"lock.name": "ice", "name": "ice"}
+            emulator.invoke(
+                {"entryPoint": f"s3://{SCRIPTS}/ice.py", "clientToken": "ice", "coordination": coordination}
+            )
         s3.wire.clock_ahead_s = 60
         settled = sweep(s3)
         s3.wire.clock_ahead_s = 3600

@@ -1,0 +1,50 @@
+"""Listings that S3 gives in more than one page."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import boto3
+from botocore.config import Config
+from botocore.stub import Stubber
+
+from safewriter.objects import Upload
+from safewriter.objects.s3 import S3ObjectStore
+from tests.contract.bench import Bench, keys
+
+
+def test_a_listing_of_many_pages_is_whole(s3: Bench, remote: S3ObjectStore) -> None:
+    """More keys than S3 returns at once, from the beginning and from the middle."""
+    expected = [f"k/{number:05}" for number in range(1005)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(s3.put, (f"some/table/{key}" for key in expected)))
+
+    assert keys(remote.list("k/")) == expected
+    assert keys(remote.list("", start_after="k/00002")) == expected[3:]
+    assert s3.operations().count("ListObjectsV2") == 4
+
+
+def test_uploads_of_many_pages_are_whole() -> None:
+    """The emulated S3 gives all uploads at once, so here the answers are written by hand."""
+    client = boto3.client("s3", endpoint_url="http://127.0.0.1:9", config=Config(retries={"total_max_attempts": 1}))
+    asked = {"Bucket": "lake", "Prefix": "t/data/"}
+    with Stubber(client) as stubber:
+        stubber.add_response(
+            "list_multipart_uploads",
+            {
+                "Uploads": [{"Key": "t/data/a", "UploadId": "1"}],
+                "IsTruncated": True,
+                "NextKeyMarker": "t/data/a",
+                "NextUploadIdMarker": "1",
+            },
+            asked,
+        )
+        stubber.add_response(
+            "list_multipart_uploads",
+            {"Uploads": [{"Key": "t/data/b", "UploadId": "2"}], "IsTruncated": False},
+            {**asked, "KeyMarker": "t/data/a", "UploadIdMarker": "1"},
+        )
+
+        found = list(S3ObjectStore(client, "lake", "t").uploads("data/"))
+
+    assert found == [Upload("data/a", "1"), Upload("data/b", "2")]

@@ -19,7 +19,7 @@ from safewriter.record.document import Checkpoint, Status
 from safewriter.record.marker import Marker
 from safewriter.settle.inspection import Action
 from tests.unit.handler.runs.test_records import Bench
-from tests.unit.safewriter.settle.test_sweeper import sweep
+from tests.unit.safewriter.settle.sweeps import sweep
 from tests.unit.safewriter.world import World
 
 OLD = Path(__file__).with_name("documents") / "1"

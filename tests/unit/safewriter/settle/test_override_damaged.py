@@ -12,7 +12,7 @@ from safewriter.record.document import Status
 from safewriter.settle.inspection import Action
 from safewriter.settle.override import override
 from tests.unit.safewriter.failing import Fault, Network
-from tests.unit.safewriter.settle.test_sweeper import look, sweep
+from tests.unit.safewriter.settle.sweeps import look, sweep
 from tests.unit.safewriter.world import World
 
 DAY_S = 86_400

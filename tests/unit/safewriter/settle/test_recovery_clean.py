@@ -7,17 +7,13 @@ import pytest
 from safewriter.errors import UnknownOutcomeError
 from safewriter.objects import StoreError, Upload
 from safewriter.record.document import OPEN, CommitPoint, Status
-from safewriter.record.liveness import GRACE_MS
 from safewriter.settle.recovery import Cause, Evidence
 from safewriter.tables.table import RetentionGapError
 from tests.unit.safewriter.delta_log import File, key_of
 from tests.unit.safewriter.failing import Fault, Network
-from tests.unit.safewriter.invariants import check, nothing_is_left
-from tests.unit.safewriter.world import WHOLE_MS, World
-
-
-def data_files(world: World) -> set[str]:
-    return {key for key in world.lake.contents() if not key.startswith("_delta_log/")}
+from tests.unit.safewriter.invariants import check
+from tests.unit.safewriter.settle.traces import data_files
+from tests.unit.safewriter.world import World
 
 
 def test_a_roll_back_removes_every_file_of_the_attempt() -> None:
@@ -76,91 +72,6 @@ def test_the_files_of_other_writes_and_runs_stay() -> None:
     assert job.leftover not in data_files(world)
 
 
-def test_what_earlier_attempts_have_left_goes_too() -> None:
-    """Every attempt that is not clean yet is looked at, under the verdict of the newest."""
-    world = World()
-    world.job().begin()
-    network = Network(Fault.REFUSE, 4, and_all_after=True)  # fence, verdict, audit: then nothing is cleaned
-    world.settle(network=network)
-    assert network.fired
-    first = world.jobs[0].leftover
-    assert first in data_files(world)
-    second = world.job().begin().land()
-
-    world.settle()
-
-    assert first not in data_files(world)
-    assert {file.key for file in second.files} <= data_files(world)
-    world.grace_passes()
-    world.recovery().clean(world.key)
-    nothing_is_left(world)
-
-
-def test_who_comes_back_cleans_after_itself_also_while_a_later_attempt_writes() -> None:
-    """It was counted as clean while it stood still, so nobody else would; the open document stays as it is."""
-    world = World()
-    first = world.job().begin()
-    world.settle()
-    world.grace_passes()
-    world.recovery().clean(world.key)
-    second = world.job().begin()
-    document = world.bucket.contents()[f"checkpoints/{world.key}.json"]
-    world.lake.put(first.leftover, b"late")
-
-    assert world.recovery().clean(world.key, quiet_nonce=first.attempt.nonce) == 1
-
-    assert first.leftover not in data_files(world)
-    assert {second.leftover, *(file.key for file in second.files)} <= data_files(world)
-    assert world.bucket.contents()[f"checkpoints/{world.key}.json"] == document
-    assert world.recovery().clean(world.key, quiet_nonce=second.attempt.nonce) == 0
-
-
-def test_what_of_an_earlier_attempt_comes_late_goes_with_the_next() -> None:
-    """It was counted as clean, and nobody comes back for it."""
-    world = World()
-    first = world.job().begin()
-    world.settle()
-    world.grace_passes()
-    world.recovery().clean(world.key)
-    world.job().begin()
-    world.lake.put(first.leftover, b"late")
-    world.settle()
-
-    assert first.leftover not in data_files(world)
-    world.grace_passes()
-    world.recovery().clean(world.key)
-    nothing_is_left(world)
-
-
-def test_a_log_that_has_forgotten_an_earlier_attempt_does_not_keep_the_last_from_being_cleaned() -> None:
-    """What the earlier one may have left late is then for `soal orphans`."""
-    world = World()
-    world.job().begin()
-    world.settle()
-    world.grace_passes()
-    world.recovery().clean(world.key)
-    for _ in range(3):
-        world.append_foreign()
-    second = world.job().begin()
-    world.hide(key_of(2))
-    world.settle()
-
-    assert second.leftover not in data_files(world)
-
-
-def test_a_later_attempt_is_never_cleaned_by_a_settler_of_an_earlier_one() -> None:
-    """While a write is open none of its files goes."""
-    world = World()
-    world.job().begin()
-    world.settle()
-    second = world.job().begin()
-
-    assert world.recovery().clean(world.key) == 0
-
-    assert second.leftover in data_files(world)
-    assert {file.key for file in second.files} <= data_files(world)
-
-
 @pytest.mark.parametrize("status", [Status.IN_PROGRESS, Status.ROLLING_BACK, Status.UNKNOWN])
 def test_under_an_open_status_nothing_goes(status: Status) -> None:
     """Not even after every grace, and not by whoever knows that all is quiet."""
@@ -180,96 +91,6 @@ def test_under_an_open_status_nothing_goes(status: Status) -> None:
 def test_without_a_document_nothing_goes() -> None:
     """Nobody has said what could be cleaned."""
     assert World().recovery().clean("sw-none") == 0
-
-
-def test_a_marker_stays_until_the_grace_has_passed() -> None:
-    """A data file may still be on its way, so somebody must look again."""
-    world = World()
-    job = world.job().begin()
-    world.settle()
-    assert world.marked() == (job.attempt.nonce,)
-    assert not world.document.attempt.cleaned
-    world.lake.put(f"{job.document.attempt.prefix}late.parquet", b"")
-
-    world.grace_passes()
-    assert world.recovery().clean(world.key) == 1
-
-    assert world.marked() == ()
-    assert world.document.attempt.cleaned
-    assert world.document.attempt.files_removed == 4
-    nothing_is_left(world)
-
-
-def test_without_a_deadline_the_grace_begins_with_the_verdict() -> None:
-    """Nobody has said when the attempt would end at the latest, so its verdict is its end."""
-    world = World()
-    world.job(deadline_ms=None).begin()
-    world.now_ms += 10 * WHOLE_MS
-    world.settle()
-    world.recovery().clean(world.key)
-    assert len(world.marked()) == 1
-
-    world.now_ms += GRACE_MS + 1
-    world.recovery().clean(world.key)
-
-    assert world.marked() == ()
-    nothing_is_left(world)
-
-
-def test_a_guard_that_was_frozen_comes_back_for_its_own() -> None:
-    """What it wrote after its attempt was cleaned goes when it says that all is quiet."""
-    world = World()
-    job = world.job().begin()
-    world.settle()
-    world.grace_passes()
-    world.recovery().clean(world.key)
-    assert world.document.attempt.cleaned
-    late = f"{job.document.attempt.prefix}late.parquet"
-    world.lake.put(late, b"")
-
-    assert world.recovery().clean(world.key, quiet_nonce=job.attempt.nonce) == 1
-
-    assert late not in data_files(world)
-    nothing_is_left(world)
-
-
-def test_whoever_knows_that_all_is_quiet_is_done_at_once() -> None:
-    """A guard whose tasks have ended, and that has sent no commit, waits for nothing."""
-    world = World()
-    job = world.job().begin()
-    world.checkpoints.renew_lease(world.key, job.attempt.nonce)
-
-    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True))
-
-    assert world.document.attempt.cleaned
-    assert world.marked() == ()
-    assert not [key for key in world.bucket.contents() if key.startswith("leases/")]
-    nothing_is_left(world)
-
-
-def test_quiet_is_said_of_one_attempt_only() -> None:
-    """The marker of an earlier attempt, whose grace has not passed, stays."""
-    world = World()
-    first = world.job().begin()
-    world.settle()
-    world.job().begin()
-
-    world.settle(Cause.EXCEPTION, Evidence(2, nothing_sent=True, quiet=True))
-
-    assert world.marked() == (first.attempt.nonce,)
-    assert [attempt.cleaned for attempt in world.document.attempts] == [False, True]
-
-
-def test_a_marker_goes_after_the_document_was_touched() -> None:
-    """A claim that is still on its way must lose before the marker that would tell of it is gone."""
-    world = World()
-    world.job().begin()
-    network = Network()
-
-    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True), network)
-
-    writes = [(sent.verb, sent.key.split("/")[0]) for sent in network.sent if sent.mutates]
-    assert writes[-3:] == [("replace", "checkpoints"), ("delete", "open"), ("delete", "leases")]
 
 
 def test_cleaning_again_changes_nothing() -> None:

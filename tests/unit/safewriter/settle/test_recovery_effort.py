@@ -215,3 +215,44 @@ def test_an_attempt_that_never_claimed_says_nothing_of_the_log() -> None:
 
     assert world.document.attempt.cleaned
     assert [sent.key for sent in network.sent if sent.verb == "get" and "_delta_log" in sent.key] == [key_of(2)]
+
+
+def requests_to_verdict(world: World, cause: Cause) -> list[str]:
+    """Settle as the supervisor of a killed job does; return its requests up to the one that writes the verdict."""
+    network = Network()
+    document = world.settle(cause, network=network)
+    assert document.status in {Status.COMMITTED, Status.ROLLED_BACK}
+    requests = [f"{sent.verb} {sent.key.rpartition('/')[0]}" for sent in network.sent]
+    writes = [number for number, request in enumerate(requests, 1) if request == "replace checkpoints"]
+    return requests[
+        : writes[1 if document.attempt.commit_version is not None and "undone" in str(document.reason) else 0]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("commit_point", "landed", "status", "bound"),
+    [
+        (CommitPoint.WRITE, False, Status.ROLLED_BACK, 5),
+        (CommitPoint.WRITE, True, Status.COMMITTED, 5),
+        (CommitPoint.SUCCESS, True, Status.ROLLED_BACK, 8),
+    ],
+)
+def test_settling_takes_few_requests_and_no_more_on_a_table_with_a_long_history(
+    commit_point: CommitPoint, status: Status, bound: int, *, landed: bool
+) -> None:
+    """Every request waits for the one before, so their number is the time that a verdict takes."""
+
+    def requests(commits: int) -> list[str]:
+        world = World(commit_point)
+        for _ in range(commits):
+            world.append_foreign()
+        job = world.job().begin()
+        if landed:
+            job.land()
+        found = requests_to_verdict(world, Cause.KILLED)
+        assert world.document.status is status
+        return found
+
+    short = requests(10)
+    assert len(short) <= bound, short
+    assert requests(1_000) == short

@@ -9,19 +9,13 @@ import pytest
 from safewriter.record import journal
 from safewriter.settle.supervisor import OpenWrites
 from tests.unit.safewriter.failing import Network
-from tests.unit.safewriter.settle.test_supervisor import BUDGET_MS, Child, child
+from tests.unit.safewriter.settle.supervised import BUDGET_MS, Child, child
 from tests.unit.safewriter.world import TABLE, World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from safewriter.record.journal import Entry
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where the journal lies."""
-    return tmp_path / "journal"
 
 
 @pytest.mark.parametrize("name", ["writeKey", "nonce", "table", "format", "checkpoint"])

@@ -17,7 +17,7 @@ from safewriter.settle.inspection import Action, settle_or_clean
 from safewriter.settle.recovery import Cause, Evidence
 from safewriter.settle.sweeper import Look, Sweep, _from_both_ends
 from tests.unit.safewriter.failing import Network
-from tests.unit.safewriter.settle.test_sweeper import look, sweep
+from tests.unit.safewriter.settle.sweeps import look, sweep
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:

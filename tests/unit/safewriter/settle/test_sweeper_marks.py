@@ -5,7 +5,7 @@ from __future__ import annotations
 from safewriter.settle.inspection import Action
 from safewriter.settle.sweeper import Look, Sweep
 from tests.unit.safewriter.delta_log import key_of
-from tests.unit.safewriter.settle.test_sweeper import look
+from tests.unit.safewriter.settle.sweeps import look
 from tests.unit.safewriter.world import World
 
 DAY_S = 86_400

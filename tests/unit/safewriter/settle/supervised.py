@@ -1,0 +1,72 @@
+"""A child of the supervisor: its journal, and its stores behind a network of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from safewriter.objects import Location
+from safewriter.record import journal
+from safewriter.record.journal import Journal
+from safewriter.settings import Settings
+from safewriter.settle import supervisor
+from safewriter.settle.supervisor import Supervision, WriteReport
+from tests.unit.safewriter.failing import Network
+from tests.unit.safewriter.world import TABLE, Job, World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+BUDGET_MS = 10_000
+
+
+class Child:
+    """What the supervisor sees of its child: a journal, and the two stores behind its own network."""
+
+    def __init__(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, world: World, network: Network | None = None
+    ) -> None:
+        self.path = path
+        self.journal = Journal(path)
+        self.world = world
+        self.network = network or Network()
+        bucket, lake = self.network.store(world.bucket), self.network.store(world.lake)
+        monkeypatch.setattr(supervisor, "open_store", lambda location: {"checkpoints": bucket}[location.bucket])
+        monkeypatch.setattr(supervisor, "table_store", lambda uri: {TABLE: lake}[uri])
+
+    def opened(self, job: Job, **more: Any) -> None:
+        """Write the line that the guard writes before anything else."""
+        fields = {
+            "writeKey": self.world.key,
+            "nonce": job.attempt.nonce,
+            "table": TABLE,
+            "format": "delta",
+            "step": "a step",
+            "commitPoint": self.world.commit_point.value,
+            "checkpoint": self.world.checkpoints.uri(self.world.key),
+        }
+        journal.append(self.path, "write_opened", **(fields | more))
+
+    def passed(self, job: Job) -> None:
+        """Write the line that the gate writes before it sends a commit."""
+        journal.append(self.path, "commit_passed", nonce=job.attempt.nonce)
+
+    def closed(self, job: Job) -> None:
+        journal.append(self.path, "write_closed", nonce=job.attempt.nonce)
+
+    def supervision(self, *, audit_log: bool = True) -> Supervision:
+        settings = Settings(Location("checkpoints"), audit_log=audit_log)
+        return Supervision(self.journal, settings, clock=self.world.clock)
+
+    def settle(self, budget_ms: int = BUDGET_MS) -> WriteReport:
+        (report,) = self.supervision().settle(budget_ms=budget_ms)
+        return report
+
+
+def child(path: Path, monkeypatch: pytest.MonkeyPatch, world: World | None = None) -> tuple[Child, Job]:
+    """Start a child that has opened a block and claimed it."""
+    found = Child(path, monkeypatch, world or World())
+    job = found.world.job().begin()
+    found.opened(job)
+    return found, job

@@ -1,0 +1,134 @@
+"""What the supervisor cannot find out is unknown, and the document stays as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.objects import StoreError
+from safewriter.record.document import Status
+from tests.unit.safewriter.delta_log import key_of
+from tests.unit.safewriter.failing import Fault, Network
+from tests.unit.safewriter.settle.supervised import Child, child
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_document_that_cannot_be_read_is_not_taken_for_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing permission looks like a missing object; where a commit was sent there was a document."""
+    found, job = child(path, monkeypatch)
+    found.passed(job)
+    job.land()
+    found.world.bucket.delete(f"checkpoints/{found.world.key}.json")
+
+    report = found.settle()
+
+    assert report.status == "unknown"
+    assert "cannot be read" in (report.reason or "")
+
+
+def test_a_document_that_is_gone_tells_nothing_if_an_earlier_block_has_sent_a_commit(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child's second try at the write has sent none; its first may have landed."""
+    world = World()
+    found, first = child(path, monkeypatch, world)
+    found.passed(first)
+    first.land()
+    found.opened(world.job())
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+
+    report = found.settle()
+    assert report.status == "unknown"
+    assert "cannot be read" in (report.reason or "")
+
+
+def test_a_document_that_goes_while_it_is_settled_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was there a moment ago, and open."""
+    world = World()
+
+    def expire(number: int) -> None:
+        if number > 1:
+            world.bucket.delete(f"checkpoints/{world.key}.json")
+
+    network = Network(before=expire)
+    found = Child(path, monkeypatch, world, network)
+    job = world.job().begin()
+    found.opened(job)
+    found.passed(job)
+
+    report = found.settle()
+    assert (report.status, report.reason) == (
+        "unknown",
+        f"{world.checkpoints.uri(world.key)} has gone while it was settled",
+    )
+
+
+@pytest.mark.parametrize("body", [b"damaged", b'{"schema_version": 2}'])
+def test_an_unreadable_document_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
+    """It is left as it is, and the reason says what is wrong."""
+    found, job = child(path, monkeypatch)
+    found.passed(job)
+    found.world.bucket.put(f"checkpoints/{found.world.key}.json", body)
+
+    report = found.settle()
+
+    assert (report.status, report.version) == ("unknown", None)
+    assert report.reason
+    assert found.world.bucket.contents()[f"checkpoints/{found.world.key}.json"] == body
+
+
+def test_a_store_that_fails_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer is no verdict."""
+    world = World()
+    found = Child(path, monkeypatch, world, Network(Fault.REFUSE, 1, and_all_after=True))
+    job = world.job().begin()
+    found.opened(job)
+    found.passed(job)
+
+    assert found.settle().status == "unknown"
+    assert world.document.status is Status.IN_PROGRESS
+
+
+def test_a_log_that_cannot_tell_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gap or a damaged version pages somebody, and never ends the supervisor."""
+    for harm in ("gap", "damage"):
+        found, job = child(path, monkeypatch)
+        found.passed(job)
+        found.world.append_foreign()
+        found.world.append_foreign()
+        if harm == "gap":
+            found.world.hide(key_of(2))
+        else:
+            found.world.lake.put(key_of(2), b"{")
+
+        assert found.settle().status == "unknown"
+        path.unlink()
+
+
+def test_without_a_budget_nothing_is_guessed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of time is unknown, and the document stays open."""
+    found, job = child(path, monkeypatch)
+    found.passed(job)
+    job.land()
+
+    report = found.settle(budget_ms=0)
+
+    assert report.status == "unknown"
+    assert found.world.document.status is Status.IN_PROGRESS
+    assert found.network.mutations == 0
+
+
+def test_a_denied_read_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error while reading is not the absence of a document."""
+    found, _ = child(path, monkeypatch)
+
+    def denied(_: str) -> None:
+        raise StoreError("GET: denied", denied=True)
+
+    monkeypatch.setattr(found.world.bucket, "get", denied)
+
+    assert found.settle().status == "unknown"

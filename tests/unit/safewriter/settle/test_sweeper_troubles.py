@@ -1,0 +1,125 @@
+"""What a sweep cannot read or cannot settle is counted, and does not hold up the rest."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.identity import Attempt
+from safewriter.objects import ListedObject, StoreError
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import CommitPoint, Status
+from safewriter.record.marker import Marker
+from safewriter.settle.inspection import Action
+from safewriter.settle.override import override
+from safewriter.settle.recovery import Recovery
+from safewriter.settle.sweeper import Sweeper
+from tests.support.memory_store import MemoryObjectStore
+from tests.unit.safewriter.settle.sweeps import forever, look, sweep
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def test_a_write_that_landed_stays_counted_as_failed_until_somebody_decides() -> None:
+    """Its document has expired, and the table alone does not decide: the alarm must not clear itself."""
+    world = World(CommitPoint.SUCCESS)
+    world.job().begin().land()
+    world.grace_passes()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    for _ in range(2):
+        found = sweep(world)
+        assert found.count(Action.FAILED) == 1
+        assert found.open_since is not None
+    override(world.checkpoints, world.key, Status.COMMITTED, "looked", world.clock)
+    assert sweep(world).looks == ()
+
+
+def test_a_document_of_a_later_version_is_left_and_counted() -> None:
+    """So is a marker of one."""
+    world = World()
+    job = world.job().begin()
+    world.grace_passes()
+    body = json.loads(world.bucket.contents()[f"checkpoints/{world.key}.json"])
+    world.bucket.put(f"checkpoints/{world.key}.json", json.dumps({**body, "schema_version": 99}).encode())
+    world.bucket.put("open/sw-later/a", b'{"schema_version": 99}')
+    before = world.bucket.contents()
+    found = sweep(world)
+    assert [one.action for one in found.looks] == [Action.UNREADABLE, Action.UNREADABLE]
+    assert found.open_since is not None
+    assert world.bucket.contents() == before
+    assert job.attempt.nonce in world.marked()
+
+
+def test_a_write_whose_log_cannot_be_read_fails_and_stays_open() -> None:
+    """The next sweep looks again; the others are looked at all the same."""
+    world = World()
+    world.job().begin().land()
+    world.owner_dies()
+    world.lake.put(f"_delta_log/{world.log.head:020}.json", b"{")
+    settled = dataclasses.replace(world.document, write_key="sw-other", status=Status.COMMITTED)
+    world.checkpoints.create(settled.cleaned([settled.owner], 0))
+    world.bucket.put(f"open/sw-other/{settled.owner}", b"{}")
+    found = sweep(world)
+    assert {one.write_key: one.action for one in found.looks} == {world.key: Action.FAILED, "sw-other": Action.NONE}
+    assert world.document.status is Status.IN_PROGRESS
+
+
+@pytest.mark.parametrize("note", [b"no JSON", b"\xff", b"[]\n", b'{"metaData": 1'])
+def test_one_write_that_is_not_understood_does_not_hold_up_the_others(note: bytes) -> None:
+    """Its note is damaged; it is counted as failed, and the other write is settled."""
+    world = World(existing=False)
+    job = world.job().begin()
+    world.bucket.put(job.checkpoints.note_key(world.key, 1), note + b'"metaData"')
+    other = dataclasses.replace(world.write, step="another")
+    marker = Marker.of(other, Attempt.draw(), CommitPoint.WRITE, started_ms=world.now_ms, deadline_ms=world.now_ms)
+    world.checkpoints.mark(marker)
+    world.grace_passes()
+
+    looks = {found.write_key: found for found in sweep(world).looks}
+
+    assert (looks[world.key].action, looks[world.key].status) == (Action.FAILED, Status.IN_PROGRESS)
+    assert looks[world.key].problem
+    assert looks[other.key].action is Action.SETTLED
+    assert world.document.status is Status.IN_PROGRESS
+
+
+def test_a_dropped_table_is_given_up_after_a_week() -> None:
+    """Until then somebody may bring it back; after it `soal orphans` finds what is left."""
+    world = World()
+    job = world.job().begin()
+    world.owner_dies()
+    world.settle()
+    for key in [key for key in world.lake.contents() if key.startswith("_delta_log/")]:
+        world.lake.delete(key)
+    world.grace_passes()
+    assert look(world).action is Action.UNCLEAN
+    assert world.marked() == (job.attempt.nonce,)
+    world.sleep(8 * 24 * 3600)
+    assert look(world).action is Action.UNCLEAN
+    assert world.marked() == ()
+
+
+def test_a_sweep_whose_leases_cannot_be_listed_is_a_sweep(caplog: pytest.LogCaptureFixture) -> None:
+    """Its role may be of before it was to list them."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+
+    class Unlistable(MemoryObjectStore):
+        def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+            if prefix == "leases/":
+                raise StoreError("AccessDenied", denied=True)
+            return super().list(prefix, start_after=start_after)
+
+    bucket = Unlistable(world.now)
+    bucket._objects = world.bucket._objects
+    checkpoints = Checkpoints(bucket)
+    recovery = Recovery(checkpoints, lambda _: world.lake, clock=world.clock)
+    found = Sweeper(checkpoints, recovery, world.clock, forever, threads=1).sweep()
+    assert found.count(Action.SETTLED) == 1
+    assert "old leases stay" in caplog.text

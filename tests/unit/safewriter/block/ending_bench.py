@@ -10,12 +10,12 @@ from safewriter.block.ending import Ending
 from safewriter.record.document import CommitPoint
 from safewriter.schedule import Schedule
 from safewriter.tables.delta.gate import GateState, GateStatus
-from tests.unit.safewriter.world import TABLE, Job
+from tests.unit.safewriter.world import TABLE, Job, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["LANDED", "LEAD_MS", "NOTHING_SENT", "FakeSession", "ending"]
+__all__ = ["LANDED", "LEAD_MS", "NOTHING_SENT", "FakeSession", "ending", "landed"]
 
 LEAD_MS = 400
 LANDED = GateState(GateStatus.LANDED, passed=True, version=2, refusal="", stray="")
@@ -73,3 +73,10 @@ def ending(
         journal=None,
     )
     return Ending(block, job.held, sleep)
+
+
+def landed(world: World | None = None) -> tuple[World, Job, Ending]:
+    """A block whose commit has landed."""
+    world = world or World()
+    job = world.job().begin().land()
+    return world, job, ending(job, FakeSession(sight=LANDED))

@@ -17,22 +17,14 @@ from safewriter.record.document import CommitPoint, Status
 from safewriter.record.journal import Journal
 from safewriter.settle.recovery import Cause, Evidence
 from tests.support.hygiene import wait_for_hygiene
-from tests.unit.safewriter.block.ending_bench import LANDED, FakeSession, ending
+from tests.unit.safewriter.block.ending_bench import FakeSession, ending, landed
 from tests.unit.safewriter.world import TABLE, Job, World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from safewriter.block.ending import Ending
 
 EXISTS = "[DELTA_PATH_EXISTS] Cannot write to already existent path"
-
-
-def landed(world: World | None = None) -> tuple[World, Job, Ending]:
-    """A block whose commit has landed."""
-    world = world or World()
-    job = world.job().begin().land()
-    return world, job, ending(job, FakeSession(sight=LANDED))
 
 
 def after_a_creator(*, creators: int = 1) -> Job:

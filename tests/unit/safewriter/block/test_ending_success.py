@@ -1,9 +1,6 @@
-"""success(): what is read back, what somebody else may have done meanwhile, and what is cleaned up afterwards."""
+"""success(): what is read back, and what somebody else may have done meanwhile."""
 
 from __future__ import annotations
-
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,20 +15,9 @@ from safewriter.record.document import NO_CHANGE, Status
 from safewriter.settle.recovery import Cause, Evidence
 from safewriter.tables.delta.table import DeltaTable
 from safewriter.tables.table import Move
-from tests.support.hygiene import wait_for_hygiene
-from tests.unit.safewriter.block.ending_bench import LANDED, FakeSession, ending
+from tests.unit.safewriter.block.ending_bench import LANDED, FakeSession, ending, landed
 from tests.unit.safewriter.delta_log import key_of
-from tests.unit.safewriter.world import Job, World
-
-if TYPE_CHECKING:
-    from safewriter.block.ending import Ending
-
-
-def landed(world: World | None = None) -> tuple[World, Job, Ending]:
-    """A block whose commit has landed."""
-    world = world or World()
-    job = world.job().begin().land()
-    return world, job, ending(job, FakeSession(sight=LANDED))
+from tests.unit.safewriter.world import World
 
 
 def test_a_success_that_somebody_has_rolled_back_says_so() -> None:
@@ -222,102 +208,3 @@ def test_a_success_after_the_watchdog_s_own_success_is_one() -> None:
 
     assert end.succeeded
     assert end.document.attempt.settled_by == "deadline"
-
-
-# -- after the verdict -------------------------------------------------------------------------------------------------
-
-
-def test_a_spotless_success_only_takes_its_marker_away() -> None:
-    """Nothing was left, so nothing is looked for: the lake is not asked again."""
-    world, job, end = landed()
-    end.succeed()
-    asked = len(job.network.sent)
-
-    end.finish()
-    wait_for_hygiene()
-
-    assert world.document.attempt.cleaned
-    assert world.marked() == ()
-    assert [(sent.verb, sent.key.split("/")[0]) for sent in job.network.sent[asked:]] == [
-        ("delete", "open"),
-        ("delete", "leases"),
-    ]
-
-
-def test_files_that_a_failed_task_may_have_left_are_looked_for_after_a_success(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The commit refers to the others."""
-    monkeypatch.setattr(FakeSession, "may_have_left_files", lambda *_: True)
-    world, job, end = landed()
-    end.succeed()
-    assert not world.document.attempt.cleaned
-
-    end.finish()
-    wait_for_hygiene()
-
-    assert world.document.attempt.cleaned
-    assert world.marked() == ()
-    assert job.leftover not in world.lake.contents()
-    assert all(file.key in world.lake.contents() for file in job.files)
-
-
-def test_a_success_that_could_not_be_cleaned_keeps_its_marker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise no sweeper would find what a failed task has left."""
-    monkeypatch.setattr(FakeSession, "may_have_left_files", lambda *_: True)
-    world, job, end = landed()
-    end.succeed()
-
-    def denied(*_: object, **__: object) -> None:
-        raise StoreError("denied")
-
-    monkeypatch.setattr(world.lake, "list", denied)
-    end.finish()
-    wait_for_hygiene()
-
-    assert world.marked() == (job.attempt.nonce,)
-
-
-def test_an_earlier_attempt_s_files_are_looked_for_after_a_success() -> None:
-    """They may have come after that attempt's own clean-up; the block's own tasks have left nothing."""
-    world = World()
-    first = world.job().begin()
-    world.owner_dies()
-    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True, quiet=True))
-    second = world.job().begin().land()
-    world.lake.put(first.leftover, b"parquet")
-    end = ending(second, FakeSession(sight=replace(LANDED, version=second.slot)))
-    end.succeed()
-
-    end.finish()
-    wait_for_hygiene()
-
-    assert first.leftover not in world.lake.contents()
-    assert world.marked() == ()
-
-
-def test_a_note_goes_when_its_commit_has_landed() -> None:
-    """Its slot is taken for good; a block that wrote none asks for none."""
-    world = World(existing=False)
-    job = world.job().begin().land()
-    key = job.checkpoints.note_key(world.key, 1)
-    assert key in world.bucket.contents()
-    end = ending(job, FakeSession(sight=replace(LANDED, version=0, noted=True)))
-    end.succeed()
-
-    end.finish()
-    wait_for_hygiene()
-
-    assert key not in world.bucket.contents()
-
-
-def test_a_cleaned_success_is_not_cleaned_again_while_an_earlier_attempt_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """One attempt that nobody has cleaned up after is enough for a look; none is none."""
-    _, job, end = landed()
-    end.succeed()
-    monkeypatch.setattr(job.recovery, "clean", lambda *_, **__: pytest.fail("nothing is left to look for"))
-
-    end.finish()
-    wait_for_hygiene()

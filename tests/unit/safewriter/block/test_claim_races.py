@@ -1,0 +1,109 @@
+"""Claims that meet, and requests of a claim that get no answer."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from safewriter.errors import (
+    AnotherAttemptError,
+    TryAgainError,
+)
+from safewriter.objects import StoreError
+from tests.unit.safewriter.block.claiming import beating, claims
+from tests.unit.safewriter.failing import Fault, Network
+from tests.unit.safewriter.invariants import check
+from tests.unit.safewriter.world import Job, World
+
+
+def lose_race(world: World, verb: str) -> str:
+    """Let another attempt claim the write just before this one's request; return the winner's nonce."""
+    other: list[Job] = []
+
+    def before(_: int) -> None:
+        if network.sent[-1].verb == verb and not other:
+            other.append(world.job())
+            other[0].claim()
+
+    network = Network(before=before)
+    job = world.job(network)
+
+    with pytest.raises(AnotherAttemptError):
+        claims(
+            job,
+            sleep=beating(world, other),
+        )
+    return other[0].attempt.nonce
+
+
+def test_of_two_first_claims_one_wins() -> None:
+    """The other finds a live owner."""
+    world = World()
+    winner = lose_race(world, "create")
+    assert world.document.owner == winner
+
+
+def test_of_two_retries_one_wins() -> None:
+    """The compare-and-swap that comes second is lost, and what it finds then is a live owner."""
+    world = World()
+    world.job().begin()
+    world.settle()
+    winner = lose_race(world, "replace")
+    assert (world.document.epoch, world.document.owner) == (2, winner)
+
+
+def test_a_document_that_vanishes_is_created_again() -> None:
+    """Somebody has removed it between our failed creation and our reading."""
+    world = World()
+    world.job().begin()
+
+    def before(_: int) -> None:
+        if network.sent[-1].verb == "get" and len(network.sent) == 2:
+            world.bucket.delete(f"checkpoints/{world.key}.json")
+
+    network = Network(before=before)
+    job = world.job(network)
+    claim = dataclasses.replace(job.claimer).claim(World().job().state())
+
+    assert claim.held.document.owner == job.attempt.nonce
+
+
+def test_a_document_that_changes_without_end_is_given_up_on() -> None:
+    """The rounds are bounded, and nothing was claimed."""
+    world = World()
+    world.job().begin()
+    world.settle()
+
+    def before(_: int) -> None:
+        if network.sent[-1].verb == "replace":
+            world.bucket.put(f"checkpoints/{world.key}.json", world.document.to_bytes())
+
+    network = Network(before=before)
+    job = world.job(network)
+
+    with pytest.raises(TryAgainError, match="changes faster"):
+        claims(job)
+
+    assert world.document.epoch == 1
+    assert len(network.sent) < 200
+
+
+@pytest.mark.parametrize("fault", [Fault.REFUSE, Fault.LOSE_REPLY, Fault.LATE])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_claim_that_gets_no_answer_ends_with_the_stores_error(fault: Fault, first: object) -> None:
+    """Whether it landed is not known; if it has, the next attempt finds an owner that shows no sign of life."""
+    world = World()
+    if not first:
+        world.job().begin()
+        world.settle()
+    network = Network(fault, 1 if first else 2)
+    job = world.job(network)
+
+    with pytest.raises(StoreError):
+        claims(job)
+    network.land()
+
+    world.owner_dies()
+    assert world.job().run()
+    check(world)

@@ -1,0 +1,79 @@
+"""Session, watchdog, heartbeat and ending of a block, which note what is asked of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Spark:
+    """A session of Spark, told from others by itself."""
+
+
+class Session:
+    """A session that notes what is asked of it."""
+
+    table = "s3a://lake/t"
+
+    def __init__(self, done: list[str]) -> None:
+        self._done = done
+
+    def verify(self) -> None:
+        self._done.append("verified")
+
+    def restore(self) -> None:
+        self._done.append("restored")
+
+    def was_skipped(self, error: BaseException) -> bool:
+        return "our table" in str(error)
+
+
+class Thread:
+    """A watchdog or a heartbeat that notes what it was made with, and does nothing by itself."""
+
+    done: list[str]
+
+    def __init__(self, *arguments: Any) -> None:
+        *self.bounds, self.act = arguments
+
+    def start(self) -> None:
+        bounds = [one() if callable(one) else one for one in self.bounds]
+        self.done.append(f"{type(self).__name__} of {bounds}")
+        self.act()
+
+    def stop(self) -> None:
+        self.done.append(f"{type(self).__name__} stopped")
+
+
+class Watchdog(Thread):
+    """The one at the deadline."""
+
+
+class Heartbeat(Thread):
+    """The one that renews the lease."""
+
+
+class Ending:
+    """The end of a block, which notes how it was reached."""
+
+    succeeded = False
+    document = "the document"
+
+    def __init__(self, block: Any, held: object) -> None:
+        self._done = block.done
+        assert held == "held"
+
+    def succeed(self) -> None:
+        self._done.append("succeeded")
+        self.succeeded = True
+
+    def fail(self, error: BaseException | None) -> None:
+        self._done.append(f"failed: {error}")
+
+    def at_deadline(self) -> None:
+        self._done.append("deadline")
+
+    def finish(self) -> None:
+        self._done.append("finished")
+
+    def never_began(self) -> None:
+        self._done.append("settled: it never began")

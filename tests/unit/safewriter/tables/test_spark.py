@@ -8,30 +8,13 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from py4j.clientserver import ClientServer
 
 from safewriter.errors import UnguardedSessionError, UsageError
 from safewriter.tables.session import MicroBatch
 from safewriter.tables.spark import SparkScope
+from tests.unit.safewriter.tables.scopes import scope
 
 BATCH = {"sql.streaming.queryId": "query", "streaming.sql.batchId": "3"}
-
-
-class Streams(dict[str, Any]):
-    """Java's map of the streams that run."""
-
-    def isEmpty(self) -> bool:  # noqa: N802 - Java's name
-        return not self
-
-
-def scope(properties: dict[str, str], streams: dict[str, Any], gateway: Any = None) -> SparkScope:
-    context = SimpleNamespace(getLocalProperty=properties.get, _gateway=gateway or object.__new__(ClientServer))
-    shared = SimpleNamespace(activeStreamingQueries=lambda: Streams(streams))
-    java = SimpleNamespace(sharedState=lambda: shared)
-    session: Any = SimpleNamespace(_jvm=object(), sparkContext=context, _jsparkSession=java)
-    found = SparkScope(session, "s3a://lake/t")
-    found.java_class = lambda _: SimpleNamespace(fromString=str)  # type: ignore[assignment,method-assign]
-    return found
 
 
 def stream_at(batch: int) -> Any:
@@ -132,9 +115,6 @@ def test_threads_that_are_not_pinned_are_refused() -> None:
         scope({}, {}, gateway=object())
 
 
-# -- a session that a script has stopped, or that fails while it is put back -------------------------------------------
-
-
 def test_a_spark_that_was_stopped_knows_nothing_of_its_tasks() -> None:
     """Its context is gone from Python, and with it the tracker of its jobs."""
     found = scope({}, {})
@@ -184,22 +164,6 @@ def test_a_thread_s_own_job_group_is_put_back(theirs: str | None, shown: str) ->
     assert put_back == group
 
 
-@pytest.mark.parametrize(
-    ("jobs", "succeeded"),
-    [([], False), ([None], False), (["RUNNING"], False), (["SUCCEEDED", "FAILED"], False), (["SUCCEEDED"], True)],
-)
-def test_all_tasks_of_a_block_succeeded_where_each_of_its_jobs_did(jobs: list[str | None], succeeded: object) -> None:
-    """A job that Spark has forgotten may have been any; a block without one has no tasks that could say so."""
-    found = scope({}, {})
-    found.jspark.sparkContext = lambda: SimpleNamespace(isStopped=lambda: False)
-    context: Any = found.spark.sparkContext
-    context.statusTracker = lambda: SimpleNamespace(
-        getJobIdsForGroup=lambda _: range(len(jobs)),
-        getJobInfo=lambda job: None if jobs[job] is None else SimpleNamespace(status=jobs[job], stageIds=[]),
-    )
-    assert found.all_tasks_succeeded() is succeeded
-
-
 class Conf(dict[str, str]):
     """Settings, of the session or of its state."""
 
@@ -233,73 +197,3 @@ def test_a_setting_is_put_back_as_it_was(before: dict[str, str], *, static: bool
     assert conf == {"key": "ours"}
     found.restore()
     assert conf == before
-
-
-@pytest.mark.parametrize(("stopped", "cancelled"), [(True, []), (False, ["safewriter-1"])])
-def test_the_jobs_of_a_block_are_cancelled_those_to_come_too(*, stopped: bool, cancelled: list[str]) -> None:
-    """A Spark that was stopped has none."""
-    found, groups = scope({}, {}), list[str]()
-    context = SimpleNamespace(isStopped=lambda: stopped, cancelJobGroupAndFutureJobs=groups.append)
-    found.jspark.sparkContext = lambda: context
-    python: Any = found.spark.sparkContext
-    python.setJobGroup = lambda *_, **__: None
-    found.begin_group("safewriter-1")
-
-    found.cancel()
-
-    assert groups == cancelled
-
-
-def running(looks: list[tuple[list[str | None], list[int]]]) -> SparkScope:
-    """A scope whose Spark has these jobs and, on its executors, so many tasks, look by look; the last look stays."""
-    found = scope({}, {})
-    context: Any = found.spark.sparkContext
-    seen = iter(looks)
-    now: list[Any] = [looks[-1]]
-
-    def jobs(_: str) -> range:
-        now[0] = next(seen, looks[-1])
-        return range(len(now[0][0]))
-
-    context.statusTracker = lambda: SimpleNamespace(
-        getJobIdsForGroup=jobs,
-        getJobInfo=lambda job: None if now[0][0][job] is None else SimpleNamespace(status=now[0][0][job], stageIds=[]),
-    )
-    executors = SimpleNamespace(
-        getExecutorInfos=lambda: [SimpleNamespace(numRunningTasks=lambda number=number: number) for number in now[0][1]]
-    )
-    found.jspark.sparkContext = lambda: SimpleNamespace(isStopped=lambda: False, statusTracker=lambda: executors)
-    return found
-
-
-@pytest.mark.parametrize(
-    ("looks", "quiet"),
-    [
-        ([(["SUCCEEDED", "FAILED"], [0, 0])], True),
-        ([([None], [])], True),
-        ([(["RUNNING"], [0]), (["SUCCEEDED"], [1]), (["SUCCEEDED"], [0])], True),
-        ([(["SUCCEEDED", "RUNNING"], [0])], False),
-        ([(["SUCCEEDED"], [0, 1])], False),
-    ],
-)
-def test_a_block_is_quiet_once_no_job_of_it_and_no_task_at_all_runs(
-    looks: list[tuple[list[str | None], list[int]]], *, quiet: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A task may outlive its job. Patience ends by the clock, which goes on a second with each look."""
-    clock = iter(range(1000))
-    monkeypatch.setattr("safewriter.tables.spark.time", SimpleNamespace(monotonic=lambda: next(clock), sleep=id))
-    assert running(looks).wait_until_quiet(10) is quiet
-
-
-@pytest.mark.parametrize(("failed", "succeeded"), [(0, True), (1, False), (None, True)])
-def test_a_failed_task_of_a_job_that_succeeded_counts(failed: int | None, *, succeeded: bool) -> None:
-    """It was tried again; a stage that was skipped has no record."""
-    found = scope({}, {})
-    found.jspark.sparkContext = lambda: SimpleNamespace(isStopped=lambda: False)
-    context: Any = found.spark.sparkContext
-    context.statusTracker = lambda: SimpleNamespace(
-        getJobIdsForGroup=lambda _: [1],
-        getJobInfo=lambda _: SimpleNamespace(status="SUCCEEDED", stageIds=[7]),
-        getStageInfo=lambda _: None if failed is None else SimpleNamespace(numFailedTasks=failed),
-    )
-    assert found.all_tasks_succeeded() is succeeded

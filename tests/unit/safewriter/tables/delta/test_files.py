@@ -8,7 +8,7 @@ from safewriter.objects import StoreError, Upload
 from safewriter.tables.delta.files import remove_files, root_of_other_table
 from safewriter.tables.delta.history import DeltaHistory
 from tests.unit.safewriter.delta_log import File
-from tests.unit.safewriter.record.test_document import attempt
+from tests.unit.safewriter.record.samples import attempt
 from tests.unit.safewriter.world import World
 
 

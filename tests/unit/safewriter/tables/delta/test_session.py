@@ -5,39 +5,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JError
 
 from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus
-from safewriter.tables.delta.session import LOG_STORE, DeltaSession, is_append_only
+from safewriter.tables.delta.session import is_append_only
 from safewriter.tables.session import Opening, TableState
-
-# What talks to a JVM is tested with one: tests/integration/safewriter.
-
-
-class JavaError(Exception):
-    """An exception of Java's, as py4j hands it on."""
-
-    def __init__(self, said: str) -> None:
-        super().__init__(said)
-        self.java_exception = SimpleNamespace(getMessage=lambda: said)
-
-
-class Gates:
-    """The gate's class in a JVM that does not have it."""
-
-    def protocol(self) -> int:
-        raise Py4JError("io.soal.logstore.Gate does not exist in the JVM")
-
-
-def session() -> DeltaSession:
-    """A session without a JVM: only what needs none can be asked of it."""
-    made = object.__new__(DeltaSession)
-    made.table = "s3a://lake/t"
-    made.jspark = None
-    made._gate = None
-    made._gates = Gates()
-    return made
+from tests.unit.safewriter.tables.delta.driverless import JavaError, session
 
 
 @pytest.mark.parametrize(("value", "append_only"), [("true", True), ("false", False), (None, False)])
@@ -84,45 +57,6 @@ def test_a_session_in_which_a_block_is_open_is_refused(monkeypatch: pytest.Monke
     one._gates.protocol = lambda: 5
     with pytest.raises(UnguardedSessionError, match="speaks protocol 5, this SafeWriter speaks 6"):
         one.verify()
-
-
-def check_log_stores(table: str, kept: dict[str, str], files: dict[str, str]) -> str:
-    """Look at the settings of a session and at the file systems that its Hadoop knows."""
-    one = session()
-    one.table = table
-    context = SimpleNamespace(
-        conf=lambda: SimpleNamespace(get=kept.get), hadoopConfiguration=lambda: SimpleNamespace(get=files.get)
-    )
-    one.jspark = SimpleNamespace(sparkContext=lambda: context)
-    return one._check_log_stores()
-
-
-S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-
-
-@pytest.mark.parametrize("table", ["s3", "s3a", "s3n"])
-@pytest.mark.parametrize("unguarded", ["s3", "s3a", "s3n"])
-def test_each_scheme_that_spark_has_a_file_system_for_is_guarded(table: str, unguarded: str) -> None:
-    """A catalog may know the table by another scheme than the one that the block was given."""
-    kept = {f"spark.delta.logStore.{scheme}.impl": LOG_STORE for scheme in ("s3", "s3a", "s3n") if scheme != unguarded}
-    files = {f"fs.{scheme}.impl": S3A for scheme in ("s3", "s3a", "s3n")}
-    with pytest.raises(UnguardedSessionError, match=rf"spark\.delta\.logStore\.{unguarded}\.impl is not set"):
-        check_log_stores(f"{table}://lake/t", kept, files)
-
-
-@pytest.mark.parametrize("key", ["spark.delta.logStore.s3a.impl", "delta.logStore.s3a.impl"])
-@pytest.mark.parametrize("general", [None, LOG_STORE])
-def test_a_session_is_guarded_by_either_name_of_delta_s_setting(key: str, general: str | None) -> None:
-    """Beside the general setting, too, as long as it names no other log store."""
-    kept = {key: LOG_STORE, **({} if general is None else {"spark.delta.logStore.class": general})}
-    assert check_log_stores("s3a://lake/t", kept, {"fs.s3a.impl": S3A}) == "spark.delta.logStore.s3a.impl"
-
-
-def test_a_general_log_store_of_another_kind_is_refused() -> None:
-    """Delta takes it before those of the schemes."""
-    kept = {"spark.delta.logStore.s3a.impl": LOG_STORE, "spark.delta.logStore.class": "their.LogStore"}
-    with pytest.raises(UnguardedSessionError, match=r"spark\.delta\.logStore\.class is their\.LogStore"):
-        check_log_stores("s3a://lake/t", kept, {})
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 NAME = TableName.parse("lite.db.t")
 WHOLE_MS = 600_000
+DAY_MS = 86_400_000
 
 
 def contents(store: ObjectStore) -> Iterator[tuple[str, bytes]]:

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from safewriter.tables.iceberg.name import TableName
+from safewriter.tables.iceberg.session import IcebergSession
 from tests.unit.safewriter.tables.iceberg.bench import Bench
+from tests.unit.safewriter.tables.iceberg.staging import CATALOG
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,3 +18,31 @@ if TYPE_CHECKING:
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """A table with one foreign snapshot of ten rows."""
     return Bench(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was done, in its order; a line in the journal is one of it."""
+    found: list[str] = []
+    monkeypatch.setattr(
+        "safewriter.record.journal.append",
+        lambda where, what, **more: found.append(f"{what} in {where} by {more['nonce']}"),
+    )
+    return found
+
+
+@pytest.fixture
+def session(done: list[str]) -> IcebergSession:
+    """A block's session before its transaction is open."""
+    made = object.__new__(IcebergSession)
+    made._name = TableName.parse("lake.db.t")
+    made._catalog = CATALOG
+    made._java, made._table = None, (None, "lake", ["db", "t"])
+    made._staging = None
+    made._sent, made._answered, made._journal = False, True, None
+    made._restore = []
+    made.jspark = None
+    catalog = SimpleNamespace(refreshTable=lambda name: done.append(f"refreshed {name}"))
+    spark: Any = SimpleNamespace(conf={}, catalog=catalog)
+    made.spark = spark
+    return made

@@ -1,0 +1,43 @@
+"""An attempt and a document to begin with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from safewriter.record.document import (
+    AttemptRecord,
+    Checkpoint,
+    CommitPoint,
+    Status,
+)
+
+
+def attempt(epoch: int = 1, nonce: str = "a", **more: Any) -> AttemptRecord:
+    fields: dict[str, Any] = {
+        "epoch": epoch,
+        "nonce": nonce,
+        "run_id": "run-id",
+        "request_id": None,
+        "prefix": f"sw-{epoch}-{nonce}-",
+        "deadline_ms": 10,
+        "started_ms": 1,
+        "version_before": 4,
+    }
+    return AttemptRecord(**(fields | more))
+
+
+def document(status: Status = Status.IN_PROGRESS, epoch: int = 1, **more: Any) -> Checkpoint:
+    fields: dict[str, Any] = {
+        "run_key": "run",
+        "write_key": "sw-1",
+        "fingerprint": "f",
+        "table": "s3://lake/t",
+        "format": "delta",
+        "step": None,
+        "commit_point": CommitPoint.WRITE,
+        "status": status,
+        "epoch": epoch,
+        "owner": "a",
+        "attempts": (attempt(epoch),),
+    }
+    return Checkpoint(**(fields | more))

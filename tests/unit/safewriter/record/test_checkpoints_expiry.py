@@ -1,0 +1,98 @@
+"""The tag of a document that may expire."""
+
+from __future__ import annotations
+
+import pytest
+
+from safewriter.objects import StoreError
+from safewriter.record.checkpoints import FINISHED, Checkpoints
+from safewriter.record.document import Status
+from tests.support.memory_store import MemoryObjectStore
+from tests.unit.safewriter.world import World
+
+
+def tag(world: World) -> str:
+    return world.bucket.tags[f"checkpoints/{world.key}.json"]
+
+
+def test_only_a_document_that_is_finished_may_expire() -> None:
+    """It bears the tag when it is settled and cleaned up after, however it ended; a new claim takes the tag away."""
+    world = World()
+    world.job().begin()
+    assert tag(world) == ""
+    world.owner_dies()
+    world.settle()
+    assert tag(world) == ""  # its attempt may still write
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    assert tag(world) == FINISHED
+    job = world.job().begin().land()
+    assert tag(world) == ""
+    assert job.success()
+    assert tag(world) == ""
+    world.grace_passes()
+    world.recovery().clean(world.key)
+    assert tag(world) == FINISHED
+    stored = world.checkpoints.read(world.key)
+    assert stored is not None
+    assert world.checkpoints.touch(stored)
+    assert tag(world) == FINISHED
+
+
+def test_a_tombstone_is_finished() -> None:
+    """That of a write which was never claimed, and that of a creation which can never land."""
+    world = World(existing=False)
+    job = world.job()
+    job.claimer.mark()
+    (mark,) = world.checkpoints.marked()
+    announced = world.checkpoints.announced(mark)
+    assert announced is not None
+    world.checkpoints.create(announced.marker.document(Status.ROLLED_BACK, "never claimed", 1, "sweeper"))
+    assert tag(world) == FINISHED
+    assert world.checkpoints.close_creation(world.key, 1) is None
+    assert world.bucket.tags[world.checkpoints.note_key(world.key, 1)] == FINISHED
+
+
+class Untaggable(MemoryObjectStore):
+    """A store whose caller may write objects and set no tags."""
+
+    def create(self, key: str, body: bytes, *, tag: str = "") -> str:
+        self._check(tag)
+        return super().create(key, body)
+
+    def replace(self, key: str, body: bytes, *, etag: str, tag: str = "") -> str:
+        self._check(tag)
+        return super().replace(key, body, etag=etag)
+
+    @staticmethod
+    def _check(tag: str) -> None:
+        if tag:
+            raise StoreError("s3:PutObjectTagging", denied=True)
+
+
+def test_who_may_set_no_tags_writes_documents_that_never_expire() -> None:
+    """No verdict fails for a permission that only housekeeping needs."""
+    world = World()
+    finished = world.job().claim().held.document.moved(Status.COMMITTED, cleaned=True)
+    checkpoints = Checkpoints(Untaggable())
+    held = checkpoints.create(finished)
+    assert held is not None
+    assert checkpoints.replace(held, finished) is not None
+    assert checkpoints.create(finished) is None
+    assert checkpoints.close_creation(world.key, 1) is None
+
+
+@pytest.mark.parametrize(("denied", "tries"), [(True, [FINISHED, ""]), (False, [FINISHED])])
+def test_a_refusal_that_is_not_about_the_tag_is_one(tries: list[str], *, denied: bool) -> None:
+    """Of a caller who may not write at all; and a store that does not answer is not asked again without the tag."""
+    finished = World().job().claim().held.document.moved(Status.COMMITTED, cleaned=True)
+    asked: list[str] = []
+
+    class Refusing(MemoryObjectStore):
+        def create(self, key: str, body: bytes, *, tag: str = "") -> str:
+            asked.append(tag)
+            raise StoreError("no", denied=denied)
+
+    with pytest.raises(StoreError):
+        Checkpoints(Refusing()).create(finished)
+    assert asked == tries

@@ -1,0 +1,65 @@
+"""The note of a creation, and the tombstone that closes its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from safewriter.objects import PreconditionFailed, StoreError
+from tests.support.memory_store import MemoryObjectStore
+from tests.unit.safewriter.world import World
+
+
+def test_a_creation_that_was_not_sent_is_closed_for_good() -> None:
+    """The tombstone stops the note that comes later, and a second settler sees the same."""
+    world = World()
+
+    assert world.checkpoints.close_creation("sw-x", 1) is None
+    assert world.checkpoints.close_creation("sw-x", 1) is None
+    with pytest.raises(PreconditionFailed):
+        world.bucket.create(world.checkpoints.note_key("sw-x", 1), b"note")
+    world.bucket.create(world.checkpoints.note_key("sw-x", 2), b"note")
+
+
+@pytest.mark.parametrize("word", ['{"partitionColumns":["closed"]}', '{"configuration":{"closed":true}}'])
+def test_a_creation_note_is_returned_whatever_words_it_holds(word: str) -> None:
+    """A column of the name "closed" makes no tombstone."""
+    world = World()
+    note = f'{{"metaData":{word}}}\n{{"note":{{"nonce":"a"}}}}\n'.encode()
+    world.bucket.create(world.checkpoints.note_key("sw-x", 1), note)
+
+    assert world.checkpoints.close_creation("sw-x", 1) == note
+
+
+def test_a_note_that_cannot_be_read_is_an_error() -> None:
+    """Nothing may be concluded from it."""
+
+    class Hidden(MemoryObjectStore):
+        def get(self, key: str) -> None:
+            return None
+
+    hidden = Hidden()
+    world = World()
+    world.checkpoints.store = hidden
+    hidden.create(world.checkpoints.note_key("sw-x", 1), b"note")
+
+    with pytest.raises(StoreError, match="cannot be read"):
+        world.checkpoints.close_creation("sw-x", 1)
+
+
+def test_the_note_of_a_landed_creation_is_removed() -> None:
+    """Its slot is taken, so it has no more to say."""
+    world = World()
+    world.checkpoints.close_creation("sw-x", 1)
+
+    world.checkpoints.forget_note("sw-x", 1)
+
+    assert world.bucket.contents() == {}
+
+
+def test_a_closed_creation_is_no_note() -> None:
+    """Who asks how the table looks finds nothing of the attempt that can create it no more."""
+    world = World(existing=False)
+    world.job().claim()
+    world.checkpoints.close_creation(world.key, 1)
+
+    assert world.checkpoints.note(world.key, 1) is None

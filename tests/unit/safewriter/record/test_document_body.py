@@ -1,0 +1,143 @@
+"""A document as bytes: written, read again, or refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safewriter.errors import UnreadableCheckpointError
+from safewriter.record.document import (
+    AttemptRecord,
+    Checkpoint,
+    CommitPoint,
+    Status,
+)
+from tests.unit.safewriter.record.samples import attempt, document
+
+texts = st.text(max_size=8)
+records = st.builds(
+    AttemptRecord,
+    epoch=st.integers(1, 9),
+    nonce=texts,
+    run_id=texts,
+    request_id=st.none() | texts,
+    prefix=st.text(min_size=1, max_size=8),
+    deadline_ms=st.none() | st.integers(0),
+    started_ms=st.integers(0),
+    version_before=st.integers(-1, 9),
+    table_id=st.none() | texts,
+    features=st.lists(texts).map(tuple),
+    properties=st.dictionaries(texts, texts),
+    commit_version=st.none() | st.integers(0),
+    rows=st.none() | st.integers(0),
+    cleaned=st.booleans(),
+)
+documents = st.builds(
+    Checkpoint,
+    run_key=texts,
+    write_key=texts,
+    fingerprint=texts,
+    table=texts,
+    format=texts,
+    step=st.none() | texts,
+    commit_point=st.sampled_from(CommitPoint),
+    status=st.sampled_from(Status),
+    epoch=st.integers(1, 9),
+    owner=texts,
+    attempts=st.lists(records, min_size=1, max_size=3).map(tuple),
+    reason=st.none() | texts,
+    undo_refused=st.none() | texts,
+)
+
+
+@given(documents)
+def test_a_document_is_read_as_it_was_written(before: Checkpoint) -> None:
+    """Nothing but the nonce of the writing changes on the way."""
+    after = Checkpoint.from_bytes(before.to_bytes())
+
+    assert dataclasses.replace(after, nonce=before.nonce) == before
+
+
+def test_two_writings_of_one_document_differ() -> None:
+    """Equal bytes would have equal ETags, and a lost race would look like a won one."""
+    assert document().to_bytes() != document().to_bytes()
+
+
+def test_an_absent_table_is_written_as_a_word() -> None:
+    """The paper's fields stand at the top, for people."""
+    found = json.loads(document(attempts=(attempt(version_before=-1),)).to_bytes())
+
+    assert (found["version_before"], found["attempts"][0]["version_before"]) == ("absent", "absent")
+    assert (found["schema_version"], found["status"], found["run_id"]) == (1, "in_progress", "run-id")
+
+
+def test_a_field_of_a_later_minor_change_is_ignored() -> None:
+    """A document with a field more, of the same version, is still read."""
+    body = json.loads(document().to_bytes()) | {"colour": "blue"}
+    body["attempts"][0]["colour"] = "red"
+
+    assert Checkpoint.from_bytes(json.dumps(body).encode()).attempt.nonce == "a"
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_an_unknown_schema_version_is_refused(version: object) -> None:
+    """A document of another version is not interpreted, and the message names it."""
+    body = json.loads(document().to_bytes()) | {"schema_version": version}
+
+    with pytest.raises(UnreadableCheckpointError, match=f"schema version {version}"):
+        Checkpoint.from_bytes(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"{}",
+        b"\xff\xfe",
+        document().to_bytes()[:-20],
+        document().to_bytes().replace(b'"in_progress"', b'"in_doubt"'),
+        document().to_bytes().replace(b'"write"', b'"read"'),
+        document().to_bytes().replace(b'"owner"', b'"master"'),
+        document().to_bytes().replace(b'"nonce": "a"', b'"once": "a"'),
+        document(attempts=(attempt(prefix=""),)).to_bytes(),
+        document().to_bytes().replace(b'"version_before": 4', b'"version_before": "none"'),
+    ],
+)
+def test_a_damaged_body_is_refused(body: bytes) -> None:
+    """What is no whole document is refused as such, whatever is wrong with it."""
+    with pytest.raises(UnreadableCheckpointError):
+        Checkpoint.from_bytes(body)
+
+
+def test_a_document_without_attempts_is_refused() -> None:
+    """Nobody could say what to look for in the table."""
+    body = json.loads(document().to_bytes()) | {"attempts": []}
+
+    with pytest.raises(UnreadableCheckpointError, match="no attempt"):
+        Checkpoint.from_bytes(json.dumps(body).encode())
+
+
+def test_a_catalog_is_written_down_where_there_is_one() -> None:
+    """A table that lies at a path has none."""
+    found = document(attempts=(attempt(), attempt(catalog={"type": "rest"})))
+    written = json.loads(found.to_bytes())
+
+    assert ["catalog" in one for one in written["attempts"]] == [False, True]
+    assert [one.catalog for one in Checkpoint.from_bytes(found.to_bytes()).attempts] == [{}, {"type": "rest"}]
+
+
+@pytest.mark.parametrize("deliveries", [None, []])
+def test_a_document_without_deliveries_is_read(deliveries: list[str] | None) -> None:
+    """One of before they were kept."""
+    written = json.loads(document().to_bytes()) | {"deliveries": deliveries}
+
+    assert Checkpoint.from_bytes(json.dumps(written).encode()).deliveries == ()
+    del written["deliveries"]
+    assert Checkpoint.from_bytes(json.dumps(written).encode()).deliveries == ()

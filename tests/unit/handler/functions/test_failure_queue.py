@@ -15,7 +15,7 @@ from handler.outcome.result import ErrorResult, JobFailed, deliver
 from handler.request.trigger import recognise
 from scripts.soal.app import app
 from tests.unit.handler.outcome.test_result import result
-from tests.unit.handler.test_app import UNKNOWN, World
+from tests.unit.handler.world import UNKNOWN, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

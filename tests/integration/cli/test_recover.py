@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from scripts.soal.app import app
 from scripts.soal.console.problem import Problem
 from tests.unit.safewriter.delta_log import key_of
-from tests.unit.safewriter.world import TABLE, World
+from tests.unit.safewriter.surroundings import TABLE
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from scripts.emulator import EmbeddedS3

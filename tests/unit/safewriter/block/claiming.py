@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
     from safewriter.block.claim import Claim
     from tests.unit.safewriter.failing import Network
-    from tests.unit.safewriter.world import Job, World
+    from tests.unit.safewriter.job import Job
+    from tests.unit.safewriter.world import World
 
 
 def claims(job: Job, **changes: Any) -> Claim:

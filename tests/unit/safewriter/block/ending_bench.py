@@ -10,10 +10,13 @@ from safewriter.block.ending import Ending
 from safewriter.record.document import CommitPoint
 from safewriter.schedule import Schedule
 from safewriter.tables.delta.gate import GateState, GateStatus
-from tests.unit.safewriter.world import TABLE, Job, World
+from tests.unit.safewriter.surroundings import TABLE
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.unit.safewriter.job import Job
 
 __all__ = ["LANDED", "LEAD_MS", "NOTHING_SENT", "FakeSession", "ending", "landed"]
 

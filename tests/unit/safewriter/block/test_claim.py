@@ -12,7 +12,8 @@ from safewriter.identity import Run
 from safewriter.record.document import NO_CHANGE, CommitPoint, Status
 from tests.unit.safewriter.block.claiming import claims, writes
 from tests.unit.safewriter.failing import Network
-from tests.unit.safewriter.world import WHOLE_MS, World
+from tests.unit.safewriter.surroundings import WHOLE_MS
+from tests.unit.safewriter.world import World
 
 
 def test_a_first_claim_is_two_requests_the_marker_before_the_document() -> None:

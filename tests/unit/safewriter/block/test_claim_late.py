@@ -13,7 +13,9 @@ from safewriter.errors import (
 from safewriter.schedule import Schedule
 from tests.unit.safewriter.block.claiming import claims
 from tests.unit.safewriter.failing import Network
-from tests.unit.safewriter.world import LEAD_MS, WHOLE_MS, World
+from tests.unit.safewriter.job import LEAD_MS
+from tests.unit.safewriter.surroundings import WHOLE_MS
+from tests.unit.safewriter.world import World
 
 
 def ending(world: World, left_ms: int) -> Schedule:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from safewriter.errors import (
@@ -15,7 +17,10 @@ from tests.unit.safewriter.block.claiming import beating, claims
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.invariants import check, documents
-from tests.unit.safewriter.world import Job, World
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from tests.unit.safewriter.job import Job
 
 
 def test_a_live_owner_is_left_alone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,7 +15,10 @@ from safewriter.objects import StoreError
 from tests.unit.safewriter.block.claiming import beating, claims
 from tests.unit.safewriter.failing import Fault, Network
 from tests.unit.safewriter.invariants import check
-from tests.unit.safewriter.world import Job, World
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from tests.unit.safewriter.job import Job
 
 
 def lose_race(world: World, verb: str) -> str:

@@ -10,13 +10,14 @@ import pytest
 from safewriter.errors import AnotherAttemptError, TooLateError
 from safewriter.record.document import Status
 from safewriter.record.liveness import LEASE_MS
-from tests.unit.safewriter.world import LEAD_MS, World
+from tests.unit.safewriter.job import LEAD_MS
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from safewriter.block.claim import Claim
-    from tests.unit.safewriter.world import Job
+    from tests.unit.safewriter.job import Job
 
 
 def claim_while(job: Job, *happens: Callable[[], object]) -> Claim:

@@ -21,10 +21,12 @@ from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
 from tests.unit.safewriter.block.ending_bench import LANDED, LEAD_MS, FakeSession, ending
 from tests.unit.safewriter.failing import Fault, Network
-from tests.unit.safewriter.world import WHOLE_MS, Job, World
+from tests.unit.safewriter.surroundings import WHOLE_MS
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from safewriter.block.ending import Ending
+    from tests.unit.safewriter.job import Job
 
 
 def test_a_jvm_that_hangs_at_the_deadline_costs_the_process_and_not_the_verdict(exits: list[int]) -> None:

@@ -18,10 +18,13 @@ from safewriter.record.journal import Journal
 from safewriter.settle.recovery import Cause, Evidence
 from tests.support.hygiene import wait_for_hygiene
 from tests.unit.safewriter.block.ending_bench import FakeSession, ending, landed
-from tests.unit.safewriter.world import TABLE, Job, World
+from tests.unit.safewriter.surroundings import TABLE
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.unit.safewriter.job import Job
 
 
 EXISTS = "[DELTA_PATH_EXISTS] Cannot write to already existent path"

@@ -12,10 +12,12 @@ from safewriter.record.document import OPEN, CommitPoint, Status
 from safewriter.settle.recovery import Cause
 from tests.unit.safewriter.failing import Fault, Killed, Network
 from tests.unit.safewriter.invariants import check, nothing_is_left
-from tests.unit.safewriter.world import Job, World
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.unit.safewriter.job import Job
 
 LIMIT = 1000
 """No process here sends so many requests; a loop that gets there does not end by itself."""

@@ -11,12 +11,15 @@ from safewriter.settings import Settings
 from safewriter.settle import supervisor
 from safewriter.settle.supervisor import Supervision, WriteReport
 from tests.unit.safewriter.failing import Network
-from tests.unit.safewriter.world import TABLE, Job, World
+from tests.unit.safewriter.surroundings import TABLE
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+
+    from tests.unit.safewriter.job import Job
 
 BUDGET_MS = 10_000
 

@@ -7,7 +7,8 @@ from safewriter.settle.recovery import Cause, Evidence
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.invariants import nothing_is_left
 from tests.unit.safewriter.settle.traces import data_files
-from tests.unit.safewriter.world import WHOLE_MS, World
+from tests.unit.safewriter.surroundings import WHOLE_MS
+from tests.unit.safewriter.world import World
 
 
 def test_a_marker_stays_until_the_grace_has_passed() -> None:

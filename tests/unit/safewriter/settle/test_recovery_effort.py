@@ -13,10 +13,11 @@ from safewriter.record.marker import Marker
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network
-from tests.unit.safewriter.world import Job, World
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from safewriter.objects import ObjectStore
+    from tests.unit.safewriter.job import Job
 
 
 def touched(world: World) -> None:

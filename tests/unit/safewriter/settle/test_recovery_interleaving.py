@@ -20,10 +20,11 @@ from safewriter.record.document import OPEN, CommitPoint, Status
 from safewriter.settle.recovery import Cause, Evidence
 from tests.unit.safewriter.failing import Network, Stopped
 from tests.unit.safewriter.invariants import bystanders_are_there, check, history_is_legal, log_is_whole
-from tests.unit.safewriter.world import NOTHING_KNOWN, World
+from tests.unit.safewriter.surroundings import NOTHING_KNOWN
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
-    from tests.unit.safewriter.world import Job
+    from tests.unit.safewriter.job import Job
 
 
 class Settler:

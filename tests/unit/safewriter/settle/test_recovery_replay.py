@@ -14,6 +14,7 @@ from safewriter.settle.recovery import Cause
 from tests.unit.safewriter.delta_log import File, append_actions
 from tests.unit.safewriter.failing import Fault, Killed, Network
 from tests.unit.safewriter.invariants import check
+from tests.unit.safewriter.job import Job
 from tests.unit.safewriter.settle.replay import (
     LIMIT,
     SCENARIOS,
@@ -28,7 +29,7 @@ from tests.unit.safewriter.settle.replay import (
     retries,
 )
 from tests.unit.safewriter.settle.traces import operations
-from tests.unit.safewriter.world import Job, World
+from tests.unit.safewriter.world import World
 
 # -- the settler is hit ------------------------------------------------------------------------------------------------
 

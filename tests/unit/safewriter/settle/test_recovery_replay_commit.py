@@ -25,7 +25,7 @@ from tests.unit.safewriter.settle.replay import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.unit.safewriter.world import Job
+    from tests.unit.safewriter.job import Job
 
 
 def in_the_air(scenario: Scenario, job: Job) -> Callable[[], object]:

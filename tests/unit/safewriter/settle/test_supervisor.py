@@ -9,7 +9,8 @@ from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.supervisor import WriteReport
 from tests.unit.safewriter.invariants import check
 from tests.unit.safewriter.settle.supervised import BUDGET_MS, Child, child
-from tests.unit.safewriter.world import TABLE, World
+from tests.unit.safewriter.surroundings import TABLE
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,8 @@ from safewriter.record import journal
 from safewriter.settle.supervisor import OpenWrites
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.settle.supervised import BUDGET_MS, Child, child
-from tests.unit.safewriter.world import TABLE, World
+from tests.unit.safewriter.surroundings import TABLE
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,10 +9,11 @@ from safewriter.record.document import CommitPoint
 from safewriter.settle.inspection import Inspection, close_unclaimed
 from safewriter.settle.recovery import Cause
 from tests.unit.safewriter.failing import Network
-from tests.unit.safewriter.world import Job, World
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from safewriter.record.marker import Marker
+    from tests.unit.safewriter.job import Job
 
 DAYS = 24 * 3600
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from safewriter.errors import NotCommittedError, SupersededError, UnknownOutcomeError
@@ -11,7 +13,11 @@ from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.readback import ReadBack
 from safewriter.tables.table import Landed, Move
 from tests.unit.safewriter.delta_log import File, append_actions
-from tests.unit.safewriter.world import TABLE, Job, World
+from tests.unit.safewriter.surroundings import TABLE
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from tests.unit.safewriter.job import Job
 
 
 def gate(

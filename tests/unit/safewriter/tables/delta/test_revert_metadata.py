@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.revert import revert
 from tests.unit.safewriter.delta_log import append_actions, body_of, creation
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.tables.delta.undoing import landed, obstacle, undo
-from tests.unit.safewriter.world import Job, World
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from tests.unit.safewriter.job import Job
 
 BEFORE = creation({"x": "before"})[1]
 AFTER = creation({"x": "after"})[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,7 +11,10 @@ from safewriter.tables.delta.commit import Mark
 from safewriter.tables.delta.history import DeltaHistory
 from tests.unit.safewriter.delta_log import append_actions, body_of
 from tests.unit.safewriter.tables.delta.undoing import landed, live, obstacle, undo
-from tests.unit.safewriter.world import Job, World
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from tests.unit.safewriter.job import Job
 
 
 def overwritten(world: World) -> Job:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.revert import find_live, revert
-from tests.unit.safewriter.world import Job, World
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from tests.unit.safewriter.job import Job
 
 
 def landed(**more: Any) -> tuple[World, Job]:

@@ -10,7 +10,8 @@ from safewriter.identity import canonical_table
 from scripts.soal.orphans.deleting import delete
 from scripts.soal.orphans.protection import Attempts
 from scripts.soal.orphans.survey import Survey
-from tests.unit.safewriter.world import TABLE, World
+from tests.unit.safewriter.surroundings import TABLE
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from safewriter.objects import ObjectStore

@@ -3,80 +3,18 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
-from handler.process.child import Ladder, Stop, start
-from handler.process.log import JobLog
-from handler.redaction.redact import Redactor
+from handler.process.child import Ladder, start
 from handler.spark.command import Command
 from safewriter.deadline import epoch_ms
+from tests.integration.handler.children import NEVER, Log, nothing_left, run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from handler.process.child import Ended
-
-NEVER = Ladder(terminate_at_ms=2**60, kill_at_ms=2**60)
-FORK_AWAY = """
-import os, sys, time
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        print(os.getpid(), flush=True)
-        open("away", "x").close()
-        time.sleep(600)
-    os._exit(0)
-os.wait()
-while not os.path.exists("away"):
-    time.sleep(0.01)
-"""
-
-
-class Since:
-    """A clock that stands at 0 until the child has printed a line, and then counts from 1."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._start_ms: int | None = None
-
-    def __call__(self) -> int:
-        if self._start_ms is None:
-            self._start_ms = epoch_ms() - 1 if self._log.lines else None
-        return 0 if self._start_ms is None else epoch_ms() - self._start_ms
-
-
-class Log:
-    def __init__(self, known: tuple[str, ...] = (), logged_max: int = 2**24) -> None:
-        self.lines: list[str] = []
-        self.metrics: list[str] = []
-        self.output = JobLog(Redactor(known), log=self.lines.append, metric=self.metrics.append, logged_max=logged_max)
-
-
-def run(directory: Path, code: str, log: Log, ladder: Ladder = NEVER, **environment: str) -> Ended:
-    """The ladder's times are milliseconds after the child's first line."""
-    command = Command((sys.executable, "-u", "-c", code), environment, directory)
-    clock = Since(log)
-    with start(command, log.output, clock=clock) as child:
-        return child.supervise(ladder, clock=clock)
-
-
-@contextmanager
-def nothing_left() -> Iterator[None]:
-    """At the end no process is below this one that was not there before, dead or alive."""
-    before = _all_below()
-    yield
-    assert _all_below() - before == set()
-
-
-def _all_below() -> set[int]:
-    return {process.pid for process in psutil.Process().children(recursive=True)}
+    from pathlib import Path
 
 
 def test_an_exit_code_is_passed_on(tmp_path: Path) -> None:
@@ -98,68 +36,6 @@ def test_output_of_both_streams_arrives_in_order(tmp_path: Path) -> None:
     log = Log()
     run(tmp_path, "import sys; print('one'); print('two', file=sys.stderr); print('three', end='')", log)
     assert log.lines == ["one", "two", "three"]
-
-
-def test_a_double_forked_process_in_a_session_of_its_own_is_ended(tmp_path: Path) -> None:
-    """What has left the process group and lost its parent is found all the same, after a normal end of the child."""
-    log = Log()
-    with nothing_left():
-        ended = run(tmp_path, FORK_AWAY, log)
-    assert ended.exit_code == 0
-    assert not psutil.pid_exists(int(log.lines[0]))
-
-
-def test_a_process_that_forks_again_and_again_is_ended(tmp_path: Path) -> None:
-    """A process that starts another in a new session and ends, for ever, is caught by the loop."""
-    code = """
-import os
-if os.fork() == 0:
-    for generation in range(10**9):
-        if os.fork():
-            os._exit(0)
-        os.setsid()
-        if generation == 20:
-            open("away", "x").close()
-while not os.path.exists("away"):
-    pass
-"""
-    with nothing_left():
-        ended = run(tmp_path, code, Log())
-    assert ended.exit_code == 0
-    assert ended.survivors == frozenset()
-
-
-def test_sigterm_comes_first_and_lets_the_child_finish(tmp_path: Path) -> None:
-    """A child that answers SIGTERM ends by itself, and is reported as terminated."""
-    code = "import signal, sys, time\nsignal.signal(15, lambda *_: sys.exit(7))\nprint('up')\ntime.sleep(600)"
-    with nothing_left():
-        ended = run(tmp_path, code, Log(), Ladder(1, 60_000))
-    assert (ended.exit_code, ended.stop) == (7, Stop.TERMINATED)
-
-
-def test_a_child_that_ignores_sigterm_is_killed_with_all_its_children(tmp_path: Path) -> None:
-    """SIGKILL follows SIGTERM, also for grandchildren in sessions of their own."""
-    log = Log()
-    code = "import signal; signal.signal(15, signal.SIG_IGN)\n" + FORK_AWAY + "time.sleep(600)"
-    with nothing_left():
-        ended = run(tmp_path, code, log, Ladder(1, 300))
-    assert (ended.exit_code, ended.signal, ended.stop) == (None, signal.SIGKILL, Stop.KILLED)
-    assert not psutil.pid_exists(int(log.lines[0]))
-    assert ended.ended_ms >= 300
-
-
-def test_a_stopped_child_is_killed(tmp_path: Path) -> None:
-    """A child that has stopped itself cannot hold the ladder up."""
-    with nothing_left():
-        ended = run(tmp_path, "import os; print('up'); os.kill(os.getpid(), 19)", Log(), Ladder(1, 300))
-    assert ended.stop is Stop.KILLED
-
-
-def test_a_ladder_that_is_over_before_it_began_kills_at_once(tmp_path: Path) -> None:
-    """A deadline of zero is a deadline."""
-    with nothing_left():
-        ended = run(tmp_path, "import time; time.sleep(600)", Log(), Ladder(0, 0))
-    assert ended.stop is Stop.KILLED
 
 
 def test_a_flood_of_output_is_drained_and_bounded(tmp_path: Path) -> None:
@@ -235,36 +111,6 @@ def test_stdin_stays_open_until_the_supervisor_is_gone(tmp_path: Path) -> None:
     assert ended.signal == signal.SIGTERM
 
 
-def test_the_child_dies_with_its_supervisor(tmp_path: Path) -> None:
-    """SIGKILL of the handler, which it cannot see coming, ends a child in a session of its own, too."""
-    inner = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
-    outer = f"""
-import sys, pathlib
-from handler.process.child import Ladder, start
-from handler.process.log import JobLog
-from handler.redaction.redact import Redactor
-from handler.spark.command import Command
-out = JobLog(Redactor(), log=lambda line: print(line, flush=True), metric=print)
-command = Command((sys.executable, "-c", {inner!r}), {{}}, pathlib.Path({str(tmp_path)!r}))
-with start(command, out, clock=lambda: 0) as child:
-    child.supervise(Ladder(2**60, 2**60), clock=lambda: 0)
-"""
-    root = Path(__file__).parents[3]
-    with subprocess.Popen([sys.executable, "-c", outer], cwd=root, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        child = psutil.Process(int(process.stdout.readline()))
-        process.kill()
-    child.wait(10)
-
-
-def test_processes_that_were_there_before_are_left_alone(tmp_path: Path) -> None:
-    """Only what came into being under the command is ended."""
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as bystander:
-        run(tmp_path, "pass", Log())
-        assert bystander.poll() is None
-        bystander.kill()
-
-
 def test_the_beat_goes_on_while_the_child_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`beat` is called again and again, on a thread of its own, and no more afterwards."""
     monkeypatch.setattr("handler.process.child._BEAT_S", 0.02)
@@ -282,23 +128,6 @@ def test_the_beat_goes_on_while_the_child_lives(tmp_path: Path, monkeypatch: pyt
     with start(command, Log().output, clock=epoch_ms) as child:
         child.supervise(NEVER, clock=epoch_ms, beat=beat)
     assert len(beats) >= 3
-
-
-@pytest.mark.parametrize(
-    ("handler", "signal_number"), [("signal.SIG_DFL", signal.SIGTERM), ("signal.SIG_IGN", signal.SIGKILL)]
-)
-def test_a_cancelled_child_is_ended_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handler: str, signal_number: int
-) -> None:
-    """As soon as a beat says so, long before the deadline; one that does not heed SIGTERM is killed."""
-    monkeypatch.setattr("handler.process.child._BEAT_S", 0.02)
-    monkeypatch.setattr("handler.process.child._CANCEL_GRACE_MS", 50)
-    text = f"import signal, time; signal.signal(signal.SIGTERM, {handler}); print('up', flush=True); time.sleep(600)"
-    log = Log()
-    command = Command((sys.executable, "-c", text), {}, tmp_path)
-    with nothing_left(), start(command, log.output, clock=epoch_ms) as child:
-        ended = child.supervise(NEVER, clock=epoch_ms, beat=lambda: not log.lines)
-    assert (ended.stop, ended.exit_code, ended.signal) == (Stop.CANCELLED, None, signal_number)
 
 
 def test_a_command_that_does_not_exist_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:

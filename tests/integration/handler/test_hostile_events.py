@@ -11,7 +11,8 @@ import pytest
 
 from handler.app import handle
 from handler.services import Services
-from tests.integration.handler.hostile import ENVIRONMENT, EVIL, SECRETS, hostile_conf, hostile_events
+from tests.integration.handler.hostile_conf import EVIL, hostile_conf
+from tests.integration.handler.hostile_events import ENVIRONMENT, SECRETS, hostile_events
 from tests.support.memory_store import MemoryObjectStore
 from tests.support.walks import new_walk
 

@@ -1,0 +1,125 @@
+"""How a child and all that it has started are ended."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from handler.process.child import Ladder, Stop, start
+from handler.spark.command import Command
+from safewriter.deadline import epoch_ms
+from tests.integration.handler.children import FORK_AWAY, NEVER, Log, nothing_left, run
+
+
+def test_a_double_forked_process_in_a_session_of_its_own_is_ended(tmp_path: Path) -> None:
+    """What has left the process group and lost its parent is found all the same, after a normal end of the child."""
+    log = Log()
+    with nothing_left():
+        ended = run(tmp_path, FORK_AWAY, log)
+    assert ended.exit_code == 0
+    assert not psutil.pid_exists(int(log.lines[0]))
+
+
+def test_a_process_that_forks_again_and_again_is_ended(tmp_path: Path) -> None:
+    """A process that starts another in a new session and ends, for ever, is caught by the loop."""
+    code = """
+import os
+if os.fork() == 0:
+    for generation in range(10**9):
+        if os.fork():
+            os._exit(0)
+        os.setsid()
+        if generation == 20:
+            open("away", "x").close()
+while not os.path.exists("away"):
+    pass
+"""
+    with nothing_left():
+        ended = run(tmp_path, code, Log())
+    assert ended.exit_code == 0
+    assert ended.survivors == frozenset()
+
+
+def test_sigterm_comes_first_and_lets_the_child_finish(tmp_path: Path) -> None:
+    """A child that answers SIGTERM ends by itself, and is reported as terminated."""
+    code = "import signal, sys, time\nsignal.signal(15, lambda *_: sys.exit(7))\nprint('up')\ntime.sleep(600)"
+    with nothing_left():
+        ended = run(tmp_path, code, Log(), Ladder(1, 60_000))
+    assert (ended.exit_code, ended.stop) == (7, Stop.TERMINATED)
+
+
+def test_a_child_that_ignores_sigterm_is_killed_with_all_its_children(tmp_path: Path) -> None:
+    """SIGKILL follows SIGTERM, also for grandchildren in sessions of their own."""
+    log = Log()
+    code = "import signal; signal.signal(15, signal.SIG_IGN)\n" + FORK_AWAY + "time.sleep(600)"
+    with nothing_left():
+        ended = run(tmp_path, code, log, Ladder(1, 300))
+    assert (ended.exit_code, ended.signal, ended.stop) == (None, signal.SIGKILL, Stop.KILLED)
+    assert not psutil.pid_exists(int(log.lines[0]))
+    assert ended.ended_ms >= 300
+
+
+def test_a_stopped_child_is_killed(tmp_path: Path) -> None:
+    """A child that has stopped itself cannot hold the ladder up."""
+    with nothing_left():
+        ended = run(tmp_path, "import os; print('up'); os.kill(os.getpid(), 19)", Log(), Ladder(1, 300))
+    assert ended.stop is Stop.KILLED
+
+
+def test_a_ladder_that_is_over_before_it_began_kills_at_once(tmp_path: Path) -> None:
+    """A deadline of zero is a deadline."""
+    with nothing_left():
+        ended = run(tmp_path, "import time; time.sleep(600)", Log(), Ladder(0, 0))
+    assert ended.stop is Stop.KILLED
+
+
+def test_the_child_dies_with_its_supervisor(tmp_path: Path) -> None:
+    """SIGKILL of the handler, which it cannot see coming, ends a child in a session of its own, too."""
+    inner = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    outer = f"""
+import sys, pathlib
+from handler.process.child import Ladder, start
+from handler.process.log import JobLog
+from handler.redaction.redact import Redactor
+from handler.spark.command import Command
+out = JobLog(Redactor(), log=lambda line: print(line, flush=True), metric=print)
+command = Command((sys.executable, "-c", {inner!r}), {{}}, pathlib.Path({str(tmp_path)!r}))
+with start(command, out, clock=lambda: 0) as child:
+    child.supervise(Ladder(2**60, 2**60), clock=lambda: 0)
+"""
+    root = Path(__file__).parents[3]
+    with subprocess.Popen([sys.executable, "-c", outer], cwd=root, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        child = psutil.Process(int(process.stdout.readline()))
+        process.kill()
+    child.wait(10)
+
+
+def test_processes_that_were_there_before_are_left_alone(tmp_path: Path) -> None:
+    """Only what came into being under the command is ended."""
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as bystander:
+        run(tmp_path, "pass", Log())
+        assert bystander.poll() is None
+        bystander.kill()
+
+
+@pytest.mark.parametrize(
+    ("handler", "signal_number"), [("signal.SIG_DFL", signal.SIGTERM), ("signal.SIG_IGN", signal.SIGKILL)]
+)
+def test_a_cancelled_child_is_ended_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handler: str, signal_number: int
+) -> None:
+    """As soon as a beat says so, long before the deadline; one that does not heed SIGTERM is killed."""
+    monkeypatch.setattr("handler.process.child._BEAT_S", 0.02)
+    monkeypatch.setattr("handler.process.child._CANCEL_GRACE_MS", 50)
+    text = f"import signal, time; signal.signal(signal.SIGTERM, {handler}); print('up', flush=True); time.sleep(600)"
+    log = Log()
+    command = Command((sys.executable, "-c", text), {}, tmp_path)
+    with nothing_left(), start(command, log.output, clock=epoch_ms) as child:
+        ended = child.supervise(NEVER, clock=epoch_ms, beat=lambda: not log.lines)
+    assert (ended.stop, ended.exit_code, ended.signal) == (Stop.CANCELLED, None, signal_number)

@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.safewriter.ice_rows import COLUMNS, append
 from tests.support.lake import CHECKPOINTS, Lake
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from scripts.emulator.s3 import EmbeddedS3
+    from tests.support.ice import Catalog, Ice
+
+CATALOGS = [
+    "lite",
+    *(pytest.param(name, marks=pytest.mark.matrix) for name in ("rest", "postgres")),
+    *(pytest.param(name, marks=[pytest.mark.matrix, pytest.mark.aws]) for name in ("glue", "native")),
+]
 
 
 @pytest.fixture
@@ -24,3 +34,13 @@ def lake(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Lake:
     for name in ("SOAL_DEADLINE_EPOCH_MS", "SOAL_JOURNAL", "LAMBDA_TIMEOUT_MS", "AWS_LAMBDA_FUNCTION_NAME"):
         monkeypatch.delenv(name, raising=False)
     return Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}")
+
+
+@pytest.fixture(params=CATALOGS)
+def ice(spark: SparkSession, s3: EmbeddedS3, lake: Lake, request: pytest.FixtureRequest) -> Ice:
+    """A table of the test's own with five rows, partitioned by a hidden column, in each kind of catalog."""
+    catalog: Catalog = request.getfixturevalue(request.param)
+    table = catalog.table(s3.observer())
+    spark.sql(f"CREATE TABLE {table.name} {COLUMNS}")
+    append(spark, table.name, 0, 5)
+    return table

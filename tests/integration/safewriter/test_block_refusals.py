@@ -1,0 +1,92 @@
+"""What a block refuses, before anything is done or in its course."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+import safewriter
+from safewriter import SafeWriter
+from tests.integration.safewriter.appending import append, batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.support.lake import Lake
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_second_commit_in_one_block_is_refused_and_the_first_is_undone(spark: SparkSession, lake: Lake) -> None:
+    """A block holds one commit; the error makes the block fail as a whole."""
+    with pytest.raises(safewriter.UnsupportedError, match="one commit"), SafeWriter(spark, lake.table) as block:
+        batch(spark).write.format("delta").mode("append").save(block.table)
+        spark.sql(f"DELETE FROM delta.`{lake.table}` WHERE id = 1")
+        block.success()
+    assert lake.rows() == 0
+    lake.check()
+
+
+def test_a_write_after_success_is_refused(spark: SparkSession, lake: Lake) -> None:
+    """What was declared a success, here "no change", does not change any more."""
+    append(spark, lake, 5, "base")
+    with pytest.raises(Exception, match="success\\(\\) was called"), SafeWriter(spark, lake.table, step="n") as block:
+        block.success()
+        batch(spark).write.format("delta").mode("append").save(block.table)
+    assert lake.rows() == 5
+    lake.check()
+
+
+def test_a_refusal_that_the_script_has_handled_does_not_hide_its_own_error(spark: SparkSession, lake: Lake) -> None:
+    """The exception that ends the block is the one that is seen."""
+    append(spark, lake, 5, "base")
+    with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step="n") as block:
+        with contextlib.suppress(Exception):
+            batch(spark).write.format("delta").mode("overwrite").save(block.table)
+        _ = 1 / 0
+
+
+def test_a_block_is_entered_once_and_succeeds_inside(spark: SparkSession, lake: Lake) -> None:
+    """A second entry and a late `success()` are errors of the caller, and change nothing."""
+    block = append(spark, lake)
+    with pytest.raises(safewriter.UsageError, match="once"):
+        block.__enter__()
+    with SafeWriter(spark, lake.table, step="two") as other:
+        pass
+    with pytest.raises(safewriter.UsageError, match="inside"):
+        other.success()
+    assert lake.rows() == 10
+
+
+def test_a_path_that_spark_reads_otherwise_is_refused(spark: SparkSession, lake: Lake) -> None:
+    """Hadoop resolves dots and S3 does not."""
+    with pytest.raises(safewriter.UnsupportedError, match=r"'\.\.'"):
+        SafeWriter(spark, f"{lake.table}/../other")
+
+
+def test_a_block_that_writes_another_table_is_not_a_success(spark: SparkSession, lake: Lake) -> None:
+    """The guard says which table was written instead of the guarded one."""
+    with pytest.raises(safewriter.NotCommittedError, match="elsewhere"), SafeWriter(spark, lake.table) as block:
+        batch(spark).write.format("delta").mode("append").save(f"{lake.table}-elsewhere")
+        block.success()
+    assert lake.document().status == "rolled_back"
+
+
+def test_two_blocks_on_one_table_need_a_step(spark: SparkSession, lake: Lake) -> None:
+    """An ordinal would match other data on a retry; a block that left nothing may be tried again."""
+    with pytest.raises(RuntimeError), SafeWriter(spark, lake.table):
+        raise RuntimeError
+    append(spark, lake)
+    with pytest.raises(safewriter.StepError, match="step"):
+        append(spark, lake)
+    append(spark, lake, step="second")
+    assert lake.rows() == 20
+
+
+def test_a_session_without_the_log_store_is_refused_with_the_two_lines(spark: SparkSession, lake: Lake) -> None:
+    """The scheme s3n has no log store of ours here, and the guard does not believe that it has."""
+    with pytest.raises(safewriter.UnguardedSessionError, match=r"spark\.delta\.logStore\.s3n\.impl.*\n.*spark.jars"):
+        SafeWriter(spark, lake.table.replace("s3a://", "s3n://")).__enter__()
+    assert lake.documents() == []

@@ -1,0 +1,174 @@
+"""Others commit to an Iceberg table while a block on it is open."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter import ConflictError, NotCommittedError, SafeWriter
+from tests.integration.safewriter.ice_rows import (
+    COLUMNS,
+    MATCHED,
+    MODES,
+    STATEMENTS,
+    AbandonedError,
+    append,
+    foreign,
+    ids,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.support.ice import Ice
+
+pytestmark = [pytest.mark.spark]
+
+
+def test_an_append_is_published_on_a_main_that_has_moved(spark: SparkSession, ice: Ice) -> None:
+    """Whoever was first keeps their rows: Iceberg itself appends again on top of them."""
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        foreign(spark, ice, 20, 22)
+        block.success()
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5, 6, 7, 20, 21]
+    ice.check()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_new_key_that_two_jobs_upsert_is_there_once(spark: SparkSession, ice: Ice, mode: str) -> None:
+    """The MERGE matches nothing, so that it only adds files: it is no append all the same. Done again, it matches."""
+    spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('write.merge.mode' = '{mode}')")
+    merge = (
+        "MERGE INTO {table} t USING (SELECT 9L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET part = 'c'"
+        " WHEN NOT MATCHED THEN INSERT (id, part) VALUES (s.id, 'b')"
+    )
+    tries = 0
+    while True:
+        try:
+            with SafeWriter(spark, ice.name, format="iceberg") as block:
+                spark.sql(merge.format(table=block.table))
+                if not tries:
+                    foreign(spark, ice, 9, 10)
+                block.success()
+            break
+        except ConflictError:
+            tries += 1
+    assert (tries, ids(spark, ice.name)) == (1, [0, 1, 2, 3, 4, 9])
+    assert ice.document().epoch == 2
+    ice.check()
+
+
+def test_one_statement_is_published_beside_what_iceberg_finds_no_conflict_with(spark: SparkSession, ice: Ice) -> None:
+    """A compaction of other files changes no row that it has read."""
+    for part in ("b", "b"):
+        spark.sql(f"INSERT INTO {ice.name} VALUES (30, '{part}')")
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        spark.sql(f"UPDATE {block.table} SET id = id + 10 WHERE part = 'a'")
+        catalog, _, table = ice.name.partition(".")
+        spark.sql(
+            f"CALL {catalog}.system.rewrite_data_files(table => '{table}', where => \"part = 'b'\","
+            " options => map('rewrite-all', 'true'))"
+        )
+        block.success()
+    assert ids(spark, ice.name) == [10, 11, 12, 13, 14, 30, 30]
+    ice.check()
+
+
+@pytest.mark.parametrize("second", ["append", "merge"])
+def test_of_several_statements_none_is_published_on_a_main_that_has_moved(
+    spark: SparkSession, ice: Ice, second: str
+) -> None:
+    """Iceberg would look for conflicts with the second since the first, and not since the block began; and it would
+    publish the first with the sequence number of a commit that others have made.
+    """
+    with (
+        pytest.raises(ConflictError, match="several statements"),
+        SafeWriter(spark, ice.name, format="iceberg") as block,
+    ):
+        append(spark, block.table, 5, 8)
+        spark.sql(STATEMENTS[second][0].format(table=block.table, matched=MATCHED))
+        foreign(spark, ice, 20, 22)
+        block.success()
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 20, 21]
+    assert ice.document().status == "rolled_back"
+    ice.check()
+
+
+def test_a_statement_that_names_the_plain_table_fails_its_block(spark: SparkSession, ice: Ice) -> None:
+    """It went past the block, so that neither success nor "no change" is true of it. Its rows stay, so no retry mends
+    it: each would write them again.
+    """
+    with (
+        pytest.raises(NotCommittedError, match="past the block"),
+        SafeWriter(spark, ice.name, format="iceberg") as block,
+    ):
+        append(spark, ice.name, 5, 8)
+        block.success()
+    assert ids(spark, ice.name) == list(range(8))
+    assert ice.document().status == "rolled_back"
+
+
+def test_another_table_in_the_block_is_written_as_ever(spark: SparkSession, ice: Ice) -> None:
+    """Also one that was guarded before: nothing about a table or session says that it is."""
+    other = f"{ice.name}_other"
+    spark.sql(f"CREATE TABLE {other} {COLUMNS}")
+    with SafeWriter(spark, other, format="iceberg") as block:
+        append(spark, block.table, 0, 1)
+        block.success()
+    with pytest.raises(AbandonedError), SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        append(spark, other, 1, 3)
+        raise AbandonedError
+    assert (ids(spark, ice.name), ids(spark, other)) == ([0, 1, 2, 3, 4], [0, 1, 2])
+
+
+def test_a_catalog_is_the_one_of_the_blocks_session(spark: SparkSession, ice: Ice) -> None:
+    """Also when another session is the active one of the thread, and the block is the first to use the catalog."""
+    maker, other = spark.newSession(), spark.newSession()
+    for key, value in ice.catalog.settings().items():
+        for session in (maker, other):
+            session.conf.set(key.replace(f".{ice.catalog.name}", ".another", 1), value)
+    maker.sql("CREATE NAMESPACE IF NOT EXISTS another.db")
+    name = f"another.db.t{uuid.uuid4().hex}"
+    maker.sql(f"CREATE TABLE {name} (id LONG, part STRING) USING iceberg")
+    with SafeWriter(other, name, format="iceberg") as block:
+        append(other, block.table, 5, 8)
+        block.success()
+    assert ids(maker, name) == [5, 6, 7]
+
+
+def test_a_block_whose_table_is_renamed_publishes_nothing(spark: SparkSession, ice: Ice) -> None:
+    """It says so at once: to wait for the table would be in vain."""
+    away = f"{ice.name}_away"
+    with (
+        pytest.raises(ConflictError, match="does not hold"),
+        SafeWriter(spark, ice.name, format="iceberg") as block,
+    ):
+        append(spark, block.table, 5, 8)
+        spark.sql(f"ALTER TABLE {ice.name} RENAME TO {away.partition('.')[2]}")
+        block.success()
+    assert ice.document().status == "rolled_back"
+    spark.sql(f"ALTER TABLE {away} RENAME TO {ice.name.partition('.')[2]}")
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4]
+    ice.check()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_was_computed_from_rows_that_main_has_lost_is_not_published(
+    spark: SparkSession, ice: Ice, mode: str
+) -> None:
+    """Somebody has set main back; Iceberg has several ways to refuse, and each is a conflict."""
+    spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('write.delete.mode' = '{mode}')")
+    back = ice.snapshots()[-1]
+    foreign(spark, ice, 5, 8)
+    catalog, _, table = ice.name.partition(".")
+    with pytest.raises(ConflictError), SafeWriter(spark, ice.name, format="iceberg") as block:
+        spark.sql(f"DELETE FROM {block.table} WHERE id IN (1, 6)")
+        spark.sql(f"CALL {catalog}.system.set_current_snapshot(table => '{table}', snapshot_id => {back.snapshot_id})")
+        block.success()
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4]
+    assert ice.document().status == "rolled_back"
+    ice.check()

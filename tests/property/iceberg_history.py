@@ -14,9 +14,9 @@ from safewriter.errors import UnknownOutcomeError, UnsupportedError
 from safewriter.objects.s3 import table_store
 from safewriter.record.document import OPEN, Status
 from safewriter.settle.recovery import Cause, Evidence, Recovery
-from scripts.emulator.rules import Late, LoseReply, Match, Refuse, Rule
 from tests.property.iceberg_judge import Watched
 from tests.property.iceberg_neighbours import Foreigners, reader
+from tests.property.iceberg_publications import Publications
 from tests.property.iceberg_writers import Stager, Work, draw_rows, leave, sql
 from tests.property.playing import PlannedError, Play
 from tests.property.writers import new_session
@@ -51,12 +51,7 @@ class IcebergHistory(Play):
         self.watched = Watched(ice, reader(spark, ice.catalog.settings()))
         self.foreigners = Foreigners(self.random, spark, self.watched)
         self.dead: list[Work] = []
-        rest = ice.catalog.spark["type"] == "rest"
-        self.publication = Match(
-            operations={"CatalogChange" if rest else "PutObject"}, key_class=None if rest else "iceberg/metadata"
-        )
-        # An answer by which neither Iceberg nor its client for S3 knows that it may try again for minutes.
-        self.status = 500 if rest else 403
+        self.publications = Publications(s3.wire, self.late, rest=ice.catalog.spark["type"] == "rest")
 
     def create(self) -> None:
         self.say(f"create {self.foreigners.create()}")
@@ -167,20 +162,9 @@ class IcebergHistory(Play):
             one.do(lambda: block.__exit__(PlannedError, PlannedError(), None))
             self.judge_end(one, PlannedError(), may_be_open=self.foreigners.is_away)
         else:
-            self.hit(how)
+            self.publications.hit(how, self.random)
             self.succeed(one, is_hit=how != "success")
         self.watched.look()
-
-    def hit(self, how: str) -> None:
-        """Let something happen to the next publication."""
-        if how == "lost":
-            self.s3.wire.add(Rule(self.publication, LoseReply(self.random.choice([self.status, self.status, 503]))))
-        elif how == "refused":
-            self.s3.wire.add(Rule(self.publication, Refuse(self.status)))
-        elif how != "success":
-            late = Late(then=self.status)
-            self.s3.wire.add(Rule(self.publication, late))
-            self.late.append(late)
 
     def succeed(self, one: Stager, *, is_hit: bool) -> None:
         block, work = one.block, one.work
@@ -226,7 +210,7 @@ class IcebergHistory(Play):
         assert block is not None
         assert work is not None
         if "published" in how and not block.already_committed:
-            self.hit("late" if "late" in how else "success")
+            self.publications.hit("late" if "late" in how else "success", self.random)
             try:
                 one.do(block._block.session.publish)
             except Exception as error:  # noqa: BLE001 - whatever Iceberg makes of it, nobody hears of it

@@ -196,6 +196,6 @@ def test_unfinished_uploads_are_found_and_aborted(store: ObjectStore, begin_uplo
 
 
 def test_a_uri_names_bucket_and_key(store: ObjectStore) -> None:
-    """For messages and documents."""
+    """Messages and documents tell people by it where an object lies, below whatever prefix the store has."""
     assert store.uri("a/b").startswith("s3://")
     assert store.uri("a/b").endswith("a/b")

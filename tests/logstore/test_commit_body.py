@@ -68,7 +68,7 @@ def test_a_file_that_is_added_and_removed_is_no_new_one(logstore: LogStore) -> N
 
 
 def test_transactions_are_known_by_their_application(logstore: LogStore) -> None:
-    """There may be several."""
+    """One commit may hold transactions of several applications, and only ours tells of our write."""
     found = parsed(logstore, *({"txn": {"appId": name, "version": number}} for name, number in (("a", 1), ("b", 2))))
     assert found["transactions"] == {"a": 1, "b": 2}
 

@@ -22,5 +22,5 @@ def test_the_page_of_rules_lists_every_rule_of_the_model() -> None:
 
 
 def test_the_page_of_iceberg_lists_every_rule_of_its_model() -> None:
-    """As above."""
+    """Each rule is there once, with its *Without it*; and no rule that the model of Iceberg does not have."""
     assert sorted(listed("iceberg.md")) == sorted(rule.name.lower() for rule in IcebergRule)

@@ -224,7 +224,7 @@ def test_a_script_that_is_not_there(function: Function) -> None:
 
 
 def test_a_token_that_belongs_to_another_job(function: Function) -> None:
-    """Never a skip."""
+    """It is a usage error; a skip would hide that this job has never run."""
     result = function({"script": f"s3://{SCRIPTS}/exit_3.py", "clientToken": "nowhere"})
     assert exit_status(result) == 2
     assert result.error is not None

@@ -167,7 +167,7 @@ def test_names_that_need_backticks_are_guarded(spark: SparkSession, ice: Ice) ->
 
 
 def test_a_table_that_is_not_there_is_refused_with_the_way_to_create_it(spark: SparkSession, ice: Ice) -> None:
-    """Nothing is claimed."""
+    """The refusal comes before the claim, so that no document is open for a table that cannot be asked."""
     with pytest.raises(UnsupportedError, match="CREATE TABLE IF NOT EXISTS"):
         SafeWriter(spark, f"{ice.name}_new", format="iceberg").__enter__()
     assert ice.documents() == []

@@ -41,7 +41,7 @@ def test_plain_words(data: object, text: str) -> None:
 
 
 def test_what_was_found_is_shown_short_and_masked() -> None:
-    """On one line."""
+    """A value of an event may be long, have line ends or be a secret; the message stays one line without it."""
     assert found("a\nb") == "'a\\nb'"
     assert len(found("x" * 1000)) < 100
     assert "hunter22" not in found({"password": "hunter22"})

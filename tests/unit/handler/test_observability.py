@@ -78,7 +78,7 @@ def test_a_line_of_the_job_is_a_record(line: str, level: str, capsys: pytest.Cap
 
 
 def test_a_metric_of_the_job_is_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    """Unchanged."""
+    """CloudWatch reads a metric only from such a line, so nothing is put around it."""
     observability.print_metric('{"_aws":{}}')
     assert capsys.readouterr().out == '{"_aws":{}}\n'
 

@@ -68,7 +68,7 @@ def test_the_entry_point() -> None:
 
 
 def test_the_endpoint_of_s3_wins_over_the_general_one() -> None:
-    """As in boto3."""
+    """boto3 ranks the two variables this way, and handler and job must reach the same S3."""
     both = {"AWS_ENDPOINT_URL": "http://general", "AWS_ENDPOINT_URL_S3": "http://s3"}
     assert read_settings({**GOOD, **both}).s3_endpoint == "http://s3"
     assert read_settings({**GOOD, "AWS_ENDPOINT_URL": "http://general"}).s3_endpoint == "http://general"

@@ -28,7 +28,7 @@ def test_a_message_stays_hidden_longer_than_its_run_can_live(full: Synthesised) 
 
 
 def test_a_message_that_always_fails_ends_in_the_failure_queue(full: Synthesised) -> None:
-    """The retries are bounded."""
+    """Three tries are enough, so that it neither costs money for ever nor is lost."""
     (failures,) = (name for name in full.of_type("SQS::Queue") if name.startswith("Failures"))
 
     assert full.the("SQS::Queue", "Triggers")["RedrivePolicy"] == {

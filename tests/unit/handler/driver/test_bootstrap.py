@@ -102,7 +102,7 @@ def test_a_traceback_begins_with_the_script(tmp_path: Path) -> None:
 
 
 def test_an_error_that_carries_an_exit_code_ends_the_driver_with_it(tmp_path: Path) -> None:
-    """As SafeWriter's do."""
+    """SafeWriter's errors carry one, by which the handler and a caller tell a later try from a failure."""
     driver = Driver(tmp_path, "from safewriter import AnotherAttemptError\nraise AnotherAttemptError('busy')\n")
     assert driver.run().returncode == 75
     uncaught = dict(driver.entries())["uncaught"]
@@ -138,7 +138,7 @@ def test_a_strange_exit_code_of_an_error_is_1(tmp_path: Path, code: str) -> None
 
 
 def test_a_syntax_error_is_the_script_s(tmp_path: Path) -> None:
-    """With its line."""
+    """The traceback shows the script, and nothing of the driver that compiles it."""
     done = Driver(tmp_path, "x = (\n").run()
     assert done.returncode == 1
     assert "SyntaxError" in done.stderr

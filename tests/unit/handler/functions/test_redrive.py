@@ -47,7 +47,7 @@ def test_what_has_failed_is_invoked_again() -> None:
 
 
 def test_what_lambda_does_not_take_stays() -> None:
-    """And says why."""
+    """The message stays in the queue, and the answer says why Lambda did not take it."""
     (one,) = redrive(environment(SOAL_REDRIVE_FUNCTION=""))
     assert one.what == "failed"
     assert "FunctionName" in str(one.reason)

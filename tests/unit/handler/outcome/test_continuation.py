@@ -38,12 +38,12 @@ def test_nothing_else_goes_on(state: State) -> None:
 
 
 def test_nothing_goes_on_unless_the_owner_has_allowed_it() -> None:
-    """The default is no."""
+    """By default a run of several invocations needs a person, since each one costs money."""
     assert following(continue_max=0) is None
 
 
 def test_a_run_goes_on_only_so_often() -> None:
-    """A loop costs money."""
+    """A job that never ends would otherwise invoke itself, and cost money, for ever."""
     assert "3 times (SOAL_CONTINUE_MAX)" in following(before=Continuation(3, "k", EVENT))
 
 
@@ -53,7 +53,7 @@ def test_an_attempt_that_committed_nothing_is_the_last() -> None:
 
 
 def test_an_event_that_is_too_large_is_not_sent() -> None:
-    """Lambda would refuse it."""
+    """Lambda refuses an asynchronous event of that size, so the result says why the run ends here."""
     assert "too large" in following(event={"records": "x" * 300_000})
 
 

@@ -139,7 +139,7 @@ def test_what_may_be_tried_again() -> None:
 
 
 def test_the_details_name_cause_and_next_step() -> None:
-    """In one sentence each."""
+    """Whoever reads the result learns which tables are concerned, why, and whether a retry helps."""
     details = judge(evidence(None, 9, stop=Stop.KILLED, writes=(COMMITTED, ROLLED_BACK))).details
     assert "1 of 2 writes" in details
     assert "a retry continues" in details

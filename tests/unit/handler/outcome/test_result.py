@@ -87,12 +87,12 @@ def test_the_document_has_the_designed_keys() -> None:
     ],
 )
 def test_the_exit_status_of_each_result(given: Result, status: int) -> None:
-    """Unknown is never 0."""
+    """A shell tells by it what to do: 0 is success alone, 2 a wrong call, 75 and 124 can be tried again."""
     assert exit_status(given) == status
 
 
 def test_success_is_returned() -> None:
-    """As the function's payload."""
+    """Lambda hands it to the caller as the function's payload, while a failure is raised."""
     assert deliver(result(), None)["state"] == "SUCCESS"
 
 

@@ -22,7 +22,7 @@ def test_lines_are_logged_and_remembered() -> None:
 
 
 def test_the_tail_is_the_end() -> None:
-    """Fifty lines."""
+    """The last fifty lines are kept for the result, since an error stands at the end of a log."""
     output, _, _ = pumped(b"".join(b"%d\n" % number for number in range(100)))
     assert output.tail() == tuple(str(number) for number in range(50, 100))
 
@@ -58,7 +58,7 @@ def test_what_looks_like_a_metric_and_is_none_is_a_line() -> None:
 
 
 def test_the_java_machine_s_last_words_are_noticed() -> None:
-    """Logged or not."""
+    """They tell of a full heap, also where the log has reached its bound and the line is not logged."""
     words = b"Terminating due to java.lang.OutOfMemoryError: Java heap space\n"
     assert pumped(words)[0].saw_out_of_memory
     assert pumped(b"x" * 100 + b"\n" + words, logged_max=50)[0].saw_out_of_memory

@@ -35,7 +35,7 @@ def test_what_is_below_is_seen_but_for_what_is_excluded() -> None:
 
 
 def test_all_are_ended_and_reaped() -> None:
-    """No zombie is left."""
+    """None of them is left as a zombie, which would keep its process id over all later invocations."""
     before = descendants()
     children = [started() for _ in range(3)]
     assert end_all(without=before, timeout_s=10) == frozenset()
@@ -45,7 +45,7 @@ def test_all_are_ended_and_reaped() -> None:
 
 
 def test_a_signal_goes_to_all() -> None:
-    """Once."""
+    """Every process below this one gets it, and a child that does not handle it ends by it."""
     before = descendants()
     child = started()
     signal_all(Signals.SIGTERM, without=before)
@@ -69,7 +69,7 @@ def test_own_memory_counts() -> None:
 
 
 def test_being_the_subreaper_can_be_said_twice() -> None:
-    """Each invocation says it."""
+    """A warm process says it in each invocation, and the kernel must not refuse the second time."""
     become_subreaper()
     become_subreaper()
 

@@ -133,7 +133,7 @@ HARMLESS = [
 
 @pytest.mark.parametrize(("text", "secret"), SECRETS)
 def test_a_secret_is_masked(text: str, secret: str) -> None:
-    """Whatever form it has."""
+    """The text alone is enough, in whatever form it holds the secret: nothing is known of the value before."""
     assert secret in text
     assert secret not in redact(text)
 

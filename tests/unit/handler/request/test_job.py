@@ -23,7 +23,7 @@ def job(event: object, settings: Any = PLAIN) -> Job:
 
 
 def test_the_run_key_is_the_caller_s_else_the_event_s_else_the_request_s() -> None:
-    """In this order."""
+    """A caller's token outranks the event's own identity; without both, each request is a run of its own."""
     assert job({"script": "s3://abc/d.py", "clientToken": "t"}).run_key == "t"
     assert job(SQS, OURS).run_key.startswith("sqs-m-1-")
     assert job("s3://abc/d.py").run_key == "request-1"

@@ -126,7 +126,7 @@ def test_a_second_delivery_waits_within_its_own_time() -> None:
 
 
 def test_an_attempt_that_ends_meanwhile_is_followed_at_once() -> None:
-    """Its record has changed."""
+    """The waiting attempt sees that the record has changed, and does not wait for the lease to run out."""
     bench = Bench()
     run = bench.begin("one")
     bench.time.while_asleep = lambda: bench.runs.end(run, state="FAILED") if bench.time() < 1_002_000 else None
@@ -144,7 +144,7 @@ def test_an_attempt_long_past_its_deadline_is_dead_whatever_its_lease_says() -> 
 
 
 def test_a_late_end_does_not_overwrite_a_later_attempt() -> None:
-    """It is a warning."""
+    """The record stays the later attempt's, and the one that has lost it only warns."""
     bench = Bench()
     first = bench.begin("one")
     bench.time.now_ms += 30_000

@@ -61,7 +61,7 @@ def test_a_beat_tells_whether_the_run_was_cancelled(*, cancelled: bool) -> None:
 
 
 def test_the_verdicts_are_passed_on() -> None:
-    """In time."""
+    """Those that come within the budget are handed on as they are, and no problem is told beside them."""
     assert supervisor(Fake(lambda: ())).settle(10_000) == ((), "")
 
 

@@ -29,7 +29,7 @@ def test_a_fresh_private_directory(tmp_path: Path) -> None:
 
 
 def test_it_goes_also_after_an_error(tmp_path: Path) -> None:
-    """Whatever happens inside."""
+    """The next job on a warm machine finds nothing of a job that failed."""
     with pytest.raises(ZeroDivisionError), open_sandbox(tmp_path):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
@@ -172,7 +172,7 @@ def test_the_counters_of_the_kernel(tmp_path: Path) -> None:
 
 
 def test_no_counter_at_all(tmp_path: Path) -> None:
-    """Nothing is claimed then."""
+    """Where the kernel shows none, nobody may conclude from it that no process was killed for memory."""
     assert oom_kills(tmp_path, tmp_path) == {}
 
 

@@ -151,7 +151,7 @@ def test_a_replaced_journal_is_noticed(path: Path) -> None:
 
 
 def test_a_whole_journal_is_whole(path: Path) -> None:
-    """Nothing but entries."""
+    """If each line is an entry, a line that is missing was never written, and the supervisor may rely on it."""
     with Journal(path) as found:
         journal.append(path, "one")
         journal.append(path, "two")
@@ -193,7 +193,7 @@ def test_entries_are_values() -> None:
 
 
 def test_a_line_that_is_being_written_is_read_when_it_is_whole(path: Path) -> None:
-    """And each once."""
+    """Half a line is no entry yet, its other half completes it, and no entry is read twice."""
     with Journal(path) as found:
         journal.append(path, "one")
         assert events(found) == ["one"]

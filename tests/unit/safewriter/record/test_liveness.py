@@ -71,7 +71,7 @@ def test_an_object_that_changes_has_another_owner() -> None:
 
 
 def test_an_object_that_is_gone_has_no_owner() -> None:
-    """It counts as changed."""
+    """It counts as changed, so that whoever watched it reads anew instead of settling a dead owner."""
     watched = Watched()
     assert watch(watched.look(), lambda: None, may_wait=lambda: True, sleep=watched.sleep) is Owner.REPLACED
 

@@ -25,7 +25,7 @@ def test_a_marker_is_read_as_it_was_written(deadline_ms: int | None) -> None:
 
 
 def test_a_marker_of_before_catalogs_were_named_is_read() -> None:
-    """It names none."""
+    """Such a marker names no catalog, and may still be in a bucket when a new version comes."""
     written = dataclasses.replace(marker(), catalog={"type": "rest"})
     assert Marker.from_bytes(written.to_bytes()) == written
     old = {name: value for name, value in json.loads(written.to_bytes()).items() if name != "catalog"}
@@ -44,7 +44,7 @@ def test_a_marker_of_before_catalogs_were_named_is_read() -> None:
     ],
 )
 def test_a_marker_of_another_version_or_a_damaged_one_is_refused(body: bytes) -> None:
-    """It is not interpreted."""
+    """A guess at its meaning could close a write that is still alive."""
     with pytest.raises(UnreadableCheckpointError):
         Marker.from_bytes(body)
 

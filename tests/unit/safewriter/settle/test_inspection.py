@@ -128,7 +128,7 @@ def test_an_attempt_whose_lease_is_renewed_is_alive_although_its_document_is_gon
 
 
 def test_a_marker_that_has_gone_since_it_was_listed_tells_nothing() -> None:
-    """Its attempt has ended."""
+    """Its attempt has ended by itself meanwhile, so that no document is made for it."""
     world = World()
     job = world.job()
     job.claimer.mark()
@@ -194,7 +194,7 @@ def test_a_write_that_is_claimed_while_it_is_looked_at_is_alive(monkeypatch: pyt
 
 
 def test_a_look_tells_what_the_write_was_and_what_it_is() -> None:
-    """An operator sees both."""
+    """An operator sees from the two what the look has changed."""
     world = World()
     world.job().begin()
     world.grace_passes()

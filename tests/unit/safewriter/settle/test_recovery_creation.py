@@ -73,7 +73,7 @@ def test_a_creation_is_fenced_in_the_log_of_whoever_was_faster() -> None:
 
 
 def test_a_creation_that_landed_is_committed() -> None:
-    """Version 0 is ours."""
+    """Version 0 bears our transaction, so that nothing has to be fenced off."""
     world = World(existing=False)
     world.job().begin().land()
 

@@ -50,7 +50,7 @@ def test_a_lost_compare_and_swap_begins_again_and_ends_true(cause: Cause, landed
 
 
 def test_a_settler_that_always_loses_gives_up() -> None:
-    """The rounds are bounded."""
+    """After a bounded number of rounds the outcome is unknown, and the settler does not run for ever."""
     world = World()
     world.job().begin()
     recovery = world.recovery()

@@ -49,7 +49,7 @@ def test_a_dead_write_is_settled_then_cleaned_and_then_it_costs_nothing(
 
 
 def test_what_lives_is_left_alone_and_its_age_is_told() -> None:
-    """Not a byte changes."""
+    """The sweep changes no byte, and tells since when the write is open, for the alarm on old ones."""
     world = World()
     world.job().begin()
     began = world.now()

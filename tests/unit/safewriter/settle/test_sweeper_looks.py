@@ -150,7 +150,7 @@ def test_whatever_a_look_meets_is_told(monkeypatch: pytest.MonkeyPatch, error: E
 
 
 def test_a_finished_write_is_read_once() -> None:
-    """Nothing has changed since."""
+    """The look that takes its last marker away needs one read, since nothing has changed since."""
     world, network = World(), Network()
     done(world)
 

@@ -53,7 +53,7 @@ def test_a_clean_up_after_a_write_that_was_closed_before_its_claim_reads_what_ca
 
 
 def test_an_attempt_without_a_deadline_is_waited_for_for_a_day() -> None:
-    """A claim takes seconds."""
+    """A claim takes seconds, so an attempt that has not claimed after a day never will."""
     world = World()
     world.job(deadline_ms=None).claimer.mark()
     world.sleep(23 * 3600)

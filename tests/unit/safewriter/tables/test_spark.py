@@ -88,7 +88,7 @@ def test_the_main_thread_may_be_one_of_a_batch() -> None:
 
 
 def test_a_client_of_spark_connect_is_refused() -> None:
-    """It has no JVM."""
+    """It has no JVM, and the guard's gate must be in one that the block can reach."""
     session: Any = SimpleNamespace(_jvm=None)
     with pytest.raises(UnguardedSessionError, match="Spark Connect"):
         SparkScope(session, "s3a://lake/t")

@@ -53,7 +53,7 @@ def test_every_page_is_read() -> None:
 
 
 def test_a_withdrawn_advisory_counts_for_nothing() -> None:
-    """It was a mistake."""
+    """Its authors have found that it was a mistake, so no audit fails by it."""
     gone = vulnerability("GHSA-aaaa-aaaa-aaaa", NETTY.package, withdrawn="2026-05-08T00:00:00Z")
     fake = FakeOsv(pages={NETTY.purl: [["GHSA-aaaa-aaaa-aaaa"]]}, told={"GHSA-aaaa-aaaa-aaaa": gone})
     assert ask(fake, NETTY) == {NETTY: []}

@@ -9,5 +9,5 @@ def test_requests_that_overlap_count_once() -> None:
 
 
 def test_no_request_is_no_chain() -> None:
-    """Nothing in, nothing out."""
+    """The longest chain of nothing is 0, and not an error."""
     assert depth([]) == 0

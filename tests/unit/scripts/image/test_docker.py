@@ -56,7 +56,7 @@ def test_an_own_daemon_is_known_by_its_address(tmp_path: Path) -> None:
 
 
 def test_whoever_is_not_root_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is started."""
+    """No daemon is started; the error names the variable by which one that runs is reached."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(DaemonError, match="only root can start one") as caught, own_daemon(tmp_path):
         pass

@@ -131,7 +131,7 @@ def test_a_local_s3_that_runs_is_named_where_a_bucket_is_missing(home: Home) -> 
 
 
 def test_a_bucket_that_cannot_be_one_is_a_usage_error(home: Home) -> None:
-    """Before S3 is asked."""
+    """Its name is refused before S3 is asked, whose own error would not say which value was wrong."""
     with pytest.raises(Problem, match="UPPER"):
         checkpoint_store(local_target("http://127.0.0.1:1"), "UPPER", home)
 

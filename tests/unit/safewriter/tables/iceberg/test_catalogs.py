@@ -80,7 +80,9 @@ def test_glue_is_reached_as_java_reaches_it() -> None:
     ],
 )
 def test_a_settler_learns_how_a_catalog_is_reached(name: str) -> None:
-    """By Iceberg's names: https://iceberg.apache.org/docs/latest/configuration/#catalog-properties."""
+    """The checkpoint keeps these properties of a catalog, by Iceberg's names for them:
+    https://iceberg.apache.org/docs/latest/configuration/#catalog-properties.
+    """
     assert without_secrets({name: "https://h"}) == {name: "https://h"}
 
 

@@ -113,7 +113,7 @@ def test_the_log_is_bounded_as_the_table_says(maximum: str, known: int, kept: in
 
 
 def test_the_log_has_a_hundred_entries_if_the_table_says_nothing() -> None:
-    """Iceberg's default."""
+    """That is Iceberg's default, and a fence drops the same old entries as a commit of Iceberg's would."""
     log = [{"timestamp-ms": n, "metadata-file": f"{n}"} for n in range(150)]
     written = rewritten(json.dumps({"last-updated-ms": 1, "refs": {}, "metadata-log": log}))[1]
     assert len(json.loads(written)["metadata-log"]) == 100

@@ -29,7 +29,7 @@ def test_a_block_is_published_once(session: IcebergSession, done: list[str], jou
 
 
 def test_a_block_without_a_statement_publishes_nothing(session: IcebergSession, done: list[str]) -> None:
-    """Nothing was sent, then."""
+    """The session then says that no commit was sent, so that nothing need be fenced off."""
     opened(session, done).staged = False
     session._journal = ("journal", "nonce")
     session.publish()

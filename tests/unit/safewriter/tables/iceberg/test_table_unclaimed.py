@@ -60,7 +60,7 @@ def test_a_table_that_is_gone_does_not_tell(bench: Bench) -> None:
 
 @pytest.mark.parametrize(("age_ms", "decided"), [(6 * DAY_MS, True), (6 * DAY_MS + 1, False)])
 def test_a_write_of_which_nothing_is_known_is_judged_for_six_days(bench: Bench, age_ms: int, *, decided: bool) -> None:
-    """As an attempt is."""
+    """Later others may have removed its mark, as with an attempt that has a document."""
     since_ms = bench.now_ms - age_ms
     if decided:
         assert bench.table().trace(bench.write.key, since_ms) is None

@@ -113,7 +113,7 @@ def test_a_job_is_started_with_what_a_dry_run_shows(application: str) -> None:
 
 @pytest.mark.usefixtures("application")
 def test_an_application_that_does_not_exist_is_said() -> None:
-    """And nothing else happens."""
+    """The command ends with a problem that names it, instead of a stack trace."""
     done = call("nobody")
     assert isinstance(done.exception, Problem)
     assert "nobody" in str(done.exception)

@@ -115,7 +115,7 @@ def test_a_table_that_cannot_be_judged_says_why(bench: Bench) -> None:
 
 
 def test_what_could_not_be_deleted_and_a_log_that_moves_have_their_exit_codes(bench: Bench) -> None:
-    """1 and 75."""
+    """A script around the command tells a refusal (1) from a look that is to be made again (75)."""
     refusal = Rule(Match(operations={"DeleteObject"}), Refuse(403), times=None)
     bench.server.wire.add(refusal)
     code, out, _ = bench.soal("--delete", "--bucket", CHECKPOINTS, "--json")

@@ -202,7 +202,7 @@ def test_each_thing_that_is_wrong_is_found() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_more_that_can_be_wrong(account: Account, name: str, status: str, detail: str) -> None:
-    """One thing each."""
+    """Each account has one fault, which is told under the name of its check and with a text that points at it."""
     found = look(account)[name]
     assert (found.status, detail in found.detail) == (status, True), found
 
@@ -248,7 +248,7 @@ def test_writes_that_nobody_has_settled(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_function_that_is_not_there() -> None:
-    """Ends the look."""
+    """The look ends with it, since all further checks would ask about the function's settings."""
     found = seen("nowhere")
     assert list(found) == ["credentials", "function"]
     assert found["function"].status == "fail"

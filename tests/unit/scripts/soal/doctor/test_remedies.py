@@ -66,7 +66,7 @@ def test_each_call_names_an_operation_and_its_options(call: ast.Call) -> None:
 
 @pytest.mark.parametrize("command", TEXTS.values(), ids=TEXTS.keys())
 def test_each_text_is_a_command(command: str) -> None:
-    """Operation, options and values."""
+    """AWS's command line knows its operation and options, and takes the values, so that it can be pasted."""
     assert [complaint(one) for one in commands(command)] == [None]
 
 

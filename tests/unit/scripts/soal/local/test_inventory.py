@@ -29,7 +29,7 @@ def test_a_program_reads_process_endpoint_and_buckets() -> None:
 
 
 def test_a_person_reads_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    """Numbers have separators."""
+    """The text holds what the JSON form holds; large numbers get separators."""
     state = STATE.model_copy(update={"catalog": "http://127.0.0.1:1/c"})
     Output(as_json=False).show(local_view(state, [BucketContent("a", 1, 22_248)]))
     text = capsys.readouterr().out

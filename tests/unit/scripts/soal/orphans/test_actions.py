@@ -11,7 +11,7 @@ from scripts.soal.orphans.references import UnreadableLogError
 
 
 def test_every_line_of_a_commit_is_an_action() -> None:
-    """Empty lines are none."""
+    """The order is that of the file, and an empty line is no action."""
     body = b'{"commitInfo":{}}\n\n{"add":{"path":"a"}}\n{"txn":{"appId":"x"}}\n'
     assert list(actions_of("0.json", body)) == [("commitInfo", {}), ("add", {"path": "a"}), ("txn", {"appId": "x"})]
 

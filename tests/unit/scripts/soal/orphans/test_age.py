@@ -18,7 +18,7 @@ from scripts.soal.orphans.age import parse_age
     ],
 )
 def test_an_age_has_a_unit(text: str, age: timedelta) -> None:
-    """Days, hours or minutes."""
+    """It is a number of days, hours or minutes; a bare number could be taken for any of them."""
     assert parse_age(text, allow_young=False) == age
 
 

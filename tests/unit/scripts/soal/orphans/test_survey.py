@@ -64,7 +64,7 @@ def test_what_any_version_has_added_removed_or_changed_is_kept() -> None:
 
 
 def test_what_is_younger_than_the_bound_is_only_counted() -> None:
-    """By S3's own clock."""
+    """A running write may still refer to it; its age is told by S3's clock, as the object's date is."""
     bench = Bench()
     old, young = data_key(), data_key()
     bench.put(old)
@@ -215,7 +215,7 @@ def test_a_damaged_commit_is_not_passed_over() -> None:
 
 
 def test_it_says_how_far_it_is() -> None:
-    """Every thousand objects."""
+    """A listing of millions of keys takes minutes, so each thousand objects are told."""
     bench = Bench()
     bench.put(*(f"other/{number}" for number in range(2100)))
     bench.look()

@@ -48,7 +48,7 @@ def test_a_long_list_is_cut_and_says_so() -> None:
 
 
 def test_what_was_done_stands_beside_each_file() -> None:
-    """After the deletion."""
+    """After the deletion a file shows as deleted and an upload as aborted."""
     bench = Bench()
     bench.put(data_key())
     bench.lake.begin_upload(Upload(data_key(), "1"))

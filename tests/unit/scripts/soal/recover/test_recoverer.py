@@ -50,7 +50,7 @@ def test_a_dead_write_is_settled_and_a_dry_run_says_the_same(
 
 
 def test_what_lives_is_left_alone() -> None:
-    """Its owner settles it."""
+    """Its owner settles it: the command tells that it is alive, and changes no document."""
     world = World()
     world.job().begin()
     before = world.bucket.contents()

@@ -110,6 +110,6 @@ def test_the_command_prints_the_result_and_exits_by_its_state(emulator: LambdaEm
 
 
 def test_waiting_and_not_waiting_exclude_each_other() -> None:
-    """Before anything is sent."""
+    """The call is refused before anything is sent, since nobody could tell which of the two was meant."""
     done = CliRunner().invoke(app, ["invoke", "s3://b/x.py", "-f", "f", "--async", "--until-done"])
     assert isinstance(done.exception, Problem)

@@ -66,7 +66,7 @@ def test_the_lines_of_one_run_are_found_by_its_key(client: Any) -> None:
 
 
 def test_a_person_reads_time_level_and_text(client: Any) -> None:
-    """One line each."""
+    """Each JSON record becomes one line without its other fields."""
     log(client, powertools("begins"), powertools("fails", level="ERROR"))
     done = CliRunner().invoke(app, ["logs", "--log-group", GROUP])
     assert [line.split(maxsplit=1)[1] for line in done.stdout.splitlines()] == ["INFO  begins", "ERROR fails"]
@@ -83,5 +83,5 @@ def test_nothing_is_said_to_be_nothing(client: Any) -> None:
 @pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("arguments", [[], ["--log-group", "/nobody"], ["--function", "nobody"]])
 def test_a_log_that_is_not_there_says_what_to_name(arguments: list[str]) -> None:
-    """No stack trace."""
+    """Whoever named no log or a wrong one reads a problem, and no stack trace of boto3."""
     assert isinstance(CliRunner().invoke(app, ["logs", *arguments]).exception, Problem)

@@ -36,7 +36,7 @@ __all__ = ["Mutant", "campaign", "mutants"]
 _LIST: Final = Path(__file__).with_name("mutants.toml")
 _COMPILER: Final = Path(__file__).with_name("CompileAll.java")
 _PACKAGE: Final = SOURCES / "io" / "soal" / "logstore"
-_GATE: Final = ("Gate", "Block", "Blocks", "Statement", "CommitBody", "ConditionalS3LogStore")
+_GATE: Final = ("Gate", "Settlers", "Block", "Blocks", "Statement", "CommitBody", "ConditionalS3LogStore")
 _LIMIT_S: Final = 300
 
 

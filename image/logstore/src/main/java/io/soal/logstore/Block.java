@@ -3,6 +3,10 @@ package io.soal.logstore;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import java.nio.file.StandardOpenOption;
 import org.apache.hadoop.fs.Path;
 
 /**
@@ -35,5 +39,24 @@ record Block(
   static String canonical(String table) {
     String path = new Path(table).toString().replaceFirst("^s3[an]://", "s3://");
     return path.endsWith("/") ? path.substring(0, path.length() - 1) : path;
+  }
+
+  /** The commit with the block's transaction action behind its first line, which is commitInfo and must stay the first. */
+  byte[] marked(byte[] commit) {
+    String text = new String(commit, StandardCharsets.UTF_8);
+    int end = text.indexOf('\n') + 1;
+    String mark = "{\"txn\":{\"appId\":\"" + key + "\",\"version\":" + epoch + ",\"lastUpdated\":"
+        + System.currentTimeMillis() + "}}\n";
+    return (text.substring(0, end) + mark + text.substring(end)).getBytes(StandardCharsets.UTF_8);
+  }
+
+  /** The supervisor trusts this line: as long as it is missing, no commit was sent. So it is written first. */
+  void announce() throws IOException {
+    if (!journal.isEmpty()) {
+      // The line break before it keeps a line that a full disk has torn from swallowing this one.
+      String line = "\n{\"event\":\"commit_passed\",\"atMs\":" + System.currentTimeMillis() + ",\"nonce\":\""
+          + nonce + "\"}\n";
+      Files.write(Paths.get(journal), line.getBytes(StandardCharsets.UTF_8), StandardOpenOption.APPEND);
+    }
   }
 }

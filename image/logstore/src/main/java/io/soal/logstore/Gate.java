@@ -2,11 +2,6 @@ package io.soal.logstore;
 
 import java.io.IOException;
 import java.lang.ref.WeakReference;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Paths;
-import java.nio.file.StandardOpenOption;
-import java.util.Locale;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.hadoop.fs.Path;
@@ -42,15 +37,14 @@ public final class Gate {
   private final WeakReference<Object> session;
   private final WeakReference<Thread> thread;
   private final Block block;
+  private final Settlers settlers;
 
   private String status = "none";
   private String refusal = "";
   private String shutBy = "";
   private String stray = "";
-  private boolean noted;
   private int tries;
   private long version = -1;
-  private long seenUpTo;
 
   private Gate(Blocks blocks, Set<Long> ranBefore, Object session, Block block) {
     this.blocks = blocks;
@@ -58,7 +52,7 @@ public final class Gate {
     this.session = new WeakReference<>(session);
     this.thread = new WeakReference<>(Thread.currentThread());
     this.block = block;
-    this.seenUpTo = block.claimedAt();
+    this.settlers = new Settlers(block);
   }
 
   public static int protocol() {
@@ -127,8 +121,8 @@ public final class Gate {
   }
 
   /** Whether a note was put into the checkpoint bucket. */
-  public synchronized boolean noted() {
-    return noted;
+  public boolean noted() {
+    return settlers.noted();
   }
 
   /** Another table that was written where the block's own should have been; or nothing. */
@@ -197,10 +191,16 @@ public final class Gate {
       unknown(error);
       throw error;
     }
-    if (outcome == ObjectStore.Outcome.LANDED) {
-      landed(target);
-    } else {
-      lost(slot, target, objects);
+    boolean landed = outcome == ObjectStore.Outcome.LANDED;
+    synchronized (this) {
+      status = landed ? "landed" : "none";
+    }
+    if (!landed) {
+      try { // a fence of ours ends the block, anything else is for Delta to check and rebase
+        settlers.lookAt(slot, target, objects);
+      } catch (Refused settled) {
+        throw end(settled);
+      }
     }
     return outcome;
   }
@@ -209,18 +209,20 @@ public final class Gate {
   private byte[] pass(Path slot, long target, byte[] body, ObjectStore objects) throws IOException {
     CommitBody commit = CommitBody.parse(body);
     check(target, commit);
-    lookForFence(slot, target, objects);
-    if ((block.before().isEmpty() || commit.changesMetadata) && !noted) {
-      note(commit, objects);
+    try {
+      settlers.lookBefore(slot, target, objects);
+      settlers.note(commit, objects);
+    } catch (Refused settled) {
+      throw end(settled);
     }
     synchronized (this) {
       check(target, commit); // the watchdog may have shut the gate meanwhile
-      announce();
+      block.announce();
       tries++;
       status = "in flight";
       version = target;
     }
-    return marked(body);
+    return block.marked(body);
   }
 
   private synchronized void check(long target, CommitBody commit) throws Refused {
@@ -236,39 +238,6 @@ public final class Gate {
     checkOperation(target, commit);
   }
 
-  /**
-   * Looks at every version between the claim and the slot. All of them exist, since the slot is the next one, and none can
-   * change; a fence that comes later takes the slot itself. Without other writers there is nothing to read.
-   */
-  private void lookForFence(Path slot, long target, ObjectStore objects) throws IOException {
-    for (long between = seenUpTo + 1; between < target; between++) {
-      Path path = new Path(slot.getParent(), String.format(Locale.ROOT, "%020d.json", between));
-      byte[] body = objects.read(path);
-      if (body == null) {
-        shut("version " + between + " is gone");
-        throw refuse("gap", path + " is gone, so whether this write was settled cannot be told");
-      }
-      checkFence(body);
-      seenUpTo = between;
-    }
-  }
-
-  private void checkFence(byte[] body) throws IOException {
-    if (CommitBody.parse(body).transactions.getOrDefault(block.key(), -1L) >= block.epoch()) {
-      shut("this write was settled by somebody else");
-      throw refuse("fenced", "this write was settled by somebody else, nothing may be committed any more");
-    }
-  }
-
-  /** The transaction action goes behind the first line, which is commitInfo and must stay the first. */
-  private byte[] marked(byte[] body) {
-    String text = new String(body, StandardCharsets.UTF_8);
-    int end = text.indexOf('\n') + 1;
-    String mark = "{\"txn\":{\"appId\":\"" + block.key() + "\",\"version\":" + block.epoch() + ",\"lastUpdated\":"
-        + System.currentTimeMillis() + "}}\n";
-    return (text.substring(0, end) + mark + text.substring(end)).getBytes(StandardCharsets.UTF_8);
-  }
-
   private void checkOperation(long target, CommitBody commit) throws Refused {
     if (!commit.writesRows()) {
       throw refuse("operation", commit.operation + " is not guarded: a block holds one write ("
@@ -280,62 +249,24 @@ public final class Gate {
     }
   }
 
-  /**
-   * Records what a settler could not know: of a table that does not exist what it will look like, of one whose schema or
-   * properties change what it looked like before.
-   *
-   * <p>An empty log cannot be fenced by an empty commit: version 0 needs a schema. So whoever would settle this block later
-   * and the block itself compete for one object. If the settler is first, this commit is never sent; if the note is, the
-   * settler can fence with an empty table of the right shape.
-   */
-  private void note(CommitBody commit, ObjectStore objects) throws IOException {
-    String actions = block.before().isEmpty() ? commit.creation.toString() : block.before();
-    byte[] body = (actions + "{\"note\":{\"nonce\":\"" + block.nonce() + "\"}}\n").getBytes(StandardCharsets.UTF_8);
-    if (objects.put(new Path(block.note()), body) != ObjectStore.Outcome.LANDED) {
-      shut("this write was settled by somebody else");
-      throw refuse("fenced", "this write was settled by somebody else, nothing may be committed any more");
-    }
-    synchronized (this) {
-      noted = true;
-    }
-  }
-
-  /** The supervisor trusts this line: as long as it is missing, no commit was sent. So it is written first. */
-  private void announce() throws IOException {
-    if (!block.journal().isEmpty()) {
-      // The line break before it keeps a line that a full disk has torn from swallowing this one.
-      String line = "\n{\"event\":\"commit_passed\",\"atMs\":" + System.currentTimeMillis() + ",\"nonce\":\""
-          + block.nonce() + "\"}\n";
-      Files.write(Paths.get(block.journal()), line.getBytes(StandardCharsets.UTF_8), StandardOpenOption.APPEND);
-    }
-  }
-
-  private synchronized void landed(long slot) {
-    status = "landed";
-    version = slot;
-  }
-
-  /** The slot holds something else: a fence of ours ends the block, anything else is for Delta to check and rebase. */
-  private void lost(Path slot, long target, ObjectStore objects) throws IOException {
-    synchronized (this) {
-      status = "none";
-    }
-    byte[] winner = objects.read(slot);
-    if (winner != null) {
-      checkFence(winner);
-      seenUpTo = target;
-    }
-  }
-
   private synchronized void unknown(IOException error) {
     status = "unknown";
     shut("whether the commit landed is not known: " + error);
   }
 
-  private synchronized Refused refuse(String code, String message) {
+  private Refused end(Refused settled) {
+    shut(settled.reason);
+    return remembered(settled);
+  }
+
+  private Refused refuse(String code, String message) {
+    return remembered(new Refused(code, message));
+  }
+
+  private synchronized Refused remembered(Refused refused) {
     if (refusal.isEmpty()) {
-      refusal = code + ": " + message;
+      refusal = refused.reason;
     }
-    return new Refused(code, message);
+    return refused;
   }
 }

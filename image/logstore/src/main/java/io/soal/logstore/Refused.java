@@ -9,7 +9,11 @@ import java.io.IOException;
 public final class Refused extends IOException {
   private static final long serialVersionUID = 1L;
 
+  /** Code and message, as the guard is told them. */
+  final String reason;
+
   Refused(String code, String message) {
     super("SafeWriter [" + code + "]: " + message);
+    reason = code + ": " + message;
   }
 }

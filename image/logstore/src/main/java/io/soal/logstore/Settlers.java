@@ -1,0 +1,75 @@
+package io.soal.logstore;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Locale;
+import org.apache.hadoop.fs.Path;
+
+/**
+ * Looks whether a settler was faster than the block: by a fence in the table's log, or by a tombstone in place of the note.
+ * The {@link Refused} that says so ends the block.
+ */
+final class Settlers {
+  private final Block block;
+  private long seenUpTo;
+  private volatile boolean noted;
+
+  Settlers(Block block) {
+    this.block = block;
+    this.seenUpTo = block.claimedAt();
+  }
+
+  boolean noted() {
+    return noted;
+  }
+
+  /**
+   * Looks at every version between the claim and the slot. All of them exist, since the slot is the next one, and none can
+   * change; a fence that comes later takes the slot itself. Without other writers there is nothing to read.
+   */
+  void lookBefore(Path slot, long target, ObjectStore objects) throws IOException {
+    for (long between = seenUpTo + 1; between < target; between++) {
+      Path path = new Path(slot.getParent(), String.format(Locale.ROOT, "%020d.json", between));
+      if (!lookAt(path, between, objects)) {
+        throw new Refused("gap", path + " is gone, so whether this write was settled cannot be told");
+      }
+    }
+  }
+
+  /** Looks at one version; returns whether there is one. */
+  boolean lookAt(Path slot, long version, ObjectStore objects) throws IOException {
+    byte[] body = objects.read(slot);
+    if (body == null) {
+      return false;
+    }
+    if (CommitBody.parse(body).transactions.getOrDefault(block.key(), -1L) >= block.epoch()) {
+      throw settled();
+    }
+    seenUpTo = version;
+    return true;
+  }
+
+  /**
+   * Records once what a settler could not know: of a table that does not exist what it will look like, of one whose schema
+   * or properties change what it looked like before.
+   *
+   * <p>An empty log cannot be fenced by an empty commit: version 0 needs a schema. So whoever would settle this block later
+   * and the block itself compete for one object. If the settler is first, this commit is never sent; if the note is, the
+   * settler can fence with an empty table of the right shape.
+   */
+  void note(CommitBody commit, ObjectStore objects) throws IOException {
+    if (noted || !(block.before().isEmpty() || commit.changesMetadata)) {
+      return;
+    }
+    String actions = block.before().isEmpty() ? commit.creation.toString() : block.before();
+    byte[] body = (actions + "{\"note\":{\"nonce\":\"" + block.nonce() + "\"}}\n").getBytes(StandardCharsets.UTF_8);
+    if (objects.put(new Path(block.note()), body) != ObjectStore.Outcome.LANDED) {
+      throw settled();
+    }
+    noted = true;
+  }
+
+  private static Refused settled() {
+    return new Refused("fenced", "this write was settled by somebody else, nothing may be committed any more");
+  }
+}

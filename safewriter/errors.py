@@ -30,30 +30,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-__all__ = [
-    "AnotherAttemptError",
-    "BlockOpenError",
-    "ConflictError",
-    "DeadlineError",
-    "FingerprintError",
-    "NotCommittedError",
-    "SafeWriterError",
-    "SettingError",
-    "StepError",
-    "SupersededError",
-    "TooLateError",
-    "TryAgainError",
-    "TurnBlockedError",
-    "TurnLostError",
-    "TurnSkippedError",
-    "UnguardedSessionError",
-    "UnknownOutcomeError",
-    "UnknownVersionError",
-    "UnreadableCheckpointError",
-    "UnsupportedError",
-    "UsageError",
-]
-
 
 class SafeWriterError(Exception):
     """Base of all errors of this package."""

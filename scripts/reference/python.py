@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+import safewriter
 from safewriter import errors as tree
 
 __all__ = ["error_tree", "errors"]
@@ -17,5 +18,6 @@ def error_tree() -> str:
 
 def errors() -> str:
     """Return a directive for each exported error."""
-    directives = "\n\n".join(f".. autoexception:: safewriter.{name}" for name in tree.__all__)
+    names = (name for name in safewriter.__all__ if name.endswith("Error"))
+    directives = "\n\n".join(f".. autoexception:: safewriter.{name}" for name in names)
     return f"```{{eval-rst}}\n{directives}\n```"

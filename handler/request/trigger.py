@@ -1,4 +1,8 @@
-"""Envelopes of AWS services: what happened, and the identity of the event, which names the run."""
+"""Envelopes of AWS services: what happened, and the identity of the event, which names the run.
+
+Powertools' data classes do not do this work: they check nothing. Its models do, but refuse an event that is replayed or
+made by hand for fields that no run needs, say in no word of ours what to do, and slow down every cold start.
+"""
 
 from __future__ import annotations
 

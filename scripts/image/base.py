@@ -2,6 +2,8 @@
 
 The last is for machines that reach Debian's packages but no registry of images. It stands for any small base with
 Python; what it cannot show is how AWS's own base differs.
+
+It stays because the image has been proven on no other base so far.
 """
 
 from __future__ import annotations

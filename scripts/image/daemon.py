@@ -3,6 +3,9 @@
 It serves every command of this working tree that runs at the time, and ends with the last of them, however that ends:
 each user holds a shared lock on a file, and the daemon's keeper waits for the exclusive one. Images stay in
 `.soal/docker`. Containers have the network of the host: the daemon touches neither bridges nor iptables.
+
+It stays because `soal image build` and `soal image test` would otherwise prove nothing inside a container, where no
+service starts Docker.
 """
 
 from __future__ import annotations

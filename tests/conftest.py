@@ -93,8 +93,8 @@ def rest(spark: SparkSession, s3: EmbeddedS3, tmp_path_factory: pytest.TempPathF
 @pytest.fixture(scope="session")
 def postgres(spark: SparkSession) -> Iterator[Catalog]:
     """The Iceberg catalog `postgres`, in a server that asks for a password."""
-    from scripts.emulator.postgres import Postgres, find_postgres
     from tests.support.ice import Catalog
+    from tests.support.postgres import Postgres, find_postgres
 
     if find_postgres() is None:
         pytest.skip("PostgreSQL's server is not installed (Debian: apt install postgresql)")

@@ -12,11 +12,11 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.record.document import NO_CHANGE
-from scripts.emulator.postgres import USER
 from scripts.local_credentials import REGION
 from scripts.soal.tables.iceberg import main_snapshots, referred
 from scripts.soal.tables.iceberg_io import OBJECT_IO
 from tests.support.observed import LAKE, Observed
+from tests.support.postgres import USER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator.postgres import USER, Postgres, find_postgres
+from tests.support.postgres import USER, Postgres, find_postgres
 from tests.support.waiting import BUSY_S
 from tests.unit.safewriter.tables.iceberg.fenced import FENCE, FencedTable, fenced
 

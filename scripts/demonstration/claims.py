@@ -28,9 +28,9 @@ class Claims:
     console: Console
     made: list[Claim] = field(default_factory=list)
 
-    def check(self, text: str, *, holds: object) -> None:
+    def check(self, text: str, *, holds: bool) -> None:
         """Print the claim with its mark."""
-        claim = Claim(text, bool(holds))
+        claim = Claim(text, holds)
         self.made.append(claim)
         mark, style = ("✓", "green") if claim.holds else ("✗ NOT TRUE:", "bold red")
         self.console.print(Text.assemble(("  " + mark, style), " ", text), soft_wrap=True)

@@ -46,7 +46,7 @@ def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Itera
         )
     named = f"{', '.join(expired)}/, but for objects with the tag {FINISHED}"
     remedy = _change(bucket, f"go without a rule that expires {named}")
-    yield finding("lifecycle", not expired, detail, remedy)
+    yield finding("lifecycle", detail, remedy, is_well=not expired)
     living = {
         folder: _days(rules, f"{prefix}{folder}/", _TAG if folder in _OF_WRITES else {})
         for folder in (*_OF_WRITES, *_RECORDS)

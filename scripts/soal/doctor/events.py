@@ -78,7 +78,7 @@ def _queue(function: DeployedFunction, arn: str) -> Iterator[Finding]:
     detail = f"{arn}: messages come back after {visible_s} s" + (
         "" if visible_s >= wanted_s else f", while their run may go on; {wanted_s} s is six timeouts"
     )
-    yield finding("queue", visible_s >= wanted_s, detail, remedy)
+    yield finding("queue", detail, remedy, is_well=visible_s >= wanted_s)
     if "RedrivePolicy" not in attributes:
         policy = json.dumps({"deadLetterTargetArn": "OTHER_QUEUE_ARN", "maxReceiveCount": str(_RECEIVES_MAX)})
         wanted = json.dumps({"RedrivePolicy": policy})

@@ -28,7 +28,7 @@ class Finding:
     remedy: str = ""
 
 
-def finding(name: str, is_well: object, detail: str, remedy: str) -> Finding:
+def finding(name: str, detail: str, remedy: str, *, is_well: bool) -> Finding:
     """Make a finding that is well or not; the remedy is told only if not."""
     return Finding(name, "ok", detail) if is_well else Finding(name, "fail", detail, remedy)
 

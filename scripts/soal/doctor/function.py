@@ -93,7 +93,7 @@ def _state(function: DeployedFunction) -> Finding:
     is_well = state in ("Active", "Inactive") and update in ("Active", "Successful")
     reason = function.configuration.get("StateReason") or function.configuration.get("LastUpdateStatusReason") or ""
     detail = f"{function.configuration['FunctionArn']}, {state}" + (f": {reason}" if reason and not is_well else "")
-    return finding("function", is_well, detail, f"aws lambda get-function --function-name {function.name}")
+    return finding("function", detail, f"aws lambda get-function --function-name {function.name}", is_well=is_well)
 
 
 def _size(function: DeployedFunction) -> Iterator[Finding]:
@@ -103,7 +103,7 @@ def _size(function: DeployedFunction) -> Iterator[Finding]:
     why = "Spark alone starts for seconds, and a quarter of the time is kept for settling"
     is_long = timeout_s >= _TIMEOUT_MIN_S
     detail = f"{timeout_s} s" + ("" if is_long else f": {why}")
-    yield finding("timeout", is_long, detail, function.update("--timeout 900"))
+    yield finding("timeout", detail, function.update("--timeout 900"), is_well=is_long)
     if memory_mb < _MEMORY_MIN_MB:
         detail = f"{memory_mb} MB: Spark does not start below {_MEMORY_MIN_MB} MB"
         yield Finding("memory", "fail", detail, function.update("--memory-size 3008"))
@@ -173,7 +173,9 @@ def _concurrency(function: DeployedFunction) -> Iterator[Finding]:
     reserved = function.client("lambda").get_function_concurrency(FunctionName=name)
     number = reserved.get("ReservedConcurrentExecutions")
     detail = "as many at once as the account allows" if number is None else f"{number} at once"
-    yield finding("concurrency", number != 0, detail, f"aws lambda delete-function-concurrency --function-name {name}")
+    yield finding(
+        "concurrency", detail, f"aws lambda delete-function-concurrency --function-name {name}", is_well=number != 0
+    )
 
 
 def _buckets(function: DeployedFunction, settings: HandlerSettings) -> Iterator[Finding]:

@@ -59,7 +59,9 @@ def examine(home: Home, java_home: str | None, target: Target | None, bucket: st
 def _python() -> Iterator[Finding]:
     wanted = (3, 11)
     found = platform.python_version()
-    yield finding("Python", sys.version_info >= wanted, f"{found}, {sys.executable}", "install Python 3.11 or newer")
+    yield finding(
+        "Python", f"{found}, {sys.executable}", "install Python 3.11 or newer", is_well=sys.version_info >= wanted
+    )
     try:
         yield Finding("packages", "ok", ", ".join(f"{name} {version(name)}" for name in _PACKAGES))
     except PackageNotFoundError as error:
@@ -81,10 +83,10 @@ def _jars(home: Home) -> Iterator[Finding]:
     wrong = [f"{name} is missing" for name in difference.missing]
     wrong += [f"{name} has another checksum" for name in difference.wrong]
     wrong += [f"{name} is not listed" for name in difference.extra if name != LOG_STORE_JAR]
-    yield finding("jars", not wrong, "; ".join(wrong) or f"all listed ones, in {home.jars}", _SETUP)
+    yield finding("jars", "; ".join(wrong) or f"all listed ones, in {home.jars}", _SETUP, is_well=not wrong)
     log_store = home.jars / LOG_STORE_JAR
     there = log_store.is_file()
-    yield finding("log store", there, f"{log_store}" if there else f"{log_store} is missing", _SETUP)
+    yield finding("log store", f"{log_store}" if there else f"{log_store} is missing", _SETUP, is_well=there)
 
 
 def _room() -> Iterator[Finding]:
@@ -96,13 +98,17 @@ def _room() -> Iterator[Finding]:
     disk_mb = shutil.disk_usage(folder).free // _MIB
     is_roomy = disk_mb >= _DISK_MIN_MB
     detail = f"{disk_mb} MB free in {folder}"
-    yield finding("disk", is_roomy, detail, f"jobs work in {folder}; free {_DISK_MIN_MB} MB there, or set TMPDIR")
+    yield finding(
+        "disk", detail, f"jobs work in {folder}; free {_DISK_MIN_MB} MB there, or set TMPDIR", is_well=is_roomy
+    )
     is_noexec = forbids_execution(folder)
     detail = (
         f"{folder} is mounted noexec: Java cannot load the native libraries (snappy, zstd, lz4) that it unpacks there"
     )
     remedy = "set TMPDIR to a folder of another file system, or mount this one with exec"
-    yield finding("temporary files", not is_noexec, detail if is_noexec else f"{folder} lets programs run", remedy)
+    yield finding(
+        "temporary files", detail if is_noexec else f"{folder} lets programs run", remedy, is_well=not is_noexec
+    )
 
 
 def _image() -> Finding:

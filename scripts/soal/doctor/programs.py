@@ -99,7 +99,7 @@ def _rie(home: Home) -> Finding:
         return Finding(name, "fail", "has another checksum", _SETUP)
     failed = _failure(str(home.rie), *_HARMLESS, says=_ENDED)
     detail = f"{home.rie}" if failed is None else f"{home.rie} {failed}"
-    return finding(name, failed is None, detail, f"{_SETUP}, and see that {home.path} is not mounted noexec")
+    return finding(name, detail, f"{_SETUP}, and see that {home.path} is not mounted noexec", is_well=failed is None)
 
 
 def _failure(*command: str, says: str | None = None, directory: str | None = None) -> str | None:

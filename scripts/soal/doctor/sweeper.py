@@ -33,7 +33,7 @@ def examine_sweeper(client: Callable[[str], Any], stack: Stack) -> Generator[Fin
     is_well = state in ("Active", "Inactive") and update in ("Active", "Successful")
     reason = configuration.get("StateReason") or configuration.get("LastUpdateStatusReason") or update
     detail = f"{name}, {state}" + ("" if is_well else f": {reason}")
-    yield finding("sweeper", is_well, detail, command("lambda", "get-function", function_name=name))
+    yield finding("sweeper", detail, command("lambda", "get-function", function_name=name), is_well=is_well)
     yield from _rule(client("events"), configuration["FunctionArn"], stack)
     return dict(configuration)
 

@@ -53,7 +53,7 @@ final class Store {
       return parsed(body, Pattern.compile(request.get("pattern").asText()));
     }
     if (kind.equals("unmarked")) {
-      return Map.of("body", new String(CommitBody.unmarked(body), StandardCharsets.UTF_8));
+      return Map.of("body", new String(CommitBody.withoutTransactions(body), StandardCharsets.UTF_8));
     }
     Path path = new Path(request.get("path").asText());
     if (request.path("interrupted").asBoolean()) {

@@ -42,12 +42,12 @@ record Block(
   }
 
   /** The commit with the block's transaction action behind its first line, which is commitInfo and must stay the first. */
-  byte[] marked(byte[] commit) {
+  byte[] withTransaction(byte[] commit) {
     String text = new String(commit, StandardCharsets.UTF_8);
     int end = text.indexOf('\n') + 1;
-    String mark = "{\"txn\":{\"appId\":\"" + key + "\",\"version\":" + epoch + ",\"lastUpdated\":"
+    String action = "{\"txn\":{\"appId\":\"" + key + "\",\"version\":" + epoch + ",\"lastUpdated\":"
         + System.currentTimeMillis() + "}}\n";
-    return (text.substring(0, end) + mark + text.substring(end)).getBytes(StandardCharsets.UTF_8);
+    return (text.substring(0, end) + action + text.substring(end)).getBytes(StandardCharsets.UTF_8);
   }
 
   /** The supervisor trusts this line: as long as it is missing, no commit was sent. So it is written first. */

@@ -109,9 +109,9 @@ final class Blocks {
   private void refuseLeftovers(String table, CommitBody commit, Statement statement, Set<String> prefixes)
       throws Refused {
     boolean outlived = commit.writesRows() && statement.isPartOf(left.getOrDefault(table, Set.of()));
-    boolean marked = !BRING_BACK.contains(commit.operation)
+    boolean named = !BRING_BACK.contains(commit.operation)
         && prefixes.stream().anyMatch(prefix -> ended.contains(table + "/" + prefix));
-    if (outlived || marked) {
+    if (outlived || named) {
       throw new Refused("over", "the SafeWriter block of this statement is over, and its write was settled without it;"
           + " nothing of it may be committed any more");
     }

@@ -56,7 +56,7 @@ final class CommitBody {
    * session on other tables, and those of sessions that Spark copies from it, would leave it there, and Delta would skip
    * the next ones.
    */
-  static byte[] unmarked(byte[] body) throws IOException {
+  static byte[] withoutTransactions(byte[] body) throws IOException {
     String text = new String(body, StandardCharsets.UTF_8);
     if (!text.contains(TRANSACTION)) {
       return body;

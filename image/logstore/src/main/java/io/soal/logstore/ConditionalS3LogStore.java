@@ -58,7 +58,7 @@ public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
 
   /** Sends a commit if its slot is free: through the gate, or as one that belongs to no block if that is null. */
   static void commit(Gate gate, Path slot, long target, byte[] body, ObjectStore objects) throws IOException {
-    byte[] own = CommitBody.unmarked(body);
+    byte[] own = CommitBody.withoutTransactions(body);
     ObjectStore.Outcome outcome = gate == null ? objects.put(slot, own) : gate.commit(slot, target, own, objects);
     if (outcome != ObjectStore.Outcome.LANDED) {
       throw new FileAlreadyExistsException(slot.toString());

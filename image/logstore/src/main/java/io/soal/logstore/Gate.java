@@ -222,7 +222,7 @@ public final class Gate {
       status = "in flight";
       version = target;
     }
-    return block.marked(body);
+    return block.withTransaction(body);
   }
 
   private synchronized void check(long target, CommitBody commit) throws Refused {

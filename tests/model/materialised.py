@@ -12,7 +12,7 @@ from safewriter.record.liveness import GRACE_MS
 from safewriter.settle.recovery import Evidence
 from safewriter.tables.delta.commit import FENCE as FENCED
 from safewriter.tables.delta.commit import REVERT as REVERTED
-from safewriter.tables.delta.commit import Commit, Mark
+from safewriter.tables.delta.commit import Commit, Signature
 from tests.model.state import (
     CLOSED,
     FENCE,
@@ -72,15 +72,15 @@ class Materialised(World):
             took = [{"remove": gone}] if state.vacuumed else []
             return [*append_actions((self._file(claim),), txn=(self.key, entry.epoch)), *born, *took]
         if entry.kind == FENCE:
-            info = {"operation": FENCED, "userMetadata": Mark(self.key, entry.epoch).to_text()}
+            info = {"operation": FENCED, "userMetadata": Signature(self.key, entry.epoch).to_text()}
             txn = {"appId": self.key, "version": entry.epoch, "lastUpdated": 1}
             return [{"commitInfo": info}, {"txn": txn}, *born]
         ours = self._file(self.claims[state.log[entry.slot].epoch - 1])
         removal = {"remove": {"path": ours.path, "dataChange": True}}
         if entry.kind == REWRITE:
             return [{"commitInfo": {"operation": "OPTIMIZE"}}, removal, File(f"rewritten-{slot}.parquet").add()]
-        mark = Mark(self.key, state.log[entry.slot].epoch, reverts=entry.slot)
-        return [{"commitInfo": {"operation": REVERTED, "userMetadata": mark.to_text()}}, removal]
+        signature = Signature(self.key, state.log[entry.slot].epoch, reverts=entry.slot)
+        return [{"commitInfo": {"operation": REVERTED, "userMetadata": signature.to_text()}}, removal]
 
     def _document(self, state: State, doc: Doc) -> Checkpoint:
         return Checkpoint(
@@ -147,8 +147,8 @@ class Materialised(World):
         found = self.lake.get(key_of(version))
         assert found is not None
         commit = Commit.parse(version, found.body)
-        if commit.mark is not None:
-            reverts = commit.mark.reverts
+        if commit.signature is not None:
+            reverts = commit.signature.reverts
             return Entry(FENCE, epoch=commit.transactions[self.key]) if reverts is None else Entry(REVERT, slot=reverts)
         if self.key in commit.transactions:
             epoch = commit.transactions[self.key]

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from safewriter.parsing import parsed
 from safewriter.tables.delta.vectors import relative_key
 
-__all__ = ["FENCE", "REVERT", "Commit", "Mark"]
+__all__ = ["FENCE", "REVERT", "Commit", "Signature"]
 
 FENCE: Final = "SAFEWRITER FENCE"
 REVERT: Final = "SAFEWRITER REVERT"
@@ -27,7 +27,7 @@ _CHANGED: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Signature:
     """What a commit of the guard's own says in its `userMetadata`: whose fence it is, or which version it reverts."""
 
     write_key: str
@@ -35,12 +35,12 @@ class Mark:
     reverts: int | None = None
 
     def to_text(self) -> str:
-        """Return the mark as the text that `DESCRIBE HISTORY` shows."""
+        """Return the signature as the text that `DESCRIBE HISTORY` shows."""
         return json.dumps({"safewriter": {"key": self.write_key, "epoch": self.epoch, "reverts": self.reverts}})
 
     @classmethod
-    def from_text(cls, text: object) -> Mark | None:
-        """Read a mark back; None for any other text."""
+    def from_text(cls, text: object) -> Signature | None:
+        """Read a signature back; None for any other text."""
         try:
             found = parsed(str(text))["safewriter"]
             return cls(found["key"], found["epoch"], found.get("reverts"))
@@ -83,14 +83,15 @@ class Commit:
         )
 
     @property
-    def mark(self) -> Mark | None:
-        """The guard's own mark, if this is a fence or a revert."""
-        return Mark.from_text(self.info.get("userMetadata")) if self.info.get("operation") in (FENCE, REVERT) else None
+    def signature(self) -> Signature | None:
+        """The guard's signature, if this is a fence or a revert."""
+        is_ours = self.info.get("operation") in (FENCE, REVERT)
+        return Signature.from_text(self.info.get("userMetadata")) if is_ours else None
 
     @property
     def owners(self) -> set[str]:
-        """The application ids of its transactions and of the guard's own mark."""
-        return {*self.transactions, *((self.mark.write_key,) if self.mark is not None else ())}
+        """The application ids of its transactions and of the guard's signature."""
+        return {*self.transactions, *((self.signature.write_key,) if self.signature is not None else ())}
 
     @property
     def paths(self) -> set[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
-from safewriter.tables.delta.commit import FENCE, Mark
+from safewriter.tables.delta.commit import FENCE, Signature
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def empty_commit(
 ) -> list[dict[str, Any]]:
     """Return the actions of a commit that changes nothing (or creates an empty table), and takes a slot."""
     return [
-        history.info(FENCE, Mark(document.write_key, document.epoch), document.attempt, commits, list(creation)),
+        history.info(FENCE, Signature(document.write_key, document.epoch), document.attempt, commits, list(creation)),
         {"txn": {"appId": document.write_key, "version": document.epoch, "lastUpdated": clock()}},
         *creation,
     ]

@@ -12,7 +12,7 @@ from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import PreconditionFailed, StoreError
-from safewriter.tables.delta.commit import Commit, Mark
+from safewriter.tables.delta.commit import Commit, Signature
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class DeltaHistory:
     def info(
         self,
         operation: str,
-        mark: Mark,
+        signature: Signature,
         attempt: AttemptRecord,
         commits: tuple[Commit, ...],
         creation: list[dict[str, Any]] | None = None,
@@ -149,7 +149,7 @@ class DeltaHistory:
             "isBlindAppend": False,
             "operationMetrics": {},
             "engineInfo": _ENGINE,
-            "userMetadata": mark.to_text(),
+            "userMetadata": signature.to_text(),
             "txnId": str(uuid.uuid4()),
         }
         if _in_commit_timestamps(attempt, commits, creation or []):

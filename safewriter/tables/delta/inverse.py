@@ -133,7 +133,7 @@ def _dependence(ours: Commit, later: Commit) -> str | None:
 
 def _is_indifferent(later: Commit) -> bool:
     """Tell whether a commit would have been the same whatever rows the table held."""
-    return later.mark is not None or not later.changes_data or later.is_blind_append
+    return later.signature is not None or not later.changes_data or later.is_blind_append
 
 
 def file_obstacle(ours: Commit, exists: Callable[[set[str]], bool]) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
-from safewriter.tables.delta.commit import REVERT, Commit, Mark
+from safewriter.tables.delta.commit import REVERT, Commit, Signature
 from safewriter.tables.delta.fence import empty_commit
 from safewriter.tables.delta.inverse import Inverse, file_obstacle, needs_metadata, undo_obstacle
 
@@ -31,10 +31,12 @@ def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit
     A newer epoch must not be seen: a settler that slept would revert the commit of a later attempt.
     """
     undone = {
-        commit.mark.reverts for commit in commits if commit.mark is not None and commit.mark.write_key == write_key
+        one.reverts
+        for one in (commit.signature for commit in commits)
+        if one is not None and one.write_key == write_key
     }
     for commit in commits:
-        ours = commit.mark is None and commit.transactions.get(write_key, epoch + 1) <= epoch
+        ours = commit.signature is None and commit.transactions.get(write_key, epoch + 1) <= epoch
         if ours and commit.version not in undone:
             return commit
     return None
@@ -83,9 +85,9 @@ def revert(
 def _inverse(
     history: DeltaHistory, document: Checkpoint, undo: Inverse, commits: tuple[Commit, ...], clock: Clock
 ) -> list[dict[str, Any]]:
-    mark = Mark(document.write_key, document.epoch, reverts=undo.ours.version)
+    signature = Signature(document.write_key, document.epoch, reverts=undo.ours.version)
     actions = undo.actions(clock())
-    return [history.info(REVERT, mark, document.attempt, commits, actions), *actions]
+    return [history.info(REVERT, signature, document.attempt, commits, actions), *actions]
 
 
 def _before(

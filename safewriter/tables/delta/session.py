@@ -37,7 +37,7 @@ _TXN_IN_CHECKSUM: Final = "spark.databricks.delta.setTransactionsInCrc.writeOnCo
 _AUTO_COMPACT: Final = "spark.databricks.delta.autoCompact.enabled"
 # Internal to Delta and static, so it is set on the session state. Tested with every Delta release that is pinned here.
 _FILE_PREFIX: Final = "spark.databricks.delta.testOnly.dataFileNamePrefix"
-_MARK: Final = re.compile("sw-[0-9a-f]{32}")
+_WRITE_KEY: Final = re.compile("sw-[0-9a-f]{32}")
 _IS_THERE: Final = re.compile(TABLE_EXISTS)
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
@@ -171,8 +171,8 @@ class DeltaSession(SparkScope):
         named = {"table": self.table, "key": write_key, "epoch": epoch}
         self._gate = self._gates.open(self.jspark, json.dumps({**named, **block}))
         self.on_restore(self._gate.close)
-        if _MARK.fullmatch(self.spark.conf.get(_TXN_APP, None) or ""):
-            # A session that was cloned in a skipped block (a stream's) has its mark, by which Delta would skip this.
+        if _WRITE_KEY.fullmatch(self.spark.conf.get(_TXN_APP, None) or ""):
+            # A session that was cloned in a skipped block (a stream's) has its transaction: Delta would skip this.
             for key in (_TXN_APP, _TXN_VERSION, _TXN_RESET):
                 self.spark.conf.unset(key)
         mine: dict[str, object] = {"safewriter": {"key": write_key, "epoch": epoch}}

@@ -8,7 +8,7 @@ from safewriter.errors import UnreadableCheckpointError
 from safewriter.parsing import parsed
 from safewriter.record.document import Checkpoint
 from safewriter.record.marker import Marker
-from safewriter.tables.delta.commit import Mark
+from safewriter.tables.delta.commit import Signature
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, ("[" * 100_000).encode()])
@@ -27,9 +27,9 @@ def test_any_other_text_is_parsed_as_python_does() -> None:
 
 
 def test_no_document_ends_a_sweep_by_its_depth() -> None:
-    """A checkpoint, a marker and a mark that are nested too deeply are unreadable, or somebody else's."""
+    """A checkpoint, a marker and a signature that are nested too deeply are unreadable, or somebody else's."""
     body = b"[" * 100_000
     for document in (Checkpoint, Marker):
         with pytest.raises(UnreadableCheckpointError):
             document.from_bytes(body)
-    assert Mark.from_text(body.decode()) is None
+    assert Signature.from_text(body.decode()) is None

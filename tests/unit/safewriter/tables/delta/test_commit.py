@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safewriter.tables.delta.commit import FENCE, REVERT, Commit, Mark
+from safewriter.tables.delta.commit import FENCE, REVERT, Commit, Signature
 from tests.unit.safewriter.delta_log import File, append_actions, body_of, creation
 
 
@@ -31,7 +31,7 @@ def test_a_commit_is_sorted_by_its_actions() -> None:
     assert (found.transactions, found.domains) == ({"x": 3}, ("delta.clustering",))
     assert found.metadata is not None
     assert found.protocol == {"minReaderVersion": 1, "minWriterVersion": 2}
-    assert found.mark is None
+    assert found.signature is None
 
 
 def test_a_commit_may_hold_nothing() -> None:
@@ -58,16 +58,16 @@ def test_a_torn_body_is_an_error(body: bytes) -> None:
 
 @given(st.text(min_size=1), st.integers(1), st.none() | st.integers(0))
 def test_a_mark_is_read_as_it_was_written(key: str, epoch: int, reverts: int | None) -> None:
-    """The text that DESCRIBE HISTORY shows holds the whole mark."""
-    mark = Mark(key, epoch, reverts)
+    """The text that DESCRIBE HISTORY shows holds the whole signature."""
+    signature = Signature(key, epoch, reverts)
 
-    assert Mark.from_text(mark.to_text()) == mark
+    assert Signature.from_text(signature.to_text()) == signature
 
 
 @pytest.mark.parametrize("text", [None, "", "hello", "{}", "[]", '{"safewriter": 1}', '{"safewriter": {"key": "x"}}'])
 def test_any_other_text_is_no_mark(text: object) -> None:
     """The user's own metadata, or none at all."""
-    assert Mark.from_text(text) is None
+    assert Signature.from_text(text) is None
 
 
 @pytest.mark.parametrize(("operation", "marked"), [(FENCE, True), (REVERT, True), ("WRITE", False)])
@@ -76,7 +76,7 @@ def test_only_the_guards_own_commits_bear_a_mark(operation: str, marked: object)
     text = json.dumps({"safewriter": {"key": "sw", "epoch": 1}})
     actions = append_actions((File("a"),), operation=operation, userMetadata=text)
 
-    assert (Commit.parse(0, body_of(actions)).mark is not None) is marked
+    assert (Commit.parse(0, body_of(actions)).signature is not None) is marked
 
 
 @pytest.mark.parametrize(

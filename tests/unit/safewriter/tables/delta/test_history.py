@@ -5,7 +5,7 @@ import json
 import pytest
 
 from safewriter.objects import StoreError
-from safewriter.tables.delta.commit import Mark
+from safewriter.tables.delta.commit import Signature
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.table import RetentionGapError
 from tests.support.memory_store import MemoryObjectStore
@@ -216,7 +216,7 @@ def test_the_first_version_dates_what_comes_after_it() -> None:
     store.put(f"_delta_log/{0:020}.json", json.dumps(info).encode())
     begun = attempt(version_before=0, properties={"delta.enableInCommitTimestamps": "true"})
 
-    found = DeltaHistory(store, lambda: 1).info("FENCE", Mark("sw-1", 1), begun, ())
+    found = DeltaHistory(store, lambda: 1).info("FENCE", Signature("sw-1", 1), begun, ())
 
     assert found["commitInfo"]["inCommitTimestamp"] == 9_001
     assert found["commitInfo"]["isBlindAppend"] is False  # others check their rows against ours

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from safewriter.tables.delta.commit import Commit, Mark
+from safewriter.tables.delta.commit import Commit, Signature
 from safewriter.tables.delta.inverse import Inverse, file_obstacle, needs_metadata, undo_obstacle
 from safewriter.tables.delta.vectors import relative_key
 from tests.unit.safewriter.delta_log import File, body_of, creation
@@ -238,7 +238,7 @@ def test_rows_come_back_beside_another_write_s_revert() -> None:
         {"remove": {**REMOVED, "path": "x"}},
         version=3,
         operation="SAFEWRITER REVERT",
-        userMetadata=Mark("k", 1, 1).to_text(),
+        userMetadata=Signature("k", 1, 1).to_text(),
     )
     assert obstacle(Inverse(commit(File("new").add(), {"remove": REMOVED}), None), revert) is None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter.objects import StoreError
-from safewriter.tables.delta.commit import Mark
+from safewriter.tables.delta.commit import Signature
 from safewriter.tables.delta.history import DeltaHistory
 from tests.unit.safewriter.delta_log import append_actions, body_of
 from tests.unit.safewriter.tables.delta.undoing import landed, live, obstacle, undo
@@ -66,9 +66,9 @@ def test_a_refusal_that_loses_its_slot_looks_again(monkeypatch: pytest.MonkeyPat
 
 
 def test_another_write_s_revert_undoes_nothing_of_ours() -> None:
-    """Its mark names a version, too, but a version of its own write."""
+    """Its signature names a version, too, but a version of its own write."""
     world, job = landed()
-    info = {"operation": "SAFEWRITER REVERT", "userMetadata": Mark("sw-other", 1, reverts=2).to_text()}
+    info = {"operation": "SAFEWRITER REVERT", "userMetadata": Signature("sw-other", 1, reverts=2).to_text()}
     world.log.commit([{"commitInfo": info}])
 
     assert live(world, job) == 2

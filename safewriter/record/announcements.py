@@ -11,7 +11,7 @@ from safewriter.record.checkpoints import UNCLAIMED
 
 if TYPE_CHECKING:
     from safewriter.deadline import Clock
-    from safewriter.record.checkpoints import Announced, Checkpoints, Marked
+    from safewriter.record.checkpoints import Announced, Checkpoints, ListedMarker
     from safewriter.record.marker import Marker
 
 __all__ = ["Announcements", "announcements"]
@@ -25,7 +25,7 @@ class Announcements:
     not expired; None if all are dead.
     """
 
-    marks: tuple[Marked, ...]
+    markers: tuple[ListedMarker, ...]
     readable: tuple[Announced, ...]
     problem: UnreadableCheckpointError | None
     living: str | None
@@ -41,18 +41,18 @@ def announcements(checkpoints: Checkpoints, write_key: str, clock: Clock) -> Ann
     without a deadline is.
     """
     now = datetime.fromtimestamp(clock() / 1000, UTC)
-    marks, readable, problem, living = [], [], None, None
-    for mark in checkpoints.markers_of(write_key):
+    markers, readable, problem, living = [], [], None, None
+    for listed in checkpoints.markers_of(write_key):
         try:
-            found = checkpoints.announced(mark)
+            found = checkpoints.announced(listed)
         except UnreadableCheckpointError as error:
-            problem, is_over = error, now - mark.since > UNCLAIMED
+            problem, is_over = error, now - listed.since > UNCLAIMED
         else:
             if found is None:  # its attempt has ended since it was listed
                 continue
             readable.append(found)
             is_over = found.is_over
-        marks.append(mark)
-        if not is_over or checkpoints.has_sign_of_life(mark):
-            living = mark.nonce
-    return Announcements(tuple(marks), tuple(readable), problem, living)
+        markers.append(listed)
+        if not is_over or checkpoints.has_sign_of_life(listed):
+            living = listed.nonce
+    return Announcements(tuple(markers), tuple(readable), problem, living)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from safewriter.objects.store import ListedObject, ObjectStore, StoredObject
     from safewriter.record.document import AttemptRecord
 
-__all__ = ["FINISHED", "UNCLAIMED", "Announced", "Checkpoints", "HeldCheckpoint", "Marked", "StoredCheckpoint"]
+__all__ = ["FINISHED", "UNCLAIMED", "Announced", "Checkpoints", "HeldCheckpoint", "ListedMarker", "StoredCheckpoint"]
 
 _T = TypeVar("_T")
 FINISHED: Final = "soal=finished"
@@ -52,7 +52,7 @@ class StoredCheckpoint(HeldCheckpoint):
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class ListedMarker:
     """An attempt that has a marker; `since` is when it was announced, by the store's clock."""
 
     write_key: str
@@ -139,7 +139,7 @@ class Checkpoints:
         body = dataclasses.replace(marker, catalog=self._catalog or marker.catalog).to_bytes()
         self.store.put(_marker(marker.write_key, marker.nonce), body)
 
-    def announced(self, marked: Marked) -> Announced | None:
+    def announced(self, marked: ListedMarker) -> Announced | None:
         """Return what a marker says, or None; `UnreadableCheckpointError` if it cannot be read."""
         found = self.store.get(key := _marker(marked.write_key, marked.nonce))
         if found is None:
@@ -151,12 +151,12 @@ class Checkpoints:
         self.store.delete(_marker(write_key, nonce))
         self.store.delete(_lease(write_key, nonce))
 
-    def markers_of(self, write_key: str) -> Iterator[Marked]:
+    def markers_of(self, write_key: str) -> Iterator[ListedMarker]:
         """List the attempts of one write that have a marker, the oldest first. Needs ListBucket."""
         listed = map(_marked, self.store.list(f"{_OPEN}{write_key}/"))
         yield from sorted(listed, key=lambda marked: marked.since)
 
-    def marked(self, *, start: str = "") -> Iterator[Marked]:
+    def marked(self, *, start: str = "") -> Iterator[ListedMarker]:
         """List the attempts that have a marker: those whose write key is not before `start`, then the others.
 
         Needs ListBucket.
@@ -172,7 +172,7 @@ class Checkpoints:
         """Say that the attempt lives; the store's own clock dates it."""
         self.store.put(_lease(write_key, nonce), b"alive")
 
-    def has_sign_of_life(self, marked: Marked) -> bool:
+    def has_sign_of_life(self, marked: ListedMarker) -> bool:
         """Tell whether an attempt has a lease that has not expired."""
         lease = self.store.get(_lease(marked.write_key, marked.nonce))
         return lease is not None and lease.server_date - lease.last_modified <= timedelta(milliseconds=LEASE_MS)
@@ -275,9 +275,9 @@ def _marker(write_key: str, nonce: str) -> str:
     return f"{_OPEN}{write_key}/{nonce}"
 
 
-def _marked(listed: ListedObject) -> Marked:
+def _marked(listed: ListedObject) -> ListedMarker:
     write_key, _, nonce = listed.key[len(_OPEN) :].partition("/")
-    return Marked(write_key, nonce, listed.last_modified)
+    return ListedMarker(write_key, nonce, listed.last_modified)
 
 
 def _lease(write_key: str, nonce: str) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from safewriter.deadline import Clock
-    from safewriter.record.checkpoints import Checkpoints, Marked, StoredCheckpoint
+    from safewriter.record.checkpoints import Checkpoints, ListedMarker, StoredCheckpoint
     from safewriter.record.document import Checkpoint
     from safewriter.record.marker import Marker
     from safewriter.settle.recovery import Cause, Recovery
@@ -82,7 +82,7 @@ def inspect_write(
         action, problem = settle_or_clean(checkpoints, recovery, before, cause)
         if action is not Action.NONE:
             stored = checkpoints.read(write_key) or before
-        gone = [_take_away(checkpoints, mark, stored) for mark in checkpoints.markers_of(write_key)]
+        gone = [_take_away(checkpoints, listed, stored) for listed in checkpoints.markers_of(write_key)]
         if action is Action.NONE and not all(gone):
             action = Action.ALIVE  # an attempt that has yet to claim
     except UnreadableCheckpointError as error:
@@ -122,28 +122,28 @@ def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None
     return Action.CLEANED, None
 
 
-def _take_away(checkpoints: Checkpoints, mark: Marked, stored: StoredCheckpoint) -> bool:
+def _take_away(checkpoints: Checkpoints, listed: ListedMarker, stored: StoredCheckpoint) -> bool:
     """Remove a marker that has no more to say; tell whether it is gone."""
     document = stored.document
-    own = next((attempt for attempt in document.attempts if attempt.nonce == mark.nonce), None)
+    own = next((attempt for attempt in document.attempts if attempt.nonce == listed.nonce), None)
     if own is None:
         # A claim of it may still be on its way, made on this very version of a settled document: so that changes.
         # An open one can only be claimed after it has changed.
-        over = _can_claim_no_more(checkpoints, mark, stored.server_date)
+        over = _can_claim_no_more(checkpoints, listed, stored.server_date)
         stays = not over or (document.status not in OPEN and not checkpoints.touch(stored))
     else:
         given_up = document.status not in OPEN and past_grace(own, stored.server_date - _GIVEN_UP)
         stays = not own.cleaned and not given_up
     if not stays:
-        checkpoints.unmark(mark.write_key, mark.nonce)
+        checkpoints.unmark(listed.write_key, listed.nonce)
     return not stays
 
 
-def _can_claim_no_more(checkpoints: Checkpoints, mark: Marked, now: datetime) -> bool:
+def _can_claim_no_more(checkpoints: Checkpoints, listed: ListedMarker, now: datetime) -> bool:
     try:
-        announced = checkpoints.announced(mark)
+        announced = checkpoints.announced(listed)
     except UnreadableCheckpointError:
-        if now - mark.since > UNCLAIMED:  # whatever its deadline was
+        if now - listed.since > UNCLAIMED:  # whatever its deadline was
             return True
         raise
     return announced is None or announced.is_over
@@ -186,8 +186,8 @@ def close_unclaimed(
         document = marker.document(Status.ROLLED_BACK, reason, clock(), cause.value, trace)
     if checkpoints.create(document) is None:  # somebody has claimed it after all
         return Inspection(Action.ALIVE, marker=marker)
-    for mark in announced.marks:
-        checkpoints.unmark(write_key, mark.nonce)
+    for listed in announced.markers:
+        checkpoints.unmark(write_key, listed.nonce)
     return Inspection(Action.SETTLED, document=document)
 
 

@@ -77,8 +77,8 @@ def _of_marker(
         )
     document = announced.youngest.document(verdict, reason, clock(), _BY)
     _written(checkpoints, None if damage is None else HeldCheckpoint(document, damage.etag), document)
-    for mark in announced.marks:
-        checkpoints.unmark(write_key, mark.nonce)
+    for listed in announced.markers:
+        checkpoints.unmark(write_key, listed.nonce)
     return document
 
 

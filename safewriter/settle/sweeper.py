@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from safewriter.deadline import Clock
-    from safewriter.record.checkpoints import Checkpoints, Marked
+    from safewriter.record.checkpoints import Checkpoints, ListedMarker
     from safewriter.record.document import Status
     from safewriter.settle.recovery import Recovery
 
@@ -92,24 +92,24 @@ class Sweeper:
         except StoreError as error:  # hygiene only
             _log.warning("old leases stay for the next sweep: %s", error)
 
-    def _look(self, mark: Marked) -> Look:
+    def _look(self, listed: ListedMarker) -> Look:
         if not self.may_go_on():
-            return Look(mark.write_key, Action.LEFT, since=mark.since)
-        looked = inspect_write(self.checkpoints, self.recovery, mark.write_key, Cause.SWEEPER, self.clock)
+            return Look(listed.write_key, Action.LEFT, since=listed.since)
+        looked = inspect_write(self.checkpoints, self.recovery, listed.write_key, Cause.SWEEPER, self.clock)
         status = None if looked.document is None else looked.document.status
-        return Look(mark.write_key, looked.action, status, looked.problem, mark.since)
+        return Look(listed.write_key, looked.action, status, looked.problem, listed.since)
 
 
-def _oldest(marks: Iterable[Marked]) -> list[Marked]:
+def _oldest(markers: Iterable[ListedMarker]) -> list[ListedMarker]:
     """Return the oldest marker of each write, the oldest first."""
-    found: dict[str, Marked] = {}
-    for mark in sorted(marks, key=lambda mark: mark.since):
-        found.setdefault(mark.write_key, mark)
+    found: dict[str, ListedMarker] = {}
+    for listed in sorted(markers, key=lambda listed: listed.since):
+        found.setdefault(listed.write_key, listed)
     return list(found.values())
 
 
-def _from_both_ends(marks: list[Marked]) -> list[Marked]:
+def _from_both_ends(markers: list[ListedMarker]) -> list[ListedMarker]:
     """Order oldest, newest, second oldest, second newest, and so on."""
-    half = (len(marks) + 1) // 2
-    mixed = zip_longest(marks[:half], reversed(marks[half:]))
-    return [mark for pair in mixed for mark in pair if mark is not None]
+    half = (len(markers) + 1) // 2
+    mixed = zip_longest(markers[:half], reversed(markers[half:]))
+    return [listed for pair in mixed for listed in pair if listed is not None]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["Kind", "Mark", "kind_of", "mark_of"]
+__all__ = ["FilePrefix", "Kind", "kind_of", "prefix_of"]
 
 
 class Kind(StrEnum):
@@ -23,8 +23,8 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """The attempt whose prefix a file bears; `write` is how its write key begins."""
+class FilePrefix:
+    """The attempt that a file's name begins with; `write` is how its write key begins."""
 
     write: str
     epoch: int
@@ -33,7 +33,7 @@ class Mark:
 
 _CHANGES: Final = "_change_data/"
 _VECTOR: Final = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
-_MARK: Final = re.compile(r"(sw-[0-9a-f]{12})-(\d+)-([0-9a-f]{16})-")
+_PREFIX: Final = re.compile(r"(sw-[0-9a-f]{12})-(\d+)-([0-9a-f]{16})-")
 _OTHER_FORMAT: Final = "metadata/"
 """Where a table that can also be read as Iceberg keeps the other format's metadata."""
 
@@ -55,13 +55,13 @@ def kind_of(key: str, partition_columns: Collection[str]) -> Kind | None:
         return Kind.DELETION_VECTOR
     if not name.endswith(".parquet"):
         return None
-    if _MARK.match(name):
+    if _PREFIX.match(name):
         return Kind.MARKED
     # Under random prefixes change data has no folder of its own.
     return Kind.CHANGE_DATA if key.startswith(_CHANGES) or name.startswith("cdc-") else Kind.DATA
 
 
-def mark_of(key: str) -> Mark | None:
+def prefix_of(key: str) -> FilePrefix | None:
     """Return the attempt whose file this is, if its name says one."""
-    found = _MARK.match(key.rsplit("/", 1)[-1])
-    return None if found is None else Mark(found[1], int(found[2]), found[3])
+    found = _PREFIX.match(key.rsplit("/", 1)[-1])
+    return None if found is None else FilePrefix(found[1], int(found[2]), found[3])

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from safewriter.objects import Location, ObjectStore
-    from safewriter.record.checkpoints import Marked
+    from safewriter.record.checkpoints import ListedMarker
     from safewriter.record.document import Checkpoint
-    from scripts.soal.orphans.kinds import Mark
+    from scripts.soal.orphans.kinds import FilePrefix
 
 __all__ = ["Attempts", "OpenWrite"]
 
@@ -52,7 +52,7 @@ class Attempts:
         Must be looked at after the table's files were listed and before its log is read to its end: whatever was
         listed then is protected here, or its write has a verdict, and its commit, if there is one, is in the log.
         """
-        marked: dict[str, Marked] = {}
+        marked: dict[str, ListedMarker] = {}
         for one in Checkpoints(self.store).marked():
             first = marked.get(one.write_key, one)
             marked[one.write_key] = one if one.since < first.since else first
@@ -69,13 +69,13 @@ class Attempts:
         start = self.protected_from
         return start is not None and last_modified > start - _SKEW
 
-    def mark_obstacle(self, mark: Mark) -> str | None:
+    def prefix_obstacle(self, prefix: FilePrefix) -> str | None:
         """Tell why the files of an attempt may not be deleted, or None if its write no longer needs them."""
-        documents = self._documents.get(mark.write)
+        documents = self._documents.get(prefix.write)
         if documents is None:
-            documents = self._documents[mark.write] = self._read(mark.write)
+            documents = self._documents[prefix.write] = self._read(prefix.write)
         for document in documents:
-            if mark.epoch < document.epoch or (mark.epoch == document.epoch and document.status not in OPEN):
+            if prefix.epoch < document.epoch or (prefix.epoch == document.epoch and document.status not in OPEN):
                 return None
         if documents:
             return f"its write is open: {documents[0].write_key}; settle it with: soal recover"
@@ -85,7 +85,7 @@ class Attempts:
     def _documents(self) -> dict[str, tuple[Checkpoint, ...]]:
         return {}
 
-    def _open_write(self, marked: Marked) -> OpenWrite | None:
+    def _open_write(self, marked: ListedMarker) -> OpenWrite | None:
         checkpoints = Checkpoints(self.store)
         try:
             stored = checkpoints.read(marked.write_key)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from safewriter.tables.delta.files import root_of_other_table
-from scripts.soal.orphans.kinds import Kind, kind_of, mark_of
+from scripts.soal.orphans.kinds import Kind, kind_of, prefix_of
 from scripts.soal.orphans.log_files import LOG
 from scripts.soal.orphans.report import OpenWriteFound, Orphan, OrphanReport, OrphanUpload, Tally
 from scripts.soal.orphans.retained import Retained, follow, read_retained
@@ -96,12 +96,12 @@ class Survey:
         return OrphanUpload(key=key, upload_id=upload_id, initiated=initiated, held=self._held(key, initiated))
 
     def _held(self, key: str, since: datetime) -> str | None:
-        mark = mark_of(key)
+        prefix = prefix_of(key)
         if self.attempts is None:
-            return None if mark is None else "it is of an attempt with SafeWriter, and no checkpoint bucket was asked"
+            return None if prefix is None else "it is of an attempt with SafeWriter, and no checkpoint bucket was asked"
         if self.attempts.protects(since):
             return "it may belong to an open write; settle that first, with: soal recover"
-        return None if mark is None else self.attempts.mark_obstacle(mark)
+        return None if prefix is None else self.attempts.prefix_obstacle(prefix)
 
 
 @dataclass(slots=True)

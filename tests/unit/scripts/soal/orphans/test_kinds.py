@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.soal.orphans.kinds import Kind, Mark, kind_of, mark_of
+from scripts.soal.orphans.kinds import FilePrefix, Kind, kind_of, prefix_of
 
 MARKED = "sw-0123456789ab-12-0123456789abcdef-part-00000-x.parquet"
 VECTOR = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
@@ -57,6 +57,6 @@ def test_what_is_not_named_like_a_tables_file_is_left_alone(key: str) -> None:
 
 def test_a_mark_names_its_attempt() -> None:
     """The beginning of the write key, the epoch, the nonce."""
-    assert mark_of(f"day=1/{MARKED}") == Mark("sw-0123456789ab", 12, "0123456789abcdef")
-    assert mark_of("part-0.parquet") is None
-    assert mark_of(f"{MARKED}/part-0.parquet") is None
+    assert prefix_of(f"day=1/{MARKED}") == FilePrefix("sw-0123456789ab", 12, "0123456789abcdef")
+    assert prefix_of("part-0.parquet") is None
+    assert prefix_of(f"{MARKED}/part-0.parquet") is None

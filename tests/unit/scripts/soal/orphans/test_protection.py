@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from safewriter.settle.recovery import Cause
-from scripts.soal.orphans.kinds import Mark, mark_of
+from scripts.soal.orphans.kinds import FilePrefix, prefix_of
 from scripts.soal.orphans.protection import Attempts
 from tests.unit.safewriter.world import World
 from tests.unit.scripts.soal.orphans.bench import LOCATION
@@ -17,8 +17,8 @@ def attempts(world: World) -> Attempts:
     return Attempts(world.bucket, LOCATION)
 
 
-def mark(world: World) -> Mark:
-    found = mark_of(f"{world.document.attempt.prefix}part-0.parquet")
+def file_prefix(world: World) -> FilePrefix:
+    found = prefix_of(f"{world.document.attempt.prefix}part-0.parquet")
     assert found is not None
     return found
 
@@ -108,30 +108,30 @@ def test_the_files_of_an_attempt_may_go_when_its_write_is_settled_or_claimed_aga
     """Not while it is the one that is open."""
     world = World()
     world.job().begin()
-    first = mark(world)
-    assert "settle it" in str(attempts(world).mark_obstacle(first))
+    first = file_prefix(world)
+    assert "settle it" in str(attempts(world).prefix_obstacle(first))
     world.owner_dies()
     world.job().claim()
-    second = mark(world)
-    assert attempts(world).mark_obstacle(first) is None
-    assert "settle it" in str(attempts(world).mark_obstacle(second))
+    second = file_prefix(world)
+    assert attempts(world).prefix_obstacle(first) is None
+    assert "settle it" in str(attempts(world).prefix_obstacle(second))
     world.owner_dies()
     world.settle(Cause.OPERATOR)
-    assert attempts(world).mark_obstacle(second) is None
+    assert attempts(world).prefix_obstacle(second) is None
 
 
-def test_a_mark_of_which_nothing_is_known_is_an_obstacle() -> None:
+def test_a_prefix_of_which_nothing_is_known_is_an_obstacle() -> None:
     """No document, one of another table, an epoch that is still to come, a document that cannot be read."""
     world = World()
     world.job().begin()
-    own = mark(world)
+    own = file_prefix(world)
     world.owner_dies()
     world.settle(Cause.OPERATOR)
-    assert attempts(world).mark_obstacle(Mark(own.write, own.epoch + 1, own.nonce)) is not None
-    assert "no document" in str(attempts(world).mark_obstacle(Mark("sw-000000000000", 1, own.nonce)))
+    assert attempts(world).prefix_obstacle(FilePrefix(own.write, own.epoch + 1, own.nonce)) is not None
+    assert "no document" in str(attempts(world).prefix_obstacle(FilePrefix("sw-000000000000", 1, own.nonce)))
     change(world, "checkpoints/", b'"schema_version": 1', b'"schema_version": 99')
-    assert "no document" in str(attempts(world).mark_obstacle(own))
+    assert "no document" in str(attempts(world).prefix_obstacle(own))
     change(world, "checkpoints/", b'"schema_version": 99', b'"schema_version": 1')
-    assert attempts(world).mark_obstacle(own) is None
+    assert attempts(world).prefix_obstacle(own) is None
     change(world, "checkpoints/", str(LOCATION).encode(), OTHER_TABLE)
-    assert "no document" in str(attempts(world).mark_obstacle(own))
+    assert "no document" in str(attempts(world).prefix_obstacle(own))

@@ -11,7 +11,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.storage import Place, private_bucket
+from infra.storage import BucketPart, private_bucket
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
@@ -66,7 +66,7 @@ class CheckpointBucket(Construct):
         self.bucket = private_bucket(
             self, "Bucket", key=key, unlogged=_UNLOGGED, lifecycle=[*finished, *records, leases, tidy]
         )
-        self._place = Place(self.bucket.bucket_arn)
+        self._place = BucketPart(self.bucket.bucket_arn)
 
     def job_statements(self) -> list[iam.PolicyStatement]:
         """Return what the job's function may do here: not list, and not delete what is a record."""

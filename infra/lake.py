@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.storage import Place, private_bucket
+from infra.storage import BucketPart, private_bucket
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -33,15 +33,15 @@ class Lake(Construct):
     def __init__(self, scope: Construct, name: str, *, config: Config, key: kms.IKey | None) -> None:
         super().__init__(scope, name)
         self._key_arns = config.data_kms_key_arns
-        self._written = [Place.of(named) for named in config.data]
+        self._written = [BucketPart.of(named) for named in config.data]
         triggers = [] if config.s3_trigger is None else [config.s3_trigger]
-        self._read = [Place.of(named) for named in (*config.read_only_data, *triggers)]
+        self._read = [BucketPart.of(named) for named in (*config.read_only_data, *triggers)]
         self.bucket: s3.Bucket | None = None
         if config.lake_bucket:
             # An undo puts files back that a commit has replaced, by the log alone: old versions are for people.
             old = s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=Duration.days(30))
             self.bucket = private_bucket(self, "Bucket", key=key, unlogged=_UNLOGGED, lifecycle=[old])
-            self._written.insert(0, Place(self.bucket.bucket_arn))
+            self._written.insert(0, BucketPart(self.bucket.bucket_arn))
             if config.conditional_commits:
                 self._demand_conditions(self.bucket)
 
@@ -66,7 +66,7 @@ class Lake(Construct):
                 effect=iam.Effect.DENY,
                 principals=[iam.AnyPrincipal()],
                 actions=["s3:PutObject"],
-                resources=Place(bucket.bucket_arn).objects(_COMMITS),
+                resources=BucketPart(bucket.bucket_arn).objects(_COMMITS),
                 # The parts of a multipart upload carry no condition: the request that completes it does.
                 conditions={"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}},
             )

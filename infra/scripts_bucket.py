@@ -8,7 +8,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.storage import Place, private_bucket
+from infra.storage import BucketPart, private_bucket
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
@@ -31,12 +31,12 @@ class Scripts(Construct):
         super().__init__(scope, name)
         if existing is not None:
             self.uri = str(existing)
-            self._place = Place.of(existing)
+            self._place = BucketPart.of(existing)
             return
         old = s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=Duration.days(90))
         bucket = private_bucket(self, "Bucket", key=key, unlogged=_UNLOGGED, lifecycle=[old])
         self.uri = bucket.bucket_name
-        self._place = Place(bucket.bucket_arn)
+        self._place = BucketPart(bucket.bucket_arn)
 
     @property
     def bucket_arns(self) -> list[str]:

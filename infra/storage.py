@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
     from infra.places import BucketPrefix
 
-__all__ = ["Place", "private_bucket"]
+__all__ = ["BucketPart", "private_bucket"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BucketPart:
     """A bucket, or all of it below `prefix` (without slashes at its ends), as policies name it."""
 
     bucket_arn: str
     prefix: str = ""
 
     @classmethod
-    def of(cls, named: BucketPrefix) -> Place:
-        """Return the place of a bucket that is not the stack's."""
+    def of(cls, named: BucketPrefix) -> BucketPart:
+        """Return the part of a bucket that is not the stack's."""
         return cls(f"arn:{Aws.PARTITION}:s3:::{named.bucket}", named.prefix)
 
     def objects(self, *patterns: str) -> list[str]:

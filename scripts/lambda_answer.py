@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from safewriter.parsing import parsed
 
-__all__ = ["FunctionError", "Invocation", "invocation_of"]
+__all__ = ["Answer", "FunctionError", "answer_of"]
 
 _TIMED_OUT: Final = re.compile(r"Task timed out after \d+(\.\d+)? seconds")
 
@@ -22,7 +22,7 @@ class FunctionError:
 
 
 @dataclass(frozen=True, slots=True)
-class Invocation:
+class Answer:
     """The answer to one event. With `timed_out` the function was killed; with `error` its handler raised."""
 
     payload: Any
@@ -31,17 +31,17 @@ class Invocation:
     duration_ms: int
 
 
-def invocation_of(text: str, duration_ms: int) -> Invocation:
+def answer_of(text: str, duration_ms: int) -> Answer:
     """Read an answer of Lambda's, or of the emulator's, whose answers all have the status 200."""
     try:
         payload = parsed(text) if text else None
     except ValueError:
         payload = text
     if isinstance(payload, str) and _TIMED_OUT.fullmatch(payload.strip()):
-        return Invocation(payload, None, timed_out=True, duration_ms=duration_ms)
+        return Answer(payload, None, timed_out=True, duration_ms=duration_ms)
     error = None
     if isinstance(payload, dict) and "errorType" in payload:
         error = FunctionError(str(payload["errorType"]), str(payload.get("errorMessage", "")))
         if _TIMED_OUT.search(error.message):
-            return Invocation(payload, error, timed_out=True, duration_ms=duration_ms)
-    return Invocation(payload, error, timed_out=False, duration_ms=duration_ms)
+            return Answer(payload, error, timed_out=True, duration_ms=duration_ms)
+    return Answer(payload, error, timed_out=False, duration_ms=duration_ms)

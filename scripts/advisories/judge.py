@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from scripts.advisories.artifacts import Artifact, Coordinates
 
-__all__ = ["Advisory", "Assessment", "Finding", "Known", "Verdicts", "judge", "read_known"]
+__all__ = ["Advisory", "Assessment", "Exposure", "Known", "Verdicts", "judge", "read_known"]
 
 _OLD_DAYS: Final = 90
 
@@ -125,7 +125,7 @@ class Known(_Model):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Exposure:
     """An advisory about an artifact in a jar."""
 
     artifact: Artifact
@@ -136,8 +136,8 @@ class Finding:
 class Verdicts:
     """`unassessed` fail the audit; `assessed` are told with the reason; `idle` are rows that nothing needs any more."""
 
-    unassessed: tuple[Finding, ...]
-    assessed: tuple[tuple[Assessment, tuple[Finding, ...]], ...]
+    unassessed: tuple[Exposure, ...]
+    assessed: tuple[tuple[Assessment, tuple[Exposure, ...]], ...]
     idle: tuple[Advisory, ...]
 
 
@@ -149,17 +149,17 @@ def read_known(path: Path) -> Known:
 
 def judge(artifacts: Sequence[Artifact], found: Mapping[Coordinates, Sequence[Advisory]], known: Known) -> Verdicts:
     """Hold what a database has `found` against our assessments."""
-    unassessed: list[Finding] = []
-    assessed: dict[int, list[Finding]] = {}
+    unassessed: list[Exposure] = []
+    assessed: dict[int, list[Exposure]] = {}
     for artifact in artifacts:
         for advisory in found.get(artifact.coordinates, ()):
-            finding = Finding(artifact, advisory)
+            exposure = Exposure(artifact, advisory)
             rows = (row for row, one in enumerate(known.assessments) if one.covers(artifact.jar, advisory))
             if (row := next(rows, None)) is None:
-                unassessed.append(finding)
+                unassessed.append(exposure)
             else:
-                assessed.setdefault(row, []).append(finding)
+                assessed.setdefault(row, []).append(exposure)
     coordinates = {artifact.coordinates for artifact in artifacts}
     idle = [one.advisory for one in known.listed if not any(one.is_about(each) for each in coordinates)]
-    told = tuple((known.assessments[row], tuple(findings)) for row, findings in sorted(assessed.items()))
+    told = tuple((known.assessments[row], tuple(exposures)) for row, exposures in sorted(assessed.items()))
     return Verdicts(tuple(unassessed), told, tuple(idle))

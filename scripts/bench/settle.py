@@ -29,7 +29,7 @@ from safewriter.settle.recovery import Cause, Recovery
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.session import TableState
 from scripts.bench.history import lengthen
-from scripts.bench.settler import Settled
+from scripts.bench.settler import Measured
 from scripts.emulator.iceberg_writer import IDS, add, open_catalog
 from scripts.emulator.s3 import EmbeddedS3
 
@@ -148,7 +148,7 @@ class _Bench:
         length = len(self.s3.trace())
         line = [sys.executable, "-P", "-m", "scripts.bench.settler", _CHECKPOINTS, key]
         done = subprocess.run(line, env=_with_path(), capture_output=True, text=True, check=True)
-        settled = Settled(**json.loads(done.stdout))
+        settled = Measured(**json.loads(done.stdout))
         if settled.status != Status.ROLLED_BACK:
             raise RuntimeError(f"the write was not fenced off: {settled}")
         asked = [one.operation for one in self.s3.trace()[length:] if one.bucket == _LAKE]

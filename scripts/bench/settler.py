@@ -16,13 +16,13 @@ from safewriter.objects.s3 import open_store, table_store
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.settle.recovery import Cause, Recovery
 
-__all__ = ["Settled"]
+__all__ = ["Measured"]
 
 _PEAK: Final = re.compile(r"VmHWM:\s+(\d+) kB")
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Measured:
     """The verdict, and what it took; in `verdict_ms` the libraries are loaded, too."""
 
     status: str
@@ -31,7 +31,7 @@ class Settled:
 
 
 def main() -> None:
-    """Settle the write that the arguments name, bucket and key; print a `Settled` as JSON."""
+    """Settle the write that the arguments name, bucket and key; print a `Measured` as JSON."""
     bucket, key = sys.argv[1:]
     recovery = Recovery(Checkpoints(open_store(Location(bucket))), table_store, clock=epoch_ms)
     began = time.monotonic_ns()
@@ -41,7 +41,7 @@ def main() -> None:
     peak = _PEAK.search(Path("/proc/self/status").read_text())
     if stored is None or peak is None:
         raise SystemExit(f"{key}: no document, or no /proc")
-    print(json.dumps(asdict(Settled(stored.document.status, taken_ms, int(peak[1]) / 1024))))
+    print(json.dumps(asdict(Measured(stored.document.status, taken_ms, int(peak[1]) / 1024))))
 
 
 if __name__ == "__main__":

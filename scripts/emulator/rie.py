@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import psutil
 
 from scripts.emulator.spark import ROOT
-from scripts.lambda_answer import invocation_of
+from scripts.lambda_answer import answer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from scripts.lambda_answer import Invocation
+    from scripts.lambda_answer import Answer
 
 __all__ = ["EmulatorError", "LambdaEmulator"]
 
@@ -115,7 +115,7 @@ class LambdaEmulator:
         """Where it speaks Lambda's API, for clients of their own; the function is called `function` there."""
         return f"http://127.0.0.1:{self._port}"
 
-    def invoke(self, event: object) -> Invocation:
+    def invoke(self, event: object) -> Answer:
         """Deliver one event and wait for the end of the function. A second caller waits for its turn.
 
         Raises:
@@ -132,7 +132,7 @@ class LambdaEmulator:
                 raise EmulatorError(f"the Lambda emulator gave no answer: {error!r}\n{self.tail()}") from error
             finally:
                 connection.close()
-            return invocation_of(text, round((time.monotonic() - started) * 1000))
+            return answer_of(text, round((time.monotonic() - started) * 1000))
 
     def _start(self) -> None:
         self._port, runtime_port = _free_port(), _free_port()

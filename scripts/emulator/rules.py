@@ -18,8 +18,8 @@ from typing import Final, Literal, Protocol
 from scripts.emulator.exchange import ConnectionDropped, Reply, Request
 
 __all__ = [
-    "Action",
     "Delay",
+    "Effect",
     "Freeze",
     "Kill",
     "Late",
@@ -55,7 +55,7 @@ class Match:
         )
 
 
-class Action(Protocol):
+class Effect(Protocol):
     """What happens to a request that is hit: it returns what the client is told, or how to wait for that, or drops
     the connection.
     """
@@ -170,7 +170,7 @@ class Rule:
     """Hits the `nth` request that matches and the next ones, `times` in all (None: every one from the nth on)."""
 
     match: Match
-    action: Action
+    action: Effect
     nth: int = 1
     times: int | None = 1
     name: str = ""

@@ -11,7 +11,7 @@ from scripts.pictures.steps import steps_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scripts.pictures.facts import Facts, Kill, Moment, Write
+    from scripts.pictures.facts import Facts, KilledJob, Moment, TracedWrite
 
 __all__ = ["claims_of"]
 
@@ -32,7 +32,7 @@ def claims_of(facts: Facts) -> tuple[Claim, ...]:
     )
 
 
-def _of_the_write(write: Write) -> Iterator[Claim]:
+def _of_the_write(write: TracedWrite) -> Iterator[Claim]:
     try:
         steps = steps_of(write)
     except ValueError as error:
@@ -64,7 +64,7 @@ def _without_guard(facts: Facts) -> Iterator[Claim]:
     yield Claim("nothing records which of the two it was", holds=recorded == [None] * 4)
 
 
-def _with_guard(facts: Facts, kill: Kill) -> Iterator[Claim]:
+def _with_guard(facts: Facts, kill: KilledJob) -> Iterator[Claim]:
     batch, name = facts.batch_rows, f"guarded, killed {_WHEN[kill.moment]}"
     lands = kill.moment in {"landed", "settled"}
     statuses = {"marked": None, "written": "in_progress", "landed": "in_progress", "settled": "committed"}
@@ -88,6 +88,6 @@ def _with_guard(facts: Facts, kill: Kill) -> Iterator[Claim]:
     yield Claim(f"{name}: after the retry there is no orphan", holds=kill.retried.orphans == 0)
 
 
-def _grown(kill: Kill) -> tuple[int, int]:
+def _grown(kill: KilledJob) -> tuple[int, int]:
     """Return by how many rows the table has grown after the kill, and after the retry."""
     return kill.killed.rows - kill.before.rows, kill.retried.rows - kill.before.rows

@@ -20,11 +20,10 @@ import psutil
 
 from safewriter.parsing import parsed
 from scripts.accommodations import ROWS
-from scripts.emulator import EmbeddedS3, Match, Rule
-from scripts.emulator import Kill as KillAction
+from scripts.emulator import EmbeddedS3, Kill, Match, Rule
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.spark import ROOT
-from scripts.pictures.facts import Facts, Kill, Moment, Request, TableState, Write
+from scripts.pictures.facts import Facts, KilledJob, Moment, SeenTable, TracedRequest, TracedWrite
 from scripts.soal.console.problem import EXIT_OK
 from scripts.soal.console.progress import JobProgress
 from scripts.soal.invocation.report import report_of
@@ -91,7 +90,7 @@ class _Runs:
     folder: str
     console: Console
 
-    def traced(self, table: str) -> Write:
+    def traced(self, table: str) -> TracedWrite:
         """Append once; return the requests of the write, from the PUT of its marker to the DELETE of its lease."""
         self._copy(table)
         since = len(self.s3.trace())
@@ -107,9 +106,9 @@ class _Runs:
         # The handler asks for the verdict once more, when the write is over.
         while requests[-1].operation != "DeleteObject":
             requests.pop()
-        return Write(tuple(requests), self._state(table).rows)
+        return TracedWrite(tuple(requests), self._state(table).rows)
 
-    def killed(self, moment: Moment, *, is_guarded: bool) -> Kill:
+    def killed(self, moment: Moment, *, is_guarded: bool) -> KilledJob:
         """Kill the append at that moment, and retry it."""
         job, name = (_GUARDED, "guarded") if is_guarded else (_UNGUARDED, "unguarded")
         table = f"{name}-{moment}"
@@ -125,7 +124,7 @@ class _Runs:
         self.s3.wire.clock_ahead_s = _RETRY_LATER_S
         retry = self.succeed(job, "tuesday", table)
         self.s3.wire.clock_ahead_s = 0.0
-        return Kill(is_guarded, moment, before, killed, self._state(table), retry)
+        return KilledJob(is_guarded, moment, before, killed, self._state(table), retry)
 
     def succeed(self, job: str, day: str, table: str) -> str:
         """Run a job to its end; return the state in its answer."""
@@ -156,11 +155,11 @@ class _Runs:
             source = f"{LAKE}/{key}"
             observer.copy_object(Bucket=LAKE, Key=f"{table}/{key.removeprefix('monday/')}", CopySource=source)
 
-    def _state(self, table: str) -> TableState:
+    def _state(self, table: str) -> SeenTable:
         seen = view(self.s3.observer(), LAKE, table, self._target.aws)
         markers, documents = (self._about(table, prefix) for prefix in ("open/", "checkpoints/"))
         document = next(map(parsed, documents), None) or {}
-        return TableState(
+        return SeenTable(
             seen.rows, seen.files, len(seen.orphans), len(markers), document.get("status"), document.get("epoch")
         )
 
@@ -188,13 +187,13 @@ def _event(job: str, day: str, table: str) -> dict[str, object]:
 def _rule(moment: Moment, end: Callable[[], None]) -> Rule:
     match moment:
         case "marked":
-            return Rule(_CLAIM, KillAction("before", end))
+            return Rule(_CLAIM, Kill("before", end))
         case "written":
-            return Rule(_COMMIT, KillAction("before", end))
+            return Rule(_COMMIT, Kill("before", end))
         case "landed":
-            return Rule(_COMMIT, KillAction("after", end))
+            return Rule(_COMMIT, Kill("after", end))
         case "settled":
-            return Rule(_CLAIM, KillAction("after", end), nth=2)
+            return Rule(_CLAIM, Kill("after", end), nth=2)
 
 
 def _end(emulator: LambdaEmulator) -> None:
@@ -207,8 +206,8 @@ def _end(emulator: LambdaEmulator) -> None:
                     process.send_signal(number)
 
 
-def _request(exchange: Exchange, start_ns: int) -> Request:
-    return Request(
+def _request(exchange: Exchange, start_ns: int) -> TracedRequest:
+    return TracedRequest(
         at_ms=round((exchange.started_ns - start_ns) / 1e6),
         operation=exchange.operation,
         place="table" if exchange.bucket == LAKE else "checkpoints",

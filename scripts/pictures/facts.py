@@ -10,7 +10,18 @@ from pydantic import TypeAdapter
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["MOMENTS", "Facts", "Kill", "Moment", "Place", "Request", "TableState", "Write", "read_facts", "write_facts"]
+__all__ = [
+    "MOMENTS",
+    "Facts",
+    "KilledJob",
+    "Moment",
+    "Place",
+    "SeenTable",
+    "TracedRequest",
+    "TracedWrite",
+    "read_facts",
+    "write_facts",
+]
 
 Place = Literal["checkpoints", "table"]
 Moment = Literal["marked", "written", "landed", "settled"]
@@ -22,7 +33,7 @@ the commit, after the commit and before its answer, after the verdict and before
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TracedRequest:
     """One S3 request. `at_ms` counts from the first request of the write."""
 
     at_ms: int
@@ -36,15 +47,15 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class TracedWrite:
     """One guarded append to a table that was there: its requests to the two buckets, as they began."""
 
-    requests: tuple[Request, ...]
+    requests: tuple[TracedRequest, ...]
     rows: int
 
 
 @dataclass(frozen=True, slots=True)
-class TableState:
+class SeenTable:
     """A table as deltalake reads it, and the marks of its writes in the checkpoint bucket.
 
     `orphans` counts data files that no version names, `markers` the attempts that are announced; `status` and `epoch`
@@ -60,14 +71,14 @@ class TableState:
 
 
 @dataclass(frozen=True, slots=True)
-class Kill:
+class KilledJob:
     """A job killed at one moment, and its retry under the same clientToken: the table before, between and after."""
 
     is_guarded: bool
     moment: Moment
-    before: TableState
-    killed: TableState
-    retried: TableState
+    before: SeenTable
+    killed: SeenTable
+    retried: SeenTable
     retry: str
     """The state in the retry's answer."""
 
@@ -81,10 +92,10 @@ class Facts:
     commit: str
     versions: dict[str, str]
     batch_rows: int
-    write: Write
-    kills: tuple[Kill, ...]
+    write: TracedWrite
+    kills: tuple[KilledJob, ...]
 
-    def kill(self, moment: Moment, *, is_guarded: bool) -> Kill:
+    def kill(self, moment: Moment, *, is_guarded: bool) -> KilledJob:
         """Return the one kill of that kind."""
         (found,) = (kill for kill in self.kills if (kill.is_guarded, kill.moment) == (is_guarded, moment))
         return found

@@ -8,7 +8,7 @@ from scripts.pictures.svg import WIDTH, Canvas, Tone
 from scripts.pictures.words import count, origin, rows
 
 if TYPE_CHECKING:
-    from scripts.pictures.facts import Facts, Kill, Moment, TableState
+    from scripts.pictures.facts import Facts, KilledJob, Moment, SeenTable
 
 __all__ = ["kill_picture"]
 
@@ -55,10 +55,10 @@ def kill_picture(facts: Facts) -> str:
     return canvas.document()
 
 
-def _cell(canvas: Canvas, facts: Facts, kill: Kill, x: float, y: float) -> None:
+def _cell(canvas: Canvas, facts: Facts, kill: KilledJob, x: float, y: float) -> None:
     right = kill.before.rows + facts.batch_rows
     most = max(one.retried.rows for one in facts.kills)
-    states: tuple[tuple[str, TableState, Tone], ...] = (
+    states: tuple[tuple[str, SeenTable, Tone], ...] = (
         ("before", kill.before, "muted"),
         ("after the kill", kill.killed, "blue"),
         ("after the retry", kill.retried, _tone(kill.retried, right)),
@@ -77,18 +77,18 @@ def _cell(canvas: Canvas, facts: Facts, kill: Kill, x: float, y: float) -> None:
     canvas.text(_verdict(kill, facts), x, y + 3 * _PITCH + 6, size=12.5, tone=_tone(kill.retried, right), bold=True)
 
 
-def _tone(state: TableState, right: int) -> Tone:
+def _tone(state: SeenTable, right: int) -> Tone:
     """Tell right from untidy from wrong."""
     if state.rows != right:
         return "bad"
     return "warn" if state.orphans else "ok"
 
 
-def _marks(state: TableState) -> str:
+def _marks(state: SeenTable) -> str:
     return ", ".join([count(state.orphans, "orphan"), *([state.status] if state.status else [])])
 
 
-def _verdict(kill: Kill, facts: Facts) -> str:
+def _verdict(kill: KilledJob, facts: Facts) -> str:
     """Say what a cell shows, from its numbers."""
     lost = kill.before.rows + facts.batch_rows - kill.killed.rows
     doubled = kill.retried.rows - kill.before.rows - facts.batch_rows

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scripts.pictures.facts import Request, Write
+    from scripts.pictures.facts import TracedRequest, TracedWrite
 
 __all__ = ["Steps", "steps_of"]
 
@@ -15,23 +15,23 @@ __all__ = ["Steps", "steps_of"]
 class Steps:
     """In their order; `data` may be several."""
 
-    marker: Request
-    claim: Request
-    data: tuple[Request, ...]
-    commit: Request
-    read_back: Request
-    verdict: Request
-    removal: Request
+    marker: TracedRequest
+    claim: TracedRequest
+    data: tuple[TracedRequest, ...]
+    commit: TracedRequest
+    read_back: TracedRequest
+    verdict: TracedRequest
+    removal: TracedRequest
 
-    def in_order(self) -> tuple[Request, ...]:
+    def in_order(self) -> tuple[TracedRequest, ...]:
         """Return all of them, as the protocol orders them."""
         return self.marker, self.claim, *self.data, self.commit, self.read_back, self.verdict, self.removal
 
 
-def steps_of(write: Write) -> Steps:
+def steps_of(write: TracedWrite) -> Steps:
     """Pick them. Raises ValueError if one is missing, or there twice."""
 
-    def all_of(operation: str, key_class: str) -> tuple[Request, ...]:
+    def all_of(operation: str, key_class: str) -> tuple[TracedRequest, ...]:
         return tuple(one for one in write.requests if (one.operation, one.key_class) == (operation, key_class))
 
     (marker,) = all_of("PutObject", "marker")

@@ -10,7 +10,7 @@ from scripts.pictures.svg import WIDTH, Canvas, Tone
 from scripts.pictures.words import count, origin, rows
 
 if TYPE_CHECKING:
-    from scripts.pictures.facts import Facts, Kill, Moment
+    from scripts.pictures.facts import Facts, KilledJob, Moment
 
 __all__ = ["write_picture"]
 
@@ -121,7 +121,7 @@ def _kills(canvas: Canvas, facts: Facts) -> None:
             canvas.text(line, _BOX_X + 16, y + number * _LINE, size=12, bold=not number)
 
 
-def _lines(kill: Kill, moment: Moment) -> tuple[str, ...]:
+def _lines(kill: KilledJob, moment: Moment) -> tuple[str, ...]:
     killed, retried = rows(kill.killed.rows), rows(kill.retried.rows)
     checkpoint = f"checkpoint: {kill.killed.status}"
     match moment:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from safewriter.objects import ListedObject
-    from scripts.emulator.rules import Action
+    from scripts.emulator.rules import Effect
 
 PRIVATE = "private"
 TRIES = len(PAUSES_S) + 1
@@ -44,7 +44,7 @@ class Bench:
         """Put an object past the store, at its full key."""
         self.observer.put_object(Bucket=self.lake, Key=key, Body=body)
 
-    def add(self, match: Match, action: Action, times: int | None = 1) -> None:
+    def add(self, match: Match, action: Effect, times: int | None = 1) -> None:
         """Let something go wrong."""
         self.server.wire.add(Rule(match, action, times=times))
 

@@ -14,7 +14,7 @@ from tests.support.lake import CHECKPOINTS, LAKE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scripts.emulator.rules import Action
+    from scripts.emulator.rules import Effect
     from tests.logstore.jvm import LogStore
 
 # What is tried again here is tried again by ConditionalPut, not by the layers below it.
@@ -45,7 +45,7 @@ class Bucket:
         found = self.s3.observer().get_object(Bucket=self.bucket, Key=f"{self.folder}/{key}")
         return found["Body"].read().decode()
 
-    def breaks(self, operation: str, action: Action, times: int | None = 1) -> None:
+    def breaks(self, operation: str, action: Effect, times: int | None = 1) -> None:
         match = Match(operations={operation}, bucket=self.bucket, key=self.folder)
         self.s3.wire.add(Rule(match, action, times=times))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scripts.pictures.facts import Facts, Kill, Moment, Place, Request, TableState, Write
+from scripts.pictures.facts import Facts, KilledJob, Moment, Place, SeenTable, TracedRequest, TracedWrite
 
 __all__ = ["FACTS", "state"]
 
@@ -12,18 +12,18 @@ BATCH = 5_432
 
 def state(
     batches: int, *, orphans: int = 0, markers: int = 0, status: str | None = None, epoch: int | None = None
-) -> TableState:
+) -> SeenTable:
     """A table that holds the batch so many times."""
-    return TableState(BEFORE + batches * BATCH, 1 + batches, orphans, markers, status, epoch)
+    return SeenTable(BEFORE + batches * BATCH, 1 + batches, orphans, markers, status, epoch)
 
 
-def _request(at_ms: int, operation: str, key_class: str, key: str, condition: str | None = None) -> Request:
+def _request(at_ms: int, operation: str, key_class: str, key: str, condition: str | None = None) -> TracedRequest:
     place: Place = "checkpoints" if key_class in {"marker", "checkpoint"} else "table"
-    return Request(at_ms, operation, place, key_class, key, condition, 200, 2_048)
+    return TracedRequest(at_ms, operation, place, key_class, key, condition, 200, 2_048)
 
 
-def _guarded(moment: Moment, killed: TableState) -> Kill:
-    return Kill(
+def _guarded(moment: Moment, killed: SeenTable) -> KilledJob:
+    return KilledJob(
         is_guarded=True,
         moment=moment,
         before=state(0),
@@ -37,7 +37,7 @@ FACTS = Facts(
     commit="0123456789abcdef0123",
     versions={"soal": "9.9", "pyspark": "8.7.6", "delta-spark": "7.6.5", "deltalake": "6.5.4", "moto": "5.4.3"},
     batch_rows=BATCH,
-    write=Write(
+    write=TracedWrite(
         (
             _request(0, "PutObject", "marker", "open/w/n"),
             _request(1_111, "PutObject", "checkpoint", "checkpoints/w.json", "If-None-Match: *"),
@@ -53,7 +53,7 @@ FACTS = Facts(
         BEFORE + BATCH,
     ),
     kills=(
-        Kill(
+        KilledJob(
             is_guarded=False,
             moment="written",
             before=state(0),
@@ -61,7 +61,9 @@ FACTS = Facts(
             retried=state(1, orphans=13),
             retry="SUCCESS",
         ),
-        Kill(is_guarded=False, moment="landed", before=state(0), killed=state(1), retried=state(2), retry="SUCCESS"),
+        KilledJob(
+            is_guarded=False, moment="landed", before=state(0), killed=state(1), retried=state(2), retry="SUCCESS"
+        ),
         _guarded("marked", state(0, markers=1)),
         _guarded("written", state(0, orphans=17, markers=1, status="in_progress", epoch=1)),
         _guarded("landed", state(1, markers=1, status="in_progress", epoch=1)),

@@ -18,7 +18,7 @@ from scripts.soal.doctor.finding import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from scripts.soal.doctor.required_actions import Request
+    from scripts.soal.doctor.required_actions import RequestKind
 
 __all__ = ["examine_role"]
 
@@ -26,9 +26,9 @@ _ALLOWED: Final = "allowed"
 _NOT_ALLOWED: Final = "implicitDeny"
 
 
-def examine_role(iam: Any, name: str, role_arn: str, requests: Sequence[Request]) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
+def examine_role(iam: Any, name: str, role_arn: str, requests: Sequence[RequestKind]) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
     """Simulate requests of a role; a finding for each action that is denied. `name` is that of the findings."""
-    decisions: dict[Request, str] = {}
+    decisions: dict[RequestKind, str] = {}
     try:
         for _, alike in groupby(sorted(requests, key=_circumstances), key=_circumstances):
             decisions |= _simulated(iam, role_arn, list(alike))
@@ -49,11 +49,11 @@ def examine_role(iam: Any, name: str, role_arn: str, requests: Sequence[Request]
         yield Finding(name, "ok", f"{role_arn} may make all {len(decisions)} kinds of requests")
 
 
-def _circumstances(request: Request) -> tuple[str, bool, str]:
+def _circumstances(request: RequestKind) -> tuple[str, bool, str]:
     return request.resource, request.prefix is None, request.asked or ""
 
 
-def _simulated(iam: Any, role_arn: str, requests: Sequence[Request]) -> Mapping[Request, str]:  # noqa: ANN401 - as above
+def _simulated(iam: Any, role_arn: str, requests: Sequence[RequestKind]) -> Mapping[RequestKind, str]:  # noqa: ANN401 - as above
     """Simulate requests of one resource and prefix; return the decision about each, the strictest if there are more."""
     context = [
         {"ContextKeyName": "s3:prefix", "ContextKeyType": "string", "ContextKeyValues": [request.asked]}
@@ -84,7 +84,7 @@ def _decision(result: Mapping[str, Any]) -> str:
 
 
 def _denied(
-    name: str, role_arn: str, action: str, denied: Mapping[Request, str], all_of_action: Sequence[Request]
+    name: str, role_arn: str, action: str, denied: Mapping[RequestKind, str], all_of_action: Sequence[RequestKind]
 ) -> Finding:
     found = {request: decision for request, decision in denied.items() if request.action == action}
     told = dict.fromkeys(_told(request) for request in found)
@@ -107,11 +107,11 @@ def _denied(
     return Finding(name, "fail", detail, f"{remedy}; its MatchedStatements name the policy that denies it")
 
 
-def _told(request: Request) -> str:
+def _told(request: RequestKind) -> str:
     return request.pattern if request.prefix is None else f"{request.pattern} below {request.prefix or 'its root'}"
 
 
-def _statements(action: str, requests: Sequence[Request]) -> list[dict[str, Any]]:
+def _statements(action: str, requests: Sequence[RequestKind]) -> list[dict[str, Any]]:
     """Return what allows the action wherever it is needed: the same policy, however often it is put."""
     plain = sorted({request.pattern for request in requests if not request.prefix})
     found: list[dict[str, Any]] = [{"Effect": "Allow", "Action": action, "Resource": plain}] if plain else []

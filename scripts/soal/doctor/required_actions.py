@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from safewriter.objects import Location
 
-__all__ = ["JOB", "SWEEPER", "Kind", "Need", "Request", "requests_of"]
+__all__ = ["JOB", "SWEEPER", "Kind", "Need", "RequestKind", "requests_of"]
 
 Kind = Literal["checkpoints", "scripts", "data"]
 _LISTING: Final = "s3:ListBucket"
@@ -61,7 +61,7 @@ SWEEPER: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RequestKind:
     """All requests of a kind: `pattern` is the ARN of what they are about, `prefix` that which a listing asks for."""
 
     action: str
@@ -81,7 +81,7 @@ class Request:
 
 def requests_of(
     needs: Sequence[Need], places: Sequence[tuple[Kind, Location]], partition: str = "aws"
-) -> Iterator[Request]:
+) -> Iterator[RequestKind]:
     """Yield the requests for each need in each place of its kind; `*` in the key of a place is any name."""
     for kind, place in places:
         bucket = f"arn:{partition}:s3:::{place.bucket}"
@@ -89,6 +89,6 @@ def requests_of(
         for need in (need for need in needs if need.kind == kind):
             for below in (f"{base}{folder}/" if folder else base for folder in need.folders):
                 if need.action in _OF_BUCKETS:
-                    yield Request(need.action, bucket, below if need.action == _LISTING else None)
+                    yield RequestKind(need.action, bucket, below if need.action == _LISTING else None)
                 else:
-                    yield Request(need.action, f"{bucket}/{below}*")
+                    yield RequestKind(need.action, f"{bucket}/{below}*")

@@ -9,7 +9,7 @@ from scripts.soal.doctor import required_actions as needs
 from scripts.soal.doctor.deployed import look
 from scripts.soal.doctor.finding import Finding
 from scripts.soal.doctor.policy_simulation import examine_role
-from scripts.soal.doctor.required_actions import Kind, Request, requests_of
+from scripts.soal.doctor.required_actions import Kind, RequestKind, requests_of
 from scripts.soal.doctor.sweeper import examine_sweeper
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ def examine_rights(
         yield from look("sweeper", lambda: _sweeper(function, stack, requests))
 
 
-def _sweeper(function: DeployedFunction, stack: Stack, requests: Sequence[Request]) -> Iterator[Finding]:
+def _sweeper(function: DeployedFunction, stack: Stack, requests: Sequence[RequestKind]) -> Iterator[Finding]:
     sweeper = yield from examine_sweeper(function.client, stack)
     if sweeper is not None:
         yield from _role(function, "sweeper's role", sweeper, requests)
 
 
 def _role(
-    function: DeployedFunction, name: str, configuration: Mapping[str, Any], requests: Sequence[Request]
+    function: DeployedFunction, name: str, configuration: Mapping[str, Any], requests: Sequence[RequestKind]
 ) -> Iterator[Finding]:
     yield from examine_role(function.client("iam"), name, configuration["Role"], tuple(dict.fromkeys(requests)))
 
@@ -70,10 +70,10 @@ def _scripts(settings: HandlerSettings) -> list[tuple[Kind, Location]]:
     return [] if script is None else [("scripts", Location(script.bucket, script.key.rpartition("/")[0]))]
 
 
-def _others(function: DeployedFunction, settings: HandlerSettings) -> Iterator[Request]:
+def _others(function: DeployedFunction, settings: HandlerSettings) -> Iterator[RequestKind]:
     """Yield what Lambda does in the role's name, and what the handler does to go on."""
     if function.destination is not None:
         action = _TO_DESTINATION[function.destination.split(":")[2]]
-        yield Request(action, function.destination + ("/*" if action == "s3:PutObject" else ""))
+        yield RequestKind(action, function.destination + ("/*" if action == "s3:PutObject" else ""))
     if settings.continue_max > 0:
-        yield Request("lambda:InvokeFunction", str(function.configuration["FunctionArn"]))
+        yield RequestKind("lambda:InvokeFunction", str(function.configuration["FunctionArn"]))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from scripts.lambda_answer import Invocation
+    from scripts.lambda_answer import Answer
     from scripts.soal.console.output import Output
 
 __all__ = ["Report", "conclude", "report_of", "result_view"]
@@ -45,25 +45,25 @@ class Report:
     duration_ms: int
 
 
-def report_of(invocation: Invocation, timeout_s: int | None) -> Report:
+def report_of(answer: Answer, timeout_s: int | None) -> Report:
     """Read the answer of a function, whose timeout may not be known."""
-    if invocation.timed_out:
+    if answer.timed_out:
         limit = "" if timeout_s is None else f" of {timeout_s} s"
         problem = (
             f"the function was killed at its timeout{limit} before the handler had answered; what it had"
             " begun to write is settled by the next invocation with the same clientToken"
         )
-        return Report(None, problem, EXIT_DEADLINE, invocation.duration_ms)
-    error = invocation.error
+        return Report(None, problem, EXIT_DEADLINE, answer.duration_ms)
+    error = answer.error
     try:
-        payload = parsed(error.message) if error is not None and error.type == "JobFailed" else invocation.payload
+        payload = parsed(error.message) if error is not None and error.type == "JobFailed" else answer.payload
         result = None if error is not None and error.type != "JobFailed" else Result.model_validate(payload)
     except (ValueError, ValidationError):
         result = None
     if result is None:
-        what = str(invocation.payload)[:2000] if error is None else f"{error.type}: {error.message}"
-        return Report(None, f"the function did not answer with a result: {what}", EXIT_FAILED, invocation.duration_ms)
-    return Report(result, None, exit_status(result), invocation.duration_ms)
+        what = str(answer.payload)[:2000] if error is None else f"{error.type}: {error.message}"
+        return Report(None, f"the function did not answer with a result: {what}", EXIT_FAILED, answer.duration_ms)
+    return Report(result, None, exit_status(result), answer.duration_ms)
 
 
 def conclude(out: Output, report: Report, *, todo: str) -> None:

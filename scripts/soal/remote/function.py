@@ -11,7 +11,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from scripts.lambda_answer import invocation_of
+from scripts.lambda_answer import answer_of
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from scripts.soal.console.view import View
 from scripts.soal.invocation.report import report_of
@@ -52,7 +52,7 @@ class RemoteFunction:
         begun = time.monotonic()
         answer = self._call(event, "RequestResponse")
         text = answer["Payload"].read().decode("utf-8", "replace")
-        return report_of(invocation_of(text, round((time.monotonic() - begun) * 1000)), None)
+        return report_of(answer_of(text, round((time.monotonic() - begun) * 1000)), None)
 
     def send(self, event: object) -> Sent:
         """Put the event into the function's queue. Raises `Problem` if Lambda does not take it."""

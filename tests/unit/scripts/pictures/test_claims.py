@@ -9,14 +9,14 @@ from scripts.pictures.claims import claims_of
 from tests.support.pictures import FACTS, state
 
 if TYPE_CHECKING:
-    from scripts.pictures.facts import Facts, Kill
+    from scripts.pictures.facts import Facts, KilledJob
 
 
 def false_claims(facts: Facts) -> list[str]:
     return [claim.text for claim in claims_of(facts) if not claim.holds]
 
 
-def with_kill(kill: Kill) -> Facts:
+def with_kill(kill: KilledJob) -> Facts:
     kept = (one for one in FACTS.kills if (one.is_guarded, one.moment) != (kill.is_guarded, kill.moment))
     return replace(FACTS, kills=(*kept, kill))
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from safewriter.objects import Location
-from scripts.soal.doctor.required_actions import JOB, SWEEPER, Need, Request, requests_of
+from scripts.soal.doctor.required_actions import JOB, SWEEPER, Need, RequestKind, requests_of
 from tests.support.roles import CHECKPOINTS, LAKE, SCRIPTS, kept_needs
 from tests.support.roles import JOB as JOB_KEY
 from tests.support.roles import SWEEPER as SWEEPER_KEY
@@ -42,9 +42,9 @@ def test_requests_lie_below_their_place() -> None:
     needs = (Need("s3:GetObject", "data", ("", "_delta_log")), Need("s3:ListBucket", "data", ("metadata",)))
     found = list(requests_of(needs, [("data", Location("lake", "t/")), ("scripts", Location("code"))]))
     assert found == [
-        Request("s3:GetObject", "arn:aws:s3:::lake/t/*"),
-        Request("s3:GetObject", "arn:aws:s3:::lake/t/_delta_log/*"),
-        Request("s3:ListBucket", "arn:aws:s3:::lake", "t/metadata/"),
+        RequestKind("s3:GetObject", "arn:aws:s3:::lake/t/*"),
+        RequestKind("s3:GetObject", "arn:aws:s3:::lake/t/_delta_log/*"),
+        RequestKind("s3:ListBucket", "arn:aws:s3:::lake", "t/metadata/"),
     ]
     *_, log, listing = requests_of(needs, [("data", Location("lake", "*"))], "aws-cn")
     assert (log.pattern, log.resource) == (

@@ -8,7 +8,7 @@ import typer
 
 from handler.outcome.outcome import State
 from handler.outcome.result import ErrorResult, Memory, Result, Timings, Versions, WriteResult
-from scripts.lambda_answer import FunctionError, Invocation
+from scripts.lambda_answer import Answer, FunctionError
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import Problem
 from scripts.soal.invocation.report import Report, conclude, report_of
@@ -41,8 +41,8 @@ def document(state: State, **fields: Any) -> dict[str, Any]:
 ERROR = {"type": "T", "message": "m", "field": None, "retryable": False, "usage": False}
 
 
-def answer(payload: Any = None, error: FunctionError | None = None, *, timed_out: bool = False) -> Invocation:
-    return Invocation(payload, error, timed_out=timed_out, duration_ms=1)
+def answer(payload: Any = None, error: FunctionError | None = None, *, timed_out: bool = False) -> Answer:
+    return Answer(payload, error, timed_out=timed_out, duration_ms=1)
 
 
 def test_a_returned_document_is_the_result() -> None:
@@ -91,7 +91,7 @@ def test_the_emulators_own_timeout_is_no_result() -> None:
         answer(error=FunctionError("ImportError", json.dumps(document(State.SUCCESS)))),
     ],
 )
-def test_anything_else_is_a_failure_that_says_what_came(invocation: Invocation) -> None:
+def test_anything_else_is_a_failure_that_says_what_came(invocation: Answer) -> None:
     """A crash, another handler's answer, or half a document: exit 1 and no result."""
     read = report_of(invocation, 60)
     assert (read.result, read.exit_code) == (None, 1)

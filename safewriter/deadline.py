@@ -1,7 +1,6 @@
-"""When this process must be done, as one object that is passed down.
+"""The moment at which this process must be done, as one object that is passed down.
 
-A deadline is an absolute time on this machine's clock. "No deadline" is `None`; a deadline that has passed is a
-deadline.
+A deadline is an absolute time on this machine's clock. "No deadline" is `None`; a deadline in the past is not.
 """
 
 from __future__ import annotations
@@ -38,9 +37,7 @@ def _process_start_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """`at_ms` and `started_ms` are milliseconds since the epoch; what lies between them is the whole time that was
-    given.
-    """
+    """`at_ms` and `started_ms` are milliseconds since the epoch; between them lies the process's whole time."""
 
     at_ms: int
     started_ms: int

@@ -10,7 +10,7 @@
     │   └── FingerprintError       the same run key with another job
     ├── TryAgainError              nothing was written; the same call may work later            exit 75
     │   ├── AnotherAttemptError    a live attempt of this run owns the write
-    │   ├── ConflictError          others have committed what this write does not fit on
+    │   ├── ConflictError          commits of others since the block began conflict with its write
     │   ├── TooLateError           too close to the deadline to begin
     │   └── TurnBlockedError       another job holds the lock, or the order does not let this one run
     │       └── TurnSkippedError   the job is to skip such a turn                               exit 0
@@ -22,8 +22,8 @@
     │   └── UnknownVersionError    it is of a version that this code does not know              exit 1
     └── UnknownOutcomeError        whether the write landed could not be established            exit 1
 
-Each class says by `exit_code` how a process that does not catch it should end, and by `retryable` whether the same call
-may succeed later without a change. The message says what happened, where, and what to do.
+`exit_code` is the exit code for a process that does not catch the error. `retryable` tells whether the same call may
+succeed later without a change. The message says what happened, where, and what to do.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class StepError(UsageError):
 
     @classmethod
     def of(cls, table: object, step: str | None, *, in_stream: bool) -> Self:
-        """Name the write that there are two of."""
+        """Return the error that names the write of the two blocks."""
         return cls(
             f"this {'stream' if in_stream else 'run'} has a block on {table} (step {step!r}) already. Give each block"
             " on one table a step of its own that is the same on a retry, such as step='2026-11'"
@@ -92,7 +92,7 @@ class AnotherAttemptError(TryAgainError):
 
 
 class ConflictError(TryAgainError):
-    """What others have committed since the block began excludes its write; done again, it sees what they wrote."""
+    """Commits of others since the block began conflict with its write; a retry sees what they wrote."""
 
 
 class TooLateError(TryAgainError):

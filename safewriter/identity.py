@@ -1,4 +1,4 @@
-"""Which run, which write, which attempt: names that are the same on every retry, and names that never are."""
+"""The names of runs, writes and attempts: some are the same on every retry, others are new on each."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def canonical_table(table: str) -> Location:
 
 
 class _Process:
-    """Off Lambda, without a key from outside, a process is a run of its own; so is each process that is forked off."""
+    """Off Lambda and without a given run key, each process is a run of its own, also a forked one."""
 
     def __init__(self) -> None:
         self.draw()
         os.register_at_fork(after_in_child=self.draw)
 
     def draw(self) -> None:
-        """Make this process another run."""
+        """Make this process a new run."""
         self.run_id = uuid.uuid4().hex
 
 
@@ -58,8 +58,8 @@ _PROCESS: Final = _Process()
 class Run:
     """One logical execution of a job. `key` is the same for all its attempts, `id` is this attempt's own.
 
-    `stream_run_id`: if it is a stream, that of Spark, another one whenever the stream is started again. In one start
-    a stream delivers each batch once, so two writes of one name are then two blocks, as they are in one run of a job.
+    `stream_run_id`: Spark's run id of a stream, a new one at each start. Within one start a stream delivers each batch
+    once, so two writes of one name come from two blocks, as in one run of a job.
     """
 
     key: str
@@ -81,7 +81,7 @@ class Run:
 
     @property
     def delivery(self) -> str:
-        """The same in all processes of one attempt; another one on each retry, and on each start of a stream."""
+        """The delivery's id: the same in all processes of one attempt, new on each retry and each start of a stream."""
         return self.id if self.stream_run_id is None else f"{self.id}/{self.stream_run_id}"
 
     def of_stream(self, query_id: str, stream_run_id: str) -> Run:
@@ -105,7 +105,7 @@ class Write:
 
     @property
     def fingerprint(self) -> str:
-        """What must not change between two attempts under one run key."""
+        """The hash of all that must not change between two attempts under one run key."""
         return _digest(self.run.fingerprint, self.format)
 
     @property
@@ -126,7 +126,7 @@ class Attempt:
         return cls(uuid.uuid4().hex[:16])
 
     def file_prefix(self, write_key: str, epoch: int) -> str:
-        """Return how the name of every data file of this attempt begins."""
+        """Return the prefix of the name of every data file of this attempt."""
         return f"{write_key[:15]}-{epoch}-{self.nonce}-"
 
 

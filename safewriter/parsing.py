@@ -1,4 +1,4 @@
-"""JSON from outside: a text that is nested too deeply for Python's parser is as wrong as one that is no JSON."""
+"""Parse JSON from outside: a text that is nested too deeply for Python's parser counts as invalid, too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["parsed"]
 
 
 def parsed(text: str | bytes, *, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:  # noqa: ANN401 - any JSON value
-    """Parse a JSON text; `ValueError` if it is none, or nested more deeply than Python can follow.
+    """Parse a JSON text; `ValueError` if it is no JSON, or nested more deeply than Python can follow.
 
     Before Python 3.12 the depth counts against the caller's own recursion limit, later against one of C's.
     """

@@ -1,8 +1,8 @@
-"""When what happens before a deadline: each instant of an invocation and of a block, in one place and in order.
+"""The instants before a deadline, of an invocation and of a block, in one place and in order.
 
 With the deadline D and the lead L, at most a quarter of the whole time:
 
-| instant        | at          | until or at then                                                                  |
+| instant        | at          | act that happens then or ends then                                                |
 |----------------|-------------|-----------------------------------------------------------------------------------|
 | `begin_by`     | half time   | the handler waits for an earlier attempt, and cleans directories, before a job    |
 | `warn_at`      | D - L       | the watchdog settles an open block; no claim and no commit starts after it        |

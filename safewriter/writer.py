@@ -91,7 +91,7 @@ class SafeWriter:
             turn=turn,
         )
         self.already_committed = False
-        """An earlier attempt of this run has committed this write; a write that is made all the same lands nowhere."""
+        """An earlier attempt of this run has committed this write; if the block writes all the same, nothing lands."""
         self._ending: Ending | None = None
         self._watchdog: Watchdog | None = None
         self._turn_watch: Watchdog | None = None
@@ -102,8 +102,8 @@ class SafeWriter:
 
     @property
     def table(self) -> str:
-        """The table's path or name as it is to be given to the write. For Iceberg it is the block's own view of the
-        table, which there is from the block's first line to its last.
+        """The table's path or name, for the write. For Iceberg it is the block's own view of the table, which exists
+        only inside the block.
         """
         return self._block.session.table
 
@@ -114,13 +114,13 @@ class SafeWriter:
 
     @property
     def checkpoint_uri(self) -> str:
-        """Where the document lies."""
+        """The URI of the checkpoint document."""
         return self._block.checkpoint_uri
 
     def __enter__(self) -> Self:
         """Claim the write and open the gate."""
         if self._entered:
-            raise UsageError("a SafeWriter block is entered once; make a new one for another try")
+            raise UsageError("a SafeWriter block can be entered only once; make a new one for another try")
         self._block.check_batch()
         self._block.session.verify()
         _registry.open(self._spark, self._block.write)
@@ -174,8 +174,8 @@ class SafeWriter:
     ) -> bool:
         """End the block: committed, or settled as rolled back; then put the session back as it was.
 
-        An error goes on, with one exception: that of a write in a skipped block that Delta did not skip by itself. A
-        process that was forked off in the block does nothing: the block is its parent's.
+        An error is raised again, with one exception: that of a write in a skipped block which Delta did not skip by
+        itself. A process that was forked in the block does nothing: the block is its parent's.
         """
         if os.getpid() != self._process:
             return False
@@ -215,11 +215,11 @@ class SafeWriter:
             self._heartbeat.stop()
         try:
             self._block.session.restore()
-        except Exception as error:  # noqa: BLE001 - the verdict stands; what ended the block must be what is seen
-            _log.warning("the session's settings could not be put back: %s", error)
+        except Exception as error:  # noqa: BLE001 - the verdict stands; the caller must see the error that ended the block
+            _log.warning("the session's settings could not be restored: %s", error)
         finally:
             self._ended = True
             _registry.close(self._spark, self._block.write)
             if self._block.journal:
-                with suppress(OSError):  # it ends the lease early, no more
+                with suppress(OSError):  # it only ends the lease early
                     journal.append(self._block.journal, "write_closed", nonce=self._block.attempt.nonce)

@@ -1,1 +1,1 @@
-"""What happens inside the job: a block's opening, claim, watchdog and ending."""
+"""The guard inside the job: a block's opening, claim, watchdog and ending."""

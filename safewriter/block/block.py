@@ -1,4 +1,4 @@
-"""What a guarded block consists of, from the settings and the environment: the parts that opening and ending share."""
+"""Parts of a guarded block, from the settings and the environment: opening and ending share them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Block:
         warn_before_ms: int | None,
         turn: Turn | BorrowedTurn | None,
     ) -> Self:
-        """Put a block together; raises `SettingError`, `UnsupportedError` or `UsageError`, and touches nothing."""
+        """Build a block, which changes nothing yet; raises `SettingError`, `UnsupportedError` or `UsageError`."""
         from safewriter.objects.s3 import open_store, table_store
 
         table_format = format_of(format)
@@ -94,16 +94,16 @@ class Block:
         )
 
     def check_batch(self) -> None:
-        """Raise `UsageError` if the block was made in another batch than the one in which it is entered, or in none."""
+        """Raise `UsageError` unless the block was made in the same batch in which it is entered."""
         if self.session.micro_batch() != self.batch:
             raise UsageError(
-                "nothing was written: this SafeWriter was made outside the batch in which it is entered, so it bears"
-                " another write's name; make it in foreachBatch, in each batch anew"
+                "nothing was written: this SafeWriter was made outside the batch in which it is entered, so it has"
+                " the name of another write; make a new one in foreachBatch for each batch"
             )
 
     @property
     def checkpoint_uri(self) -> str:
-        """Where the document lies."""
+        """The URI of the checkpoint document."""
         return self.checkpoints.uri(self.write.key)
 
     @property
@@ -124,7 +124,7 @@ class Block:
 
 
 def _write(batch: MicroBatch | None, table: Hashable, format: str, step: str | None) -> Write:  # noqa: A002
-    """Name the write: by the run and the step, or in `foreachBatch` by the stream and its batch, whatever the run."""
+    """Name the write by the run and the step; in `foreachBatch` by the stream, its batch and the step."""
     run = Run.from_environment(os.environ)
     if batch is None:
         return Write(run, table, format, step)

@@ -1,7 +1,7 @@
-"""From a write key to the right to write: steps 1 to 4 of the protocol.
+"""Claim a write: steps 1 to 4 of the protocol.
 
-The marker is put first, then the document is created; only if there is one it is read. Whoever finds an open document
-of a dead attempt settles it; of a live one, goes away.
+The attempt puts its marker, then tries to create the document, and reads it only if it exists. If that document is open
+and its owner dead, the attempt settles it; if the owner lives, the attempt gives up.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _ROUNDS_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The outcome: the document that is ours now, or the one that says that the write is in the table already.
+    """The outcome: the document that this attempt owns now, or the one that says that the table has the write already.
 
-    `before` is the table as it was looked at for the claim.
+    `before` is the table's state, read for the claim.
     """
 
     held: HeldCheckpoint
@@ -46,7 +46,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claimer:
-    """What a claim needs; once the schedule's `warn_at` has come, it is too late for one."""
+    """Claims a write. After the schedule's `warn_at` it is too late for a claim."""
 
     checkpoints: Checkpoints
     recovery: Recovery
@@ -84,7 +84,7 @@ class Claimer:
                 self._check_fingerprint(stored.document)
                 if stored.document.is_in_table:
                     self._check_name(stored.document)
-                    # Noted, so that a second block of this run that comes to skip it, too, is known for one.
+                    # Recorded, so that another block of this run with the same name is recognised.
                     skipped = self.checkpoints.replace(stored, stored.document.skipped(self.write.run.delivery))
                     if skipped is not None:
                         return Claim(skipped, before, already_committed=True)
@@ -102,7 +102,7 @@ class Claimer:
         raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again")
 
     def _take_over(self, stored: StoredCheckpoint) -> None:
-        """Return when the write is settled or somebody else's move; raise if its owner lives."""
+        """Return once the write is settled or another process has changed it; raise if its owner lives."""
         document = stored.document
 
         def look() -> Sighting | None:
@@ -121,7 +121,7 @@ class Claimer:
                 " when it has ended"
             )
         if owner is Owner.DEAD:
-            # Only this epoch: another attempt may have claimed the next one since, and lives.
+            # Only this epoch: a live attempt may have claimed the next one since.
             self.recovery.settle(self.write.key, Cause.RETRY, Evidence(document.epoch))
 
     def _check_fingerprint(self, document: Checkpoint) -> None:
@@ -132,8 +132,9 @@ class Claimer:
             )
 
     def _check_name(self, document: Checkpoint) -> None:
-        """Raise if this run has had a block on the write, and it is committed: then this is a second block of one name,
-        or cannot be told from one. The first may have been in another process of the run, so the document tells.
+        """Raise if the write is committed and this delivery has claimed or skipped it: two blocks have one name.
+
+        The first block may have been in another process of the run, so the document records it.
         """
         if document.status is Status.COMMITTED and self.write.run.delivery in document.deliveries:
             raise self.write.step_error

@@ -1,7 +1,7 @@
 """From an open block to its verdict: read back and committed, or halted and settled.
 
-`Ending` holds the document as this block last saw it. The program's own end and the watchdog's may meet: whoever has
-the lock settles, the other one reads what came of it.
+`Ending` holds the document as this block last saw it. The program and the watchdog may end the block at the same time:
+the one that gets the lock settles, the other one reads the verdict.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["Ending"]
 
 _log = logging.getLogger(__name__)
 _QUIET_S: Final = 30.0
-"""How long a failed block waits for its tasks to end before it leaves their files to a later look."""
+"""How long a failed block waits for its tasks to end before it leaves their files to a later settler."""
 _ANSWER_S, _ANSWER_MAX_S = 300.0, 3600.0
 """How long success() waits for S3 without a deadline, and at most with one."""
 _IS_THERE: Final = re.compile(f"{TABLE_EXISTS}|AlreadyExistsException")  # the last is Iceberg's own
@@ -61,14 +61,14 @@ class Ending:
         self._spotless = False
         self._unanswered = False
         self.succeeded = False
-        """The program has said so, and the table has confirmed it: nothing undoes the write any more."""
+        """The program has called `success()` and the table has confirmed it: nobody undoes the write any more."""
 
     @property
     def document(self) -> Checkpoint:
         """The document as last seen by this block."""
         return self._held.document
 
-    # -- the program's own word --------------------------------------------------------------------------------------
+    # -- by the program ----------------------------------------------------------------------------------------------
 
     def succeed(self) -> None:
         """Read the commit back and say committed; raises what `SafeWriter.success` raises."""
@@ -80,9 +80,9 @@ class Ending:
             self.succeeded = True
 
     def fail(self, error: BaseException | None) -> None:
-        """Settle with undo what was left without success. `error`, the user's exception or None, goes on.
+        """Settle a block that ended without `success()`, and undo its commit. `error`: the user's exception, if any.
 
-        A refusal by the gate gets a type of its own. Raises `DeadlineError` if the watchdog was first.
+        A refusal by the gate is raised as an error of its own type. Raises `DeadlineError` if the watchdog was first.
         """
         with self._one_at_a_time:
             if not self._after_deadline:
@@ -99,21 +99,19 @@ class Ending:
         tidy(self._block.checkpoint_uri, self._clean_after_success)
 
     def never_began(self) -> None:
-        """The write is claimed, but the block could not be opened: settle it, so that nobody need wait for it."""
+        """Settle a claimed write whose block could not be opened, so that no retry has to wait for it."""
         evidence = Evidence(self.document.epoch, nothing_sent=True, quiet=True)
         if self._block.session.has_begun:  # another thread of the script may have used the gate already
             _, evidence = self._halt("the block could not be opened", _QUIET_S)
         try:
             self._settle(Cause.EXCEPTION, evidence)
         except SafeWriterError as error:
-            _log.warning("%s stays open for the next look: %s", self._block.checkpoint_uri, error)
+            _log.warning("%s stays open for the next settler: %s", self._block.checkpoint_uri, error)
 
-    # -- the watchdog's ----------------------------------------------------------------------------------------------
+    # -- by the watchdog ---------------------------------------------------------------------------------------------
 
     def at_deadline(self) -> None:
-        """On the watchdog's thread: settle now. What cannot be settled in time ends the process, and others settle
-        it.
-        """
+        """Settle now, on the watchdog's thread. If that fails, end the process: another settler settles the write."""
         schedule = self._block.schedule
         if schedule is None:
             raise AssertionError  # for the type checker: without a deadline there is no watchdog
@@ -166,7 +164,7 @@ class Ending:
             ) from error
 
     def _clean_after_deadline(self) -> None:
-        """The watchdog may not have seen the tasks end; by now their statement has ended, and soon they will have."""
+        """Clean up if the watchdog could not wait for the tasks: their statement has ended, so they end soon."""
         document = self.document
         if document.status in OPEN or document.attempt.cleaned:
             return
@@ -184,14 +182,14 @@ class Ending:
             until_answered(self._commit_once, self._left_s, self._sleep)
         except (StoreError, RetentionGapError, UnknownOutcomeError) as error:
             raise UnknownOutcomeError(
-                f"whether {self._block.table} holds this block's write could not be told: {error}"
+                f"could not find out whether {self._block.table} holds this block's write: {error}"
             ) from error
         except SafeWriterError:
-            self._unanswered = False  # the table or the document has spoken
+            self._unanswered = False  # the table or the document has answered
             raise
 
     def _left_s(self, waited_s: float) -> float:
-        """Return how much longer may be waited for an answer: until the watchdog's time, if there is a deadline."""
+        """Return how much longer to wait for an answer: until the watchdog's time, if there is a deadline."""
         at_most_s = _ANSWER_S if self._block.schedule is None else _ANSWER_MAX_S
         return self._block.patience_s(at_most_s - waited_s, lambda schedule: schedule.warn_at_ms)
 
@@ -205,7 +203,7 @@ class Ending:
         block.session.publish()
         seen = block.session.seen()
         self._noted = seen.noted
-        # After an earlier attempt something of it may have come late, after its own clean-up.
+        # Files of an earlier attempt may have arrived after its clean-up.
         self._spotless = held.document.epoch == 1 and not block.session.may_have_left_files(seen)
         move = block.recovery.table_of(held.document).confirm(held.document, seen)
         moved = held.document.moved(
@@ -223,9 +221,7 @@ class Ending:
             self._held = won
 
     def _lost(self) -> None:
-        """Somebody else has changed the document, or an earlier try whose answer was lost: only what it says now
-        counts.
-        """
+        """Read the document again: another process has changed it, or our own request whose answer was lost."""
         found = self._block.checkpoints.read(self._block.write.key)
         if found is None:
             raise UnknownOutcomeError(f"{self._block.checkpoint_uri} is gone, or cannot be read")
@@ -238,7 +234,7 @@ class Ending:
 
     def _roll_back(self, error: BaseException | None) -> None:
         seen, evidence = self._halt("the block has failed", _QUIET_S)
-        # Once the program has said success, that nobody answered is no reason to undo: the table tells.
+        # After success() was called, a missing answer is no reason to undo: the table decides.
         cause = Cause.UNANSWERED if self._unanswered else Cause.EXCEPTION
         if self._block.has_lost_turn:  # an undo would be a commit in another job's turn
             cause = Cause.TURN
@@ -255,7 +251,7 @@ class Ending:
         self._explain(error, seen)
 
     def _explain(self, error: BaseException | None, seen: Seen | None) -> None:
-        """Say to the user what the verdict means for their exception."""
+        """Add a note about the verdict to the user's exception."""
         document, table = self.document, self._block.table
         if self._block.turn is not None and self._block.has_lost_turn and document.status is not Status.COMMITTED:
             raise self._block.turn.lost_error() from error
@@ -271,7 +267,7 @@ class Ending:
             error.add_note(f"{table}: the block failed, but its commit stays: {document.undo_refused}")
 
     def _halt(self, reason: str, patience_s: float) -> tuple[Seen | None, Evidence]:
-        """Stop the block's work and say what is known of it; of a JVM that does not answer, nothing is."""
+        """Stop the block's work; return what the session knows of it, or None if the JVM does not answer."""
         epoch, session = self.document.epoch, self._block.session
         try:
             session.shut(reason)
@@ -281,7 +277,7 @@ class Ending:
             )
             seen = session.seen()
         except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone
-            _log.warning("the JVM does not answer (%s); the table will tell what has happened", error)
+            _log.warning("the JVM does not answer (%s); the table will show what has happened", error)
             return None, Evidence(epoch)
         return seen, Evidence(epoch, nothing_sent=not seen.passed, quiet=quiet and seen.answered)
 
@@ -297,7 +293,7 @@ class Ending:
         document, checkpoints = self.document, self._block.checkpoints
         if document.attempt.cleaned:
             checkpoints.unmark(document.write_key, self._block.attempt.nonce)
-        if self._noted:  # its slot is taken for good, so the note has no more to say
+        if self._noted:  # its slot is taken for good, so nobody needs the note
             checkpoints.forget_note(document.write_key, document.epoch)
         if any(not attempt.cleaned for attempt in document.attempts):
             nonce = self._block.attempt.nonce

@@ -1,4 +1,4 @@
-"""From a block that has touched nothing to one whose gate is open: steps 1 to 5 of the protocol."""
+"""Open a block, from its announcement to the open gate: steps 1 to 5 of the protocol."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["claim", "note_in_turn", "open_gate", "open_skipping"]
 
 
 def claim(block: Block) -> Claim:
-    """Claim the write, or learn that it is done; raises with nothing claimed, and names what went wrong with S3."""
+    """Claim the write, or find it committed. After an error nothing is claimed; the error names a problem with S3."""
     try:
         if block.turn is not None:
             block.turn.check()
@@ -35,7 +35,7 @@ def claim(block: Block) -> Claim:
         raise TryAgainError(f"nothing was written: {error}") from error
     except Exception as error:
         if isinstance(error, TooLateError) and block.journal:
-            with suppress(OSError):  # its type may be lost on its way through a stream or the user's code
+            with suppress(OSError):  # a stream or the user's code may lose the error's type
                 journal.append(block.journal, "too_late", nonce=block.attempt.nonce)
         # Every request of the claim was answered, so nothing of this attempt can still arrive.
         tidy(block.checkpoint_uri, lambda: block.checkpoints.unmark(block.write.key, block.attempt.nonce))
@@ -43,7 +43,7 @@ def claim(block: Block) -> Claim:
 
 
 def _claim(block: Block) -> Claim:
-    """Steps 1 to 4. The marker's PUT and the look at the table run side by side: neither needs the other."""
+    """Steps 1 to 4. The marker's PUT and the reading of the table run side by side: neither needs the other."""
     _announce(block)
     claimer = Claimer(
         block.checkpoints.announcing(block.session.catalog),
@@ -85,7 +85,7 @@ def _announce(block: Block) -> None:
 
 
 def _check_undoable(block: Block, before: TableState) -> None:
-    """Refuse what `commit_point="success"` promises and the table does not allow."""
+    """Refuse `commit_point="success"` on a table that allows no undo."""
     if block.commit_point is not CommitPoint.SUCCESS:
         return
     what = block.session.undo_obstacle(before)
@@ -125,5 +125,5 @@ def open_gate(block: Block, claimed: Claim) -> None:
 
 
 def open_skipping(block: Block) -> None:
-    """Let no commit through, and Delta skip a write that an earlier attempt has committed."""
+    """Open a block whose write an earlier attempt has committed: no commit passes, and Delta skips the write."""
     block.session.skip(write_key=block.write.key, nonce=block.attempt.nonce)

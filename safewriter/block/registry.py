@@ -1,4 +1,4 @@
-"""Which blocks are open in this process: one on a Spark session, and one of a name."""
+"""The open blocks of this process: at most one on each Spark session, and one of each name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Registry:
             self._names.add(write.key)
 
     def close(self, session: object, write: Write) -> None:
-        """End a block."""
+        """Remove a block."""
         with self._lock:
             self._sessions.discard(session)
             self._names.discard(write.key)

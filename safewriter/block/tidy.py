@@ -1,4 +1,4 @@
-"""Work that no verdict waits for: it runs beside the job, and what a kill cuts off is left to the next look."""
+"""Work that no verdict waits for: it runs beside the job. If a kill interrupts it, a later settler does it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def tidy(what: str, work: Callable[[], object]) -> None:
         try:
             work()
         except (StoreError, SafeWriterError, LookupError) as error:
-            _log.warning("cleaning up after %s is left to a later look: %s", what, error)
+            _log.warning("cleaning up after %s is left to a later settler: %s", what, error)
 
     threading.Thread(target=run, name="safewriter-tidy").start()

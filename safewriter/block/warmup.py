@@ -1,4 +1,4 @@
-"""What the first block needs in any case, made ready while nothing else can go on."""
+"""Prepare what every first block needs, while the process has nothing else to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["warm_up"]
 def warm_up() -> None:
     """Import boto3 and make the client of the checkpoint bucket: a third of a second, while Java makes the session.
 
-    Sends no request. Without a bucket there is nothing to do; the block itself will say so.
+    Sends no request. Without a bucket it does nothing; the block will raise an error about that.
     """
     from safewriter.objects.s3 import open_store
 

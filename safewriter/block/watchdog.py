@@ -27,7 +27,7 @@ class Watchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """End watching; an `act` that has begun goes on."""
+        """End watching; an `act` that has begun continues."""
         self._stopped.set()
 
     def join(self, timeout_s: float) -> bool:
@@ -45,7 +45,7 @@ class Watchdog:
 
 
 class Heartbeat:
-    """Calls `beat` every `every_s` seconds until it is stopped; a beat that fails is tried again at the next one."""
+    """Calls `beat` every `every_s` seconds until it is stopped; a beat that fails is retried at the next one."""
 
     def __init__(self, every_s: float, beat: Callable[[], None]) -> None:
         self._every_s = every_s
@@ -58,12 +58,12 @@ class Heartbeat:
         self._thread.start()
 
     def stop(self) -> None:
-        """End; a beat that has begun goes on."""
+        """End; a beat that has begun continues."""
         self._stopped.set()
 
     def _run(self) -> None:
         while not self._stopped.wait(self._every_s):
             try:
                 self._beat()
-            except Exception:  # noqa: BLE001, S112 - a lease is only for politeness
+            except Exception:  # noqa: BLE001, S112 - no safety rests on a lease
                 continue

@@ -1,4 +1,4 @@
-"""Objects with compare-and-swap: the only thing that SafeWriter's state rests on.
+"""Objects with compare-and-swap: SafeWriter keeps all its state in them.
 
 The store on S3 is imported from its own module: boto3 takes longer to import than all the rest.
 """

@@ -1,4 +1,4 @@
-"""Asking again while S3 does not answer."""
+"""Retry while S3 does not answer."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def until_answered(
     sleep: Callable[[float], None],
     now_s: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Call `ask` until S3 answers it. `left_s` returns how much longer it may take after so many seconds, of asking and
-    of pauses; it must come to an end.
+    """Call `ask` until S3 answers. `left_s` takes the seconds spent so far, pauses included, and returns the seconds
+    left, which must reach 0.
 
-    Raises what `ask` raises: at once, if asking again cannot help; else when there is no more time.
+    Raises the error of `ask`: at once if a retry cannot help, else when no time is left.
     """
     pause_s, waited_s = _PAUSE_S, 0.0
     while True:

@@ -24,7 +24,7 @@ __all__ = ["S3ObjectStore", "open_store", "s3_client", "table_store"]
 _T = TypeVar("_T")
 
 PAUSES_S: Final = (0.05, 0.2)
-# 409 is a race between conditional writes that S3 did not decide: the answer is to ask again.
+# 409 is a race between conditional writes that S3 did not decide: the client has to retry.
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 _CONFLICT: Final = "ConditionalRequestConflict"
 _PRECONDITION: Final = ("PreconditionFailed", "412")
@@ -32,7 +32,7 @@ _PRECONDITION: Final = ("PreconditionFailed", "412")
 # and then finds out at its first `create`, which fails with 412 while nothing can be read.
 _MISSING: Final = ("NoSuchKey", "404", "AccessDenied", "403")
 
-# 501 is for good, of a store that knows no tags for example.
+# 501 is permanent: a store without tags answers it, for example.
 _DENIED: Final = (
     "AccessDenied",
     "403",
@@ -51,7 +51,7 @@ def s3_client(*, connect_timeout_s: float = 2.0, read_timeout_s: float = 5.0, tr
     store below retries itself and reads back. Endpoint, region and credentials come from the environment as always with
     boto3.
     """
-    import boto3  # an eighth of a second: while Java starts, or a script gets ready
+    import boto3  # takes an eighth of a second, so late: Java starts meanwhile
     from botocore.config import Config
 
     config = Config(

@@ -1,6 +1,6 @@
-"""The operations on objects that everything else is built from.
+"""The operations on objects: everything else is built from them.
 
-A conditional write has three ends, never two: it won, it lost (`PreconditionFailed`), or nobody knows (`StoreError`).
+A conditional write has three outcomes: it won, it lost (`PreconditionFailed`), or nobody knows (`StoreError`).
 An implementation must not report a write of its own that landed as lost: when the answer to the first try is lost, the
 retry meets its own object and gets 412 (aws/aws-sdk-java-v2#6580). The body tells: two writers never send equal bytes
 here, since every document carries a nonce.
@@ -76,8 +76,9 @@ class ObjectStore(Protocol):
         ...
 
     def replace(self, key: str, body: bytes, *, etag: str, tag: str = "") -> str:
-        """Write the object if it still has `etag`; return the new ETag; raise `PreconditionFailed` otherwise. A tag
-        that it had goes.
+        """Write the object if it still has `etag`; return the new ETag; raise `PreconditionFailed` otherwise.
+
+        The object loses its old tag.
         """
         ...
 

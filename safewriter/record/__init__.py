@@ -1,1 +1,1 @@
-"""What the checkpoint bucket holds: documents, markers, leases; and the journal beside the job."""
+"""The objects of the checkpoint bucket: documents, markers, leases; and the journal beside the job."""

@@ -1,4 +1,4 @@
-"""The attempts that have announced one write: what they say of it, and whether one of them may still be at it."""
+"""The attempts that have announced one write: their markers, and whether one of them may still be writing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["Announcements", "announcements"]
 
 @dataclass(frozen=True, slots=True)
 class Announcements:
-    """All markers of a write, the oldest first; `readable` are those that tell something.
+    """All markers of a write, the oldest first; `readable` are those that could be read.
 
-    `problem`: of one that cannot be read. `living`: the nonce of an attempt whose time is not over, or whose lease has
-    not expired; None if all are dead.
+    `problem`: the error of one that could not. `living`: the nonce of an attempt whose time is not over, or whose lease
+    has not expired; None if all are dead.
     """
 
     markers: tuple[ListedMarker, ...]
@@ -37,8 +37,8 @@ class Announcements:
 
 
 def announcements(checkpoints: Checkpoints, write_key: str, clock: Clock) -> Announcements:
-    """List and read the markers of a write as they are now. An attempt whose marker cannot be read is over as one
-    without a deadline is.
+    """List and read the markers of a write as they are now. An attempt whose marker cannot be read counts
+    as one without a deadline.
     """
     now = datetime.fromtimestamp(clock() / 1000, UTC)
     markers, readable, problem, living = [], [], None, None

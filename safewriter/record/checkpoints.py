@@ -25,19 +25,19 @@ __all__ = ["FINISHED", "UNCLAIMED", "Announced", "Checkpoints", "HeldCheckpoint"
 
 _T = TypeVar("_T")
 FINISHED: Final = "soal=finished"
-"""The tag of what may expire, as S3 takes it: documents that are settled and cleaned up after, and tombstones."""
+"""The tag of objects that may expire, as S3 takes it: tombstones, and documents of settled and cleaned writes."""
 _CLOSED: Final = b'{"closed":true}\n'
 _OPEN: Final = "open/"
 _LEASES: Final = "leases/"
 UNCLAIMED: Final = timedelta(days=1)
-"""An attempt without a deadline that has not claimed for so long does not claim any more."""
+"""An attempt without a deadline that has not claimed after this time will not claim any more."""
 _OLD_LEASE: Final = timedelta(days=1)
-"""A lease expires after seconds, by S3's clock; this is more than two clocks are ever apart."""
+"""A lease expires after seconds, by S3's clock; two clocks never differ by as much as this."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldCheckpoint:
-    """A document as it was read or written last, with what a change of it needs."""
+    """A document as last read or written, with the ETag that a change of it needs."""
 
     document: Checkpoint
     etag: str
@@ -82,14 +82,14 @@ class Announced:
 
 
 class Checkpoints:
-    """The documents of one checkpoint bucket. `catalog` is what its markers say of how a table's catalog is reached."""
+    """The documents of one checkpoint bucket. `catalog`, for markers: a settler reaches the table's catalog by it."""
 
     def __init__(self, store: ObjectStore, catalog: Mapping[str, str] | None = None) -> None:
         self.store = store
         self._catalog = dict(catalog or {})
 
     def announcing(self, catalog: Mapping[str, str]) -> Checkpoints:
-        """Return the same documents, with markers by which a settler reaches the catalog."""
+        """Return the same documents, with markers that tell a settler how to reach the catalog."""
         return Checkpoints(self.store, catalog)
 
     def uri(self, write_key: str) -> str:
@@ -129,10 +129,10 @@ class Checkpoints:
             return None
 
     def touch(self, stored: StoredCheckpoint) -> bool:
-        """Change a settled document without changing what it says, so that whoever has read it before cannot claim."""
+        """Write a settled document again with the same content, so that an attempt that read it before cannot claim."""
         return self.replace(stored, stored.document.cleaned((), 0)) is not None
 
-    # -- markers: so that what is open is found at a cost that grows with what is open -------------------------------
+    # -- markers: the cost of finding the open writes grows only with their number -----------------------------------
 
     def mark(self, marker: Marker) -> None:
         """Announce an attempt, before it touches the document."""
@@ -147,7 +147,7 @@ class Checkpoints:
         return Announced(self._parsed(key, found, Marker.from_bytes), found.last_modified, found.server_date)
 
     def unmark(self, write_key: str, nonce: str) -> None:
-        """Remove the marker and the lease of an attempt of which nothing is left to do."""
+        """Remove the marker and the lease of an attempt that needs no more work."""
         self.store.delete(_marker(write_key, nonce))
         self.store.delete(_lease(write_key, nonce))
 
@@ -166,10 +166,10 @@ class Checkpoints:
         if start:
             yield from map(_marked, takewhile(lambda listed: listed.key <= turn, self.store.list(_OPEN)))
 
-    # -- leases: for progress and politeness, no safety rests on them ------------------------------------------------
+    # -- leases: for progress only, no safety rests on them ----------------------------------------------------------
 
     def renew_lease(self, write_key: str, nonce: str) -> None:
-        """Say that the attempt lives; the store's own clock dates it."""
+        """Renew the lease of an attempt; the store's own clock dates it."""
         self.store.put(_lease(write_key, nonce), b"alive")
 
     def has_sign_of_life(self, marked: ListedMarker) -> bool:
@@ -178,7 +178,7 @@ class Checkpoints:
         return lease is not None and lease.server_date - lease.last_modified <= timedelta(milliseconds=LEASE_MS)
 
     def sighting(self, stored: StoredCheckpoint) -> Sighting:
-        """Return what can be seen of the owner of a document."""
+        """Return the signs of life of a document's owner."""
         document = stored.document
         last_sign = stored.last_modified
         if not past_grace(document.attempt, stored.server_date):
@@ -189,8 +189,8 @@ class Checkpoints:
     def forget_leases(self, now_ms: int, may_go_on: Callable[[], bool]) -> None:
         """Remove the leases that nobody has renewed for a day.
 
-        A lease may come behind the clean-up of its attempt, or be left by a process that was killed. One that has
-        expired says no more than none. Needs ListBucket.
+        A lease may be written after its attempt was cleaned up, or left by a process that was killed. An expired lease
+        means the same as none. Needs ListBucket.
         """
         before = datetime.fromtimestamp(now_ms / 1000, UTC) - _OLD_LEASE
         for listed in self.store.list(_LEASES):
@@ -199,7 +199,7 @@ class Checkpoints:
             if listed.last_modified < before:
                 self.store.delete(listed.key)
 
-    # -- what a settler could not know otherwise ---------------------------------------------------------------------
+    # -- notes: an undo or a fence needs them ------------------------------------------------------------------------
 
     def note_key(self, write_key: str, epoch: int) -> str:
         """Return the key of the note that precedes a commit which creates a table or changes its metadata."""
@@ -230,7 +230,7 @@ class Checkpoints:
         """Remove the note of a commit that has landed for good."""
         self.store.delete(self.note_key(write_key, epoch))
 
-    # -- the trail of rollbacks --------------------------------------------------------------------------------------
+    # -- the audit log of rollbacks ----------------------------------------------------------------------------------
 
     def audit(self, document: Checkpoint, event: str) -> None:
         """Write one JSON line for a rollback: one object each, since S3 cannot append."""
@@ -248,7 +248,7 @@ class Checkpoints:
 
 
 def _tagged(write: Callable[[str], str]) -> str:
-    """Write with the tag; without it where the caller may set none, or the store knows none: then it never expires."""
+    """Write with the tag. Without it where the caller may set none or the store has none: then it never expires."""
     try:
         return write(FINISHED)
     except StoreError as error:
@@ -258,7 +258,7 @@ def _tagged(write: Callable[[str], str]) -> str:
 
 
 def past_grace(attempt: AttemptRecord, now: datetime) -> bool:
-    """Tell whether nothing of an attempt can still be on its way."""
+    """Tell whether no request of an attempt can still arrive."""
     return is_over(_end_ms(attempt), now)
 
 

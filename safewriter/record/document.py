@@ -1,4 +1,4 @@
-"""The checkpoint document: what is known of one write, and how it may change.
+"""The checkpoint document: the state of one write, and how it may change.
 
 The legal moves are data. The store checks them before each write, the tests after each kill.
 """
@@ -50,7 +50,7 @@ class Status(StrEnum):
 
 
 class CommitPoint(StrEnum):
-    """What makes the write count when nobody says whether it failed: the table's commit, or only `success()`."""
+    """The event that makes a write count after a kill: the table's commit, or only `success()`."""
 
     WRITE = "write"
     SUCCESS = "success"
@@ -72,7 +72,7 @@ LEGAL_MOVES: Final = frozenset(
         (Status.UNKNOWN, Status.ROLLING_BACK),
         (Status.ROLLED_BACK, Status.IN_PROGRESS),  # a new claim, and only that, raises the epoch
         (Status.COMMITTED, Status.IN_PROGRESS),  # the same, where the attempt before had nothing to change
-        # Hygiene only: the attempts' clean-up is noted under the same verdict.
+        # Clean-up only: it is recorded under the same verdict.
         (Status.COMMITTED, Status.COMMITTED),
         (Status.ROLLED_BACK, Status.ROLLED_BACK),
     }
@@ -80,16 +80,16 @@ LEGAL_MOVES: Final = frozenset(
 
 
 class IllegalMoveError(Exception):
-    """A bug of ours: a document was about to change in a way that the protocol does not know."""
+    """A bug in SafeWriter: a document was about to make a move that the protocol does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One attempt as the document remembers it. Times are epoch milliseconds.
+    """One attempt as the document records it. Times are epoch milliseconds.
 
     `version_before` is a lower bound of the table's version at the claim, -1 standing for "absent" (so it is written).
-    `modified_ms` is when the store received that version. `table_id`, `features` and `properties` are the table's of
-    then: enough to settle without Spark.
+    `modified_ms` is when the store received that version. `table_id`, `features` and `properties` are those of
+    the table at that time: enough to settle without Spark.
     """
 
     epoch: int
@@ -158,7 +158,7 @@ class Checkpoint:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the verdict is out, and nothing is left to be cleaned up."""
+        """Whether the write has its verdict, and nothing is left to clean up."""
         return self.status not in OPEN and all(attempt.cleaned for attempt in self.attempts)
 
     def moved(
@@ -199,8 +199,8 @@ class Checkpoint:
             )
         kept = list(self.attempts)
         while len(kept) >= ATTEMPTS_MAX:
-            # The oldest of which nothing is left; one that is not cleaned up after is forgotten last. The first that
-            # may have created the table is the reason why an empty table is no success.
+            # Drop the oldest one that is cleaned, else the oldest. The first one that may have created the table always
+            # stays: by it `success()` recognises an empty table that the write has not filled.
             creator = next((old for old in kept if old.may_have_created), None)
             others = [old for old in kept if old is not creator]
             kept.remove(next((old for old in others if old.cleaned), others[0]))
@@ -218,9 +218,7 @@ class Checkpoint:
         )
 
     def cleaned(self, nonces: Collection[str], files_removed: int) -> Checkpoint:
-        """Return the document after a clean-up under a terminal verdict; `nonces` are the attempts that are done
-        with.
-        """
+        """Return the document after a clean-up under a terminal verdict; `nonces` are the cleaned attempts."""
         if self.status in OPEN:
             raise IllegalMoveError(f"{self.write_key}: clean-up under {self.status}")
         attempts = tuple(

@@ -1,10 +1,10 @@
-"""What a job tells its supervisor: lines in a local file that outlive the process.
+"""The journal: lines in a local file by which a job reports to its supervisor, and which outlive the process.
 
 The supervisor may not list the checkpoint bucket, and after a SIGKILL it has nothing but what reached the kernel. Each
 line is written by one write(2) to a file opened with O_APPEND, before the act it announces.
 
 The job may delete or overwrite the file. So the supervisor makes it and reads it through one descriptor, which a
-deletion does not touch; whoever appends never makes it, and so cannot announce anything where nobody reads.
+deletion does not touch; the job never makes the file, and so cannot announce anything where nobody reads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Entry", "Journal", "append"]
 
 _LINE_MAX_BYTES: Final = 65_536
 _FILE_MAX_BYTES: Final = 16 * 1024 * 1024
-# A full disk tears a line now and then. More than that is somebody else's text, which must not hold the supervisor up.
+# A full disk tears a line now and then. More than that is somebody else's text, which must not delay the supervisor.
 _GARBLED_MAX: Final = 100
 
 
@@ -52,9 +52,9 @@ def append(path: str | os.PathLike[str], event: str, **fields: Any) -> None:  # 
 
 
 class Journal:
-    """A journal as its supervisor has it: a context manager that makes the file and keeps it open.
+    """The supervisor's side of a journal: a context manager that makes the file and keeps it open.
 
-    May be used from several threads. `FileExistsError` if there is such a file.
+    Several threads may use it. `FileExistsError` if the file exists already.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -65,7 +65,7 @@ class Journal:
         self._garbled = 0
         self._cut = self._closed = False
         self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        # Who truncates the file takes this line away, too, however much is appended afterwards.
+        # A truncation removes this line, too, however much is appended afterwards.
         self._head = _line("journal_begun", {"token": uuid.uuid4().hex})
         try:
             _write(self._handle, self._head, path)
@@ -85,15 +85,15 @@ class Journal:
                 self._closed = True
 
     def entries(self, since: int = 0) -> tuple[Entry, ...]:
-        """Return the whole entries in their order, but the first `since`; those that were read before a truncation,
-        too. Costs one look at the file's size if there are none.
+        """Return the complete entries in their order, without the first `since`; also those that were read before a
+        truncation. If there are no new ones it only asks for the file's size.
         """
         with self._lock:
             self._read()
             return tuple(self._entries[since:])
 
     def is_whole(self) -> bool:
-        """Tell whether a line that is missing was never written: every finished line is an entry, and all were read.
+        """Tell whether the journal is complete: every finished line is an entry, and all were read.
 
         A line that a full disk has torn swallows the one that is appended to it. The last line may be torn, since
         nobody has acted on it yet.
@@ -101,11 +101,11 @@ class Journal:
         return self.doubt() is None and not self._garbled
 
     def doubt(self) -> str | None:
-        """Say why there may be lines that nobody can read any more; None if there are none.
+        """Return why there may be lines that nobody can read any more; None if there are none.
 
-        Who could not write a line has failed before doing what it announces: so neither a torn line nor a file that
-        is gone hides anything. This finds accidents. A script that wants to deceive has easier ways, since it runs in
-        the same process as the guard.
+        A job that could not write a line has failed before the act that the line announces: so neither a torn line nor
+        a deleted file hides anything. This finds accidents. A script that wants to deceive has easier ways, since it
+        runs in the same process as the guard.
         """
         with self._lock:
             self._read()

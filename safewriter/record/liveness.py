@@ -1,4 +1,4 @@
-"""Whether the owner of something on S3 lives. For progress and politeness: no safety rests on the answer.
+"""Whether the owner of an object on S3 lives. No safety rests on the answer.
 
 An owner renews a small object beside what it owns, its lease. All times are S3's own, so no two clocks are compared.
 """
@@ -18,12 +18,12 @@ __all__ = ["GRACE_MS", "LEASE_MS", "Owner", "Sighting", "is_over", "watch"]
 LEASE_MS: Final = 20_000
 """An owner whose last sign of life is older than this counts as dead."""
 GRACE_MS: Final = 60_000
-"""After its end and this long, no request of an owner is still on its way."""
+"""This long after its end, no request of an owner can still arrive."""
 _POLL_S: Final = 1.0
 
 
 class Owner(Enum):
-    """What watching has shown: the owner is dead, alive (or cannot be told in time), or no longer the owner."""
+    """The result of `watch`: the owner is dead, alive (or there was no time to find out), or no longer the owner."""
 
     DEAD = auto()
     ALIVE = auto()
@@ -32,7 +32,7 @@ class Owner(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One look, at `now`, at an object with an owner, who ends at `end_ms` (epoch milliseconds; None: not known)."""
+    """The state at `now` of an object with an owner, who ends at `end_ms` (epoch milliseconds; None: not known)."""
 
     etag: str
     last_sign: datetime
@@ -57,7 +57,7 @@ def watch(
     may_wait: Callable[[], bool],
     sleep: Callable[[float], None],
 ) -> Owner:
-    """Look until the owner gives a sign of life, or its lease runs out; two leases' length at most.
+    """Look until the owner gives a sign of life, or its lease expires; two leases' length at most.
 
     `look` returns None if the object is gone.
     """

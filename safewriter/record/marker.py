@@ -1,6 +1,6 @@
-"""The marker of an attempt: put before the attempt touches the document, removed when nothing of it is left to do.
+"""The marker of an attempt: put before the attempt touches the document, removed when the attempt needs no more work.
 
-It says enough of the write to close it for an attempt that has died before its claim.
+It holds enough to settle the write of an attempt that has died before its claim.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCHEMA_VERSION: Final = 1
 class Marker:
     """One attempt, as announced. Times are epoch milliseconds; `deadline_ms` is None if it has none.
 
-    `catalog`: how a catalog that commits to the table is reached, without secrets.
+    `catalog`: the properties by which a settler reaches the table's catalog, without secrets.
     """
 
     run_key: str
@@ -70,11 +70,11 @@ class Marker:
     def document(
         self, status: Status, reason: str, settled_ms: int, settled_by: str, trace: Trace | None = None
     ) -> Checkpoint:
-        """Return the settled document of a write that has none, of what this attempt has announced, and what the table
-        tells of it. A retry goes past the epoch that the table knows.
+        """Return a settled document for a write that has none, made from this marker and the table's `trace`. A retry
+        claims an epoch above the one that the table knows.
         """
         trace = trace or Trace(epoch=1)
-        # Counted as clean: what the attempt may have left cannot be told from what the table needs.
+        # Counts as clean: nobody can tell the attempt's leftovers from files that the table needs.
         record = AttemptRecord(
             epoch=trace.epoch,
             nonce=self.nonce,

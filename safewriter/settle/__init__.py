@@ -1,1 +1,1 @@
-"""How a write that its job left open gets its verdict: recovery, supervisor, sweeper, operator."""
+"""Settle the writes that their jobs left open: recovery, supervisor, sweeper, operator."""

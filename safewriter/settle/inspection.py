@@ -1,7 +1,7 @@
-"""One look from outside at one write: settle it, clean up after it, or close it if it has no document.
+"""Inspect one write from outside: settle it, clean up after it, or close it if it has no document.
 
-A document that is not there proves nothing. The attempt may have died before its claim, and a lifecycle rule or a
-person may have deleted what was open. So the table is asked before anything is said of such a write.
+A missing document proves nothing. The attempt may have died before its claim, or a lifecycle rule or a person may have
+deleted the document of an open write. So only the table decides about such a write.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["Action", "Inspection", "close_unclaimed", "inspect_write", "settle_or_clean"]
 
 _GIVEN_UP: Final = timedelta(days=7)
-"""An attempt that cannot be cleaned up after for so long (its table was dropped) is left to `soal orphans`."""
+"""After this time an attempt that nobody could clean up (its table was dropped) is left to `soal orphans`."""
 
 
 class Action(StrEnum):
-    """What came of a look at one write."""
+    """The outcome of the inspection of one write."""
 
     SETTLED = "settled"
     CLEANED = "cleaned"
@@ -43,19 +43,19 @@ class Action(StrEnum):
     """There was nothing left to do."""
     ALIVE = "alive"
     UNCLEAN = "unclean"
-    """The verdict stands; what was left behind is for a later look."""
+    """The verdict stands; a later settler cleans up."""
     FAILED = "failed"
-    """No verdict could be had; the write stays open."""
+    """No verdict could be found; the write stays open."""
     UNREADABLE = "unreadable"
     """A document or marker that is damaged, or of a version that is not known here: left alone."""
     LEFT = "left"
-    """Time had run out before it was looked at."""
+    """No time was left to inspect it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What came of one write. `before` and `document` are its document as it was found and as it is now, as far as
-    there is one that could be read; `marker` tells of a write that has none.
+    """The result for one write. `before` and `document` are its document as found and as it is now, None without one
+    that could be read; `marker` is that of a write without a document.
     """
 
     action: Action
@@ -68,9 +68,9 @@ class Inspection:
 def inspect_write(
     checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock
 ) -> Inspection:
-    """Bring one write as far as it can be brought, and take away the markers that have no more to say.
+    """Settle one write and clean up after it, as far as possible; remove its markers that nobody needs any more.
 
-    Each write stands alone: whatever its objects hold and its stores answer, nothing is raised.
+    Never raises, whatever its objects hold and its stores answer: the other writes must be inspected, too.
     """
     before: StoredCheckpoint | None = None
     stored: StoredCheckpoint | None = None
@@ -98,14 +98,14 @@ def inspect_write(
 def settle_or_clean(
     checkpoints: Checkpoints, recovery: Recovery, stored: StoredCheckpoint, cause: Cause
 ) -> tuple[Action, str | None]:
-    """Settle a write if it is open and its owner dead, clean up after it if it is settled; say what was in the way."""
+    """Settle a write if it is open and its owner dead, clean up after it if it is settled; return any problem, too."""
     document = stored.document
     if document.status not in OPEN:
         return _clean(recovery, document)
     try:
         if not checkpoints.sighting(stored).is_dead:
             return Action.ALIVE, "its owner lives; it settles the write itself, or dies and can be recovered"
-        # Only what was found dead: a retry may have claimed the next epoch since.
+        # Only the epoch that was found dead: a retry may have claimed the next one since.
         recovery.settle(document.write_key, cause, Evidence(document.epoch))
     except (SafeWriterError, StoreError) as error:
         return Action.FAILED, str(error)
@@ -123,12 +123,12 @@ def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None
 
 
 def _take_away(checkpoints: Checkpoints, listed: ListedMarker, stored: StoredCheckpoint) -> bool:
-    """Remove a marker that has no more to say; tell whether it is gone."""
+    """Remove a marker that nobody needs any more; return whether it is gone."""
     document = stored.document
     own = next((attempt for attempt in document.attempts if attempt.nonce == listed.nonce), None)
     if own is None:
-        # A claim of it may still be on its way, made on this very version of a settled document: so that changes.
-        # An open one can only be claimed after it has changed.
+        # A claim based on this version of a settled document may still be on its way, so the version has to change.
+        # An open document can only be claimed after it has changed.
         over = _can_claim_no_more(checkpoints, listed, stored.server_date)
         stays = not over or (document.status not in OPEN and not checkpoints.touch(stored))
     else:
@@ -154,7 +154,7 @@ def close_unclaimed(
 ) -> Inspection:
     """Make the document of a write that was announced and has none, once none of its attempts can claim or commit.
 
-    It says what the table says. Where that does not tell, the write stays open for a person. Raises
+    The verdict is the table's. If the table does not decide, the write stays open for an operator. Raises
     `UnreadableCheckpointError` if a marker cannot be read: nobody knows until when its attempt may write.
     """
     announced = announcements(checkpoints, write_key, clock)
@@ -176,12 +176,12 @@ def close_unclaimed(
     needs_success = any(found.marker.commit_point is CommitPoint.SUCCESS for found in announced.readable)
     if landed is not None and needs_success and trace is not None and not trace.succeeded:
         # An undo needs to know on what the attempt began, and nobody knows whether success() was called.
-        problem = f"the table holds it as {landed.commit_version}, and nothing tells whether it was to stay"
+        problem = f"the table holds it as {landed.commit_version}, and nothing tells whether it should stay"
         return _undecided(checkpoints, marker, problem)
     if landed is not None:
         reason = "the table holds it, and its document was gone"
         document = marker.document(Status.COMMITTED, reason, clock(), cause.value, trace)
-    elif trace is not None:  # what it holds no more was fenced or taken back
+    elif trace is not None:  # the table no longer holds it: it was fenced or undone
         reason = "nothing of it is in the table any more, and its document was gone"
         document = marker.document(Status.ROLLED_BACK, reason, clock(), cause.value, trace)
     if checkpoints.create(document) is None:  # somebody has claimed it after all

@@ -1,4 +1,4 @@
-"""A verdict set by hand, where settling cannot find the truth out: audited, and only over a dead owner."""
+"""Set a verdict by hand where settling cannot find one: audited, and only if the owner is dead."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _BY = "by hand"
 def override(checkpoints: Checkpoints, write_key: str, verdict: Status, reason: str, clock: Clock) -> Checkpoint:
     """Set the verdict of a write that settling has left open, whatever open state it is in; return its document.
 
-    One that was announced and has no document, or a damaged one, gets one of what its marker says. The line of the
-    audit log is written first, so that no verdict by hand is without one. Raises `UsageError` if the verdict is none,
-    the reason is empty, the document is settled already or of another version, its owner lives, or nothing that can be
-    read tells of the write.
+    A write whose document is missing or damaged gets one made from its marker. The line of the audit log is written
+    first, so that every verdict by hand has one. Raises `UsageError` if the verdict is not a final one, the reason is
+    empty, the document is settled already or of another version, its owner lives, or neither document nor marker can
+    be read.
     """
     if verdict in OPEN:
         raise UsageError(f"{verdict} is no verdict; a write ends committed or rolled_back")
@@ -67,9 +67,9 @@ def _of_marker(
         if problem is None:
             raise UsageError(f"there is no document {checkpoints.uri(write_key)}, and no marker of that write")
         raise UsageError(
-            f"{problem}; and nothing else tells which write it is. Bring back an earlier version of the object (the"
+            f"{problem}; and nothing else tells which write it is. Restore an earlier version of the object (the"
             " bucket keeps them for some days). If there is none, make sure that nothing of the write is in its table,"
-            " and delete the object: a retry then begins anew"
+            " and delete the object: a retry then starts from the beginning"
         ) from problem
     if announced.living is not None:
         raise UsageError(
@@ -83,9 +83,9 @@ def _of_marker(
 
 
 def _written(checkpoints: Checkpoints, held: HeldCheckpoint | None, document: Checkpoint) -> Checkpoint:
-    """Write the line of the audit log, then the document in the place of the one that was read, or as the first."""
+    """Write the line of the audit log, then replace the document that was read, or create the first one."""
     checkpoints.audit(document, f"by_hand_{document.status.value}")
     won = checkpoints.create(document) if held is None else checkpoints.replace(held, document)
     if won is None:
-        raise UsageError(f"{checkpoints.uri(document.write_key)} has changed meanwhile; look again")
+        raise UsageError(f"{checkpoints.uri(document.write_key)} has changed meanwhile; inspect it again")
     return won.document

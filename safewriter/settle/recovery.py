@@ -1,8 +1,8 @@
-"""Settle: bring one write, whatever happened to it, to one true verdict. The same code settles for guard, supervisor,
+"""Settle: find the one true verdict of a write, whatever happened to it. The same code settles for guard, supervisor,
 retry, sweeper and operator.
 
-The verdict is always read from the table; the document follows it. What a format does to its table is its adapter's
-(`tables/`). docs/concepts/settling.md numbers the steps S1 to S6.
+The verdict is always read from the table; the document follows it. Only a format's adapter (`tables/`) reads and
+changes tables. docs/concepts/settling.md numbers the steps S1 to S6.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _log = logging.getLogger(__name__)
 
 
 class Cause(Enum):
-    """Why a write is settled. An exception is the program's own word that it failed; an end from outside says nothing,
-    nor does an exception because S3 did not answer when the program had said success.
+    """Why a write is settled. An exception of the program says that the write failed. A kill from outside does not say
+    so, nor does an exception because S3 did not answer `success()`.
     """
 
     SUCCESS = "success"
@@ -55,11 +55,11 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What only the settler can know of the attempt it settles.
+    """Facts about the attempt that only its settler knows.
 
-    `epoch` limits it to that epoch (a guard may settle only its own). `nothing_sent`: no commit of this attempt was
-    ever sent, so none can land and no fence is needed. `quiet`: none of its requests is still on its way.
-    `cleans_later`: the settler does it itself when the verdict is out.
+    `epoch`: settle only this epoch (a guard may settle only its own). `nothing_sent`: no commit of this attempt was
+    ever sent, so none can land and no fence is needed. `quiet`: none of its requests can still arrive.
+    `cleans_later`: the settler cleans up by itself after the verdict.
     """
 
     epoch: int | None = None
@@ -71,9 +71,9 @@ class Evidence:
 class Recovery:
     """Settles and cleans the writes of one checkpoint bucket, without Spark.
 
-    `table_store` opens the object store of a table by its canonical `s3://` URI. `secrets` are what a catalog needs
-    that no document holds; without them the environment has to have it. With a `rehearsal` no catalog is changed: the
-    changes are noted there.
+    `table_store` opens the object store of a table by its canonical `s3://` URI. `secrets`: a catalog's
+    credentials, which no document holds; without them they come from the environment. With a `rehearsal` no catalog is
+    changed: the changes are listed there.
     """
 
     def __init__(
@@ -100,8 +100,8 @@ class Recovery:
     def settle(self, write_key: str, cause: Cause, evidence: Evidence = Evidence()) -> StoredCheckpoint | None:
         """Return the document once it is not open any more (None: there is none).
 
-        Raises `UnknownOutcomeError` if S3 does not let the truth be found out now; the document then stays open (or
-        says unknown), and whoever looks next goes on from where this ended.
+        Raises `UnknownOutcomeError` if S3 prevents a verdict now; the document then stays open (or says unknown), and
+        the next settler continues from there.
         """
         table: Table | None = None
         try:
@@ -116,7 +116,7 @@ class Recovery:
         except StoreError as error:
             raise UnknownOutcomeError(f"{self._checkpoints.uri(write_key)} could not be settled: {error}") from error
         raise UnknownOutcomeError(
-            f"{self._checkpoints.uri(write_key)} could not be settled in time; it stays open for the next look"
+            f"{self._checkpoints.uri(write_key)} could not be settled in time; it stays open for the next settler"
         )
 
     @staticmethod
@@ -144,7 +144,7 @@ class Recovery:
         try:
             return table.next_move(document, Intent(cause.value, _undo(document, cause), evidence.nothing_sent))
         except RetentionGapError as gap:
-            if evidence.nothing_sent:  # whatever has become of the table, none of it is ours
+            if evidence.nothing_sent:  # whatever happened to the table, nothing in it is ours
                 return Move(Status.ROLLED_BACK, f"{cause.value}: no commit was sent; {gap}")
             if document.status is Status.UNKNOWN:
                 raise UnknownOutcomeError(
@@ -155,34 +155,34 @@ class Recovery:
     def _clean_up(self, document: Checkpoint, evidence: Evidence) -> None:
         if evidence.cleans_later:
             return
-        # The verdict stands. What follows is hygiene: whoever looks later does it again.
+        # The verdict stands. If the clean-up fails, a later settler repeats it.
         try:
             self.clean(document.write_key, quiet_nonce=document.owner if evidence.quiet else None)
         except (StoreError, RetentionGapError) as error:
-            _log.warning("%s is settled; cleaning up is left to a later look: %s", document.write_key, error)
+            _log.warning("%s is settled; cleaning up is left to a later settler: %s", document.write_key, error)
 
     # -- clean-up: only under a terminal verdict, only what is exactly ours ------------------------------------------
 
     def clean(self, write_key: str, *, quiet_nonce: str | None = None, spotless: bool = False) -> int:
-        """Delete what the ended attempts of a write have left; return how many files went. Not under an open document,
-        with one exception: the attempt whose owner comes back for it, when a later one has claimed the write since.
+        """Delete the files that the ended attempts of a write have left; return their number. Deletes nothing under an
+        open document, with one exception: the caller's own attempt, if a later one has claimed the write since.
 
-        An attempt counts as clean, and its marker goes, once nothing of it can still arrive: its grace is over, or it
-        is the one (`quiet_nonce`) whose owner knows that all its requests have ended; with `spotless` also that it has
-        left nothing, so that nothing is looked for.
+        An attempt counts as clean, and its marker is removed, once none of its requests can still arrive: its grace is
+        over, or it is the caller's (`quiet_nonce`), who knows that all of them have ended. `spotless`: the caller also
+        knows that it has left no files, so none are looked for.
         """
         removed = 0
         for _ in range(_ROUNDS_MAX):
             stored = self._checkpoints.read(write_key)
             if stored is None or stored.document.status in OPEN:
                 return removed + (0 if stored is None else self._clean_superseded(stored.document, quiet_nonce))
-            # A writer that was frozen may have written on after its attempt was cleaned: it comes back for its own.
+            # A frozen writer may have written more after its attempt was cleaned, so it deletes its own files.
             dirty = [
                 attempt for attempt in stored.document.attempts if not attempt.cleaned or attempt.nonce == quiet_nonce
             ]
             if not dirty:
                 return removed
-            self._audit(stored.document)  # here, so that a look after a kill makes up for it, too
+            self._audit(stored.document)  # here, so that after a kill a later settler does it
             looked_for = [one for one in dirty if not (spotless and one.nonce == quiet_nonce)]
             count = self._remove(stored.document, looked_for)
             removed += count
@@ -200,7 +200,7 @@ class Recovery:
         return removed
 
     def _clean_superseded(self, document: Checkpoint, quiet_nonce: str | None) -> int:
-        # Its own verdict stands, or nobody could have claimed. The document is not touched: its owner needs its ETag.
+        # This attempt has its verdict, or nobody could have claimed. The document stays: its owner needs its ETag.
         own = [attempt for attempt in document.attempts[:-1] if attempt.nonce == quiet_nonce]
         return self._remove(document, own)
 
@@ -221,5 +221,5 @@ class Recovery:
 
 
 def _undo(document: Checkpoint, cause: Cause) -> bool:
-    """Tell whether nothing of the write is to stay, as far as the table leaves a choice."""
+    """Tell whether a commit of the write should be undone, if the table leaves a choice."""
     return cause is Cause.EXCEPTION or document.commit_point is CommitPoint.SUCCESS

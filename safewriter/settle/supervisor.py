@@ -1,7 +1,6 @@
-"""What the supervisor of a job does for its guarded writes: keep their leases while it lives, settle them when it is
-dead.
+"""The supervisor of a job's guarded writes: it renews their leases while the job lives, and settles them after that.
 
-The job says in its journal which writes it has opened, before anything of them is on S3.
+The job names each write in its journal before it puts anything of it on S3.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class _Opened:
 
 
 class OpenWrites:
-    """The blocks of a child that are open, from its journal. To be asked from one thread."""
+    """The open blocks of a child, from its journal. For use from one thread."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -84,7 +83,7 @@ class OpenWrites:
 
 
 class Supervision:
-    """The guarded writes of one child process, as its journal tells of them."""
+    """The guarded writes of one child process, as its journal names them."""
 
     def __init__(self, journal: Journal, settings: Settings, *, clock: Clock = epoch_ms) -> None:
         self._journal = journal
@@ -94,7 +93,7 @@ class Supervision:
         self._checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
 
     def renew_leases(self) -> None:
-        """Say for every open write that its attempt lives. Never raises."""
+        """Renew the lease of every open write. Never raises."""
         for opened in self._open.now():
             try:
                 self._checkpoints.renew_lease(opened.write_key, opened.nonce)
@@ -102,11 +101,10 @@ class Supervision:
                 _log.warning("lease of %s: %s", opened.write_key, error)
 
     def settle(self, *, budget_ms: int) -> tuple[WriteReport, ...]:
-        """Bring every write that the journal names to its verdict; call it only when nothing of the child runs any
-        more.
+        """Settle every write that the journal names; call it only when no process of the child runs any more.
 
-        A write whose truth cannot be found out within the budget is reported as unknown, never as anything else; ask
-        `doubt` for what the journal cannot name.
+        A write that cannot be settled within the budget is reported as unknown, never as anything else. `doubt` tells
+        whether the journal may lack writes.
         """
         until_ms = self._clock() + budget_ms
         recovery = Recovery(
@@ -128,7 +126,7 @@ class Supervision:
         )
 
     def doubt(self) -> str | None:
-        """Say why the child may have made writes that the journal does not name; None if it names them all."""
+        """Return why the child may have made writes that the journal does not name; None if it names them all."""
         return self._journal.doubt()
 
     def _settled(
@@ -152,7 +150,7 @@ class Supervision:
                 evidence = Evidence(stored.document.epoch, nothing_sent=owner in unsent)
                 stored = recovery.settle(opened.write_key, Cause.KILLED, evidence)
                 if stored is None:
-                    return _report(opened, Status.UNKNOWN, f"{opened.checkpoint} has gone while it was settled")
+                    return _report(opened, Status.UNKNOWN, f"{opened.checkpoint} disappeared while it was settled")
         except (SafeWriterError, StoreError) as error:
             return _report(opened, Status.UNKNOWN, str(error))
         document = stored.document
@@ -162,7 +160,7 @@ class Supervision:
 
 
 def _opened(entries: tuple[Entry, ...]) -> tuple[_Opened, ...]:
-    """Return what the guard has opened; a line that it has not written names no write."""
+    """Return the writes that the guard has opened; ignores lines that the guard has not written."""
     return tuple(
         _Opened(
             write_key=entry.fields["writeKey"],

@@ -1,6 +1,6 @@
 """The sweeper finds abandoned writes by their markers, settles them, and cleans up after them.
 
-The cost grows with what is open, never with what is finished: only markers are listed.
+Its cost grows with the open writes, never with the finished ones: it lists only markers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _THREADS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What came of one write. `status` is None if no document of it could be read; `since`: when it was announced."""
+    """The result for one write. `status` is None if no document of it could be read; `since`: when it was announced."""
 
     write_key: str
     action: Action
@@ -46,28 +46,28 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What came of all writes that were looked at."""
+    """The results of all writes that were inspected."""
 
     looks: tuple[Look, ...]
 
     def count(self, *actions: Action) -> int:
-        """Return how many looks ended so."""
+        """Return how many writes had one of these results."""
         counts = Counter(look.action for look in self.looks)
         return sum(counts[action] for action in actions)
 
     @property
     def open_since(self) -> datetime | None:
-        """When the oldest write that is still open, as far as is known, was announced."""
+        """When the oldest write that is known to be open was announced."""
         undecided = (Action.ALIVE, Action.FAILED, Action.UNREADABLE, Action.LEFT)
         return min((look.since for look in self.looks if look.action in undecided and look.since), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Sweeper:
-    """Looks after all writes of one checkpoint bucket that have a marker, as far as `may_go_on` lets it.
+    """Inspects all writes of one checkpoint bucket that have a marker, until `may_go_on` says no.
 
-    Where it begins is drawn anew each time, and what was listed is taken from both ends of time: so neither the newest
-    nor the oldest of a backlog waits for all the others.
+    Each sweep begins at a random key, and takes the oldest and the newest of the listed writes in turn: so neither end
+    of a backlog waits for all the others.
     """
 
     checkpoints: Checkpoints
@@ -89,7 +89,7 @@ class Sweeper:
     def _forget_leases(self) -> None:
         try:
             self.checkpoints.forget_leases(self.clock(), self.may_go_on)
-        except StoreError as error:  # hygiene only
+        except StoreError as error:  # clean-up only
             _log.warning("old leases stay for the next sweep: %s", error)
 
     def _look(self, listed: ListedMarker) -> Look:

@@ -1,4 +1,4 @@
-"""What a table format is to the guard: how it names tables, guards a session's block, and settles a write."""
+"""The interface of a table format: it names tables, guards a session's block, and settles a write."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["Format", "Settling"]
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """What a settler has. `table_store` opens an object store by its `s3://` URI; `secrets` are what a catalog needs
-    beyond the document, where the session that writes has them.
+    """The settler's means. `table_store` opens an object store by its `s3://` URI; `secrets` are a catalog's
+    credentials, if the settler is in the session that writes.
     """
 
     table_store: Callable[[str], ObjectStore]
@@ -32,14 +32,14 @@ class Settling:
     may_go_on: Callable[[], bool] = lambda: True
     secrets: Mapping[str, str] = field(default_factory=dict)
     rehearsal: list[str] | None = None
-    """In a dry run: a format notes here what it would commit to a catalog, a line each, and commits nothing."""
+    """In a dry run: instead of a commit to a catalog, a format adds a line about it here."""
 
 
 class Format(Protocol):
     """One format. Its module must import neither Spark nor what only some of its methods need."""
 
     def parse(self, table: str) -> Hashable:
-        """Return the one name of a table, whose text documents hold; `UnsupportedError` if it is not guarded."""
+        """Return the table's one name; documents hold its text. `UnsupportedError` if the table cannot be guarded."""
         ...
 
     def session(self, spark: SparkSession, table: str) -> Session:

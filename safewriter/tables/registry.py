@@ -1,7 +1,7 @@
 """The formats that are guarded: the one place that names them all.
 
-`docs/concepts/formats.md` says how to add one. A format is imported when a table of it is met, so that a settler of
-Delta tables needs nothing of Iceberg.
+`docs/concepts/formats.md` says how to add one. A format is imported at its first use, so that a settler of Delta
+tables needs nothing of Iceberg.
 """
 
 from __future__ import annotations

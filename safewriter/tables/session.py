@@ -1,4 +1,4 @@
-"""What a table format gives to a guarded block: its side of the Spark session, from the first look to the last."""
+"""The interface between a guarded block and a table format: the format's side of the Spark session."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 __all__ = ["TABLE_EXISTS", "MicroBatch", "Opening", "Seen", "Session", "TableState"]
 
 TABLE_EXISTS: Final = "DELTA_PATH_EXISTS|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|TABLE_OR_VIEW_ALREADY_EXISTS"
-"""How Spark and Delta say that a table is there already: a pattern of their error classes."""
+"""A pattern of the error classes by which Spark and Delta report that a table exists already."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
     """A table before a write. `version` is -1 if there is none; `features` are those of its protocol.
 
-    `modified_ms`: when the store received that version (epoch milliseconds), by which a table that was dropped and
-    recreated is told from this one. `actions`: what an undo needs besides, in the format's own words. `catalog`: how a
-    catalog that commits to it is reached, without secrets.
+    `modified_ms`: when the store received that version (epoch milliseconds); it shows whether the table was dropped and
+    recreated. `actions`: further needs of an undo, in the format's own words. `catalog`: the properties by which a
+    settler reaches the table's catalog, without secrets.
     """
 
     version: int
@@ -46,9 +46,9 @@ class MicroBatch:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a block is opened with. `latest_start_ms`: epoch milliseconds after which no commit may start.
+    """The parameters of an opening. `latest_start_ms`: epoch milliseconds after which no commit may start.
 
-    `note`: where a commit that creates or changes a table says so first. `journal`: the supervisor's.
+    `note`: the URI for the note of a commit that creates or changes a table. `journal`: the path of the supervisor's.
     """
 
     document: Checkpoint
@@ -59,7 +59,7 @@ class Opening:
 
 
 class Seen(Protocol):
-    """What the session knows of the block's commits."""
+    """The session's knowledge of the block's commits."""
 
     @property
     def passed(self) -> bool:
@@ -86,21 +86,21 @@ class Session(Protocol):
 
     @property
     def table(self) -> str:
-        """What the block's statements call the table."""
+        """The table's name in the block's statements."""
         ...
 
     @property
     def secrets(self) -> Mapping[str, str]:
-        """What a settler needs to reach the table's catalog and no document may hold; it stays in this process."""
+        """The catalog's secrets, which a settler needs and no document may hold; they stay in this process."""
         ...
 
     @property
     def catalog(self) -> dict[str, str]:
-        """How a settler reaches the table's catalog, without secrets; nothing where a table lies at a path."""
+        """The properties, without secrets, by which a settler reaches the catalog; none if there is no catalog."""
         ...
 
     def micro_batch(self) -> MicroBatch | None:
-        """Return the stream's batch if this runs in `foreachBatch`; `UsageError` if it may, and no batch is known."""
+        """Return the stream's batch if this runs in `foreachBatch`; `UsageError` if that cannot be told."""
         ...
 
     def verify(self) -> None:
@@ -108,11 +108,11 @@ class Session(Protocol):
         ...
 
     def state(self) -> TableState:
-        """Look at the table before the claim; `UnsupportedError` for one that is not guarded."""
+        """Read the table's state before the claim; `UnsupportedError` if the table cannot be guarded."""
         ...
 
     def undo_obstacle(self, before: TableState) -> str | None:
-        """Tell why a commit to this table could not be undone, if that is known before."""
+        """Return why a commit to this table could not be undone, if that is known before it; else None."""
         ...
 
     def begin(self, opening: Opening) -> None:
@@ -120,11 +120,11 @@ class Session(Protocol):
         ...
 
     def skip(self, *, write_key: str, nonce: str) -> None:
-        """Let the block's statements run and nothing of them be seen: an earlier attempt has committed."""
+        """Let the block's statements run without an effect on the table: an earlier attempt has committed."""
         ...
 
     def was_skipped(self, error: Exception) -> bool:
-        """Tell whether an error in a skipped block says no more than that nothing was to be written."""
+        """Tell whether an error in a skipped block only means that the write was skipped."""
         ...
 
     @property
@@ -133,14 +133,14 @@ class Session(Protocol):
         ...
 
     def publish(self) -> None:
-        """Make visible what the block has staged, where its statements do not do that themselves.
+        """Publish the write that the block has staged, if its statements do not commit by themselves.
 
-        Raises `StoreError` if the answer is lost; then the table tells.
+        Raises `StoreError` if the answer is lost; then the table decides.
         """
         ...
 
     def seen(self) -> Seen:
-        """Say what is known of the block's commits."""
+        """Return what is known of the block's commits."""
         ...
 
     def shut(self, reason: str) -> None:
@@ -148,7 +148,7 @@ class Session(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Cancel the block's jobs, those that it would still start included."""
+        """Cancel the block's jobs, also those that it would still start."""
         ...
 
     def wait_until_quiet(self, patience_s: float) -> bool:
@@ -156,7 +156,7 @@ class Session(Protocol):
         ...
 
     def may_have_left_files(self, seen: Seen) -> bool:
-        """Tell whether files of the block may lie about that no commit refers to."""
+        """Tell whether the block may have left files that no commit refers to."""
         ...
 
     def restore(self) -> None:

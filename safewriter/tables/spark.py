@@ -1,4 +1,4 @@
-"""What every guarded block does to its Spark session, whatever the table format: settings, job group, waiting."""
+"""The work of a guarded block on its Spark session that all table formats share: settings, job group, waiting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["SparkScope"]
 
 _GROUP: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
-# What a stream tells the threads of its batches (StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY).
+# Properties of the threads of a stream's batches (StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY).
 _MICRO_BATCH: Final = ("sql.streaming.queryId", "streaming.sql.batchId")
 _POLL_S: Final = 0.02
 _IN_A_BATCH: Final = (
@@ -31,7 +31,7 @@ _IN_A_BATCH: Final = (
 
 
 class SparkScope:
-    """One block's hold on a session, through py4j on the driver; any master will do."""
+    """One block's access to a session, through py4j on the driver; works with any master."""
 
     def __init__(self, spark: SparkSession, table: str) -> None:
         if spark._jvm is None:  # noqa: SLF001 - py4j is the only way to the tables' own libraries; Spark Connect has none
@@ -45,19 +45,19 @@ class SparkScope:
             )
         self.spark = spark
         self.table = table
-        """What the block's statements call it."""
+        """The table's name in the block's statements."""
         self.jspark: Any = spark._jsparkSession  # noqa: SLF001
         self._group = ""
         self._restore: list[Callable[[], None]] = []
 
     @property
     def secrets(self) -> Mapping[str, str]:
-        """Nothing, where a table lies at a path."""
+        """None for a table at a path."""
         return {}
 
     @property
     def catalog(self) -> dict[str, str]:
-        """Nothing, as above."""
+        """None, as above."""
         return {}
 
     def java_class(self, name: str) -> Any:  # noqa: ANN401 - py4j has no types
@@ -67,7 +67,7 @@ class SparkScope:
         return JavaClass(name, self.spark.sparkContext._gateway._gateway_client)  # type: ignore[union-attr]  # noqa: SLF001
 
     def micro_batch(self) -> MicroBatch | None:
-        """Return the stream's batch if this runs in `foreachBatch`; `UsageError` if it may, and no batch is known."""
+        """Return the stream's batch if this runs in `foreachBatch`; `UsageError` if that cannot be told."""
         query_id, batch_id = (self.spark.sparkContext.getLocalProperty(name) for name in _MICRO_BATCH)
         if not query_id and threading.current_thread() is threading.main_thread():
             return None  # Spark calls foreachBatch on threads of its own
@@ -78,37 +78,37 @@ class SparkScope:
             # Named by the run, the write of the next batch would be taken for this one, and skipped.
             raise UsageError(
                 f"nothing was written: a stream runs, and this thread does not say which of its batches the block on"
-                f" {self.table} belongs to. {_IN_A_BATCH}. What belongs to no stream is written from the main thread"
+                f" {self.table} belongs to. {_IN_A_BATCH}. Write tables outside a stream from the main thread"
             )
         return None
 
     def _running_batch(self, query_id: str, batch_id: str, streams: Any) -> MicroBatch:  # noqa: ANN401 - Java's map
-        """Return the batch that a thread names, if its stream is at it; a thread keeps the name that it was given."""
+        """Return the batch that a thread names, if its stream still runs it: a thread may outlive its batch."""
         stream = streams.get(self.java_class("java.util.UUID").fromString(query_id))
         now = None if stream is None else str(stream.getLatestExecutionContext().batchId())
         if now != batch_id:
             where = "has ended" if now is None else f"is at batch {now}"
             raise UsageError(
                 f"nothing was written: this thread was started in batch {batch_id} of a stream that {where}, so nobody"
-                f" can tell to which batch the block on {self.table} belongs. {_IN_A_BATCH}, in each batch anew"
+                f" can tell to which batch the block on {self.table} belongs. {_IN_A_BATCH}, anew in each batch"
             )
         return MicroBatch(query_id, batch_id, str(stream.runId()))
 
-    # -- what is set inside, and put back ----------------------------------------------------------------------------
+    # -- settings of the block, restored at its end ------------------------------------------------------------------
 
     def on_restore(self, undo: Callable[[], None]) -> None:
-        """Let `undo` be called when the session is put back."""
+        """Have `undo` called when the session is restored."""
         self._restore.append(undo)
 
     def set(self, key: str, value: str) -> None:
-        """Set one of the session's settings until it is put back."""
+        """Set one of the session's settings until the session is restored."""
         before = self.spark.conf.get(key, None)
         conf = self.spark.conf
         self._restore.append(lambda: conf.unset(key) if before is None else conf.set(key, before))
         conf.set(key, value)
 
     def set_static(self, key: str, value: str) -> None:
-        """Set one that Spark takes for static, on the session's own state, until it is put back."""
+        """Set one that Spark treats as static, on the session's own state, until the session is restored."""
         conf = self.jspark.sessionState().conf()
         before = conf.getConfString(key, "")
         self._restore.append(lambda: conf.setConfString(key, before) if before else conf.unsetConf(key))
@@ -125,19 +125,19 @@ class SparkScope:
 
         self._restore.append(restore)
         self._group = group
-        # Without the interrupt the tasks go on, and upload, for seconds after the statement has ended.
+        # Without the interrupt the tasks continue to upload for seconds after the statement has ended.
         context.setJobGroup(
             group, context.getLocalProperty("spark.job.description") or "SafeWriter", interruptOnCancel=True
         )
 
     def restore(self) -> None:
-        """Put the session back as it was, in reverse order, whatever fails on the way; raise the first failure."""
+        """Restore the session in reverse order, also after a failure on the way; then raise the first failure."""
         failure: BaseException | None = None
         while self._restore:
             undo = self._restore.pop()
             try:
                 undo()
-            except BaseException as error:  # noqa: BLE001 - each of the others must have its turn, Ctrl-C or not
+            except BaseException as error:  # noqa: BLE001 - the others must run, too, also after Ctrl-C
                 failure = failure or error
         if failure is not None:
             raise failure
@@ -160,7 +160,7 @@ class SparkScope:
     # -- the block's jobs --------------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
-        """Cancel the block's jobs, those that it would still start included."""
+        """Cancel the block's jobs, also those that it would still start."""
         if not self._is_stopped():
             self.jspark.sparkContext().cancelJobGroupAndFutureJobs(self._group)
 

@@ -1,7 +1,7 @@
-"""What a table format gives to whoever settles a write: where the write stands, and what leads it to its verdict.
+"""The interface between a settler and a table format: the next step towards a write's verdict.
 
-`Table` is the whole of it. It looks at the table, does the one next thing that is needed there, and says what the
-document is to say then; the document itself is changed by compare-and-swap in `recovery`, never here.
+A `Table` reads the table, takes the one next step that is needed there, and returns what the document should say then.
+Only `recovery` changes the document, by compare-and-swap.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["Intent", "Landed", "Move", "RetentionGapError", "Table", "Trace"]
 
 
 class RetentionGapError(LookupError):
-    """The table no longer holds everything that would have to be looked at, or it is another table."""
+    """The table no longer holds everything that a settler must read, or it is another table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What the settler wants of a write that the table leaves open. `cause` begins the reason in the document.
+    """How to settle a write, if the table leaves a choice. `cause` begins the reason in the document.
 
-    `undo`: nothing of it is to stay. `nothing_sent`: no commit of the attempt was ever sent, so none can land.
+    `undo`: a landed commit must not stay. `nothing_sent`: no commit of the attempt was ever sent, so none can land.
     """
 
     cause: str
@@ -34,9 +34,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What the checkpoint remembers of our commit: the table's version or snapshot, and what it holds if that is
-    known.
-    """
+    """Our commit as the checkpoint records it: the table's version or snapshot, and rows and bytes if known."""
 
     commit_version: int
     rows: int | None = None
@@ -45,7 +43,7 @@ class Landed:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What the document is to say next: a verdict, or what is about to be done to the table, before it is done."""
+    """The document's next state: a verdict, or an act on the table that it announces."""
 
     status: Status
     reason: str | None = None
@@ -60,9 +58,9 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A write as its table alone tells of it. `epoch`: the highest that the table knows. `landed`: None if it holds the
-    write no more; `before`: the version before the commit that it holds. `succeeded`: `success()` has been called, or
-    it would not be there.
+    """A write as its table alone shows it. `epoch`: the highest that the table knows. `landed`: None if the table no
+    longer holds the write; `before`: the version before its commit. `succeeded`: the table shows that `success()` was
+    called.
     """
 
     epoch: int
@@ -75,16 +73,16 @@ class Table(Protocol):
     """One guarded table, without Spark. Every method may raise `StoreError` or `RetentionGapError`."""
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
-        """Bring the write of an open document one step nearer to its verdict, and return what the document is to say.
+        """Take one step towards the verdict of an open document, and return what the document should say next.
 
-        A move to an open state is written before the act that it announces; that act is the next call's.
+        The caller writes a move to an open state before the act that it announces; the next call does that act.
         """
         ...
 
     def confirm(self, document: Checkpoint, seen: Seen) -> Move:
-        """Return what `success()` may say after what the session has seen; raise if the write is not what it should be.
+        """Return the move that `success()` makes, from what the session has seen; raise if the table lacks the write.
 
-        An open state (something has yet to be done to the table) is then settled as everywhere.
+        The caller settles an open state (the table still needs an act) as usual.
         """
         ...
 
@@ -94,17 +92,17 @@ class Table(Protocol):
         attempts: tuple[AttemptRecord, ...],  # noqa: ARG002
         earlier: tuple[AttemptRecord, ...] = (),  # noqa: ARG002
     ) -> int:
-        """Delete what ended attempts of a write have left and nobody refers to; return how many files went.
+        """Delete files of ended attempts that nothing refers to; return their number.
 
-        `earlier`: those that were cleaned up after before, of which something may have come late. Unless a format
-        says otherwise, nothing is deleted here.
+        `earlier`: attempts that were cleaned up before, whose files may have arrived late. By default nothing is
+        deleted.
         """
         return 0
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
-        """Look for a write of which no document tells, of any epoch, in what the table has gained since a time (epoch
-        milliseconds); None if it knows nothing of it.
+        """Look for a write that has no document, of any epoch, in the table's changes since a time (epoch
+        milliseconds); None if they show nothing of it.
 
-        Raises `RetentionGapError` if the table does not show all of that, or does not decide.
+        Raises `RetentionGapError` if the table does not show all those changes, or does not decide.
         """
         ...

@@ -28,7 +28,7 @@ _CHANGED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a commit of the guard's own says in its `userMetadata`: whose fence it is, or which version it reverts."""
+    """The guard's text in the `userMetadata` of its own commits: whose fence it is, or which version it reverts."""
 
     write_key: str
     epoch: int
@@ -64,7 +64,7 @@ class Commit:
 
     @classmethod
     def parse(cls, version: int, body: bytes) -> Commit:
-        """Parse the JSON lines of a commit; `ValueError` if they are none."""
+        """Parse the JSON lines of a commit; `ValueError` if they are not valid."""
         actions: dict[str, list[dict[str, Any]]] = {}
         for line in body.splitlines():
             if line.strip():
@@ -100,7 +100,7 @@ class Commit:
 
     @property
     def removed_keys(self) -> set[str]:
-        """The keys, relative to the table, of what this version took out of it: files, and deletion vectors of files.
+        """The keys, relative to the table, of the files and deletion vectors that this version removed from it.
 
         `ValueError` if it had a deletion vector that lies elsewhere.
         """
@@ -115,7 +115,7 @@ class Commit:
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether it adds rows and has looked at none. Engines other than Spark do not say it of an append."""
+        """Whether it adds rows and has read none. Engines other than Spark do not record this for an append."""
         said = self.info.get("isBlindAppend")
         mode = (self.info.get("operationParameters") or {}).get("mode")
         appends = self.info.get("operation") == "WRITE" and str(mode).strip('"').lower() == "append"

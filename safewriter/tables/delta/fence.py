@@ -1,8 +1,8 @@
 """Make sure that no commit of a dead attempt can land any more.
 
 An empty commit with the write's transaction action takes the next slot: a commit that is still on its way finds its
-slot taken, and its gate refuses to go on behind a transaction of its own write. The fence carries the dead epoch, so
-that the retry (one more) goes past it.
+slot taken, and its gate refuses a later slot behind a transaction of its own write. The fence carries the dead epoch,
+so that the retry, one epoch higher, passes it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def empty_commit(
 
 
 def _creation(note: bytes) -> list[dict[str, Any]]:
-    """Return the protocol and metaData actions that a creating commit has left before it was sent."""
+    """Return the protocol and metaData actions from the note that a creating commit left before it was sent."""
     if b'"metaData"' not in note:
         raise RetentionGapError("the table that this attempt has appended to is gone")
     return [action for line in note.splitlines() if "note" not in (action := parsed(line))]

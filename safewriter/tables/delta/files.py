@@ -21,7 +21,7 @@ _OTHER_TABLE: Final = re.compile(r"(.+/)(?:_delta_log/.*|metadata/[^/]+\.metadat
 def remove_files(
     store: ObjectStore, prefixes: tuple[str, ...], commits: tuple[Commit, ...], may_go_on: Callable[[], bool]
 ) -> int:
-    """Delete the table's data files that bear one of the prefixes and stand in no commit; return how many went.
+    """Delete the table's data files that have one of the prefixes and are in no commit; return their number.
 
     `commits` are all versions since the first of the attempts began: no other can refer to their files. Unfinished
     multipart uploads of such files are aborted. Raises `StoreError` if the work could not be finished, also when
@@ -40,7 +40,7 @@ def remove_files(
             others.add(root)
         elif _is_data_file(key, prefixes) and key not in referred:
             ours.append(key)
-    # A block's session gives its prefix also to what the script writes to a table that lies inside this one.
+    # A block's session gives its prefix also to files that the script writes to a table inside this one.
     elsewhere = tuple(others)
     for key in ours:
         check_time()
@@ -54,7 +54,7 @@ def remove_files(
 
 
 def root_of_other_table(key: str) -> str | None:
-    """Return the folder of another table, Delta or Iceberg, that lies inside this one and that the key shows."""
+    """Return the folder of another table, Delta or Iceberg, inside this one, if the key shows such a table."""
     found = _OTHER_TABLE.fullmatch(key)
     return None if found is None else found[1]
 

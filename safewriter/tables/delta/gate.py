@@ -1,4 +1,4 @@
-"""What the gate in the log store says: of its block's commit, and to a statement that it refuses."""
+"""The gate's answers: the state of its block's commit, and the refusal of a statement."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _REFUSED: Final = re.compile(r"SafeWriter \[(\w+)\]: (.*)")
 
 
 def refusal_in(error: BaseException) -> tuple[str, str] | None:
-    """Return code and text of the refusal that an error tells of, by way of Java and Spark; None for any other."""
+    """Return code and text of the gate's refusal in an error from Java or Spark; None for any other error."""
     found = _REFUSED.search(str(error))
     return None if found is None else (found[1], found[2])
 
 
 class GateStatus(StrEnum):
-    """Where the one commit of a block stands, in `Gate.java`'s words."""
+    """The state of a block's one commit, as `Gate.java` names it."""
 
     NONE = "none"
     IN_FLIGHT = "in flight"
@@ -36,7 +36,7 @@ class GateStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GateState:
-    """What the gate has seen. `refusal` is `code: message` or empty.
+    """The gate's record of its block. `refusal` is `code: message` or empty.
 
     `noted`: it has put a note into the checkpoint bucket. `tries`: how often a commit was sent, rebases included.
     """
@@ -55,9 +55,9 @@ class GateState:
         return self.status in (GateStatus.NONE, GateStatus.LANDED)
 
     def error_of(self, error: Exception) -> SafeWriterError | None:
-        """Return the refusal that `error` is about as a typed error that says what to do; None for one of another kind.
+        """Return the gate's refusal in `error` as a typed error that says what to do; None for any other error.
 
-        It need not be the first one that the gate has uttered.
+        It need not be the gate's first refusal.
         """
         found = refusal_in(error)
         if found is None:

@@ -1,4 +1,4 @@
-"""A Delta log read and extended without a JVM: what recovery rests on.
+"""Read and extend a Delta log without a JVM; recovery rests on it.
 
 Only versions after a known one are ever read, so the cost does not grow with the table's age.
 """
@@ -36,7 +36,7 @@ class DeltaHistory:
         self.store = store
         self._clock = clock
         self._may_go_on = may_go_on
-        self._known: dict[int, Commit] = {}  # a version never changes, and settling looks at each several times
+        self._known: dict[int, Commit] = {}  # a version never changes, and settling reads each several times
 
     def since(self, attempt: AttemptRecord) -> tuple[Commit, ...]:
         """Return every version after `attempt.version_before`, oldest first.
@@ -69,9 +69,9 @@ class DeltaHistory:
         return tuple(self.read(version) for version in after)
 
     def further(self, commits: tuple[Commit, ...], before: int) -> tuple[Commit, ...]:
-        """Return `commits`, or nothing after `before`, with the versions that have come behind them since.
+        """Return `commits`, or nothing after `before`, with the versions that others have added behind them since.
 
-        A slot that was lost holds a version, so it is read by its name: on a busy table nothing is listed again.
+        A lost slot holds a version, so it is read by its name: on a busy table nothing is listed again.
         """
         found = list(commits)
         while True:

@@ -1,4 +1,4 @@
-"""What takes one commit back: its inverse, action by action, or the reason why there is none.
+"""The inverse of one commit, action by action, or the reason why there is none.
 
 Files that the commit added are removed, files that it removed are added again, each with the deletion vector it had;
 schema and properties that it changed are put back. Everything that others have committed since stays as it is.
@@ -22,7 +22,7 @@ __all__ = ["UNDOABLE_FEATURES", "Inverse", "file_obstacle", "needs_metadata", "u
 
 UNDOABLE_FEATURES: Final = frozenset(
     {
-        "appendOnly",  # the feature alone does nothing; the property is looked at
+        "appendOnly",  # the feature alone does nothing; the code below checks the property
         "changeDataFeed",
         "checkConstraints",
         "clustering",
@@ -39,14 +39,14 @@ UNDOABLE_FEATURES: Final = frozenset(
         "vacuumProtocolCheck",
     }
 )
-"""Table features under which the inverse of a commit was seen to be right, by Spark and by other readers."""
+"""Table features under which Spark and other readers were seen to read a table correctly after an inverse."""
 
 _KEPT: Final = ("partitionValues", "size", "tags", "stats", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 _MARKS: Final = frozenset({"delta.identity.highWaterMark"})
-"""What may only grow in a column's metadata: a commit that moves nothing else has not changed the schema."""
+"""Entries of a column's metadata that only grow: a commit that changes nothing else has not changed the schema."""
 _ROW_BY_ROW: Final = frozenset({"DELETE", "UPDATE"})
 """Operations that decide about each row by itself: with no file in common they would have done the same without ours.
-A MERGE inserts what it has not found, and what is written may have been computed from the table."""
+A MERGE is none: it inserts rows that it has not found. Nor is a write: its rows may come from the table."""
 _COLUMN_IDS: Final = "delta.columnMapping.maxColumnId"
 
 
@@ -72,10 +72,10 @@ class Inverse:
 
 
 def undo_obstacle(document: Checkpoint, undo: Inverse, since: Iterable[Commit]) -> str | None:
-    """Tell from the log alone why our commit must stay, or None; `since` are all commits since the claim.
+    """Return, from the log alone, why our commit must stay, or None; `since` are all commits since the claim.
 
-    An undo is a transaction that comes after all of them. It is right only where each of them would have been the same
-    without our commit, and would be right beside the rows that come back.
+    An undo is a transaction that comes after all of them. It is right only if each of them would have been the same
+    without our commit, and fits the rows that the undo restores.
     """
     commits = tuple(since)
     later = [commit for commit in commits if commit.version > undo.ours.version]
@@ -118,14 +118,14 @@ def _later_obstacle(undo: Inverse, later: Commit) -> str | None:
     if not ours.paths.isdisjoint(later.paths):  # decoded: another engine may have encoded the same path otherwise
         return f"version {later.version} rewrote files of version {ours.version} since"
     if undo.before is not None and later.adds:
-        return f"version {later.version} was written with the schema or properties that version {ours.version} brought"
+        return f"version {later.version} was written with the schema or properties of version {ours.version}"
     return None if _is_indifferent(later) else _dependence(ours, later)
 
 
 def _dependence(ours: Commit, later: Commit) -> str | None:
-    """Tell how a commit that has looked at rows may depend on ours, or how rows that come back may contradict it."""
+    """Return how a commit that has read rows may depend on ours, or how restored rows may contradict it."""
     if ours.removes:
-        return f"version {later.version} changed rows without those that version {ours.version} had removed"
+        return f"version {later.version} changed rows without seeing those that version {ours.version} had removed"
     if later.info.get("operation") not in _ROW_BY_ROW:
         return f"version {later.version} may depend on rows of version {ours.version}"
     return None
@@ -137,9 +137,9 @@ def _is_indifferent(later: Commit) -> bool:
 
 
 def file_obstacle(ours: Commit, exists: Callable[[set[str]], bool]) -> str | None:
-    """Tell whether S3 no longer has what an undo would put back; `exists` tells whether all the given keys are there.
+    """Return why S3 no longer has the files that an undo would restore, or None; `exists` tells whether all keys exist.
 
-    The log does not show it, so two settlers may see it differently: whoever refuses for it takes the slot first.
+    The log does not show it, so two settlers may disagree: one that refuses for this reason takes the slot first.
     """
     try:
         gone = ours.removed_keys
@@ -151,7 +151,7 @@ def file_obstacle(ours: Commit, exists: Callable[[set[str]], bool]) -> str | Non
 
 
 def needs_metadata(ours: Commit, before: dict[str, Any]) -> bool:
-    """Tell whether our commit changed more of the metadata than marks that may only grow."""
+    """Tell whether our commit changed more of the metadata than entries that only grow."""
     return ours.metadata is not None and _meaning(ours.metadata) != _meaning(before)
 
 

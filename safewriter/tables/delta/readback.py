@@ -1,4 +1,4 @@
-"""What `success()` must see in the table before it may say committed."""
+"""Read a block's commit back from the table: `success()` says committed only after this check."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["ReadBack"]
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """The table, looked at without Spark. `table` is the name for messages."""
+    """Reads the table without Spark. `table` is its name for messages."""
 
     table: str
     history: DeltaHistory
@@ -42,20 +42,20 @@ class ReadBack:
         ours = self.history.read(version)
         if ours.transactions.get(document.write_key) != document.epoch:
             raise NotCommittedError(
-                f"version {version} of {self.table} is not the commit of this block; nothing may be believed of it"
+                f"version {version} of {self.table} is not the commit of this block, although the gate reported it so"
             )
         return Landed(ours.version, ours.rows, ours.bytes)
 
     def _check_no_change(self, document: Checkpoint, seen: GateState) -> None:
-        """Without a commit of our own: was nothing to do, or was it done elsewhere, or prevented?"""
+        """Return if the block had nothing to commit; raise if it wrote elsewhere or its commit was prevented."""
         if seen.stray:
             raise NotCommittedError(
-                f"the block guards {self.table}, but what was written is {seen.stray}, past the guard; write the"
+                f"the block guards {self.table}, but its statements wrote {seen.stray}, past the guard; write the"
                 " guarded table, with the block's own session"
             )
         if seen.passed or seen.refusal:
             raise NotCommittedError(
-                f"the block's commit did not land in {self.table} ({seen.refusal or 'it lost against another one'})"
+                f"the block's commit did not land in {self.table} ({seen.refusal or 'another commit was first'})"
             )
         commits = self.history.since(document.attempt)
         if any(commit.settles(document.write_key, document.epoch) for commit in commits):
@@ -63,9 +63,7 @@ class ReadBack:
         self._check_remains(document)
 
     def _check_remains(self, document: Checkpoint) -> None:
-        """A table that is there only because an earlier attempt began to create it must not pass for one with the
-        data.
-        """
+        """Raise for a table that exists only because an earlier attempt began to create it: it lacks the data."""
         creator = next((attempt for attempt in document.attempts[:-1] if attempt.may_have_created), None)
         if creator is None:
             return

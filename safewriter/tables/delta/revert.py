@@ -1,6 +1,6 @@
-"""Inverse one commit of ours, and nobody else's: a new commit that is the inverse of ours.
+"""Undo one commit of ours, and nobody else's, by a new commit that is the inverse of ours.
 
-`RESTORE` is never used: it puts the whole table back, and whatever others have committed in between with it.
+`RESTORE` is never used: it would also undo the commits of others since.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SLOTS_MAX: Final = 10_000
 def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit | None:
     """Return the commit of the write that is in the table and not undone, of this epoch or an earlier one.
 
-    A newer epoch must not be seen: a settler that slept would revert the commit of a later attempt.
+    Newer epochs are ignored: otherwise a settler that slept would revert the commit of a later attempt.
     """
     undone = {
         one.reverts
@@ -50,12 +50,12 @@ def revert(
     checkpoints: Checkpoints,
     clock: Clock,
 ) -> str | None:
-    """Inverse `ours`; return None when it is undone, or why it cannot be. Others' commits stay.
+    """Undo `ours`; return None when it is undone, or why it cannot be. Others' commits stay.
 
     `commits` are those since the claim, as last seen.
 
-    A refusal that the log does not show first takes the slot, by an empty commit: the revert of a settler that saw the
-    table otherwise may still be on its way there, and would land after the verdict.
+    If the log does not show the reason of a refusal, an empty commit takes the slot first: the revert of a settler that
+    does not know the reason may still be on its way there, and would land after the verdict.
     """
     before = _before(commits, document, ours, checkpoints)
     unknown = (
@@ -95,7 +95,7 @@ def _before(
 ) -> dict[str, Any] | None:
     """Return the metaData action that ours replaced: from the log since the claim, or from the gate's note.
 
-    The note of a creation holds what the commit itself has brought.
+    The note of a creation holds the metaData of the creating commit itself.
     """
     if ours.metadata is None:
         return None

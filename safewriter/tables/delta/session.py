@@ -1,6 +1,6 @@
-"""The Spark side of a guarded Delta block: what is looked at before, set inside, and put back after.
+"""The Spark side of a guarded Delta block: checks before it, settings inside it, their restoration after it.
 
-What any format does to its session is `tables/spark.py`; this adds Delta's gate, which lives in the log store.
+`tables/spark.py` does the part that all formats share; this adds Delta's gate, which lives in the log store.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class DeltaSession(SparkScope):
             )
 
     def _check_log_stores(self) -> str:
-        """Raise if a scheme by which the table can be reached is not guarded; return the setting of the table's own."""
+        """Raise if a scheme that reaches the table is not guarded; return the setting for the table's own scheme."""
         scheme = self.table.split("://", 1)[0]
         context = self.jspark.sparkContext()
         conf, files = context.conf(), context.hadoopConfiguration()  # PySpark's getConf() copies every setting
@@ -98,7 +98,7 @@ class DeltaSession(SparkScope):
         return own
 
     def state(self) -> TableState:
-        """Look at the table as it is now (one LIST on a table that this session knows)."""
+        """Read the table's present state (one LIST on a table that this session knows)."""
         log = self._log()
         nothing = self.java_class("scala.Option").empty()
         stale_is_fine = False
@@ -140,7 +140,7 @@ class DeltaSession(SparkScope):
         )
 
     def undo_obstacle(self, before: TableState) -> str | None:
-        """Tell why Delta's undo is not for this table, if it is not."""
+        """Return why a commit to this table could not be undone; None if it could be."""
         unknown = sorted(set(before.features) - UNDOABLE_FEATURES)
         if is_append_only(before):
             return "it is append-only"
@@ -167,7 +167,7 @@ class DeltaSession(SparkScope):
         )
 
     def _open(self, write_key: str, epoch: int, block: dict[str, str | int]) -> None:
-        """Open the gate of a block, `Block.java` says of what it consists, and let all that it writes bear its name."""
+        """Open the gate of a block (`Block.java` lists its fields), and give its commit and files the write's name."""
         named = {"table": self.table, "key": write_key, "epoch": epoch}
         self._gate = self._gates.open(self.jspark, json.dumps({**named, **block}))
         self.on_restore(self._gate.close)
@@ -190,7 +190,7 @@ class DeltaSession(SparkScope):
         self.begin_group(f"safewriter-{write_key}-{epoch}-{block['nonce']}")
 
     def skip(self, *, write_key: str, nonce: str) -> None:
-        """Let Delta's own transaction rule skip a write that landed before, and the gate refuse it should Delta not."""
+        """Let Delta's own transaction rule skip a write that landed before; if Delta does not, the gate refuses it."""
         self._open(
             write_key,
             1,
@@ -201,7 +201,7 @@ class DeltaSession(SparkScope):
                 "note": "",
                 "journal": "",
                 "nonce": nonce,
-                "filePrefix": f"{write_key[:15]}-0-{nonce}-",  # the log store knows it when the block is over
+                "filePrefix": f"{write_key[:15]}-0-{nonce}-",  # by it the log store recognises a late file
             },
         )
         self._gate.shut(SKIPPED)
@@ -210,8 +210,8 @@ class DeltaSession(SparkScope):
             self.set(key, value)
 
     def was_skipped(self, error: Exception) -> bool:
-        """Tell whether `error` says no more than that the block was to be skipped: Delta does not skip by itself what
-        creates a table, nor where it has forgotten our transaction.
+        """Tell whether `error` only means that the write was skipped: Delta does not skip a statement by itself if it
+        creates a table, nor if Delta has forgotten our transaction.
         """
         refused = refusal_in(error)
         if refused is not None:
@@ -225,7 +225,7 @@ class DeltaSession(SparkScope):
         try:
             name = error.getMessageParameters()["relationName"]  # type: ignore[attr-defined]
             return canonical_table(self.spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]) == ours
-        except Exception:  # noqa: BLE001 - a name that leads nowhere, in whatever way, is not that of our table
+        except Exception:  # noqa: BLE001 - a name that cannot be resolved, for any reason, is not that of our table
             return False
 
     @property
@@ -253,8 +253,8 @@ class DeltaSession(SparkScope):
         self._gate.shut(reason)
 
     def may_have_left_files(self, seen: Seen) -> bool:
-        """Tell whether files of ours may lie about that no commit refers to: all of them, or those of a failed task
-        or of a statement that lost its slot.
+        """Tell whether the block may have left files that no commit refers to: all of its files, or those of a failed
+        task or of a statement that lost its slot.
         """
         landed_at_once = isinstance(seen, GateState) and seen.status is GateStatus.LANDED and seen.tries == 1
         return not landed_at_once or not self.all_tasks_succeeded()  # an empty append writes an empty file

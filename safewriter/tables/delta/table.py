@@ -1,4 +1,4 @@
-"""A Delta table as a settler sees it: fence, read, keep or revert: steps S2 to S5 of docs/concepts/settling.md."""
+"""Settle a write to a Delta table: fence, read, keep or revert (steps S2 to S5 of docs/concepts/settling.md)."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class DeltaTable:
         self._listed: tuple[Commit, ...] | None = None
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
-        """Fence, look up, and say what that makes of the write; a document that says rolling_back is reverted first.
+        """Fence, look the commit up, and return the next move; a document that says rolling_back is reverted first.
 
-        The log is listed once. What it says counts until a slot behind it is lost, and that shows.
+        The log is listed once. The list stays valid until this settler loses a slot behind it, which it notices.
         """
         commits, self._listed = self._listed, None
         if commits is None or document.status is not Status.ROLLING_BACK:
@@ -96,12 +96,12 @@ class DeltaTable:
         except RetentionGapError:
             if not earlier:
                 raise
-            return self.remove_leftovers(document, attempts)  # the log has forgotten when the earlier ones began
+            return self.remove_leftovers(document, attempts)  # the log no longer reaches back to the earlier ones
         prefixes = tuple(attempt.prefix for attempt in everyone)
         return remove_files(self._history.store, prefixes, commits, self._may_go_on)
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
-        """Look for a commit of the write that was not taken back, whatever its epoch, and for fences of it."""
+        """Look for a commit of the write that was not undone, whatever its epoch, and for fences of it."""
         commits = self._history.since_ms(since_ms)
         epochs = [commit.transactions[write_key] for commit in commits if write_key in commit.transactions]
         if not epochs:

@@ -73,8 +73,8 @@ def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
     if kind == "glue" and "lock-impl" in found:
         raise UnsupportedError(
             f"catalog {name!r} commits under a lock (lock-impl) and then names no version to Glue, so it could"
-            " overwrite what is published without a JVM, where nobody takes that lock. Remove lock-impl: Glue itself"
-            " lets only one of two commits win"
+            " overwrite a commit that SafeWriter makes without a JVM and without that lock. Remove lock-impl: Glue"
+            " itself lets only one of two commits win"
         )
     return {**found, "type": kind}
 
@@ -99,7 +99,7 @@ def open_pointer(name: TableName, properties: Mapping[str, str], table_store: Ca
 
     kind = properties.get("type")
     if kind is None:
-        raise UnsupportedError(f"nothing says how the catalog {name.catalog!r} of {name} is reached")
+        raise UnsupportedError(f"nothing says how to reach the catalog {name.catalog!r} of {name}")
     if kind == "rest":
         return RestPointer(name, opened)
     return (GluePointer if kind == "glue" else SqlPointer)(name, opened, table_store)
@@ -132,8 +132,8 @@ def _database(name: str, properties: Mapping[str, str]) -> str:
     """Return a JDBC address as SQLAlchemy writes it."""
     if find_spec("sqlalchemy") is None:
         raise UnsupportedError(
-            f"catalog {name!r} is a database, and SQLAlchemy, by which it is reached, is not installed; add what"
-            " requirements/sql.txt lists to a derived image, beside the database's Java driver"
+            f"catalog {name!r} is a database, and SQLAlchemy, which connects to it, is not installed; add the"
+            " packages of requirements/sql.txt to a derived image, beside the database's Java driver"
         )
     uri = properties["uri"]
     if uri.startswith("jdbc:sqlite:"):
@@ -146,4 +146,4 @@ def _database(name: str, properties: Mapping[str, str]) -> str:
             "" if user is None else quote(user, safe="") + (f":{quote(password, safe='')}" if password else "") + "@"
         )
         return f"postgresql+psycopg2://{login}{rest}"
-    raise UnsupportedError(f"catalog {name!r}: {uri.split('://')[0]} is no database that is known here; use PostgreSQL")
+    raise UnsupportedError(f"catalog {name!r}: {uri.split('://')[0]} is no supported database; use PostgreSQL")

@@ -49,7 +49,7 @@ _GONE: Final = ("NoSuchTableException", "NotFoundException")
 
 @dataclass(frozen=True, slots=True)
 class StagingState:
-    """`passed`: the block has sent the publication. `answered`: the catalog has answered. The table has the verdict."""
+    """`passed`: the block has sent the publication. `answered`: the catalog has answered. The table decides."""
 
     passed: bool
     answered: bool
@@ -94,11 +94,11 @@ class IcebergSession(SparkScope):
                 raise UnguardedSessionError(f"{key} is set to {found!r}: the block stages by itself; unset it first")
 
     def state(self) -> TableState:
-        """Look at the table in its catalog, as a settler would."""
+        """Read the table's state from its catalog, as a settler would."""
         held = self._pointer.read()
         if held is None:
             raise UnsupportedError(
-                f"{self._name} is not there; create it before the block, and the block fills it: spark.sql('CREATE"
+                f"{self._name} does not exist; create it before the block: spark.sql('CREATE"
                 f" TABLE IF NOT EXISTS {self._name.quoted} (...) USING iceberg')"
             )
         metadata, target = held.metadata, self._name.target

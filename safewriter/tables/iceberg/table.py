@@ -1,4 +1,4 @@
-"""An Iceberg table as a settler sees it, without a JVM: the settler reads the metadata and writes at most a fence.
+"""Settle a write to an Iceberg table without a JVM: the settler reads the metadata and writes at most a fence.
 
 The commit that publishes an attempt leaves its mark, a table property that outlives the snapshot. A fence is a tag with
 the attempt's name: no publication lands beside it. docs/concepts/iceberg.md says why that is enough.
@@ -47,7 +47,7 @@ def name_of(attempt: AttemptRecord) -> str:
 
 @dataclass(frozen=True)
 class IcebergTable(Table):
-    """One table of a catalog. With a `rehearsal` a fence is noted there, and not set."""
+    """One table of a catalog. With a `rehearsal` a fence is listed there, and not set."""
 
     name: TableName
     pointer: Pointer
@@ -85,7 +85,7 @@ class IcebergTable(Table):
             held = self._read(attempt.table_id)
             if (landed := _landed(held, name)) is not None:
                 return landed
-            # Before a look at the fence: a settler may have set it after a publication whose mark is gone since.
+            # Checked before the fence: a settler may have set that after a publication whose mark is gone since.
             if self.clock() - attempt.started_ms > DECIDED_MS:
                 raise RetentionGapError(f"{self.name} may have forgotten an attempt that began {DECIDED_MS} ms ago")
             if name in references(held.metadata):
@@ -94,7 +94,7 @@ class IcebergTable(Table):
             if self.rehearsal is not None:
                 self.rehearsal.append(f"COMMIT {self.name}: tag {name} on snapshot {fence.snapshot_id}")
                 return None
-            self.pointer.commit(held, fence)  # and look again: a publication may have been first
+            self.pointer.commit(held, fence)  # then read again: a publication may have been first
         raise StoreError(f"{self.name}: {name} could not be fenced off in time")
 
     def _fence(self, held: Held, name: str) -> Fence:

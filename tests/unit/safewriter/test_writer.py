@@ -94,7 +94,7 @@ def test_a_session_that_cannot_be_put_back_changes_no_verdict(
         with SafeWriter(spark, "s3a://lake/t") as sw:
             sw.success()
     assert block.done == ["verified", "opened", "succeeded", "finished", CLOSED] * 2
-    assert "the session's settings could not be put back: the JVM is gone" in caplog.text
+    assert "the session's settings could not be restored: the JVM is gone" in caplog.text
 
 
 def test_a_block_is_made_as_the_script_says(block: SimpleNamespace) -> None:
@@ -178,7 +178,7 @@ def test_success_is_for_an_open_block(block: SimpleNamespace) -> None:
     assert "failed: None" in block.done
     with pytest.raises(UsageError, match="not open"):
         sw.success()
-    with pytest.raises(UsageError, match="entered once"):
+    with pytest.raises(UsageError, match="entered only once"):
         sw.__enter__()
 
 

@@ -262,4 +262,4 @@ def test_a_block_that_could_not_be_opened_nor_settled_stays_open(caplog: pytest.
     ending(job, FakeSession(has_begun=False)).never_began()
 
     assert world.document.status is Status.IN_PROGRESS
-    assert "stays open for the next look" in caplog.text
+    assert "stays open for the next settler" in caplog.text

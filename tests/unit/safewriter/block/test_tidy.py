@@ -26,7 +26,7 @@ def test_what_cannot_be_cleaned_is_left_to_a_later_look(error: Exception, caplog
     tidy("s3://checkpoints/a", failing(error))
     wait_for_hygiene()
 
-    assert caplog.messages == [f"cleaning up after s3://checkpoints/a is left to a later look: {error}"]
+    assert caplog.messages == [f"cleaning up after s3://checkpoints/a is left to a later settler: {error}"]
 
 
 def test_an_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

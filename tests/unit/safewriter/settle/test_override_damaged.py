@@ -119,7 +119,7 @@ def test_what_nothing_tells_of_is_named_with_what_to_do(name: str) -> None:
     with pytest.raises(UsageError) as raised:
         decide(world)
     assert str(raised.value).startswith(world.bucket.uri(key))
-    assert "Bring back an earlier version of the object" in str(raised.value)
+    assert "Restore an earlier version of the object" in str(raised.value)
     assert set(world.bucket.contents()) == {key}
 
 

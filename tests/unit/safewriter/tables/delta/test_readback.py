@@ -86,7 +86,7 @@ def test_a_write_past_the_guard_is_no_success() -> None:
     """The block wrote another table instead, and the answer names it."""
     job = World().job().begin()
 
-    with pytest.raises(NotCommittedError, match="what was written is s3://lake/other, past the guard"):
+    with pytest.raises(NotCommittedError, match="its statements wrote s3://lake/other, past the guard"):
         read_back(job, gate(stray="s3://lake/other"))
 
 
@@ -102,7 +102,7 @@ def test_a_commit_that_lost_is_no_success() -> None:
     """It passed the gate, and its slot was taken by somebody else."""
     job = World().job().begin()
 
-    with pytest.raises(NotCommittedError, match="it lost against another one"):
+    with pytest.raises(NotCommittedError, match="another commit was first"):
         read_back(job, gate(passed=True))
 
 

@@ -153,5 +153,5 @@ def test_an_address_with_a_password_is_left_to_the_environment() -> None:
 def test_a_database_cannot_be_reached_where_sqlalchemy_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the image as it is: the error says what to add."""
     monkeypatch.setattr(catalogs, "find_spec", lambda _: None)
-    with pytest.raises(UnsupportedError, match=r"add what requirements/sql\.txt lists to a derived image"):
+    with pytest.raises(UnsupportedError, match=r"add the packages of requirements/sql\.txt to a derived image"):
         to_pyiceberg("ice", {"type": "jdbc", "uri": "jdbc:sqlite:/x.db"})

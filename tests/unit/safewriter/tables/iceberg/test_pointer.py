@@ -216,5 +216,5 @@ def test_what_cannot_be_reached_at_all_is_told_as_such(monkeypatch: pytest.Monke
 
 def test_a_catalog_of_which_nothing_is_said_is_refused() -> None:
     """A checkpoint of an older version may hold none of its properties."""
-    with pytest.raises(UnsupportedError, match=r"nothing says how the catalog 'lake' of lake\.db\.t is reached"):
+    with pytest.raises(UnsupportedError, match=r"nothing says how to reach the catalog 'lake' of lake\.db\.t"):
         open_pointer(TableName.parse("lake.db.t"), {}, lambda _: MemoryObjectStore())

@@ -54,7 +54,7 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
 
 
 def handle(event: object, progress: Progress, environment: Mapping[str, str], services: Services = _SERVICES) -> Result:
-    """Do everything but raise."""
+    """Run the job and return its result; never raises."""
     progress.first_redactor = Redactor.of_environment(environment)
     try:
         prepare(progress, event, environment, services)

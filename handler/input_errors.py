@@ -1,4 +1,4 @@
-"""Usage errors: what the caller must change, in words that need no knowledge of this code."""
+"""Usage errors: they tell the caller what to change, in words that need no knowledge of this code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FOUND_MAX: Final = 80
 _READ_MAX: Final = 4096
 """An event can have megabytes, and redaction reads each character many times."""
 _HALVES_MAX: Final = 1024
-"""A secret that is cut may have lost its form; a longer one is masked without its end, too."""
+"""A cut secret may have lost the end that shows its form; this many characters are masked without an end."""
 _MESSAGE_MAX: Final = 1000
 
 # pydantic's error types, as what to do. `{…}` are pydantic's own context values.
@@ -54,7 +54,7 @@ class InputError(Exception):
 
 
 def _one_line(text: str) -> str:
-    """Make a text that came from outside fit for a message: printable, and not endless."""
+    """Make a text from outside fit for a message: printable and short."""
     shown = "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text[:_MESSAGE_MAX]
@@ -71,7 +71,7 @@ def validated(model: type[_M], data: object, *, prefix: str = "") -> _M:
 
 
 def problem_of(error: ValidationError) -> str:
-    """Say in our words what is wrong first."""
+    """Describe the first error in our words."""
     return _problem(error.errors(include_url=False)[0])
 
 
@@ -109,13 +109,13 @@ def found(value: object) -> str:
 
 
 def _beginning(text: str) -> str:
-    """Mask a text that was cut, and leave its end out: it may be half a secret."""
+    """Mask a cut text, and leave its end out: it may be half a secret."""
     head, mask, tail = redact(text).rpartition(MASK)
     return f"{head}{mask}{tail[:-_HALVES_MAX]}"[:_FOUND_MAX] + "…"
 
 
 def _written(value: object) -> Iterator[str]:
-    """Write a value as `repr` does, but part by part: whoever reads may stop."""
+    """Write a value as `repr` does, but part by part: the reader may stop."""
     if type(value) is dict:
         yield "{"
         for index, (key, one) in enumerate(value.items()):

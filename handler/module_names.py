@@ -1,7 +1,7 @@
-"""Names of modules that a job's files must not have, since they would hide what the job itself rests on.
+"""Names of modules that a job's files must not have, since they would hide modules that the job itself needs.
 
-The folder of the script and the Python files stand before everything else on the job's import path: a `json.py` there
-is the `json` of Spark, boto3 and the guard, too. Every other name is the job's own, `handler` and `scripts` among them.
+The folder of the script and the Python files come first on the job's import path: a `json.py` there is the `json` of
+Spark, boto3 and the guard, too. Every other name is free, `handler` and `scripts` among them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_archive", "check_file"]
 
-# Whose imports a job needs; test_module_names.py holds the list against what the guard imports.
+# Packages that a job needs; test_module_names.py compares the list with the guard's imports.
 _RESTED_ON: Final = {
     "safewriter": "the guard of writes",
     "pyspark": "Spark",
@@ -41,7 +41,7 @@ def check_file(name: str) -> None:
 def check_archive(path: Path) -> None:
     """Raise `ValueError` if a zip or egg holds such a module at its top, or cannot be read.
 
-    The message goes on after the file's name.
+    The message continues a sentence that begins with the file's name.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -62,9 +62,9 @@ def _hidden(module: str) -> str | None:
 
 
 def _top_module(name: str) -> str | None:
-    """Return the module or package that a file in an archive makes; None if it is none, or lies deeper.
+    """Return the module or package that a file in an archive makes; None if it makes none, or lies deeper.
 
-    A folder without an `__init__` hides nothing: Python goes on looking.
+    A folder without an `__init__` hides nothing: Python continues its search.
     """
     first, _, rest = name.partition("/")
     if rest:

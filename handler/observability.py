@@ -24,13 +24,13 @@ metrics: Final = Metrics(namespace=_NAMESPACE, service=_SERVICE)
 
 
 def name_run(record: RunRecord) -> None:
-    """Let every line that is logged from now on, the job's own included, say to which run and attempt it belongs."""
+    """Add the run and the attempt to every line that is logged from now on, also to the job's own."""
     logger.append_keys(run_key=record.run_key, run_id=record.run_id, attempt=record.attempt)
 
 
 def log_job_line(line: str, tables: tuple[str, ...] = ()) -> None:
-    """Log one line that the job has printed, at the level with which Spark's own lines begin. `tables`: what it is
-    writing meanwhile.
+    """Log one line that the job has printed, at the level with which Spark's own lines begin. `tables`: those that the
+    job is writing.
     """
     keys = {"source": "job", **({"table": ", ".join(tables)} if tables else {})}
     if line.startswith("ERROR "):
@@ -65,7 +65,7 @@ def count(result: Result) -> None:
     for status in ("committed", "rolled_back", "unknown"):
         number = sum(write.status == status for write in result.writes)
         metrics.add_metric(f"Verdict{_words(status)}", MetricUnit.Count, number)
-    # What an earlier attempt has committed was counted then.
+    # Writes that an earlier attempt has committed were counted then.
     own = [write for write in result.writes if write.status == "committed" and write.run_id == result.run_id]
     metrics.add_metric("RowsCommitted", MetricUnit.Count, sum(write.rows or 0 for write in own))
     metrics.add_metric("BytesCommitted", MetricUnit.Bytes, sum(write.bytes or 0 for write in own))

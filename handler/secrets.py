@@ -40,7 +40,7 @@ class SecretUnavailableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SecretReference:
-    """A secret, or with `key` one value of a secret that is a JSON object."""
+    """A secret or, with `key`, one value of a secret that is a JSON object."""
 
     arn: str
     region: str
@@ -60,7 +60,7 @@ class SecretReference:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Values by the names that they are given under; not shown by `repr`."""
+    """Values by the names under which the job gets them; `repr` does not show them."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -76,7 +76,7 @@ class Secrets:
 
     @property
     def of_catalogs(self) -> dict[str, str]:
-        """The variables by which pyiceberg and PostgreSQL's client reach catalogs, in the process that settles, too."""
+        """The variables by which pyiceberg and PostgreSQL's client reach catalogs; settling needs them, too."""
         return {name: value for name, value in self.variables.items() if name.upper().startswith(CATALOG_VARIABLES)}
 
 
@@ -104,10 +104,10 @@ def parse_references(text: object) -> dict[str, SecretReference]:
 def read_secrets(
     references: Mapping[str, SecretReference], fetch: Callable[[SecretReference], str] | None = None
 ) -> Secrets:
-    """Read what is referred to; `fetch` returns the whole text of a secret.
+    """Read the secrets; `fetch` returns the whole text of one.
 
-    Raises `InputError` for a secret that cannot be had until something is changed, `SecretUnavailableError` for one
-    that can perhaps be had later.
+    Raises `InputError` for a secret that cannot be read until something is changed, `SecretUnavailableError` for one
+    that can perhaps be read later.
     """
     fetch = _fetch if fetch is None else fetch
     return Secrets({name: _value(name, reference, fetch(reference)) for name, reference in references.items()})
@@ -117,7 +117,7 @@ def _value(name: str, reference: SecretReference, text: str) -> str:
     value = text if reference.key is None else _of_key(reference, text)
     if not value or "\0" in value:
         raise InputError(_FIELD, f"the secret for {name} ({reference}) is empty, or holds a NUL")
-    if SPARK_SETTING.fullmatch(name) and check_text(value) is not None:  # which would repeat a part of the value
+    if SPARK_SETTING.fullmatch(name) and check_text(value) is not None:  # its text repeats a part of the value
         raise InputError(
             _FIELD,
             f"the secret for {name} ({reference}) is no value for a setting: it holds a control character (perhaps at"
@@ -171,7 +171,7 @@ def _is_transient(error: BaseException | None) -> bool:
 
 @functools.lru_cache(maxsize=4)
 def _provider(region: str, _session: str | None) -> Any:  # noqa: ANN401 - imported only where there are secrets
-    """Return Powertools' provider, which keeps what it has read; another one when the credentials are others."""
+    """Return Powertools' provider, which caches secrets; a new one after a change of the credentials."""
     import boto3
     from aws_lambda_powertools.utilities.parameters import SecretsProvider
     from botocore.config import Config

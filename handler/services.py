@@ -1,4 +1,4 @@
-"""What the handler does to the world outside, in one value; tests put other functions in their place."""
+"""The handler's effects on the outside, in one value; tests replace them."""
 
 from __future__ import annotations
 

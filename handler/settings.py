@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CONTINUE_MAX", "HandlerSettings", "read_settings", "soal_home"]
 
 CONTINUE_MAX: Final = 1000
-"""No run goes on more often than this, whatever the function's owner allows."""
+"""No run continues itself more often than this, whatever the function's owner allows."""
 _IMAGE_HOME: Final = Path("/opt/soal")
 _REPOSITORY: Final = Path(__file__).resolve().parent.parent
 
@@ -79,12 +79,12 @@ def script_location(value: str) -> Location:
         raise ValueError(f"{value!r} does not name a Python script (…/name.py)")
     if not value.isprintable():
         raise ValueError(f"{value!r} holds a control character")
-    check_file(name)  # it runs as __main__, but its folder is the first that is looked into
+    check_file(name)  # it runs as __main__, but Python searches its folder first
     return location
 
 
 class HandlerSettings(BaseModel):
-    """What the function's environment says to the handler; other variables are the job's own."""
+    """The handler's settings from the function's environment; other variables are the job's own."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
 
@@ -99,7 +99,7 @@ class HandlerSettings(BaseModel):
     conf: Annotated[dict[str, str], BeforeValidator(_json)] = Field(alias="SOAL_CONF", default={})
     """Spark settings of the function's own; an event changes none of them."""
     conf_allow: Annotated[tuple[Permit, ...], BeforeValidator(_permits)] = Field(alias="SOAL_CONF_ALLOW", default=())
-    """What an event may bring besides `handler.spark_settings.allowed`."""
+    """Settings that an event may bring besides `handler.spark_settings.allowed`."""
     own_directories: Annotated[tuple[Path, ...], BeforeValidator(_paths)] = Field(
         alias="SOAL_OWN_DIRECTORIES", default=()
     )
@@ -137,7 +137,7 @@ class HandlerSettings(BaseModel):
 
     @property
     def owned_settings(self) -> frozenset[str]:
-        """The Spark settings that the owner has made, here or as a secret."""
+        """The names of the Spark settings that the owner has set, here or as a secret."""
         return frozenset({*self.conf, *(name for name in self.secrets if name.startswith("spark."))})
 
     @property
@@ -151,7 +151,7 @@ class HandlerSettings(BaseModel):
 
     @property
     def script_folder(self) -> Location | None:
-        """Where every script and Python file that an event names must lie; None: wherever the role can read."""
+        """The folder of every script and Python file that an event names; None: any place that the role can read."""
         if not self.script_bucket:
             return None
         return Location.parse(f"s3://{self.script_bucket.removeprefix('s3://').strip('/')}")

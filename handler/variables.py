@@ -1,4 +1,4 @@
-"""The product's variables: one list, from which stack, doctor, command line and docs/reference/settings are made.
+"""The product's variables: one list, which stack, doctor, command line and docs/reference/settings use.
 
 Pure data, which `infra` may import, too: it imports nothing of ours. A test compares the list with what the code reads.
 """
@@ -35,12 +35,12 @@ class Reader(StrEnum):
 
 
 class Setter(StrEnum):
-    """Who gives a variable its value."""
+    """The program or person that gives a variable its value."""
 
     OWNER = "owner"
     """The function's owner: by the stack's context key if there is one, else by hand."""
     STACK = "stack"
-    """The stack, from what it has made; it has no context key of its own."""
+    """The stack, from its own resources; it has no context key of its own."""
     PLATFORM = "platform"
     """Lambda, the image or the local emulator."""
     HANDLER = "handler"
@@ -260,11 +260,11 @@ VARIABLES: Final = (
     _for_the_job("SOAL_GO", "file", "the script waits for it"),
     _for_the_job("SOAL_EVENT_FILE", "file", "the event that has triggered the run, as JSON"),
 )
-"""All of them, in the order in which they are told."""
+"""All of them, in the order in which they are shown."""
 
 # https://docs.aws.amazon.com/lambda/latest/api/API_Environment.html
 VARIABLE_NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]+")
-"""What Lambda takes for the name of a variable."""
+"""The names that Lambda accepts for a variable."""
 RESERVED: Final = re.compile(
     r"AWS_.*|LAMBDA_.*|_.*|SOAL_.*|SW_.*|SPARK_.*|PYSPARK_.*|PYTHON.*|JAVA_.*|JDK_JAVA_.*|HADOOP_.*|YARN_.*|POWERTOOLS_.*"
     r"|SCRIPT_BUCKET|PATH|HOME|TMP|TEMP|TMPDIR|TZ|LANG"
@@ -274,8 +274,8 @@ never reach the job.
 """
 SPARK_SETTING: Final = re.compile(r"spark\.[A-Za-z0-9_.\-]{1,250}")
 CATALOG_VARIABLES: Final = ("PYICEBERG_CATALOG__", "PGPASSWORD")
-"""How the names begin by which pyiceberg and PostgreSQL's client reach catalogs: whoever settles a write needs those of
-the job, too.
+"""Prefixes of the variables by which pyiceberg and PostgreSQL's client reach catalogs. A settler needs the job's values
+of them, too.
 """
 REFERENCE: Final = re.compile(
     r"(?P<arn>arn:aws(?:-[a-z-]+)?:secretsmanager:(?P<region>[a-z]{2}(?:-[a-z]+)+-[0-9]):[0-9]{12}:secret:"

@@ -1,11 +1,11 @@
-"""The driver's first lines: runs the user's script as if it had been started itself, and tells the journal how it went.
+"""The driver's first lines: runs the user's script as if Spark had started it, and records its end in the journal.
 
 `python bootstrap.py SCRIPT ARGUMENT…`, started by Spark's PythonRunner. The script runs in the real `__main__`, so that
-what it defines can be pickled for Python workers. Of PySpark three methods are wrapped: two for what the script sets
-itself and cannot have (`own_settings`), one that would not end (`pyspark_errors`); nothing else of it is patched.
+its definitions can be pickled for Python workers. Three methods of PySpark are wrapped: two leave out settings of the
+script that cannot work here (`script_settings`), one would not end (`pyspark_errors`); nothing else is patched.
 
 A job may have a `handler` module of its own. So this process imports everything that it needs of our `handler` first,
-and then takes it off the import path and out of `sys.modules`: of ours a script can import `safewriter` and no more.
+and then removes it from the import path and from `sys.modules`: of our packages a script can import only `safewriter`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main(module: ModuleType) -> None:
     except SystemExit as end:
         code = _code(end.code)
         raise
-    except Exception as error:  # noqa: BLE001 - whatever the script lets go
+    except Exception as error:  # noqa: BLE001 - whatever the script does not catch
         code = _uncaught(error, in_one_line(str(error)), script, journal)
         sys.exit(code)
     finally:
@@ -92,14 +92,14 @@ def _join_spark(journal: str | None) -> None:
 
 
 def _wait_for(go: str | None) -> None:
-    """Return once the handler has the run's record and the script in place: it sees to both while Java starts."""
+    """Wait until the handler has written the run's record and fetched the script, which it does while Java starts."""
     while go is not None and not Path(go).exists():
         time.sleep(_GO_POLL_S)
 
 
 def _prefer_installed() -> None:
-    """Import PySpark from where pip has put it, compiled: Spark puts its copies in zip files, and a jar, before it, and
-    Python would compile those anew at each start, a third of a second.
+    """Import PySpark from pip's compiled installation: Spark puts its own copies, zip files and a jar, before it, and
+    Python would compile those at each start, for a third of a second.
     """
     spark_home = os.environ.get("SPARK_HOME")
     if spark_home:
@@ -107,9 +107,9 @@ def _prefer_installed() -> None:
 
 
 def _leave_names_to_the_job(folder: Path) -> None:
-    """Let the script import from its own folder, and nothing of the handler's: no line below may import from there.
+    """Let the script import from its own folder, and nothing from the handler: no line below may import from there.
 
-    What has been imported goes on working, since functions keep the names of their module.
+    Modules that are imported already continue to work, since functions keep the names of their module.
     """
     sys.path[0] = str(folder)
     for name in [name for name in sys.modules if name.partition(".")[0] == "handler"]:
@@ -117,8 +117,8 @@ def _leave_names_to_the_job(folder: Path) -> None:
 
 
 def _warm_up() -> None:
-    """Make ready what a guarded script needs while it waits for Java."""
-    with suppress(Exception):  # the block meets it again, and says it where the script can see it
+    """Prepare a guarded script's needs while it waits for Java."""
+    with suppress(Exception):  # the block meets the error again, and raises it where the script can see it
         from safewriter.block.warmup import warm_up
 
         warm_up()
@@ -133,8 +133,8 @@ def _is_nameless(user: int) -> bool:
 
 
 def _log_in() -> None:
-    """Give Hadoop a user, since it dies of a user id without a row in passwd (HADOOP-19401). Such ids are usual in
-    containers. The connection to Java is the one that the script will use.
+    """Give Hadoop a user, since it fails for a user id without a row in passwd (HADOOP-19401). Such ids are usual in
+    containers. The script will use the same connection to Java.
     """
     from pyspark import SparkContext
 
@@ -172,14 +172,14 @@ def _from_script(trace: TracebackType | None, script: str) -> TracebackType | No
 
 
 def _code(code: object) -> int:
-    """Say which exit code Python makes of `sys.exit(code)`."""
+    """Return the exit code that Python makes of `sys.exit(code)`."""
     if code is None:
         return 0
     return code & 0xFF if isinstance(code, int) else 1
 
 
 def _watch_for_session(journal: str) -> None:
-    """Note when the script's session is ready, by looking: PySpark has no hook for it, and it is not to be patched."""
+    """Poll, and record when the script's session is ready: PySpark has no hook for it, and must not be patched."""
     for pause_s in chain(repeat(_POLL_S, _POLL_FAST_MAX), repeat(_POLL_SLOW_S)):
         sql = sys.modules.get("pyspark.sql.session")
         if sql is not None and getattr(getattr(sql, "SparkSession", None), "_instantiatedSession", None) is not None:
@@ -192,7 +192,7 @@ def _note(journal: str | None, event: str, **fields: object) -> None:
     if journal:
         from safewriter.record import journal as lines
 
-        with suppress(OSError):  # the script may have filled the disk, or deleted its directory; it ends as it ends
+        with suppress(OSError):  # the script may have filled the disk, or deleted its directory; its end stays the same
             lines.append(journal, event, **fields)
 
 

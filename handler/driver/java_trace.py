@@ -1,6 +1,6 @@
 """One line from the text of an exception that came from Java: the exception, and the root cause if it says more.
 
-Such a text holds the whole stack trace, in which the cause stands last. The trace is in the job's log.
+Such a text holds the whole stack trace, with the cause at its end. The trace is in the job's log.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PART_MAX_LENGTH: Final = 1500
 _CAUSED_BY: Final = "Caused by: "
 # As java.lang.Throwable prints them: frames, and exceptions that were suppressed, with theirs.
 _INDENTED: Final = re.compile(r"\t+(at |\.\.\. \d+ |Suppressed: |Caused by: )")
-# Py4J's words before a trace; those of PySpark and Spark, after which the same exception comes once more.
+# Py4J's words before a trace; those of PySpark and Spark, after which the same exception is repeated.
 _CALL: Final = re.compile(r"An error occurred while calling \S+\.\n: ")
 _AGAIN: Final = re.compile(r"^(?:JVM|Driver) stacktrace:$", re.MULTILINE)
 _PYTHON_FRAMES: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+")
@@ -36,7 +36,7 @@ def in_one_line(text: str) -> str:
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[str]:
-    """Yield what stands between frames; the first is the exception itself."""
+    """Yield the texts between frames; the first is the exception itself."""
     block: list[str] = []
     for line in lines:
         if not _INDENTED.match(line):
@@ -52,7 +52,7 @@ def _flat(block: str) -> str:
 
 
 def _message(cause: str) -> str:
-    """Return what a cause says beside its type, which may be nothing."""
+    """Return a cause's text without its type; it may be empty."""
     return cause.partition(": ")[2] or cause
 
 

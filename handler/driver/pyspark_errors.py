@@ -1,8 +1,8 @@
-"""An end for PySpark's conversion of Java exceptions, where Spark's settings cannot be read.
+"""Stop PySpark's endless conversion of Java exceptions if Spark's settings cannot be read.
 
 To show an exception, PySpark asks Spark for a setting. If Spark cannot read its settings (a number that is none), the
-answer is an exception, too, which PySpark converts and shows, for which it asks again: a script whose session cannot be
-made hangs until its deadline. So the text of an exception is shown without a question while another one is asked.
+answer is an exception, too. PySpark converts and shows that one, and asks again: a script whose session cannot be made
+hangs until its deadline. So while one question is open, the text of another exception is shown without a question.
 """
 
 from __future__ import annotations

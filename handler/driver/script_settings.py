@@ -1,9 +1,9 @@
-"""What a script sets in its own session: kept where it can be had, left out and told where it cannot.
+"""A script's own Spark settings: those that cannot work here are left out, and recorded.
 
 Scripts were written elsewhere, for a cluster or another runtime: they name a master, a heap, packages, keys, Hive.
-Spark would pass over some of it in silence and die of some, and some would lead it past the guard (another log store,
-another endpoint). An event that brings such a thing is refused; a script is there already and shall run as it is. It is
-not held back from anything by this: whoever writes to Hadoop's configuration by hand still can.
+Spark would ignore some of these and fail on others, and some would lead it past the guard (another log store, another
+endpoint). An event with such a setting is refused; an existing script should run as it is. This is no protection
+against a script: it can still write to Hadoop's configuration by hand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["OwnSettings", "why_left_out"]
 
 EXTENSIONS: Final = "spark.sql.extensions"
 _CREDENTIALS: Final = ("access.key", "secret.key", "session.token")
-# Fixed in an event, and the script's own business here: it reads what it can reach, with keys of its own if need be.
+# Fixed in an event, but free for the script: it may read other places, also with its own keys.
 _FREE: Final = rule(
     "spark.jars spark.files spark.archives spark.submit.pyFiles spark.executorEnv.* "
     + " ".join(f"spark.hadoop.fs.s3a.bucket.*.{name}" for name in _CREDENTIALS),
@@ -47,14 +47,14 @@ _MEANINGLESS: Final = (
         "spark.sql.catalogImplementation",
         "Hive is not in the image (enableHiveSupport); use tables by path or an Iceberg catalog",
     ),
-    rule("spark.ui.enabled", "nobody can open Spark's pages in a function; the answer has timings, the log the rest"),
+    rule("spark.ui.enabled", "nobody can open Spark's pages in a function; the result has timings, the log the rest"),
 )
 
 
 def why_left_out(key: str, value: str, given: str | None) -> str | None:
-    """Say why a script's setting has no meaning here and what to do; None if it is the script's to make.
+    """Return why a script's setting has no meaning here and what to do; None if the script may set it.
 
-    `given`: what the handler has set there.
+    `given`: the handler's own value of it.
     """
     if given is not None and value.lower() == given.lower():
         return None
@@ -93,7 +93,7 @@ class OwnSettings:
             SparkContext._ensure_initialized()  # noqa: SLF001 - what getOrCreate does first
             handlers = SparkContext._jvm.SparkConf(True)  # type: ignore[union-attr]  # noqa: FBT003, SLF001 - Java's
             builder._options = self.kept(builder._options, lambda key: handlers.get(key, None))  # noqa: SLF001
-            self._from_builder = True  # whose options are all that its context can differ by
+            self._from_builder = True  # its context differs only by the builder's options
             try:
                 return get_or_create(builder)
             finally:
@@ -118,8 +118,8 @@ class OwnSettings:
         return found | {key: value for key, value in file_io(texts).items() if given(key) is None}
 
     def _put_back(self, jconf: Any, handlers: Any) -> None:  # noqa: ANN401 - Java's SparkConf
-        """Undo in a SparkConf what the script has changed and cannot have."""
-        own, given = _lines(jconf), _lines(handlers)  # one call each; a secret is masked, and differs by that
+        """Undo the script's changes in a SparkConf that it may not make."""
+        own, given = _lines(jconf), _lines(handlers)  # one call each; Spark masks secrets, so those differ
         for key in [key for key in own if own[key] != given.get(key)]:
             before = handlers.get(key, None)
             if key == EXTENSIONS:

@@ -1,6 +1,6 @@
-"""From a message of the failure queue to the invocation that tries its run again: the same run, under the same key.
+"""Redrive the messages of the failure queue: invoke each message's run again, as the same run, under the same key.
 
-Three kinds of messages come there: what Lambda writes about an asynchronous invocation that failed, a message of the
+The queue gets three kinds of messages: Lambda's record of an asynchronous invocation that failed, a message of the
 queue of jobs that was tried too often, and an event that a rule could not deliver.
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["NotTakenError", "Redriven", "Replay", "redrive_queue", "replay_of"]
 
 _HIDDEN_S: Final = 600
-"""How long nobody else sees a message that was received here."""
+"""How long a message that was received here stays hidden from other receivers."""
 _BATCH_MAX: Final = 10
 _NAME_IN_ARN: Final = 6
 """arn:aws:lambda:region:account:function:NAME:qualifier"""
@@ -41,7 +41,7 @@ class NotTakenError(Exception):
 class Replay:
     """The event to invoke with, under the run's own key, and how often that was tried (None: nothing tells).
 
-    `hopeless`: why another attempt cannot end otherwise.
+    `hopeless`: why another attempt would end in the same way.
     """
 
     event: object
@@ -51,7 +51,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """What became of a message: sent, left (in the queue) or failed (left, too); `request_id` of the invocation."""
+    """The result for a message: sent, left (in the queue) or failed (left, too); `request_id` of the invocation."""
 
     message_id: str
     what: str
@@ -92,9 +92,9 @@ def _of_record(record: Mapping[str, Any]) -> Replay:
 
 
 def _first_key(event: object, context: Mapping[str, Any]) -> str:
-    """Return the key of the run that the function which has failed made of the event, as `Job.of` does.
+    """Return the key of the run that the failed function made of the event, as `Job.of` does.
 
-    Where this runs, in another function or on an operator's machine, has another name.
+    The name is the failed function's: this code runs in another function, or on an operator's machine.
     """
     trigger = recognise(event) if isinstance(event, dict) else None
     document = event if trigger is None else trigger.document or {}
@@ -122,10 +122,11 @@ def redrive_queue(
     messages_max: int,
     wait_s: int = 1,
 ) -> Iterator[Redriven]:
-    """Take messages, invoke with each, and remove what was taken; `send` returns the request id, None: a dry run.
+    """Receive messages, invoke with each, and delete those that Lambda took; `send` returns the request id, None: a dry
+    run.
 
-    Raises what `sqs` raises. A message is removed only after Lambda has its event, so one may be sent twice: that is
-    one run all the same.
+    Raises the errors of `sqs`. A message is deleted only after Lambda has its event, so it may be sent twice: both
+    invocations are the same run.
     """
     left: dict[str, str] = {}
     try:

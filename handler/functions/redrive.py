@@ -44,7 +44,7 @@ class _Settings(BaseModel):
 @observability.metrics.log_metrics
 @observability.logger.inject_lambda_context(clear_state=True)
 def lambda_handler(_event: object, _context: LambdaContext) -> dict[str, Any]:
-    """Look at the failure queue once; the event says nothing."""
+    """Go through the failure queue once; the event is ignored."""
     done = redrive(os.environ)
     counts = {what: sum(one.what == what for one in done) for what in ("sent", "left", "failed")}
     observability.metrics.add_metric("Redriven", MetricUnit.Count, counts["sent"])
@@ -54,9 +54,9 @@ def lambda_handler(_event: object, _context: LambdaContext) -> dict[str, Any]:
 
 
 def redrive(environment: Mapping[str, str]) -> tuple[Redriven, ...]:
-    """Take what is in the queue, a hundred messages at most, and invoke with what may end otherwise.
+    """Receive a hundred messages of the queue at most, and invoke with those that may end in another way.
 
-    Raises `InputError` for a wrong setting, and what boto3 raises if the queue does not answer.
+    Raises `InputError` for a wrong setting, and boto3's errors if the queue does not answer.
     """
     settings = validated(_Settings, dict(environment))
     lambda_: Any = boto3.client("lambda", config=_CONFIG)

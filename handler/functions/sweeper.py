@@ -51,7 +51,7 @@ class SweepProblem(BaseModel):
 
 
 class SweepResult(BaseModel):
-    """What a sweep has done; the numbers are writes that had a marker."""
+    """The result of a sweep; the numbers are writes that had a marker."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
 
@@ -78,8 +78,8 @@ class SweepResult(BaseModel):
 @observability.metrics.log_metrics
 @observability.logger.inject_lambda_context(clear_state=True)
 def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
-    """Sweep once; the event says nothing. Fails if the markers cannot be listed, a setting is wrong, or (after all that
-    needs none is settled) a catalog's secret cannot be read.
+    """Sweep once; the event is ignored. Fails if the markers cannot be listed, a setting is wrong, or a catalog's
+    secret cannot be read (after it has settled the writes that need none).
     """
     now_ms = epoch_ms()
     observability.metrics.add_metric("SweepStarted", MetricUnit.Count, 1)  # also of a sweep that fails
@@ -89,13 +89,13 @@ def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
     deadline = Deadline(now_ms + context.get_remaining_time_in_millis(), now_ms)
     result = handle(os.environ, deadline, redactor=redactor)
     _count(result)
-    if unread is not None:  # all that needs no catalog is settled; the alarm says that the rest is not
+    if unread is not None:  # the writes that need no catalog are settled; the alarm reports the others
         raise unread
     return result.document()
 
 
 def _secrets(environment: Mapping[str, str]) -> tuple[Secrets, Exception | None]:
-    """Read what SOAL_SECRETS refers to, or say why it cannot be had: writes to other tables are settled without it."""
+    """Read the secrets of SOAL_SECRETS, or return the error: writes to other tables are settled without them."""
     text = environment.get("SOAL_SECRETS")
     try:
         return (read_secrets(parse_references(text)) if text else Secrets()), None
@@ -107,7 +107,7 @@ def _secrets(environment: Mapping[str, str]) -> tuple[Secrets, Exception | None]
 def handle(
     environment: Mapping[str, str], deadline: Deadline, clock: Clock = epoch_ms, redactor: Redactor = redact
 ) -> SweepResult:
-    """Sweep until all is looked at or the time is nearly over; reasons are without secrets.
+    """Sweep until all writes are inspected or the time is nearly over; reasons are without secrets.
 
     Raises `SettingError` for a wrong setting, `StoreError` if the markers cannot be listed.
     """

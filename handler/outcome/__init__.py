@@ -1,1 +1,1 @@
-"""From how the child ended to one document: the outcome, the result, and where it is delivered."""
+"""Turn the child's end into one document: the outcome, the result, and its delivery."""

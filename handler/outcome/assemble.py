@@ -1,4 +1,4 @@
-"""Make the result document of an invocation, however far it came."""
+"""Make the result document of an invocation, whatever stage it reached."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _write(report: WriteReport, redact: Redactor) -> WriteResult:
 
 
 def _ignored(journal: Iterable[Entry]) -> Iterator[str]:
-    """Tell which settings of the script's own had no effect, those with one reason in one line."""
+    """Name the script's own settings that had no effect, those with the same reason in one line."""
     keys: dict[str, list[str]] = {}
     for entry in journal:
         if entry.event == "setting_ignored":

@@ -1,8 +1,8 @@
-"""A run that is longer than the function's timeout: from an INCOMPLETE attempt to the invocation that goes on.
+"""Continue a run that is longer than the function's timeout: after an INCOMPLETE attempt comes another invocation.
 
-The function invokes itself, asynchronously, with the same event and the run's key, so that the next attempt skips what
-is committed. It does so only if the owner has allowed it (`SOAL_CONTINUE_MAX`), at most that often for one run, and
-only after an attempt that has committed something: one that has not would stand at the same place for ever.
+The function invokes itself, asynchronously, with the same event and the run's key, so that the next attempt skips the
+committed writes. It does so only if the owner has allowed it (`SOAL_CONTINUE_MAX`), at most that often for one run, and
+only after an attempt that has committed a write: otherwise the run would never get further.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Document(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """The `count`-th invocation that goes on with the run `client_token`; `event` is the first one's."""
+    """The `count`-th invocation that continues the run `client_token`; `event` is the first one's."""
 
     count: int
     client_token: str
@@ -72,14 +72,14 @@ def unwrapped(event: object) -> tuple[object, Continuation | None]:
 
 
 def has_progressed(writes: Iterable[WriteReport], run_id: str) -> bool:
-    """Tell whether this attempt has committed something itself."""
+    """Tell whether this attempt itself has committed a write."""
     return any(write.status == Status.COMMITTED and write.run_id == run_id for write in writes)
 
 
 def next_invocation(
     state: State, event: object, before: Continuation | None, *, run_key: str, continue_max: int, progressed: bool
 ) -> Continuation | str | None:
-    """Return the invocation that goes on, or a sentence why there is none; None if nobody asks for one."""
+    """Return the invocation that continues the run, or a sentence why there is none; None if nobody asks for one."""
     if state is not State.INCOMPLETE or continue_max == 0:
         return None
     count = 1 if before is None else before.count + 1

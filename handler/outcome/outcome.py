@@ -1,4 +1,4 @@
-"""From how the child ended, and what became of its writes, to one state. Pure: a table, read from the top.
+"""Judge an attempt: the child's end and the verdicts on its writes make one state. Pure: a table, read from the top.
 
 | writes                 | child                                  | state      |
 |------------------------|----------------------------------------|------------|
@@ -11,9 +11,8 @@
 | one is not committed   | exit 0                                 | FAILED     |
 | any                    | any other end                          | FAILED     |
 
-"Ended by the deadline": the ladder had to stop it, or SafeWriter did (exit 124), or it came too late to begin another
-write after one that is committed. INCOMPLETE can be continued: the same job under the same token skips what is
-committed.
+"Ended by the deadline": the ladder stopped it, or SafeWriter did (exit 124), or after one committed write it came too
+late to begin another. INCOMPLETE can be continued: the same job under the same token skips the committed writes.
 """
 
 from __future__ import annotations
@@ -95,8 +94,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class JobEvidence:
-    """All that is known after the end. `writes` is None if they could not be settled, for the reason in `unsettled`;
-    beside `writes` that is why there may be others.
+    """All that is known after the end. `writes` is None if they could not be settled, for the reason in `unsettled`. If
+    both are set, `unsettled` says why there may be other writes.
     """
 
     ended: Ended
@@ -106,11 +105,11 @@ class JobEvidence:
     out_of_memory_kills: int
     saw_java_out_of_memory: bool
     retry: str
-    """How to run the same again, for the messages."""
+    """How to retry the run, for the messages."""
     turn_lost: str | None = None
     """Why the job's turn is lost, or was about to be, at its end."""
     missing: str | None = None
-    """What the image does not have and the job's output shows that it needed, in a sentence."""
+    """A sentence about a thing that the job needed, by its output, and that the image does not have."""
 
 
 def judge(evidence: JobEvidence) -> Outcome:
@@ -121,7 +120,7 @@ def judge(evidence: JobEvidence) -> Outcome:
 
 
 def of_error(error: Exception, writes: tuple[WriteReport, ...] | None, *, started: bool) -> Outcome:
-    """Judge an attempt that the handler itself could not bring to its end; `writes` is None if they are not settled."""
+    """Judge an attempt that ended with an error of the handler; `writes` is None if they are not settled."""
     if isinstance(error, InputError) and not started:
         fault = Fault("UsageError", str(error), error.field, usage=True)
         return Outcome(State.FAILED, f"usage error, the job was not started: {error}", fault)
@@ -136,14 +135,14 @@ def of_error(error: Exception, writes: tuple[WriteReport, ...] | None, *, starte
         details = f"the handler failed before the job was started; please report this: {message}"
         return Outcome(State.FAILED, details, fault)
     if writes is None or any(write.status == Status.UNKNOWN for write in writes):
-        details = f"the handler failed while the job ran, and what became of its writes is not known: {message}"
+        details = f"the handler failed while the job ran, and the outcome of its writes is unknown: {message}"
         return Outcome(State.UNKNOWN, details, fault)
     details = f"the handler failed while the job ran; the job was ended and its writes are settled: {message}"
     return Outcome(State.FAILED, details, fault)
 
 
 def is_our_fault(outcome: Outcome) -> bool:
-    """Tell whether the outcome is a bug of the handler's, of which the traceback is worth a look."""
+    """Tell whether the outcome is a bug of the handler, so that its traceback should be logged."""
     return outcome.fault is not None and outcome.fault.type == _INTERNAL_ERROR
 
 
@@ -181,23 +180,23 @@ def _verdict(
 
 def _unknown(evidence: JobEvidence) -> tuple[State, str, Fault]:
     if evidence.writes is None:
-        message = f"what became of the job's writes could not be established ({evidence.unsettled})"
+        message = f"the outcome of the job's writes is unknown ({evidence.unsettled})"
     else:
         unknown = [write for write in evidence.writes if write.status == Status.UNKNOWN]
         message = (
-            f"what became of {_names(unknown)} could not be established: {unknown[0].reason}"
+            f"the outcome of {_names(unknown)} is unknown: {unknown[0].reason}"
             if unknown
             else f"whether the job made other writes than those in `writes` is not known: {evidence.unsettled}"
         )
     fault = Fault("UnknownOutcome", message)
-    return State.UNKNOWN, f"{message}. Nothing is claimed of it; {evidence.retry} settles it first", fault
+    return State.UNKNOWN, f"{message}. Assume neither success nor failure; {evidence.retry} settles it first", fault
 
 
 def _by_deadline(evidence: JobEvidence, exit_code: int | None) -> bool:
     if evidence.ended.stop in (Stop.TERMINATED, Stop.KILLED):
-        return exit_code != 0  # it may have come to its end in time after all
+        return exit_code != 0  # it may have ended in time after all
     if exit_code != 0 and any(entry.event == "deadline" for entry in evidence.journal):
-        return True  # SafeWriter has settled a block; what reached the script may have lost its type on the way
+        return True  # SafeWriter has settled a block; its exception may have lost its type on the way to the script
     if exit_code != 0 and any(entry.event == "too_late" for entry in evidence.journal):
         return any(write.status == Status.COMMITTED for write in evidence.writes or ())
     uncaught = _uncaught(evidence.journal)
@@ -287,7 +286,7 @@ def _out_of_memory(evidence: JobEvidence, exit_code: int | None) -> Fault | None
 
 
 def _not_in_image(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
-    """A job that missed something and went on all the same, or chose its exit code, is judged by that."""
+    """Return the fault of a job that failed for a missing thing, unless it continued or chose its exit code."""
     uncaught = _uncaught(evidence.journal)
     if evidence.missing is None or uncaught is None or _exited(evidence.journal) != exit_code:
         return None

@@ -1,4 +1,4 @@
-"""From an outcome to the answer: one document on every path, returned or raised, and kept on S3.
+"""The result of an invocation: one document on every path, returned or raised, and kept on S3.
 
 Its schema is published as `result.schema.json` beside this file; `python -m handler.outcome.result` prints it.
 """
@@ -206,4 +206,4 @@ def schema_text() -> str:
 
 
 if __name__ == "__main__":
-    print(schema_text(), end="")  # noqa: T201 - what the module does when it is run
+    print(schema_text(), end="")  # noqa: T201 - the module's program

@@ -1,4 +1,4 @@
-"""From a command to its end: one child, started, then supervised, of which nothing is left afterwards.
+"""Run a command: start one child, supervise it, and leave no process of it.
 
 The ladder's steps are two instants of `safewriter.schedule`: SIGTERM for everything below this process, then SIGKILL.
 """
@@ -43,7 +43,7 @@ _OOM_SCORE: Final = b"900"
 
 
 class Stop(StrEnum):
-    """How far down the ladder the child was driven, or that somebody has cancelled it."""
+    """The last step of the ladder that the child needed, or its cancellation."""
 
     TERMINATED = "terminated"
     KILLED = "killed"
@@ -76,7 +76,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A command that has been started; what was below this process before it is in `others`."""
+    """A command that has been started; `others` are the earlier processes below this one."""
 
     process: subprocess.Popen[bytes]
     pump: threading.Thread
@@ -84,7 +84,7 @@ class Child:
     started_ms: int
 
     def supervise(self, ladder: Ladder, *, clock: Clock, beat: Callable[[], bool] = lambda: True) -> Ended:
-        """Wait for the command's end and return how it ended; nothing of it runs any more, also if this raises.
+        """Wait for the command's end and return how it ended; no process of it runs any more, also if this raises.
 
         `beat` is called every few seconds while it lives; once it returns False the command is ended at once.
         """
@@ -92,7 +92,7 @@ class Child:
             with _beating(beat) as cancelled:
                 stop, peak_mb = _descend(self.process, ladder, clock, self.others, cancelled)
             ended_ms = clock()
-            # Before anything else reaps: Popen takes a status that somebody else has collected for an exit code of 0.
+            # Before other code reaps it: Popen takes a status that other code has collected for an exit code of 0.
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(_END_TIMEOUT_S)
             exit_code, signal = _status(self.process.returncode)
@@ -104,7 +104,7 @@ class Child:
 
 @contextmanager
 def start(command: Command, output: JobLog, *, clock: Clock) -> Iterator[Child]:
-    """Start a command, and leave nothing of it behind.
+    """Start a command, and leave no process of it behind.
 
     Must be called on the main thread: the child dies with the thread that forked it. Processes below this one that
     exist already are left alone.
@@ -125,7 +125,7 @@ def start(command: Command, output: JobLog, *, clock: Clock) -> Iterator[Child]:
         process.stdin.close()
         if not pump.is_alive():  # else a survivor holds the pipe open, and the thread with it
             process.stdout.close()
-        process.poll()  # or Popen believes it alive, if it was not supervised
+        process.poll()  # otherwise Popen believes it alive, if nobody supervised it
 
 
 def _spawn(command: Command) -> subprocess.Popen[bytes]:
@@ -136,8 +136,8 @@ def _spawn(command: Command) -> subprocess.Popen[bytes]:
         die_with_parent()
         if os.getppid() != parent:
             os._exit(127)  # the parent died before the line above
-        # When memory runs out the kernel shall take the job, and leave the one that settles its writes. A copy of a
-        # process that is closed to others may not write even to its own files in /proc.
+        # When memory runs out, the kernel should kill the job and not the process that settles its writes. A copy of a
+        # process that is closed to others may not even write to its own files in /proc.
         open_to_others()
         with suppress(OSError):
             handle = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
@@ -193,9 +193,9 @@ def _descend(
 
 @contextmanager
 def _beating(beat: Callable[[], bool]) -> Iterator[threading.Event]:
-    """Call `beat` now and then on a thread of its own, so that a slow store does not hold up the ladder.
+    """Call `beat` regularly on a thread of its own, so that a slow store does not delay the ladder.
 
-    The event that is returned is set when it says that the child is to be ended.
+    The returned event is set once `beat` returns False: the child must be ended.
     """
     ended, cancelled = threading.Event(), threading.Event()
 
@@ -214,7 +214,7 @@ def _beating(beat: Callable[[], bool]) -> Iterator[threading.Event]:
 
 
 def _status(returncode: int | None) -> tuple[int | None, int | None]:
-    """Split what Popen knows into an exit code or a signal."""
+    """Split Popen's return code into an exit code or a signal."""
     if returncode is None:
         return None, None
     return (returncode, None) if returncode >= 0 else (None, -returncode)

@@ -1,4 +1,4 @@
-"""What the child prints, line by line: into the log while it runs, and its last lines into the result."""
+"""The child's output, line by line: into the log while it runs, and its last lines into the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class JobLog:
     `log` receives each line without its secrets, `metric` each line in CloudWatch's embedded metric format,
     `watch` every other line, but of a flood only the last ones.
     After `logged_max` bytes lines are no longer logged, only counted, so that a flood costs neither money nor time;
-    metrics and the tail go on.
+    metrics and the tail continue.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class JobLog:
             self._line(rest)
 
     def _is_plain(self, chunk: bytes) -> bool:
-        """Tell whether lines need no look any more: none is logged, and none is a metric or part of a key."""
+        """Tell whether the lines of a chunk need no check: none is logged, and none is a metric or part of a key."""
         return self._logged_left <= 0 and b'"_aws"' not in chunk and b"PRIVATE KEY" not in chunk
 
     def _skip(self, lines: list[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""A call that may hang, with a bound on how long it is waited for."""
+"""Wait for a call that may hang, with a bound on the time."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class _Slot(Generic[_T]):
 
 
 def within(timeout_ms: int, call: Callable[[], _T]) -> _T:
-    """Return what `call` returns, or raise what it raises; `OverdueError` after `timeout_ms`.
+    """Return the value of `call`, or raise its error; `OverdueError` after `timeout_ms`.
 
-    A late call goes on by itself on its own thread: use it only for what does no harm then.
+    A late call continues on its own thread: use this only for calls that do no harm then.
     """
     slot = _Slot(call)
     thread = threading.Thread(target=slot.run, name="soal-bounded", daemon=True)

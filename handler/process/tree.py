@@ -1,7 +1,7 @@
-"""Linux processes: what descends from this one, and how to be sure that nothing of it is left.
+"""Linux processes: find and kill all descendants of this one.
 
-Sources: prctl(2), proc(5), waitpid(2). A process group is not enough (anyone may leave it), a parent id neither (an
-orphan loses it): so this process becomes the one that orphans go to, and walks the tree below itself.
+Sources: prctl(2), proc(5), waitpid(2). A process group is not enough (any process may leave it), nor is a parent id (an
+orphan loses it): so this process becomes the new parent of orphans, and walks the tree below itself.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process as the kernel names it: ids are used again, an id with its start time is not."""
+    """A process as the kernel names it: the kernel reuses ids, but no id with the same start time."""
 
     pid: int
     started_ticks: int
@@ -52,26 +52,26 @@ class _Row:
 
 
 def become_subreaper() -> None:
-    """Take in the orphans of everything below this process, also what called setsid or forked twice."""
+    """Become the parent of all orphans below this process, also of those that called setsid or forked twice."""
     if _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def close_to_others() -> None:
-    """Let no process of the same user read or change this one's memory (/proc/PID/mem, ptrace): not its own children
-    either, whose jobs are somebody else's code. An exec opens the child again.
+    """Let no process of the same user read or change this one's memory (/proc/PID/mem, ptrace), not even its own
+    children, which run other people's code. An exec opens the child again.
     """
     if _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
 
 
 def open_to_others() -> None:
-    """Take `close_to_others` back in a forked child, as its exec is about to do anyway."""
+    """Undo `close_to_others` in a forked child, as its exec is about to do anyway."""
     _LIBC.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
 def die_with_parent() -> None:
-    """Ask for SIGKILL when the thread that forked this process ends. Survives exec, is not passed on to children."""
+    """Ask for SIGKILL when the thread that forked this process ends. Survives exec; children do not inherit it."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
@@ -99,7 +99,7 @@ def signal_all(number: signal.Signals, *, without: frozenset[Process]) -> None:
 def end_all(*, without: frozenset[Process], timeout_s: float) -> frozenset[Process]:
     """Kill and reap everything below this process until nothing is left; return what is left after `timeout_s`.
 
-    Processes may fork while they are being killed: hence the loop. What cannot be killed sleeps in the kernel.
+    Processes may fork while they are being killed: hence the loop. One that cannot be killed sleeps in the kernel.
     """
     until = time.monotonic() + timeout_s
     while True:
@@ -151,7 +151,7 @@ def _kill(process: Process, number: signal.Signals) -> None:
         try:
             os.kill(process.pid, number)
         except (ProcessLookupError, PermissionError):
-            return  # gone meanwhile; or a setuid program's, which end_all reports as left
+            return  # ended meanwhile; or a setuid program's, which end_all reports as left
 
 
 def _reap(row: _Row) -> None:

@@ -1,8 +1,8 @@
 """Text without the secrets in it: for log lines, metrics, the log tail, arguments and error messages.
 
-Two nets: values that are known to be secret, wherever they appear (of variables, arguments and settings whose names say
-so, of Secrets Manager), and the forms in which secrets are written (`secret_forms`). A secret in a form of its own that
-is in neither is not found.
+Two searches: for values that are known to be secret, wherever they appear (of variables, arguments and settings whose
+names say so, of Secrets Manager), and for the forms in which secrets are written (`secret_forms`). A secret that is
+neither known nor in such a form is not found.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["LineRedactor", "Redactor", "redact"]
 
 _KNOWN_MIN_LENGTH: Final = 6
-"""A shorter value is a word of many lines; where its name stands beside it, it is masked all the same."""
+"""A shorter value occurs in many lines as a word; beside its name it is masked all the same."""
 _READ_MIN_LENGTH: Final = 4
 _LINE_MIN_LENGTH: Final = 8
 _KNOWN_MAX: Final = 1000
-"""Each is looked for in each line: so many cost one or two tenths of a millisecond. What was known first stays."""
+"""Each is searched for in each line: this many cost one or two tenths of a millisecond. The first ones known stay."""
 _LINES_MAX: Final = 200
 """Of one value, so that a long argument leaves room for others; keys and certificates have fewer."""
 _WORD: Final = re.compile(r"[A-Za-z]?(?:[a-z]{1,11}|[A-Z]{1,11})")
@@ -44,7 +44,7 @@ class Redactor:
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> Redactor:
-        """Know the values of the variables whose names say that they are secret, and the passwords in URLs."""
+        """Return one that knows the values of variables whose names say that they are secret, and passwords in URLs."""
         return cls().knowing_settings(environment)
 
     def knowing(self, arguments: Iterable[str]) -> Redactor:
@@ -119,7 +119,7 @@ def _lines(value: str) -> Iterable[str]:
 
 @lru_cache(maxsize=_KNOWN_MAX)
 def _sought(value: str) -> re.Pattern[str]:
-    """Return what finds a value: anywhere, but a word (`postgres`) not inside a longer one (`postgresql`)."""
+    """Return a pattern that finds a value anywhere, but a word (`postgres`) not inside a longer one (`postgresql`)."""
     literal = re.escape(value)
     if _WORD.fullmatch(value) is None:
         return re.compile(literal)

@@ -1,7 +1,7 @@
-"""The forms in which secrets are written: beside a name that says so, in a URL, or known by their own shape.
+"""The forms in which secrets are written: beside a name that says so, in a URL, or with a shape of their own.
 
-Each pattern goes over a line once: no name, scheme or gap in it is unbounded where it could be begun again at each
-character. A value that is masked already is left, so that masking twice changes nothing.
+Each pattern scans a line once: names, schemes and gaps have a bound wherever a match could start at each character. A
+value that is masked already stays, so that masking twice changes nothing.
 """
 
 from __future__ import annotations
@@ -89,25 +89,25 @@ _QUOTED: Final = r"""\\?"(?:[^"\\]|\\.){0,8192}?\\?"|'(?:[^'\\]|\\.){0,8192}?'""
 _UNCLOSED: Final = r"""\\?["'][^\n]*"""
 """The value of a line that was cut, or the first line of several."""
 _GAP: Final = r"[^\S\n]{0,40}+\s{0,4}"
-"""Settings are aligned by many blanks; few line ends belong to one."""
+"""Settings may be aligned by many blanks; a gap has few line ends."""
 _WORDED: Final = r"(?:(?:Basic|Bearer|Digest|Token|Negotiate)\s{1,4})?[^\s,;&'\"}\])]+"
 _VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|\[[^\[\]\n]{{0,512}}\]|{_UNCLOSED}|{_WORDED})")
 # Where a value begins: `name = value`, `"name": "value"`, `name -> value`, also in a URL that is quoted in another
-# one; not in the ARN of a secret, and not where a parser tells at which word it stopped.
+# one; not in the ARN of a secret, and not where a parser names the word at which it stopped.
 _ASSIGNED: Final = re.compile(
     rf"""(?<![\w.-])(?<!\d{{12}}:)(?<!near ['"])(?!(?<=nexpected )[Tt]oken\b){_NAME}(?:\\?["'])?{_GAP}"""
     rf"""(?::=|={{1,3}}>?|->|:|%3[Dd]){_GAP}"""
 )
 _OPTION: Final = re.compile(rf"(?<![\w-]){_NAME}\s{{1,8}}(?!-)(?=\S)")
 _OPTION_VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|{_UNCLOSED}|\S+)")
-# Of two bare words the second is another column, or what a filter compares with.
+# Of two bare words the second is another column, or the value in a filter.
 _PAIR: Final = re.compile(
     rf"""[(\[]\s{{0,4}}(?=\\?["']|[\w-]{{1,256}}(?:\.|\s{{0,4}},\s{{0,4}}\\?["']))"""
     rf"""(?:\\?["'])?{_NAME}(?:\\?["'])?\s{{0,4}},\s{{0,4}}"""
 )
 _PAIR_VALUE: Final = re.compile(rf"{_UNMASKED}(?:(?:{_QUOTED}|[^\s'\")\]]+)(?=\s{{0,4}}[)\]])|[^\s'\")\]]{{1024,}})")
 _XML: Final = re.compile(rf"<(?:name>\s{{0,8}})?{_NAME}(?:\s{{0,8}}</name>\s{{0,64}}<value)?>")
-# As in a pair, what is so long has lost its end in a cut.
+# As in a pair, a value of this length was cut and has lost its end.
 _XML_VALUE: Final = re.compile(rf"{_UNMASKED}(?:[^<\n]+(?=</)|[^<\n]{{1024,}})")
 _ATTRIBUTE: Final = re.compile(rf"""(?i)(?<![\w-])(?:key|name)=\\?["']{_NAME}\\?["']\s{{1,8}}value=(?=\\?["'])""")
 _CELL: Final = re.compile(rf"(?<=\|)[^\S\n]{{0,256}}+{_NAME}[^\S\n]{{0,256}}+\|")

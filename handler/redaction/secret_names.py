@@ -1,4 +1,4 @@
-"""Which names of settings, options and variables say that their value is a secret.
+"""Tell by the name of a setting, option or variable whether its value is a secret.
 
 A name is read by its words: `fs.s3a.secret.key`, `dbPassword` and `DB_PASSWORD` are written in three ways and read in
 one. Its last word decides whether it names the secret itself or something about it: `--token-column` and
@@ -23,7 +23,7 @@ def _words(text: str) -> frozenset[str]:
 
 _NAME_MAX: Final = 256
 _REFERENCES: Final = "SOAL_SECRETS"
-"""The variable says where secrets lie, and errors name it."""
+"""The variable holds references to secrets, and errors name it."""
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATORS: Final = re.compile(r"[^a-z0-9]+")
 # Each at the end of a word, so that a tokenizer and a secretary are none: `pgpassword`, `authtoken`, `clientsecret1`.
@@ -31,7 +31,7 @@ _CERTAIN: Final = re.compile(
     r"(?:pass_?(?:word|wd|phrase|code)s?|pwd|secrets?|token|credentials?|authorization|api_?key|access_?key|account_?key"
     r"|private_?key|secret_?key|connection_?string|access_?signature|(?<![a-z])sas)\d*(?=_|\Z)"
 )
-# These words have harmless meanings, too: the value is looked at.
+# These words have harmless meanings, too: the value decides.
 _PASS: Final = re.compile(r"(?:\A|_|db|user|my|pg|sql|root|admin|smtp|ftp|mail|redis)pass\d*\Z")
 _AUTH: Final = re.compile(r"(?:\A|_)auth\d*\Z")
 _KEY: Final = re.compile(r"(?:\A|_)([a-z0-9]+)_key\d*\Z")
@@ -74,7 +74,7 @@ _TYPE: Final = re.compile(
     r"(?:array<)*(?:string|binary|boolean|byte|tinyint|smallint|short|int|integer|bigint|long|float|double|date"
     r"|timestamp(?:_ntz|_ltz)?|(?:decimal|char|varchar)(?:\(\d+\)?)?)>*\Z"
 )
-"""A type of SQL: beside a name, in a schema, it is that of a column."""
+"""A type of SQL: beside a name, in a schema, it is the type of a column."""
 
 
 def is_secret(name: str, value: str) -> bool:

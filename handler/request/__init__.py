@@ -1,1 +1,1 @@
-"""From what Lambda delivers to a job: envelopes, the event's fields, the run's name."""
+"""Turn a delivered event into a job: envelopes, the event's fields, the run's name."""

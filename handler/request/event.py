@@ -1,9 +1,9 @@
-"""From what Lambda delivers to a request: which script, with what, under which key.
+"""Turn a delivered event into a request: the script, its arguments and settings, the run's key.
 
 Accepted forms (docs/reference/event):
 - a job document with the field names of EMR Serverless' StartJobRun, flat or under `jobDriver.sparkSubmit`;
 - the S3 path of a script alone;
-- what the function sends to itself to continue a run (see `continuation`): one of the others, and the run's key;
+- the function's own event to continue a run (see `continuation`): one of the others, and the run's key;
 - an event of S3, SQS, Kinesis, EventBridge or a schedule, or any other object, where the function's environment names
   the script (see `trigger`). An SQS message whose body is a job document is that job.
 """
@@ -46,7 +46,7 @@ _FIELDS_BY_LOWER: Final = {name.lower(): name for name in _DISTINCTIVE}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an event asks for, checked. `trigger` is set when the job is to receive the event itself."""
+    """The request of an event, checked. `trigger` is set if the job receives the event itself."""
 
     entry_point: Location
     arguments: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Request:
 
 
 def parse_event(event: object, settings: HandlerSettings) -> Request:
-    """Turn an event into a request; `InputError` names the field that is wrong and what to do."""
+    """Turn an event into a request; `InputError` names the wrong field and what to do."""
     if isinstance(event, str):
         return _flat(validated(FlatDocument, {"entryPoint": event}), settings, "")
     if not isinstance(event, dict):
@@ -82,7 +82,7 @@ def _is_document(event: Mapping[str, Any]) -> bool:
 
 
 def _check_near_miss(event: Mapping[str, Any], settings: HandlerSettings) -> None:
-    """A job document whose only clue is misspelt must not pass for some other event."""
+    """Refuse a job document whose only telling field is misspelt: it must not pass for another event."""
     for key in event:
         right = _FIELDS_BY_LOWER.get(key.lower().replace("_", "").replace("-", ""))
         if right is not None and right != key:
@@ -207,7 +207,7 @@ def _name(given: str | None, path: str) -> str | None:
 
 
 def _check_places(files: tuple[Location, ...], entry_point: Location, settings: HandlerSettings, path: str) -> None:
-    """Code runs with the function's role: it must lie where the function's owner keeps scripts."""
+    """Check that code, which runs with the function's role, is in the folder where the owner keeps scripts."""
     folder = settings.script_folder
     if folder is None:
         return
@@ -221,7 +221,7 @@ def _check_places(files: tuple[Location, ...], entry_point: Location, settings: 
 
 
 def _check_py_files(files: tuple[Location, ...], entry_point: Location, path: str) -> None:
-    """They land in one directory by their last names, so those must differ."""
+    """Check that the names of Python files differ: they are copied into one directory."""
     names = [location.name for location in (entry_point, *files)]
     for index, name in enumerate(names):
         if name in names[:index]:

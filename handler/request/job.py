@@ -1,4 +1,4 @@
-"""From a request to a job: one run of one script, with a name that is the same on every retry."""
+"""Turn a request into a job: one run of one script, with a name that is the same on every retry."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TriggerEvent:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to run. `run_key` names the run; two attempts of one run have equal fingerprints."""
+    """A job to run. `run_key` names the run; two attempts of one run have equal fingerprints."""
 
     entry_point: Location
     arguments: tuple[str, ...]
@@ -76,14 +76,14 @@ class Job:
 
     @property
     def retry(self) -> str:
-        """How the same run is tried again, for messages."""
+        """How to retry the run, for messages."""
         if self.client_token is not None:
             return f"invoking again with clientToken {self.client_token!r}"
         return "a retry by Lambda of this event (or, with a clientToken in the event, invoking it again)"
 
     @property
     def fingerprint(self) -> str:
-        """Hash of what must not change under one run key: the script's place and the arguments given by the caller.
+        """Hash of all that must not change under one run key: the script's place and the arguments given by the caller.
 
         The triggering event is not in it: a queue delivers the same message with another receive count.
         """

@@ -1,4 +1,4 @@
-"""A job document as an event holds it: the fields of EMR Serverless' StartJobRun, each with what its value may be."""
+"""A job document as an event holds it: the fields of EMR Serverless' StartJobRun, each with its allowed values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _check_file_name(location: Location) -> None:
 
 
 def _argument(value: str) -> str:
-    """Tabs and line ends are text, as in a JSON document or a query; other control characters are none."""
+    """Check an argument: tabs and line ends are text, as in JSON or a query; other control characters are not."""
     if bad := next((each for each in value if category(each) in ("Cc", "Cs") and each not in "\t\n\r"), None):
         raise ValueError(f"holds the control character {bad!r}; tabs and line ends are allowed")
     if (size := len(value.encode())) > _ARGUMENT_MAX_BYTES:
@@ -70,7 +70,7 @@ _Argument = Annotated[str, AfterValidator(_argument)]
 _Arguments = Annotated[tuple[_Argument, ...], Field(max_length=_ARGUMENTS_MAX, strict=False)]
 _Label = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_label)]
 LABEL: Final = TypeAdapter(_Label)
-"""What may be shown as the name of a run."""
+"""A name of a run that can be shown."""
 _TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_label)]
 _TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_label)]
 _Tags = Annotated[dict[_TagKey, _TagValue], Field(max_length=50)]

@@ -1,4 +1,4 @@
-"""How deeply a JSON value from outside is nested: Python's own functions end with a RecursionError somewhere."""
+"""Check how deeply a JSON value from outside is nested: at some depth Python's functions raise a RecursionError."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEPTH_MAX: Final = 100
 
 
 def is_too_deep(value: object) -> bool:
-    """Tell whether a value holds lists or objects in one another that nobody means."""
+    """Tell whether lists and objects in a value are nested more deeply than anybody means."""
     level = [value]
     for _ in range(_DEPTH_MAX + 1):
         level = [

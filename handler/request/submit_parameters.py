@@ -37,7 +37,7 @@ _REFUSED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SubmitParameters:
-    """What the string says."""
+    """The content of the string."""
 
     conf: Mapping[str, str] = field(default_factory=dict)
     py_files: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Envelopes of AWS services: what happened, and the identity of the event, which names the run.
+"""Envelopes of AWS services: the event in them, and its identity, which names the run.
 
 Powertools' data classes do not do this work: they check nothing. Its models do, but refuse an event that is replayed or
 made by hand for fields that no run needs, say in no word of ours what to do, and slow down every cold start.
@@ -45,8 +45,8 @@ class Trigger:
     def run_key(self, function: str | None) -> str | None:
         """Return the key of the run that a function makes of this event, None if the event has no identity.
 
-        Two functions that get one event are two runs. Of whatever length the identity is, the key fits wherever a
-        clientToken does.
+        One event makes two runs in two functions. Whatever the identity's length, the key fits wherever a clientToken
+        does.
         """
         if self.identity is None:
             return None

@@ -1,8 +1,8 @@
-"""The record of a run: which attempts there were, and how the last one stands. So a run that dies before its first
-write is visible too.
+"""The record of a run: its attempts, and the state of the last one. So a run that dies before its first write is
+visible, too.
 
-One object per run key, `runs/<digest>.json`, changed by compare-and-swap. While an attempt lives its handler renews a
-small lease beside it, so that a second delivery of the same run can tell live from dead.
+One object per run key, `runs/<digest>.json`, changed by compare-and-swap. While an attempt lives, its handler renews a
+small lease beside it, so that a second delivery of the same run can tell whether it lives.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class AttemptRunningError(Exception):
 
 
 class UnreadableRecordError(StoreError):
-    """A record of another version, or a damaged one: left alone."""
+    """A record is of another version, or damaged; it stays as it is."""
 
 
 class RunRecord(BaseModel):
-    """What the object holds. `state` is RUNNING, or the state of the last attempt's result."""
+    """The content of the object. `state` is RUNNING, or the state of the last attempt's result."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
@@ -61,7 +61,7 @@ class RunRecord(BaseModel):
 
 
 class CancelRequest(BaseModel):
-    """What `soal runs cancel` leaves for the handler of one attempt: its reason, for people, and when it was made."""
+    """A request by `soal runs cancel` to the handler of one attempt: the reason, for people, and when it was made."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
@@ -72,7 +72,7 @@ class CancelRequest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A record as read, and what can be seen of its attempt."""
+    """A record as read, and the signs of life of its attempt."""
 
     record: RunRecord
     sighting: Sighting
@@ -146,7 +146,7 @@ class Runs:
                 return OpenRun(record, self.store.replace(key, _body(record), etag=stored.etag))
             except PreconditionFailed:
                 continue
-        raise StoreError(f"{self.store.uri(key)} changes all the time")
+        raise StoreError(f"{self.store.uri(key)} changes too often to be written")
 
     def _wait_for_death(self, before: RunRecord, stored: StoredObject, schedule: Schedule) -> None:
         """Return once the attempt is dead or its record has changed; raise as soon as it gives a sign of life.
@@ -172,10 +172,10 @@ class Runs:
         return Sighting(stored.etag, last_sign, stored.server_date, record.deadline_ms)
 
     def renew_lease(self, run: OpenRun) -> None:
-        """Say that the attempt lives."""
+        """Renew the attempt's lease."""
         self.store.put(_lease_key(run.record), run.record.run_id.encode())
 
-    # -- for whoever looks from outside ------------------------------------------------------------------------------
+    # -- for operators and other processes ---------------------------------------------------------------------------
 
     def read(self, run_key: str) -> StoredRun | None:
         """Return the record of a run; `StoreError` if it cannot be read."""
@@ -197,7 +197,7 @@ class Runs:
         return StoredRun(record, self._sighting(record, stored))
 
     def request_cancel(self, record: RunRecord, reason: str) -> None:
-        """Ask the handler of an attempt to end it; it looks with every beat."""
+        """Ask the handler of an attempt to end it; the handler checks for requests with every beat."""
         request = CancelRequest(reason=reason, requested_ms=self.clock())
         self.store.put(_cancel_key(record), request.model_dump_json(by_alias=True).encode())
 
@@ -234,7 +234,7 @@ def _lease_key(record: RunRecord) -> str:
 
 
 def _cancel_key(record: RunRecord) -> str:
-    # Of one attempt: a later one under the same token is not cancelled by it.
+    # For one attempt: a later one under the same token is not cancelled by it.
     return f"cancels/{_digest(record.run_key)}/{record.run_id}"
 
 

@@ -39,10 +39,10 @@ class RunSupervisor:
             return True
 
     def settle(self, budget_ms: int) -> tuple[tuple[WriteReport, ...] | None, str]:
-        """Settle every write that the child has opened, in bounded time; nothing of the child may run any more.
+        """Settle every write that the child has opened, in bounded time; no process of the child may run any more.
 
-        Return the verdicts, and a problem. Without verdicts it says why they could not be had; beside verdicts, why
-        there may be writes that they are not about.
+        Return the verdicts, and a problem: why there are no verdicts, or, beside verdicts, why there may be writes
+        without one.
         """
         try:
             writes = within(budget_ms, lambda: self.supervision.settle(budget_ms=max(0, budget_ms)))

@@ -1,8 +1,8 @@
-"""Directories that belong to this function alone, brought back after each job to what they held before the first.
+"""Directories that belong to this function alone: after each job they hold the same as before the first one.
 
-On Lambda /tmp outlives an invocation, and what a script leaves there beside its own directory would reach the next one.
-On any other machine /tmp is shared. So a directory is taken for ours only if it is declared to be (the image does, and
-the local emulator for a directory that it has made), and only while no other process of ours uses it.
+On Lambda /tmp outlives an invocation, and files that a script leaves there would reach the next one. On any other
+machine /tmp is shared. So a directory counts as ours only if it is declared so (by the image, or by the local emulator
+for a directory that it has made), and only while no other process of ours uses it.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class OwnedDirectory:
 
     @classmethod
     def claim(cls, path: Path) -> OwnedDirectory:
-        """Take a directory; `OSError` says why not: not there, in use by another process, too full to be ours alone, or
-        the place of this code.
+        """Claim a directory; `OSError` says why not: it does not exist, another process uses it, it is too full to be
+        ours alone, or it holds this code.
 
-        A process that follows one that was killed in the middle of a job takes over what that one had found.
+        If an earlier process was killed in the middle of a job, this one takes over the record that it made.
         """
         if Path(__file__).resolve().is_relative_to(path.resolve()):
             raise PermissionError(f"{path} holds the handler itself")  # a mistake: / or a home is nobody's scratch
@@ -72,7 +72,7 @@ class OwnedDirectory:
         return ground
 
     def clean(self, may_go_on: Callable[[], bool]) -> int:
-        """Remove what was not there before the first job; return how many entries could not be removed."""
+        """Remove all entries that were not there before the first job; return how many could not be removed."""
         if stat.S_IMODE(os.fstat(self.handle).st_mode) != self.mode:
             with suppress(PermissionError):
                 os.fchmod(self.handle, self.mode)
@@ -82,7 +82,7 @@ class OwnedDirectory:
         return stuck
 
     def _record(self) -> None:
-        """Leave for the next process what this one has found, whatever a job has made of it."""
+        """Record this process's first list of entries for the next process, even if a job changes the directory."""
         body = json.dumps(self.kept).encode()
         if _read(self.handle) == body:
             return
@@ -97,11 +97,11 @@ class OwnedDirectory:
                 os.close(record)
 
 
-_claimed = cache(OwnedDirectory.claim)  # once in the life of this process; a claim that failed is tried again
+_claimed = cache(OwnedDirectory.claim)  # once in the life of this process; a failed claim is retried
 
 
 def clean_all(paths: Iterable[Path], may_go_on: Callable[[], bool]) -> Iterator[str]:
-    """Clean the directories; say which could not be, and why. One that is not there has nothing to clean."""
+    """Clean the directories; yield which could not be cleaned, and why. A missing one has nothing to clean."""
     for path in paths:
         try:
             stuck = _claimed(path).clean(may_go_on)

@@ -1,7 +1,7 @@
-"""Removing what a job has left, wherever it points: through descriptors, so that no link is ever followed.
+"""Remove the files that a job has left, through descriptors, so that no link is ever followed.
 
-Each directory is emptied of its files first; the directories in it are moved up, and emptied there. So depth costs
-neither a stack nor descriptors nor long paths, and a mount is not entered: the kernel moves none.
+The files of each directory are removed first; the directories in it are moved up, and emptied there. So depth needs
+neither a stack nor descriptors nor long paths, and no mount is entered: the kernel refuses to move one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     Tree: TypeAlias = Mapping[str, "Tree | None"]
-    """Names in a directory: None for what is none itself."""
+    """Names in a directory: None for an entry that is no directory."""
 
 __all__ = ["DIRECTORY", "empty", "tree_of"]
 
@@ -29,8 +29,8 @@ _BATCH: Final = 1000
 
 
 def tree_of(handle: int, *, entries_max: int, depth_max: int) -> dict[str, Tree | None] | None:
-    """Return what is in an open directory, down to `depth_max` directories below it; None if that is more than
-    `entries_max` entries. No mount is entered.
+    """Return the entries of an open directory, down to `depth_max` directories below it; None if there are more than
+    `entries_max`. No mount is entered.
     """
     root: dict[str, Tree | None] = {}
     todo: list[tuple[dict[str, Tree | None], int, int]] = [(root, os.dup(handle), 0)]
@@ -58,10 +58,10 @@ def tree_of(handle: int, *, entries_max: int, depth_max: int) -> dict[str, Tree 
 
 
 def empty(handle: int, *, keep: Tree | None = None, may_go_on: Callable[[], bool] = lambda: True) -> int:
-    """Remove all that is in an open directory but `keep`; return how many entries could not be removed.
+    """Remove all entries of an open directory but `keep`; return how many could not be removed.
 
-    Stops as soon as `may_go_on` says so. Directories whose permissions were taken away are given them back. What
-    cannot be removed all the same (an immutable file, a mount, another user's) stays, and is tried once.
+    Stops as soon as `may_go_on` returns False. Restores the owner's permissions on directories that lack them. An
+    entry that cannot be removed all the same (an immutable file, a mount, another user's) is tried once, and stays.
     """
     emptying = _Emptying(handle, may_go_on)
     emptying.strip(handle, keep or {})
@@ -81,7 +81,7 @@ class _Emptying:
         self.stuck = 0
 
     def strip(self, directory: int, keep: Tree) -> None:
-        """Remove what is no directory, and move up what is one."""
+        """Remove the files, and move the directories up."""
         tried: set[str] = set()
         while self._may_go_on():
             with os.scandir(directory) as entries:
@@ -115,7 +115,7 @@ class _Emptying:
         new = f"{self._prefix}{self._moved}"
         self._moved += 1
         try:
-            _unlock(directory, name)  # what is moved must be writable itself, for its entry `..`
+            _unlock(directory, name)  # a moved directory must be writable itself, for its entry `..`
             os.rename(name, new, src_dir_fd=directory, dst_dir_fd=self._base)
         except OSError:
             self.stuck += 1
@@ -123,7 +123,7 @@ class _Emptying:
             self._todo.append(new)
 
     def remove_directories(self) -> None:
-        """Empty and remove what was moved up, until nothing is left of it."""
+        """Empty and remove the directories that were moved up, until none is left."""
         while self._todo and self._may_go_on():
             name = self._todo.popleft()
             try:
@@ -146,7 +146,7 @@ def _enter(parent: int, name: str) -> int:
 
 
 def _unlock(parent: int, name: str) -> None:
-    """Give the owner's rights on a directory back, on that directory and no other that might take its place."""
+    """Restore the owner's rights on a directory, on that one and no other that might replace it."""
     handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         if os.fstat(handle).st_mode & stat.S_IRWXU != stat.S_IRWXU:
@@ -166,6 +166,6 @@ def _gone(remove: Callable[..., None], name: str, parent: int) -> bool:
 
 
 def _mount(handle: int) -> str:
-    """Say which mount an open directory is on; a bind mount has the device of what it shows."""
+    """Return the mount that an open directory is on; a bind mount has the device of its source."""
     lines = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii").splitlines()
     return next((line for line in lines if line.startswith("mnt_id:")), "")

@@ -1,4 +1,4 @@
-"""The place where a job runs: a fresh private directory under /tmp, and what the kernel says about memory."""
+"""The sandbox of a job: a fresh private directory under /tmp, and the kernel's counters of kills for memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class NoSpaceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A request's own directory, mode 0700, and what lies where in it."""
+    """A request's own directory, mode 0700, and the places in it."""
 
     root: Path
 
@@ -77,7 +77,7 @@ class Sandbox:
 
     @property
     def archive_log(self) -> Path:
-        """Where Java says what it made of the class-data archive."""
+        """Java's log about its use of the class-data archive."""
         return self.root / "archive.log"
 
     @property
@@ -120,21 +120,21 @@ def _opened(parent: int, name: str, flags: int = DIRECTORY) -> Iterator[int]:
 
 
 def _label(handle: int, lock: int) -> None:
-    """Say that a directory is a sandbox. What bears the label is locked and complete: others never see it otherwise."""
+    """Label a directory as a sandbox. It is locked and complete before it gets the label that others look for."""
     fcntl.flock(lock, fcntl.LOCK_EX)
     os.write(lock, _LABEL)
     os.rename(_UNLABELLED, _LOCK, src_dir_fd=handle, dst_dir_fd=handle)
 
 
 def _remove_leftovers(place: int) -> None:
-    """Remove the directories whose owner is dead: the kernel has given their lock back."""
+    """Remove the directories whose owner is dead: the kernel has released their lock."""
     with os.scandir(place) as entries:
         names = [entry.name for entry in entries if entry.name.startswith(_PREFIX)]
     for name in names:
         with suppress(OSError), _opened(place, name) as handle:  # a link is not opened
             if os.fstat(handle).st_uid != os.getuid():
                 continue
-            # Without the label it is somebody's own directory, or a sandbox that is just being made.
+            # Without the label it is somebody else's directory, or a sandbox that is just being made.
             with _opened(handle, _LOCK, _OLD) as lock:
                 # BlockingIOError: another emulator on this machine is at work there.
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -143,8 +143,8 @@ def _remove_leftovers(place: int) -> None:
 
 
 def _remove(parent: int, name: str, handle: int) -> None:
-    """Empty an open directory, wherever a job has moved it, and remove what bears its name. The lock file goes last: a
-    later request finds by it what stays.
+    """Empty an open directory, wherever a job has moved it, and remove the entry with its name. The lock file goes
+    last: if something stays, a later request finds the directory by it.
     """
     with suppress(OSError):
         os.fchmod(handle, stat.S_IRWXU)
@@ -167,7 +167,7 @@ def _check_space(base: Path, free_min_mb: int) -> None:
 
 
 def _largest(base: Path) -> str:
-    """Name what takes most of a directory, as far as a bounded look shows."""
+    """Name the largest entries of a directory, as far as a bounded search finds them."""
     sizes: dict[str, int] = {}
     for folder, directories, files in islice(os.walk(base), _FOLDERS_MAX):
         top = Path(folder).relative_to(base).parts[:1]
@@ -187,7 +187,7 @@ def forbids_execution(base: Path) -> bool:
 def oom_kills(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> Mapping[str, int]:
     """Return how many processes the kernel has killed for memory, by every counter that can be read here.
 
-    No exit code tells of it: the parent of a killed Python worker sees an ordinary exception.
+    No exit code shows it: the parent of a killed Python worker sees an ordinary exception.
     """
     files = {
         "vmstat": proc / "vmstat",

@@ -1,4 +1,4 @@
-"""From a job to the files that it needs: the script and the Python files, copied from S3 into the sandbox."""
+"""Fetch the files of a job: the script and the Python files, copied from S3 into the sandbox."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ _DENIED: Final = ("AccessDenied", "403")
 
 
 class DownloadError(Exception):
-    """S3 did not give the script for a reason that may go away; the same invocation may work later."""
+    """S3 did not return the script, for a reason that may pass; the same invocation may work later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where the job's code belongs on this machine."""
+    """The places of the job's code on this machine."""
 
     script: Path
     py_files: tuple[Path, ...]
 
 
 def place(job: Job, sandbox: Sandbox) -> Files:
-    """Say where `download` will put the job's code, so that Java can be started before it is there."""
+    """Return where `download` will put the job's code, so that Java can be started before it is there."""
     script, *py_files = (sandbox.scripts / location.name for location in (job.entry_point, *job.py_files))
     return Files(script, tuple(py_files))
 
 
 def download(job: Job, files: Files, client: Any) -> None:  # noqa: ANN401 - boto3's S3 client, or a test's
-    """Copy the job's code to where it is to be.
+    """Copy the job's code to its place.
 
-    Raises `InputError` for what is missing, forbidden, too large, or would hide what the job rests on; `DownloadError`
-    if S3 cannot be asked.
+    Raises `InputError` for a file that is missing, forbidden or too large, or would hide a module that the job needs;
+    `DownloadError` if S3 does not answer.
     """
     _copy(job.entry_point, files.script, client, field="entryPoint", max_mb=_SCRIPT_MAX_MB)
     for index, (location, path) in enumerate(zip(job.py_files, files.py_files, strict=True)):

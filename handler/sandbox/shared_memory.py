@@ -1,4 +1,4 @@
-"""System V shared memory, semaphores and queues: they outlive the process that made them, and carry what it wrote.
+"""System V shared memory, semaphores and queues: they and their content outlive the process that made them.
 
 Sources: sysvipc(7), shmctl(2), semctl(2), msgctl(2), proc(5).
 """
@@ -23,7 +23,7 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def present(proc: Path = Path("/proc")) -> frozenset[Shared]:
-    """Return what this user has made and no process is attached to; nothing where the kernel has no such thing."""
+    """Return this user's objects that no process is attached to; none where the kernel has no such objects."""
     found = set()
     for kind in ("shm", "sem", "msg"):
         try:
@@ -38,7 +38,7 @@ def present(proc: Path = Path("/proc")) -> frozenset[Shared]:
 
 
 def remove_all_but(kept: frozenset[Shared]) -> None:
-    """Remove what has come since."""
+    """Remove all objects but those in `kept`."""
     for kind, number in present() - kept:
         if kind == "shm":
             _LIBC.shmctl(number, _RMID, None)

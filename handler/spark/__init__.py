@@ -1,1 +1,1 @@
-"""From a job to the command that runs it: Java's command line, class path, archive, environment."""
+"""Make the command that runs a job: Java's command line, class path, archive, environment."""

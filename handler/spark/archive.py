@@ -1,7 +1,7 @@
 """The class-data archive (AppCDS): Spark's classes, parsed and linked beforehand; Spark starts twice as fast.
 
 Java takes it only if the class path begins as it did when it was made, each jar with the same size and time stamp, and
-if it is the same build of Java. Otherwise it goes on without a word: so each run asks Java's own log, and says it.
+if it is the same build of Java. Otherwise Java silently starts without it: so each run reads Java's own log, and warns.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def archive_options(soal_home: Path, log: Path) -> tuple[str, ...]:
 
 
 def why_unused(soal_home: Path, log: Path) -> str | None:
-    """Say why a Java machine that was started with `archive_options` did not use the archive; None if it did, or if it
-    did not even begin.
+    """Return why a Java machine that was started with `archive_options` did not use the archive; None if it did, or if
+    it did not even begin.
     """
     archive = archive_of(soal_home)
     if not archive.is_file():

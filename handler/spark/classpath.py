@@ -1,7 +1,7 @@
 """The class path: jars only, one by one and in a fixed order, since the class-data archive is tied to it.
 
 A wildcard expands in the file system's order, and a directory on the class path rules an archive out. Java takes an
-archive as long as the class path *begins* as the one it was made with; what may be changed or added later comes last.
+archive if the class path *begins* as the one it was made with; jars that may be changed or added later come last.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 __all__ = ["OWN", "added_jars", "archived_jars", "find_pyspark", "jars"]
 
 OWN: Final = "soal-"
-"""How the names of our own jars begin."""
+"""The prefix of the names of our own jars."""
 
 
 def jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
@@ -22,9 +22,9 @@ def jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
 
 
 def archived_jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
-    """Return what the class-data archive is made from: PySpark's jars, and the listed ones beside them.
+    """Return the jars that the class-data archive is made from: PySpark's jars, and the listed ones beside them.
 
-    Java keeps no class of a signed jar in an archive, so unsigned copies (`SOAL_HOME/unsigned`) take the place of such.
+    Java keeps no class of a signed jar in an archive, so unsigned copies (`SOAL_HOME/unsigned`) replace those.
     """
     folders = (spark_home / "jars", soal_home / "jars", soal_home / "unsigned")
     found = {jar.name: jar for folder in folders for jar in folder.glob("*.jar") if not jar.name.startswith(OWN)}
@@ -32,7 +32,7 @@ def archived_jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
 
 
 def added_jars(soal_home: Path) -> tuple[Path, ...]:
-    """Return our own jars and what a derived image adds (`SOAL_HOME/extra`)."""
+    """Return our own jars and those that a derived image adds (`SOAL_HOME/extra`)."""
     own = sorted(soal_home.joinpath("jars").glob(f"{OWN}*.jar"))
     return (*own, *sorted(soal_home.joinpath("extra").glob("*.jar")))
 

@@ -1,7 +1,7 @@
-"""From a job and its files to the command that runs them: java directly, no shell and no launcher in between.
+"""Make the command that runs a job: java directly, no shell and no launcher in between.
 
-The stock `spark-submit` needs bash and /dev/fd, which Lambda does not have, and starts a Java machine more. What its
-launcher adds is added here: the class path, the heap, and the options that let Spark run on Java 17.
+The stock `spark-submit` needs bash and /dev/fd, which Lambda does not have, and starts one more Java machine. This
+module adds what its launcher would add: the class path, the heap, and the options that let Spark run on Java 17.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RESERVE_MIN_MB: Final = 512
 _RESERVE_SHARE: Final = 0.35
 _SERIAL_GC_CORES_MAX: Final = 2
 _C1_TIMEOUT_MAX_MS: Final = 60_000
-# Ten times Java's own thresholds: most of what the optimising compiler takes on in a job's first minute is not run
+# Ten times Java's own thresholds: most code that the optimising compiler compiles in a job's first minute does not run
 # often enough to pay for it. `soal bench start --timeout-s 300` shows the short end.
 _C2_LATER: Final = (
     "-XX:Tier4InvocationThreshold=50000",
@@ -54,7 +54,7 @@ _IMAGE_FILES: Final = Path(__file__).resolve().parents[2] / "image" / "spark"
 _NO_SECRETS: Final = Secrets()
 _UNITS: Final = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 
-# What Spark's own launcher passes (org.apache.spark.launcher.JavaModuleOptions in 4.1.4), without the vector module:
+# Options of Spark's own launcher (org.apache.spark.launcher.JavaModuleOptions in 4.1.4), without the vector module:
 # only MLlib uses it, and it is another incubator module at each start. A test compares the two.
 MODULE_OPTIONS: Final = (
     "-XX:+IgnoreUnrecognizedVMOptions",
@@ -88,12 +88,12 @@ MODULE_OPTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the function has: memory as configured, and the cores that this process may use."""
+    """The function's machine: memory as configured, and the cores that this process may use."""
 
     memory_mb: int
     cores_present: int
     has_huge_pages: bool = False
-    """Whether a process may ask for them; a kernel without any makes Java say so in the job's log."""
+    """Whether a process may ask for them; without any, Java would warn in the job's log."""
 
     @property
     def cores(self) -> int:
@@ -118,7 +118,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to execute, with nothing inherited."""
+    """A command to execute, which inherits nothing."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -126,7 +126,7 @@ class Command:
 
 
 def check(job: Job, settings: HandlerSettings, machine: Machine) -> None:
-    """Raise `InputError` for what would keep the job from starting on this machine; call it before anything begins."""
+    """Raise `InputError` if the job cannot start on this machine; call it before anything begins."""
     pyspark_home()
     find_java(settings)
     _heap_mb(job, machine)
@@ -200,13 +200,13 @@ def _java_options(
     return (
         f"-Xmx{_heap_mb(job, machine)}m",
         "-XX:+UseSerialGC" if serial else "-XX:+UseParallelGC",
-        # To begin with, and it may grow: Java's own choice for a function's memory is 16 MB, and a collection for each.
+        # The initial size: Java's own choice for a function's memory is 16 MB, with a collection after each.
         "-XX:NewSize=96m",
         # The optimising compiler pays only in jobs of more than about half a minute.
         *(("-XX:TieredStopAtLevel=1",) if c1 else _C2_LATER),
-        # A heap that is touched for the first time, page by page, is a twentieth of a cold run.
+        # To touch the heap for the first time, page by page, takes a twentieth of a cold run.
         *(("-XX:+UseTransparentHugePages",) if machine.has_huge_pages else ()),
-        # Half-dead after an OutOfMemoryError, a driver would go on; the exit is 3.
+        # After an OutOfMemoryError a driver would continue half-dead; the exit code is 3.
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:-UsePerfData",
         *archive_options(settings.soal_home, sandbox.archive_log),
@@ -241,7 +241,7 @@ def _heap_mb(job: Job, machine: Machine) -> int:
 
 
 def _conf(job: Job, sandbox: Sandbox, settings: HandlerSettings, machine: Machine, secrets: Secrets) -> dict[str, str]:
-    """Merge the settings: the image's defaults, what follows from the machine, the job's own, what must not change."""
+    """Merge the settings: the image's defaults, the machine's, the job's own, those that must not change."""
     defaults = read_properties(spark_file(settings, "spark-defaults.conf"))
     cores = int(job.conf.get("spark.driver.cores", machine.cores))
     conf = {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AttemptVariables", "child_environment"]
 
-# What the handler sets itself, and what would make Spark or Python start differently than it has planned.
+# Variables that the handler sets itself, and those that would change how Spark or Python start.
 _WITHHELD: Final = re.compile(
     r"SOAL_.*|SPARK_(?!SCRIPT$).*|PYSPARK_.*|HADOOP_.*|YARN_.*|PYTHON.*|VIRTUAL_ENV|CONDA_.*|JAVA_HOME|HOME|TMP|TEMP|TMPDIR"
     r"|PWD|OLDPWD|SHLVL|_|_HANDLER|AWS_LAMBDA_RUNTIME_API|AWS_LAMBDA_LOG_.*|LAMBDA_RUNTIME_DIR|XDG_.*|LC_.*|LANGUAGE"
@@ -29,7 +29,7 @@ _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class AttemptVariables:
-    """What the child is told about the attempt that it is; `total_ms` is the whole time it was given."""
+    """The child's variables about its attempt; `total_ms` is its whole time."""
 
     run_id: str
     request_id: str
@@ -58,7 +58,7 @@ def child_environment(
         "SPARK_LOCAL_DIRS": str(sandbox.tmp),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_HOSTNAME": "localhost",
-        # An empty one: Spark must not look for settings anywhere but in the properties file.
+        # An empty folder: Spark must read settings only from the properties file.
         "SPARK_CONF_DIR": str(sandbox.home),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -72,7 +72,7 @@ def child_environment(
         "SOAL_REQUEST_ID": attempt.request_id,
         "SOAL_JOB_FINGERPRINT": job.fingerprint,
         "SOAL_DEADLINE_EPOCH_MS": str(attempt.deadline_epoch_ms),
-        # Both sides must take the same share of the same time for the lead.
+        # Handler and guard must compute the lead from the same time.
         "SOAL_STARTED_EPOCH_MS": str(attempt.deadline_epoch_ms - attempt.total_ms),
         "SOAL_JOURNAL": str(sandbox.journal),
         "SOAL_GO": str(sandbox.go),

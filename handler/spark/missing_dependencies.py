@@ -1,7 +1,7 @@
-"""What the image does not have, and how a job shows that it missed it: image/spark/missing.toml.
+"""Dependencies that the image does not have, and the signs in a job's output that it needs one.
 
-A job that needs such a thing dies of a ClassNotFoundException, or of less than that. The sentence that helps is known
-when the image is made; so it is kept beside the list of what is left out.
+A job that needs one fails with a ClassNotFoundException, or with an even vaguer error. The helpful sentence is known
+when the image is made; so image/spark/missing.toml holds it beside the list of jars that are left out.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _NO_CLASS: Final = re.compile(rb"(?:ClassNotFoundException|NoClassDefFoundError)
 class Missing:
     """One thing that the image does not have.
 
-    `jars` are those of PySpark's that are left out for it, `classes` how the names of its classes begin, `signs` other
-    texts in a job's output that show it; `instead` is what to do without it.
+    `jars`: PySpark's jars of it that are left out; `classes`: prefixes of the names of its classes; `signs`: other
+    texts in a job's output that show it; `instead`: the advice for a job without it.
     """
 
     what: str
@@ -55,7 +55,7 @@ def read_missing(path: Path) -> tuple[Missing, ...]:
 
 
 class MissingWatch:
-    """Looks at each line of a job's output; `seen` is the first missing thing that one of them shows."""
+    """Checks each line of a job's output; `seen` is the first missing thing that one of them shows."""
 
     def __init__(self, missing: tuple[Missing, ...]) -> None:
         self._missing = missing

@@ -1,8 +1,8 @@
 """The Spark settings that an event may bring: an allow-list of names, each with the form that its value must have.
 
-Whoever may invoke the function is not whoever owns its role. A setting can send the role's credentials to another
-endpoint, load a class, or write elsewhere, and new settings appear with each version of Spark: so an event brings only
-those that are listed here, or that the function's owner has allowed (`SOAL_CONF_ALLOW`). Forms are as strict as Spark's
+The function's callers do not own its role. A setting can send the role's credentials to another endpoint, load a class,
+or write elsewhere, and new settings appear with each version of Spark: so an event may bring only settings that are
+listed here, or that the function's owner has allowed (`SOAL_CONF_ALLOW`). Forms are as strict as Spark's
 own: a value that Spark would refuse is refused before Java starts. A test compares both with Spark.
 """
 
@@ -26,7 +26,7 @@ _BUCKET: Final = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What the values of a setting look like; `says` completes "must be …"."""
+    """The form of a setting's values; `says` completes "must be …"."""
 
     says: str
     fits: Callable[[str], object]
@@ -97,7 +97,7 @@ _CATALOG: Final = "spark.sql.catalog.NAME"
 
 _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
     (_TEXT, f"spark.app.name {_DELTA}commitInfo.userMetadata"),
-    # The function has no executors; jobs from EMR bring these, and they change nothing here.
+    # The function has no executors; jobs from EMR set these, and they change nothing here.
     (_COUNT, """
         spark.executor.instances spark.executor.cores spark.cores.max spark.dynamicAllocation.maxExecutors
         spark.dynamicAllocation.initialExecutors
@@ -228,7 +228,7 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
 )  # fmt: skip
 
 ALLOWED: Final[Mapping[str, Form]] = {name: form for form, names in _BY_FORM for name in names.split()}
-"""Forms by name; in a name `NAME` stands for a catalog's, `BUCKET` for a bucket's."""
+"""Forms by the setting's name, in which `NAME` stands for a catalog's name, `BUCKET` for a bucket's."""
 _PATTERNS: Final = tuple(
     (re.compile(re.escape(name).replace("NAME", _NAME).replace("BUCKET", _BUCKET)), form)
     for name, form in ALLOWED.items()

@@ -1,4 +1,4 @@
-"""Iceberg's catalogs among a job's settings: where they name no way to S3, they get S3A."""
+"""Iceberg's catalogs in a job's settings: those without an `io-impl` get S3A."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE_IO: Final = "org.apache.iceberg.hadoop.HadoopFileIO"
 
 
 def file_io(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return what is to be added to settings: `io-impl` for each of Iceberg's catalogs that names none."""
+    """Return settings to add: `io-impl` for each of Iceberg's catalogs that names none."""
     found = (
         f"{key}.io-impl"
         for key, value in conf.items()

@@ -1,7 +1,7 @@
 """The Spark settings of an event, checked: each is one that an event may bring, with a value that Spark takes.
 
-Three lists decide, in this order: what is fixed for everybody (`fixed`), what an event may bring (`allowed`),
-and what the function's owner has allowed besides (`SOAL_CONF_ALLOW`).
+Three lists decide, in this order: settings that are fixed for everybody (`fixed`), that an event may bring (`allowed`),
+and that the function's owner has allowed besides (`SOAL_CONF_ALLOW`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Permit", "check_conf", "check_own_conf", "check_text"]
 _VALUE_MAX_LENGTH: Final = 4096
 _CONF_MAX_ENTRIES: Final = 200
 _READ_HERE: Final = frozenset({"spark.driver.memory", "spark.driver.cores"})
-"""The handler derives Java's options from these: no owner's permit takes their form away."""
+"""The handler derives Java's options from these: even with an owner's permit their form is checked."""
 _S3A: Final = "spark.hadoop.fs.s3a."
 _CATALOG: Final = re.compile(r"spark\.sql\.catalog\.[^.]+")
 
@@ -51,8 +51,8 @@ class Permit:
 def check_conf(conf: Mapping[str, str], field: str, *, permits: tuple[Permit, ...], owned: Collection[str]) -> None:
     """Raise `InputError` for the first setting that an event may not bring; `field` is where the settings were found.
 
-    `owned` are the names of the function's own settings: an event changes none of them, not for one bucket either, and
-    nothing of a catalog that they define.
+    `owned` are the names of the function's own settings: an event changes none of them, not even for one bucket, and
+    no property of a catalog that they define.
     """
     _check_number(conf, field)
     taken = {_catalog_or_key(key) for key in owned}
@@ -65,7 +65,7 @@ def check_conf(conf: Mapping[str, str], field: str, *, permits: tuple[Permit, ..
 
 
 def check_own_conf(conf: Mapping[str, str], field: str) -> None:
-    """Raise `InputError` for the first setting that not even the function's owner can change."""
+    """Raise `InputError` for the first setting that not even the function's owner may change."""
     _check_number(conf, field)
     for key, value in conf.items():
         if problem := _problem(key, value):
@@ -77,13 +77,13 @@ def _fits(pattern: str, text: str) -> bool:
 
 
 def _catalog_or_key(key: str) -> str:
-    """Return what is defined as a whole: of a catalog's property the catalog, else the setting itself."""
+    """Return the unit that is defined as a whole: the catalog of a catalog's property, else the setting itself."""
     catalog = _CATALOG.match(key)
     return key if catalog is None else catalog[0]
 
 
 def _is_for_one_bucket(key: str, owned: Collection[str]) -> bool:
-    """Tell whether S3A would take a setting before one of `owned`: whoever sets that for all buckets means all."""
+    """Tell whether S3A would prefer a setting to one of `owned`: an owner's setting for all buckets means all."""
     general = (own.removeprefix(_S3A) for own in owned if own.startswith(_S3A))
     return key.startswith(f"{_S3A}bucket.") and key.endswith(tuple(f".{name}" for name in general))
 
@@ -108,7 +108,7 @@ def _problem(key: str, value: str) -> str | None:
 
 
 def check_text(value: str) -> str | None:
-    """Say what is wrong with a setting's value, whatever the setting; None if nothing is."""
+    """Return the fault of a value, whatever the setting; None if there is none."""
     if len(value) > _VALUE_MAX_LENGTH:
         return f"has {len(value)} characters; {_VALUE_MAX_LENGTH} are allowed"
     if not value.isprintable():

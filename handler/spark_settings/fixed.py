@@ -1,7 +1,7 @@
-"""Spark settings that are fixed: what would leave the sandbox or switch off the guard, each with what to do instead.
+"""Spark settings that are fixed, since others would leave the sandbox or switch off the guard; each with advice.
 
-An event that brings one is refused (`confs`); a script that sets one itself goes on without it (`own_settings`). The
-job's own process reads this, too, so it imports nothing that takes long.
+An event that brings one is refused (`checked`); a script that sets one runs without it (`script_settings`). The job's
+own process reads this, too, so it imports nothing that takes long.
 """
 
 from __future__ import annotations
@@ -73,17 +73,17 @@ _RULES: Final = (
 
 
 def why_fixed(key: str) -> str | None:
-    """Say why a setting is not a job's to make, and what to do instead; None if it is."""
+    """Return why a job may not set a setting, and what to do instead; None if it may."""
     return next((fixed.why for fixed in _RULES if fixed.pattern.fullmatch(key)), None)
 
 
 def why_not_secret(key: str) -> str | None:
-    """Say the same of a setting whose value lies in Secrets Manager: there the keys of one bucket may be."""
+    """Return the same for a setting whose value is in Secrets Manager: the keys of one bucket are allowed there."""
     return None if _KEYS_OF_A_BUCKET.fullmatch(key) else why_fixed(key)
 
 
 def why_replaced(value: str) -> str | None:
-    """Say how a setting's value would become another one, and what to do instead; None if it stays as it is."""
+    """Return how Spark or Hadoop would replace a setting's value, and what to do instead; None if they keep it."""
     if "${" in value:
         # Hadoop replaces ${env.NAME}, and Spark ${env:NAME}, by variables of the function: its credentials are some.
         return "holds ${, which Spark and Hadoop replace by variables of the function; write the value itself"

@@ -1,4 +1,4 @@
-"""From an outcome to the answer: the run's record is closed, the run may be continued, and the result is kept on S3."""
+"""Finish an invocation: close the run's record, continue the run if allowed, and keep the result on S3."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["record"]
 
 
 def record(progress: Progress, outcome: Outcome, services: Services) -> Result:
-    """Make the result and keep it; if S3 does not take it, the result itself says so."""
+    """Make the result and keep it on S3; if S3 refuses it, the result itself says so."""
     begun, configured = progress.begun, progress.configured
     if begun is None or configured is None:
         return result_of(progress, outcome)
@@ -46,9 +46,9 @@ def record(progress: Progress, outcome: Outcome, services: Services) -> Result:
 
 
 def _continue(progress: Progress, outcome: Outcome, services: Services) -> str | None:
-    """Let the run go on, if that is allowed and worth it; return the request id of the invocation that does.
+    """Continue the run, if that is allowed and useful; return the request id of the new invocation.
 
-    The record must be closed before: the next attempt would wait for this one.
+    The record must be closed before: otherwise the next attempt would wait for this one.
     """
     configured, requested, invocation = progress.configured, progress.requested, progress.invocation
     if configured is None or requested is None:

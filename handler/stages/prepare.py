@@ -1,4 +1,4 @@
-"""From an event to a job that this machine can run. Nothing has begun yet, so an error here changes nothing."""
+"""Turn an event into a job that this machine can run. Nothing has begun yet, so an error here changes nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["prepare"]
 
 
 def prepare(progress: Progress, event: object, environment: Mapping[str, str], services: Services) -> None:
-    """Set `configured`, `requested` and `prepared`. Raises `InputError` for what the caller must change."""
+    """Set `configured`, `requested` and `prepared`. Raises `InputError` if the caller must change something."""
     invocation = progress.invocation
     settings = read_settings(environment)
     progress.configured = Configured(settings, Schedule.of(invocation.deadline, settings.guard.warn_before_ms))
@@ -42,7 +42,7 @@ def prepare(progress: Progress, event: object, environment: Mapping[str, str], s
     secrets = services.read_secrets(settings.secrets)
     redactor = progress.first_redactor.knowing_secrets(secrets.values.values()).knowing(job.arguments)
     progress.prepared = Prepared(machine, secrets, redactor.knowing_settings(job.conf))
-    os.environ.update(secrets.of_catalogs)  # for the settling of what the job leaves open, in this process
+    os.environ.update(secrets.of_catalogs)  # this process settles the job's open writes with them
     progress.warn(*request.warnings)
     if forbids_execution(settings.tmp):
         progress.warn(

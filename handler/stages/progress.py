@@ -1,7 +1,7 @@
-"""The values that the stages of one invocation hand on, and how far the invocation has come.
+"""The progress of one invocation: the values that its stages pass on.
 
-A stage may fail anywhere, and the answer still says all that is known by then. So `Progress` has a place for each
-value; the stage that makes it puts it there once, and nothing changes it afterwards.
+A stage may fail anywhere, and the result still says all that is known by then. So `Progress` has a place for each
+value; the stage that makes the value puts it there once, and nothing changes it afterwards.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Begun", "Configured", "Invocation", "Prepared", "Progress", "Request
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What Lambda says of it. `function`: the function's own name or ARN, as it was invoked."""
+    """Lambda's facts about it. `function`: the function's own name or ARN, as it was invoked."""
 
     deadline: Deadline
     request_id: str
@@ -59,7 +59,7 @@ class Requested:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the job runs on. The redactor knows the secrets, the job's arguments and its settings."""
+    """The means of the job. The redactor knows the secrets, the job's arguments and its settings."""
 
     machine: Machine
     secrets: Secrets
@@ -76,8 +76,8 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A job that has ended, and the verdicts on its writes; `writes` is None if they could not be had. `ended` is None
-    if the handler could not bring it to its end. `settle_ms`: how long settling took.
+    """A job that has ended, and the verdicts on its writes; `writes` is None if they could not be settled. `ended` is
+    None if the handler failed before the job's end. `settle_ms`: how long settling took.
     """
 
     ended: Ended | None
@@ -89,7 +89,7 @@ class Settled:
 
 @dataclass(slots=True)
 class Progress:
-    """One invocation so far. `started`: the script was let go. `job_log`: what the job prints, up to now."""
+    """One invocation so far. `started`: the script was allowed to begin. `job_log`: the job's output up to now."""
 
     invocation: Invocation
     first_redactor: Redactor = field(default_factory=Redactor)
@@ -105,7 +105,7 @@ class Progress:
 
     @property
     def redactor(self) -> Redactor:
-        """The one that knows most: the first one knows the function's variables alone."""
+        """The redactor that knows most: the first one knows the function's variables alone."""
         return self.first_redactor if self.prepared is None else self.prepared.redactor
 
     @property

@@ -1,6 +1,6 @@
-"""From a job to its end: place, command, record, code, child, verdicts.
+"""Run a job: place, command, record, code, child, verdicts.
 
-Spark starts while the record is written and the code is fetched: Java needs neither before the script is let go.
+Spark starts while the record is written and the code is fetched: Java needs neither before the script begins.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["run"]
 
 
 def run(progress: Progress, environment: Mapping[str, str], services: Services) -> Outcome:
-    """Run the prepared job, settle its writes, and judge what became of it."""
+    """Run the prepared job, settle its writes, and judge the attempt."""
     configured, requested, prepared = progress.configured, progress.requested, progress.prepared
     if configured is None or requested is None or prepared is None:
         raise AssertionError  # for the type checker: `prepare` sets them all or raises
@@ -58,7 +58,7 @@ def run(progress: Progress, environment: Mapping[str, str], services: Services) 
         command = compose(
             requested.job, files, sandbox, settings, prepared.machine, attempt, environment, prepared.secrets
         )
-        with Journal(sandbox.journal) as journal:  # before the child is there: only what is open outlasts what it does
+        with Journal(sandbox.journal) as journal:  # before the child starts: it cannot delete an open file
             job = _Run(
                 progress, configured, requested.job, prepared.redactor, services, sandbox, files, journal, turn=turn
             )
@@ -70,7 +70,7 @@ def run(progress: Progress, environment: Mapping[str, str], services: Services) 
 
 @contextmanager
 def _own_directories(progress: Progress, configured: Configured) -> Iterator[None]:
-    """Give the job the directories of this function as the first one had them, and leave them so."""
+    """Clean the function's own directories before the job and after it."""
     schedule = configured.schedule
 
     def clean(until_ms: int) -> None:
@@ -109,7 +109,7 @@ class _Run:
         self._turn = turn
 
     def run(self, command: Command) -> Outcome:
-        """Start the command, let the script go once its record and code are there, and wait for the end."""
+        """Start the command, let the script begin once its record and code are there, and wait for the end."""
         progress, clock = self._progress, self._services.clock
         missing = MissingWatch(read_missing(spark_file(self._settings, "missing.toml")))
         writes = OpenWrites(self._journal)
@@ -120,7 +120,7 @@ class _Run:
             watch=missing.look,
         )
         kills_before = oom_kills()
-        # Spark looks for Python files while it starts; for all else Java need not wait, only the script must.
+        # Spark looks for Python files while it starts; only the script has to wait for everything else, Java does not.
         supervisor = self._begin() if self._job.py_files else None
         with self._services.start_child(command, job_log, clock=clock) as child:
             supervisor = supervisor or self._begin()
@@ -184,7 +184,7 @@ def _since_ms(started_ns: int) -> int:
 
 
 def _remarks(ended: Ended, writes: tuple[WriteReport, ...], lines_dropped: int, kills: int) -> Iterator[str]:
-    """Say what the state alone does not."""
+    """Yield remarks that the state alone does not make."""
     if kills:
         yield f"the kernel killed {kills} process(es) for memory while the job ran"
     if lines_dropped:

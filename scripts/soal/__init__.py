@@ -1,1 +1,1 @@
-"""The `soal` command line: data on stdout, talk on stderr."""
+"""The `soal` command line: data on stdout, all other text on stderr."""

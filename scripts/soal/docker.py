@@ -1,4 +1,4 @@
-"""Docker for a command: what goes wrong with it is a `Problem` of the user's."""
+"""Docker for a command: its errors become the user's `Problem`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["require", "with_docker"]
 
 @contextlib.contextmanager
 def with_docker(home: Home) -> Iterator[Docker]:
-    """Yield a daemon, found or started; what goes wrong with it is the user's `Problem`."""
+    """Yield a daemon, found or started; its errors become the user's `Problem`."""
     try:
         with docker(home.path) as found:
             yield found

@@ -37,7 +37,7 @@ FunctionName = Annotated[str, _FUNCTION]
 FunctionNameIfGiven = Annotated[str | None, _FUNCTION]
 Event = Annotated[str, typer.Argument(help="A JSON file, inline JSON, - (stdin), or s3://…/script.py")]
 UntilDone = Annotated[
-    bool, typer.Option("--until-done", help="Invoke again until the run has come to its end, each step once.")
+    bool, typer.Option("--until-done", help="Invoke again until the run has ended; each step is written once.")
 ]
 AttemptsMax = Annotated[int, typer.Option(min=1, max=100, help="With --until-done: how often at most.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what the command would do; change nothing.")]

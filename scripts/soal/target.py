@@ -1,4 +1,4 @@
-"""Which S3 a command talks to: that of the caller's AWS configuration, a given endpoint, or the local one.
+"""The S3 that a command talks to: that of the caller's AWS configuration, a given endpoint, or the local one.
 
 With the local S3 comes the Iceberg catalog `local`, where `soal local up --iceberg` has started one.
 """
@@ -84,7 +84,7 @@ class Target:
 
 
 def target(endpoint_url: str | None, home: Home, *, local: bool) -> Target:
-    """Return AWS's S3 unless an endpoint or the local S3 was asked for. Raises `Problem` if that is not there."""
+    """Return AWS's S3 unless an endpoint or the local S3 was asked for. Raises `Problem` if that does not run."""
     if not local:
         return Target(None) if endpoint_url is None else _given(endpoint_url)
     if endpoint_url is not None:

@@ -1,7 +1,7 @@
-"""`soal graduate`: a job that has outgrown the function goes to EMR Serverless, as the same run.
+"""`soal graduate`: hand a job that has outgrown the function to EMR Serverless, as the same run.
 
-The fields of an event are those of EMR Serverless' StartJobRun. The run's key and fingerprint go along, so writes that
-are committed already are skipped there, and a write that is open is settled first.
+The fields of an event are those of EMR Serverless' StartJobRun. The job keeps the run's key and fingerprint: it skips
+writes that are committed already, and settles an open one first.
 https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.html
 """
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["graduate", "job_run"]
 
 _NEEDED: Final = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.delta.", "spark.databricks.delta.")
-"""The image's own settings that the guard rests on; the rest is about a single small machine."""
+"""The image's own settings that the guard needs; the others are for a single small machine."""
 _OWN: Final = ("SOAL_CONF", "SOAL_CONF_ALLOW")
-"""The function's variables that say what its jobs' settings are; give the same here."""
+"""The function's variables for its jobs' settings; give the same here."""
 _DRIVER: Final = "spark.emr-serverless.driverEnv"
 
 
@@ -46,10 +46,10 @@ def graduate(
     application_id: Annotated[str, typer.Option(help="The EMR Serverless application.")],
     execution_role_arn: Annotated[str, typer.Option(help="The role that the job runs with there.")],
     checkpoint_bucket: Annotated[
-        str, typer.Option(envvar="SW_CHECKPOINT_BUCKET", help="The function's own checkpoint bucket, to go on there.")
+        str, typer.Option(envvar="SW_CHECKPOINT_BUCKET", help="The function's own checkpoint bucket.")
     ],
     py_files: Annotated[
-        list[str] | None, typer.Option(help="s3:// zip with SafeWriter (and what else the script imports).")
+        list[str] | None, typer.Option(help="s3:// zip with SafeWriter and the script's other imports.")
     ] = None,
     jars: Annotated[list[str] | None, typer.Option(help="s3:// jars: soal-logstore.jar, Delta's.")] = None,
     timeout_minutes: Annotated[int, typer.Option(min=0, help="The run's timeout; 0 uses the application's own.")] = 0,
@@ -58,7 +58,7 @@ def graduate(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Hand the same job to EMR Serverless; exit code 1 if it was not taken."""
+    """Hand the same job to EMR Serverless; exit code 1 if EMR refused it."""
     out = Output(as_json=as_json)
     request = job_run(
         with_token(read_event(event)), application_id, execution_role_arn, checkpoint_bucket, py_files or (), jars or ()
@@ -74,7 +74,7 @@ def graduate(
     except (BotoCoreError, ClientError) as error:
         raise Problem(
             f"application {application_id}: {error}",
-            todo="nothing is started twice under one clientToken: correct what it says, and try again",
+            todo="correct it and try again; a clientToken never starts a job twice",
             exit_code=EXIT_FAILED,
         ) from error
     out.show(_view({name: answer[name] for name in ("applicationId", "jobRunId", "arn")}))
@@ -101,7 +101,7 @@ def job_run(
         raise Problem(str(error), todo="correct the event; see docs/reference/event") from error
     if job.client_token is None:
         raise Problem(
-            "the event has no clientToken, so its run cannot be the same there",
+            "the event has no clientToken, so EMR cannot continue the same run",
             todo="give a job document with a clientToken: that of the run, if it has begun",
         )
     confs = {

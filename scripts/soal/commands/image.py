@@ -62,16 +62,18 @@ def build(
 
 @app.command()
 def derive(
-    folder: Annotated[Path, typer.Argument(help="Where the Dockerfile is that adds to the image; see image/derived.")],
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of a Dockerfile that adds to the image; see image/derived.")
+    ],
     tag: Annotated[str, typer.Option(help="The name of the new image.")],
     base: Base = None,
     image: Annotated[str, typer.Option(help="The name of the image that it adds to.")] = TAG,
     ca: Certificates = None,
 ) -> None:
-    """Build an image with more in it (jars, Python packages), its archive trained again."""
+    """Build an image with additions (jars, Python packages), and train its archive again."""
     out = Output(as_json=False)
     if not (folder / "Dockerfile").is_file():
-        raise Problem(f"{folder}: there is no Dockerfile", todo="copy image/derived and change what it adds")
+        raise Problem(f"{folder}: there is no Dockerfile", todo="copy image/derived and change it")
     with with_docker(Home.of()) as found:
         chosen = bases.choose_base(found, base, Place(ROOT), out.remark)
         derive_image(found, Build(chosen, image, _certificates(ca)), folder, tag)
@@ -103,7 +105,7 @@ def prove(context: typer.Context, tag: Tag = TAG) -> None:
 
 @app.command()
 def size(tag: Tag = TAG, *, as_json: Json = False) -> None:
-    """How large the image is above its base, by layer and by part; exit code 1 if it is above 600 MB."""
+    """Show the image's size above its base, by layer and by part; exit code 1 if it is above 600 MB."""
     with with_docker(Home.of()) as found:
         require(found, tag)
         measured = measure(found, tag)
@@ -127,7 +129,7 @@ def size_view(size: Size) -> View:
 
 @app.command()
 def sbom(tag: Tag = TAG) -> None:
-    """Print what the image is made of, as a CycloneDX document in JSON."""
+    """Print the image's components, as a CycloneDX document in JSON."""
     with with_docker(Home.of()) as found:
         require(found, tag)
         sys.stdout.write(json.dumps(inventory(found, tag), indent=2) + "\n")
@@ -135,7 +137,7 @@ def sbom(tag: Tag = TAG) -> None:
 
 @app.command()
 def pin() -> None:
-    """Write the present digest of the default base into the Dockerfile; the change is for you to look at and commit."""
+    """Write the present digest of the default base into the Dockerfile; review the change and commit it."""
     with with_docker(Home.of()) as found:
         base = bases.pin_base(found)
     Output(as_json=False).remark(f"the Dockerfile builds on {base}")

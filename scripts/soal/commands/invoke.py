@@ -35,14 +35,14 @@ def invoke(
     Exit codes: 0 success (or, with --async, queued), 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
     """
     out = Output(as_json=as_json)
-    # A lost answer is no reason to lose the run: with a token of ours it can be found, and invoked again.
+    # With a token of ours, a run whose answer is lost can be found, and invoked again.
     delivered = with_token(read_event(event))
     remote = RemoteFunction(function, endpoint_url)
     if asynchronous:
         if do_until_done:
             raise Problem(
                 "--async does not wait, --until-done does",
-                todo="leave one of them out; SOAL_CONTINUE_MAX lets the function go on by itself",
+                todo="leave one of them out; SOAL_CONTINUE_MAX lets the function continue by itself",
             )
         sent = remote.send(delivered)
         out.show(sent_view(sent))

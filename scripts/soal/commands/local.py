@@ -45,7 +45,7 @@ def up(
 
 @app.command()
 def down(*, as_json: Json = False) -> None:
-    """End the S3 in the background, and its Iceberg catalog; their data is gone."""
+    """End the S3 in the background, and its Iceberg catalog; this deletes their data."""
     out = Output(as_json=as_json)
     state = ensure_down(Home.of())
     out.remark("nothing was running" if state is None else f"ended {state.endpoint}")

@@ -27,7 +27,7 @@ def logs(
     since_minutes: Annotated[int, typer.Option(min=1, help="How far to go back.")] = 60,
     endpoint_url: EndpointUrl = None,
     *,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Continue until Ctrl-C.")] = False,
     as_json: Json = False,
 ) -> None:
     """Print the log of a function; with --json one JSON object a line."""

@@ -1,4 +1,4 @@
-"""`soal orphans`: find, and on request delete, what no version of a table needs."""
+"""`soal orphans`: find, and on request delete, files that no version of a table needs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _iceberg(out: Output, found: Target, table: str, age: timedelta, *, delete_t
 
     if delete_them:
         raise Problem(
-            "nothing of an Iceberg table is deleted here", todo="run the statements that are shown without it"
+            "soal deletes nothing of an Iceberg table", todo="leave --delete out, and run the statements that it shows"
         )
     try:
         name = TableName.parse(table)
@@ -109,7 +109,7 @@ def _say(out: Output, problem: str | None, *, has_failed: bool, dry_run: bool) -
     if has_failed:
         raise typer.Exit(EXIT_FAILED)
     if dry_run:
-        out.remark("nothing was changed; --delete deletes what is not held")
+        out.remark("nothing was changed; --delete deletes all that is not held")
 
 
 def _table(table: str) -> Location:
@@ -123,6 +123,6 @@ def _attempts(found: Target, bucket: str | None, table: Location, *, is_needed: 
     if checkpoint_bucket(found, bucket) is not None:
         return Attempts(checkpoint_store(found, bucket, Home.of()), table)
     if is_needed:
-        what = "--delete must know which writes of the table are open, and no checkpoint bucket is named"
+        what = "no checkpoint bucket is named, and --delete must know the table's open writes"
         raise no_bucket(what, Home.of(), "if no writer of the table uses SafeWriter, add --unguarded")
     return None

@@ -1,4 +1,4 @@
-"""`soal recover`: settle open writes of dead runs, or set a verdict that the table's log can no longer prove."""
+"""`soal recover`: settle open writes of dead runs, or set a verdict that the table can no longer prove."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def recover(
 ) -> None:
     """Settle the open writes of dead runs and clean up after them, without Spark; live runs are left alone.
 
-    Without --run, everything that has a marker. Exit codes: 0 all is settled, 1 something could not be (or not be
-    read), 75 a run is still alive.
+    Without --run, all writes that have a marker. Exit codes: 0 all are settled, 1 a write could not be settled or
+    read, 75 a run is still alive.
     """
     out = Output(as_json=as_json)
     home = Home.of()
@@ -87,7 +87,7 @@ def _keys(ledger: Ledger, run: str | None, write: str | None) -> tuple[str, ...]
     if not keys:
         raise Problem(
             f"run {run!r} has no {'such ' if write else ''}guarded write",
-            todo="see what there is with: soal runs list",
+            todo="see the runs with: soal runs list",
             exit_code=EXIT_FAILED,
         )
     return keys
@@ -97,7 +97,7 @@ def _by_hand(ledger: Ledger, keys: tuple[str, ...], verdict: Verdict, reason: st
     """Decide one write; everything is checked before anything changes."""
     todo = "give --run, and --write if the run has several; try to settle it first, without --verdict"
     if dry_run:
-        raise Problem("--verdict changes a document, --dry-run none", todo="leave one of them out")
+        raise Problem("--verdict changes a document, --dry-run changes nothing", todo="leave one of them out")
     if len(keys) != 1:
         raise Problem(f"--verdict is for one write, and these are {len(keys)}", todo=todo)
     try:

@@ -32,7 +32,7 @@ def redrive(
         int, typer.Option(min=1, max=100, help="Leave a run in the queue that has had this many attempts.")
     ] = 3,
     messages_max: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Look at no more than this many messages.")
+        int, typer.Option(min=1, max=10_000, help="Receive no more than this many messages.")
     ] = 100,
     endpoint_url: EndpointUrl = None,
     *,
@@ -41,8 +41,8 @@ def redrive(
 ) -> None:
     """Invoke the function again, asynchronously, with the events of the failure queue: nothing is written twice.
 
-    Left in the queue are runs that were cancelled, that must be changed first, or that have had their attempts. Exit
-    code 1 if Lambda did not take an event.
+    Runs stay in the queue if they were cancelled, must be changed first, or have used up their attempts. Exit code 1
+    if Lambda refused an event.
     """
     out = Output(as_json=as_json)
     remote = RemoteFunction(function, endpoint_url)
@@ -78,7 +78,7 @@ def redrive(
 
 def redriven_view(redriven: Sequence[Redriven]) -> View:
     """Show one row for each message."""
-    table = columns("message", "what", "attempts so far", "request", "reason")
+    table = columns("message", "result", "attempts so far", "request", "reason")
     for one in redriven:
         reason = Text(one.reason or "")
         table.add_row(one.message_id, styled(one.what), number(one.attempt), one.request_id or "", reason)

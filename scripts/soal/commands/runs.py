@@ -54,7 +54,7 @@ def show_all(
     if listing.unread:
         out.remark(f"{listing.unread} documents are of a version that this soal does not know; they are left out")
     if not listing.is_whole:
-        out.remark("older writes were not looked at; --limit 0 looks at all")
+        out.remark("older writes are not shown; --limit 0 shows all")
 
 
 @app.command()
@@ -81,14 +81,14 @@ def watch(
     endpoint_url: EndpointUrl = None,
     bucket: Bucket = None,
     state: States = None,
-    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 10.0,
+    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two readings.")] = 10.0,
     for_s: Annotated[float | None, typer.Option(min=0, help="End after this many seconds; default: never.")] = None,
     *,
     past: Annotated[bool, typer.Option("--past", help="Print the existing runs and writes first.")] = False,
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """Print a line whenever a run or a write comes to a state; with --json, a JSON value on each line."""
+    """Print a line whenever a run or a write changes its state; with --json, a JSON value on each line."""
     out = Output(as_json=as_json)
     watcher = Watcher(_ledger(endpoint_url, bucket, local=local))
     wanted = _lower(state)
@@ -111,7 +111,7 @@ def cancel(
 ) -> None:
     """End a run that a handler supervises: its job is stopped, its open writes are settled.
 
-    Exit codes: 0 cancelled, 1 it had ended or ended otherwise, 75 it has not ended yet.
+    Exit codes: 0 cancelled, 1 it had ended before or ended in another way, 75 it has not ended yet.
     """
     out = Output(as_json=as_json)
     ledger = _ledger(endpoint_url, bucket, local=local)
@@ -145,7 +145,7 @@ def cancel(
 
 
 def _ended(ledger: Ledger, run_key: str, run_id: str, wait_s: float) -> str | None:
-    """Wait until an attempt has ended; return its state, or None if it runs on."""
+    """Wait until an attempt has ended; return its state, or None if it still runs."""
     until_s = time.monotonic() + wait_s
     while True:
         found = ledger.handlers.read(run_key)

@@ -1,4 +1,4 @@
-"""Where a command puts what it shows and says.
+"""The two outputs of a command.
 
 Views go to stdout. Remarks, problems and progress go to stderr, so that stdout can be piped in both forms.
 """
@@ -45,11 +45,11 @@ class Output:
         self._put(view, indent=None)
 
     def remark(self, text: str) -> None:
-        """Say something beside the data."""
+        """Print a remark beside the data."""
         _print(self.talk, Text(text))
 
     def problem(self, problem: Problem) -> None:
-        """Say why the command ends, and what to do."""
+        """Print why the command ends, and what to do."""
         _print(self.talk, Text.assemble(("soal: ", "bold red"), str(problem)))
         _print(self.talk, Text(f"  To do: {problem.todo}"))
 

@@ -14,7 +14,7 @@ EXIT_DEADLINE: Final = 124
 
 
 class Problem(Exception):  # noqa: N818 - it is the user's problem, in the user's words
-    """The command cannot do what was asked. `exit_code` is 2 where the call must be changed."""
+    """The command cannot do its work. `exit_code` is 2 if the call must be changed."""
 
     def __init__(self, what: str, *, todo: str, exit_code: int = EXIT_USAGE) -> None:
         super().__init__(what)

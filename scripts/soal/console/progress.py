@@ -1,4 +1,4 @@
-"""The progress of a command, on a terminal only: what it does, for how long, and how far it is."""
+"""The progress of a command, on a terminal only: its present work, the time it took, and the part that is done."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class JobProgress(_Spinner):
 
 
 class Counting(_Spinner):
-    """A look at a table; `seen` takes the number of objects dealt with so far."""
+    """Work on a table; `seen` takes the number of objects processed so far."""
 
     def __init__(self, console: Console, what: str) -> None:
         super().__init__(console, what, "{task.completed:,.0f} objects")
@@ -62,12 +62,12 @@ class Counting(_Spinner):
         self._progress.update(self._task, description=escape(what), completed=0)
 
     def seen(self, count: int) -> None:
-        """Say how many objects are dealt with."""
+        """Show how many objects are processed."""
         self._progress.update(self._task, completed=count)
 
 
 def log_text(raw: str) -> str | None:
-    """Return what a line of the function's log says, None for metrics and the emulator's own lines."""
+    """Return the text of a line of the function's log, None for metrics and the emulator's own lines."""
     if raw.startswith("{"):
         try:
             entry = parsed(raw)

@@ -1,1 +1,1 @@
-"""`soal doctor`: looks at this machine, a script, or a deployed function; each finding with what to do about it."""
+"""`soal doctor`: examines this machine, a script, or a deployed function; each finding has a remedy."""

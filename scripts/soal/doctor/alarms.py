@@ -1,4 +1,4 @@
-"""Findings about a stack's alarms: they exist, they tell the topic, and none rings."""
+"""Findings about a stack's alarms: they exist, they notify the topic, and none rings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMES_MAX: Final = 100
 
 
 def examine_alarms(cloudwatch: Any, stack: Stack) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
-    """Look at each alarm that the stack has made."""
+    """Examine each alarm that the stack has made."""
     topic = stack.outputs["AlarmTopicArn"]
     found = [
         alarm
@@ -35,13 +35,13 @@ def examine_alarms(cloudwatch: Any, stack: Stack) -> Iterator[Finding]:  # noqa:
         yield Finding(_NAME, "fail", detail, stack.repair)
     deaf = [alarm["AlarmName"] for alarm in found if topic not in alarm["AlarmActions"]]
     if deaf:
-        yield Finding(_NAME, "fail", f"{', '.join(deaf)} do not tell {topic}", stack.repair)
+        yield Finding(_NAME, "fail", f"{', '.join(deaf)} do not notify {topic}", stack.repair)
     silent = [alarm["AlarmName"] for alarm in found if not alarm["ActionsEnabled"]]
     if silent:
         remedy = " ".join((command("cloudwatch", "enable-alarm-actions"), "--alarm-names", *silent))
-        yield Finding(_NAME, "warn", f"{', '.join(silent)} tell nobody: their actions are disabled", remedy)
+        yield Finding(_NAME, "warn", f"{', '.join(silent)} notify nobody: their actions are disabled", remedy)
     if not (missing or deaf or silent) and found:
-        yield Finding(_NAME, "ok", f"{len(found)} alarms tell {topic}")
+        yield Finding(_NAME, "ok", f"{len(found)} alarms notify {topic}")
     for alarm in found:
         if alarm["StateValue"] == "ALARM":
             yield _ringing(alarm)

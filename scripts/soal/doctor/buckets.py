@@ -1,4 +1,4 @@
-"""Findings about a deployed function's buckets: how long documents live, what is open, whether the script is there."""
+"""Findings about a deployed function's buckets: the life of documents, open writes, the script."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _RECORDS: Final = ("runs", "results")
 _KEPT: Final = ("open", "audit")
 _TAG: Final = dict([FINISHED.split("=")])
 _OLD: Final = timedelta(hours=1)
-"""No run lives so long, and the sweeper has come by since."""
+"""No run lives so long, and the sweeper has run since."""
 
 
 def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
-    """Look at the checkpoint bucket's lifecycle, versions and open writes.
+    """Examine the checkpoint bucket's lifecycle, versions and open writes.
 
-    `replay_days`: how many days after its first delivery an event can come again, from queues.
+    `replay_days`: how many days after its first delivery a queue can deliver an event again.
     """
     bucket, prefix = where.bucket, f"{where.key.rstrip('/')}/" if where.key else ""
     rules = _rules(client, bucket)
@@ -38,11 +38,11 @@ def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Itera
         for folder in (*_OF_WRITES, *_KEPT)
         if any(_may_expire_open(rule, f"{prefix}{folder}/") for rule in rules)
     ]
-    detail = "what is open, markers and audit log never expire"
+    detail = "open writes, markers and audit log never expire"
     if expired:
         detail = (
-            f"{', '.join(expired)}/ expires, also of writes that are open: without a marker nobody finds them, without"
-            " a document nobody can tell whether they are to stay"
+            f"{', '.join(expired)}/ expires, also for open writes: without a marker nobody finds such a write, without"
+            " a document nobody knows whether its commit should stay"
         )
     named = f"{', '.join(expired)}/, but for objects with the tag {FINISHED}"
     remedy = _change(bucket, f"go without a rule that expires {named}")
@@ -54,8 +54,8 @@ def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Itera
     short = {folder: days for folder, days in living.items() if days is not None and days <= replay_days}
     if short:
         detail = (
-            f"{', '.join(short)}/ live for {min(short.values())} days, and an event can come again for {replay_days}:"
-            " its run would not be known any more, and its batch be written twice"
+            f"{', '.join(short)}/ live for {min(short.values())} days, but an event can be delivered again for"
+            f" {replay_days}: nobody would know its run any more, and its batch would be written twice"
         )
         remedy = _change(bucket, f"give {', '.join(short)}/ an expiration of more than {replay_days} days")
         yield Finding("retention", "fail", detail, remedy)
@@ -71,7 +71,7 @@ def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Itera
     else:
         least = min(days for days in living.values() if days is not None)
         yield Finding(
-            "retention", "ok", f"documents live for {least} days, events come again for {replay_days} at most"
+            "retention", "ok", f"documents live for {least} days, events can come again for {replay_days} at most"
         )
     if client.get_bucket_versioning(Bucket=bucket).get("Status") != "Enabled":
         remedy = command("s3api", "put-bucket-versioning", bucket=bucket, versioning_configuration="Status=Enabled")
@@ -82,7 +82,7 @@ def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Itera
 
 
 def examine_entry_point(client: Any, script: Location | None) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
-    """Look whether the script is there that runs for events that name none."""
+    """Check that the script exists that runs for events which name none."""
     if script is None:
         yield Finding("script", "ok", "each event names its own")
         return
@@ -91,13 +91,13 @@ def examine_entry_point(client: Any, script: Location | None) -> Iterator[Findin
     except ClientError as error:
         if error.response["Error"]["Code"] not in ("404", "NoSuchKey", "NoSuchBucket"):
             raise
-        yield Finding("script", "fail", f"{script} is not there", f"aws s3 cp YOUR_SCRIPT.py {script}")
+        yield Finding("script", "fail", f"{script} does not exist", f"aws s3 cp YOUR_SCRIPT.py {script}")
         return
-    yield Finding("script", "ok", f"{script} is there")
+    yield Finding("script", "ok", f"{script} exists")
 
 
 def _change(bucket: str, change: str) -> str:
-    """Return the commands that change rules: S3 takes all of them or none."""
+    """Return the commands that change rules: S3 replaces all of them at once."""
     shown = command("s3api", "get-bucket-lifecycle-configuration", bucket=bucket)
     put = command(
         "s3api", "put-bucket-lifecycle-configuration", bucket=bucket, lifecycle_configuration="file://rules.json"
@@ -131,7 +131,7 @@ def _days(rules: list[Mapping[str, Any]], folder: str, tags: Mapping[str, str]) 
 
 
 def _may_expire_open(rule: Mapping[str, Any], folder: str) -> bool:
-    """Tell whether a rule may take an object without a tag in a folder, of whatever size."""
+    """Tell whether a rule may delete an object without a tag in a folder, of whatever size."""
     expires = not rule.get("Expiration", {}).keys().isdisjoint({"Days", "Date"})
     prefix = _prefix(rule)
     return expires and not _tags(rule) and (folder.startswith(prefix) or prefix.startswith(folder))
@@ -163,5 +163,5 @@ def _open(client: Any, bucket: str, prefix: str) -> Finding:  # noqa: ANN401 - a
     old = sum(marker["LastModified"] < since for marker in listed)
     if old == 0:
         return Finding("open writes", "ok", "none is older than an hour")
-    detail = f"{old} writes of dead runs wait to be settled, or cleaned up after: does the sweeper run?"
+    detail = f"{old} writes of dead runs wait for settling or clean-up: does the sweeper run?"
     return Finding("open writes", "warn", detail, f"soal recover --bucket {bucket} --dry-run")

@@ -1,4 +1,4 @@
-"""A deployed function that is looked at, and what is known of it so far."""
+"""The deployed function that the doctor examines, and the facts known so far."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DeployedFunction:
     replay_s: int = 0
     """How long after its first delivery an event can still be delivered again."""
     destination: str | None = None
-    """Where an asynchronous event goes that fails."""
+    """The destination of a failed asynchronous event."""
 
     @property
     def plain_name(self) -> str:
@@ -44,7 +44,7 @@ class DeployedFunction:
         return f"aws lambda update-function-configuration --function-name {self.plain_name} {option}"
 
     def correct(self, variable: str) -> str:
-        """Return the commands that change a variable: the service takes all of them or none."""
+        """Return the commands that change a variable: the service replaces all of them at once."""
         query = "{Variables: Environment.Variables}"
         shown = command("lambda", "get-function-configuration", function_name=self.plain_name, query=query)
         changed = self.update("--environment file://environment.json")
@@ -65,8 +65,8 @@ def command(service: str, operation: str, **options: str) -> str:
 
 
 def look(name: str, at: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """Look; what may not be looked at is a warning, not the end."""
+    """Run a check; if the caller may not read something, yield a warning and continue."""
     try:
         yield from at()
     except (BotoCoreError, ClientError) as error:
-        yield Finding(name, "warn", f"could not be looked at: {error}", "allow it to your own user, and look again")
+        yield Finding(name, "warn", f"could not be examined: {error}", "allow it to your own user, and try again")

@@ -1,4 +1,4 @@
-"""Findings about a deployed function's events: what becomes of those that fail, and the queues that they come from."""
+"""Findings about a deployed function's events: the destination of failed ones, and the queues that deliver events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RIGHT: Final = "the function's role needs sqs:SendMessage there"
 
 
 def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
-    """Look what becomes of asynchronous events that fail; notes how long they can come again, and where they go."""
+    """Examine the handling of failed asynchronous events; records how long they are retried, and their destination."""
     name, qualifier = split_qualifier(function.name)
     addressed = {"FunctionName": name, **({} if qualifier is None else {"Qualifier": qualifier})}
     config: Mapping[str, Any] | None = None
@@ -43,7 +43,7 @@ def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
     function.replay_s = int(age_s)
     function.destination = destination
     if destination is None:
-        # To put a configuration takes away what it does not name.
+        # A put deletes all settings that it does not name.
         operation = f"{'put' if config is None else 'update'}-function-event-invoke-config"
         options = {"function_name": name, **({} if qualifier is None else {"qualifier": qualifier})}
         wanted = json.dumps({"OnFailure": {"Destination": "QUEUE_ARN"}})
@@ -57,7 +57,7 @@ def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
 
 
 def examine_queues(function: DeployedFunction) -> Iterator[Finding]:
-    """Look at each queue or stream whose events Lambda gives to the function."""
+    """Examine each queue or stream whose events Lambda gives to the function."""
     mappings = function.client("lambda").list_event_source_mappings(FunctionName=function.name)["EventSourceMappings"]
     for mapping in mappings:
         arn = mapping["EventSourceArn"]
@@ -75,15 +75,15 @@ def _queue(function: DeployedFunction, arn: str) -> Iterator[Finding]:
     visible_s = int(attributes.get("VisibilityTimeout", 30))
     wanted_s = _VISIBILITY_IN_TIMEOUTS * int(function.configuration["Timeout"])
     remedy = command("sqs", "set-queue-attributes", queue_url=url, attributes=f"VisibilityTimeout={wanted_s}")
-    detail = f"{arn}: messages come back after {visible_s} s" + (
-        "" if visible_s >= wanted_s else f", while their run may go on; {wanted_s} s is six timeouts"
+    detail = f"{arn}: messages are delivered again after {visible_s} s" + (
+        "" if visible_s >= wanted_s else f", while their run may still work; {wanted_s} s is six timeouts"
     )
     yield finding("queue", detail, remedy, is_well=visible_s >= wanted_s)
     if "RedrivePolicy" not in attributes:
         policy = json.dumps({"deadLetterTargetArn": "OTHER_QUEUE_ARN", "maxReceiveCount": str(_RECEIVES_MAX)})
         wanted = json.dumps({"RedrivePolicy": policy})
         remedy = command("sqs", "set-queue-attributes", queue_url=url, attributes=wanted)
-        detail = f"{arn} has no dead-letter queue: a bad message comes until it expires"
+        detail = f"{arn} has no dead-letter queue: a bad message is delivered until it expires"
         yield Finding("dead letters", "warn", detail, remedy)
 
 

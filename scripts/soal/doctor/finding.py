@@ -18,9 +18,7 @@ __all__ = ["Finding", "finding", "findings_view"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check. Only `fail` makes what was looked at unfit; `warn` may be what
-    somebody wants.
-    """
+    """The result of one check. Only `fail` means that jobs cannot work; a `warn` may be intended."""
 
     name: str
     status: Literal["ok", "warn", "fail"]
@@ -29,12 +27,12 @@ class Finding:
 
 
 def finding(name: str, detail: str, remedy: str, *, is_well: bool) -> Finding:
-    """Make a finding that is well or not; the remedy is told only if not."""
+    """Make a finding, `ok` or `fail`; only `fail` has the remedy."""
     return Finding(name, "ok", detail) if is_well else Finding(name, "fail", detail, remedy)
 
 
 def findings_view(findings: Sequence[Finding]) -> View:
-    """Show one row for each finding, its remedy below what was found."""
+    """Show one row for each finding, its remedy below its detail."""
     table = Table(box=None, show_header=False)
     for one in findings:
         detail = Text(one.detail)

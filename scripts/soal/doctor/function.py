@@ -1,4 +1,4 @@
-"""Findings about a deployed function: how it is set up, and its image."""
+"""Findings about a deployed function: its configuration and its image."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _NO_IMAGE: Final = ("ImageNotFoundException", "RepositoryNotFoundException")
 
 
 def examine_function(name: str, client: Callable[[str], Any], tables: Sequence[Location] = ()) -> Iterator[Finding]:
-    """Look at a function with the caller's credentials, the cheap things first; `client` makes one for a service.
+    """Examine a function with the caller's credentials, the cheap checks first; `client` makes one for a service.
 
-    `tables` are those that jobs write to: what the roles may do there is looked at.
+    `tables` are those that jobs write to: the roles' permissions there are simulated.
     """
     function = DeployedFunction(name, client)
     try:
@@ -78,7 +78,7 @@ def examine_function(name: str, client: Callable[[str], Any], tables: Sequence[L
 
 
 def _as_invoked(lambda_: Any, name: str) -> str:  # noqa: ANN401 - a boto3 client
-    """Return the name with its alias, if it has one and only one: what becomes of events is a setting of the alias."""
+    """Return the name with its alias, if it has exactly one: the destination of events is a setting of the alias."""
     if split_qualifier(name)[1] is not None:
         return name
     try:
@@ -100,7 +100,7 @@ def _size(function: DeployedFunction) -> Iterator[Finding]:
     found = function.configuration
     timeout_s, memory_mb = int(found["Timeout"]), int(found["MemorySize"])
     storage_mb = int(found.get("EphemeralStorage", {}).get("Size", 512))
-    why = "Spark alone starts for seconds, and a quarter of the time is kept for settling"
+    why = "Spark's start alone takes seconds, and a quarter of the time is kept for settling"
     is_long = timeout_s >= _TIMEOUT_MIN_S
     detail = f"{timeout_s} s" + ("" if is_long else f": {why}")
     yield finding("timeout", detail, function.update("--timeout 900"), is_well=is_long)
@@ -130,7 +130,7 @@ def _image(function: DeployedFunction) -> Iterator[Finding]:
         yield Finding("command", "fail", f"runs {' '.join(command)}", remedy)
     parts = _ECR.fullmatch(uri)
     if parts is None:
-        yield Finding("image", "warn", f"{uri} is not of a private ECR repository: cannot be looked up")
+        yield Finding("image", "warn", f"{uri} is not of a private ECR repository, so it cannot be examined")
         return
     account, _, repository, digest, tag = parts.groups()
     wanted = {"imageDigest": digest} if digest else {"imageTag": tag}
@@ -139,7 +139,7 @@ def _image(function: DeployedFunction) -> Iterator[Finding]:
     except ClientError as error:
         if error.response["Error"]["Code"] not in _NO_IMAGE:
             raise
-        detail = f"{uri} is no longer in its repository: the function ends with the copy that Lambda keeps"
+        detail = f"{uri} is no longer in its repository: the function works only until Lambda drops its copy"
         yield Finding("image", "fail", detail, "cdk deploy, and keep images that functions use (ECR's lifecycle)")
         return
     yield Finding("image", "ok", uri)
@@ -151,10 +151,10 @@ def _environment(function: DeployedFunction) -> Generator[Finding, None, Handler
     bare = sorted(name for name, value in given.items() if Redactor.of_environment({name: value}).known)
     if bare:
         remedy = "put it into Secrets Manager and name it in the stack's context key secrets (SOAL_SECRETS)"
-        yield Finding("secrets", "warn", f"{', '.join(bare)} can be read by whoever sees the function", remedy)
+        yield Finding("secrets", "warn", f"everybody who can see the function can read {', '.join(bare)}", remedy)
     yield from examine_variables(variables)
     if any(name.startswith("AWS_ENDPOINT_URL") for name in given):
-        yield Finding("endpoint", "warn", "AWS_ENDPOINT_URL… is set: everything goes there", "unset it for Amazon's S3")
+        yield Finding("endpoint", "warn", "AWS_ENDPOINT_URL… is set: all requests go there", "unset it for Amazon's S3")
     try:
         settings = read_settings(given)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Findings about this machine: what set-up has made, room, ports, and the S3 that jobs here would use."""
+"""Findings about this machine: the files of set-up, memory and disk, ports, and the S3 that jobs here would use."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _DISK_MIN_MB: Final = 1024
 
 
 def examine(home: Home, java_home: str | None, target: Target | None, bucket: str | None) -> Iterator[Finding]:
-    """Look at everything, the cheap things first. `target` None: there is no S3 endpoint to look at."""
+    """Examine everything, the cheap checks first. `target` None: there is no S3 endpoint to examine."""
     yield from _python()
     yield _environment()
     yield from _jars(home)
@@ -69,13 +69,13 @@ def _python() -> Iterator[Finding]:
 
 
 def _environment() -> Finding:
-    """Look at what this shell says to the guard and the handler, which `soal local invoke` passes on."""
+    """Examine this shell's variables for the guard and the handler, which `soal local invoke` passes on."""
     given = {name: value for name, value in os.environ.items() if name.startswith(("SW_", "SOAL_"))}
     try:
         read_settings({"SW_CHECKPOINT_BUCKET": "any", **given})
     except InputError as error:
         return Finding("environment", "fail", str(error), f"correct it, or: unset {error.field}")
-    return Finding("environment", "ok", ", ".join(sorted(given)) or "nothing is set, so all is as documented")
+    return Finding("environment", "ok", ", ".join(sorted(given)) or "nothing is set, so all defaults apply")
 
 
 def _jars(home: Home) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Findings about a function's role: whether it may do what the function does, simulated by IAM.
+"""Findings about a function's role: IAM simulates whether it may make the function's requests.
 
 The simulation knows the role's policies, its boundary and the organisation's; it does not look at policies of buckets
 and keys. https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
@@ -33,13 +33,13 @@ def examine_role(iam: Any, name: str, role_arn: str, requests: Sequence[RequestK
         for _, alike in groupby(sorted(requests, key=_circumstances), key=_circumstances):
             decisions |= _simulated(iam, role_arn, list(alike))
     except (BotoCoreError, ClientError) as error:
-        detail = f"what {role_arn} may do is not known: {error}"
+        detail = f"the permissions of {role_arn} are not known: {error}"
         if isinstance(error, ClientError) and error.response["Error"]["Code"] == "NoSuchEntity":
             yield Finding(
                 name, "fail", f"{role_arn} does not exist any more", "deploy the stack again, or make the role"
             )
             return
-        remedy = f"have iam:SimulatePrincipalPolicy on {role_arn} allowed to your own user, and look again"
+        remedy = f"have iam:SimulatePrincipalPolicy on {role_arn} allowed to your own user, and try again"
         yield Finding(name, "warn", detail, remedy)
         return
     denied = {request: decision for request, decision in decisions.items() if decision != _ALLOWED}
@@ -74,7 +74,7 @@ def _simulated(iam: Any, role_arn: str, requests: Sequence[RequestKind]) -> Mapp
 
 
 def _decision(result: Mapping[str, Any]) -> str:
-    """Return `allowed`, `implicitDeny` where a statement is missing, and else who denies."""
+    """Return `allowed`, `implicitDeny` if a statement is missing, else the policy that denies."""
     decision = str(result["EvalDecision"])
     if not result.get("OrganizationsDecisionDetail", {}).get("AllowedByOrganizations", True):
         return "denied by a policy of the organisation"
@@ -112,7 +112,7 @@ def _told(request: RequestKind) -> str:
 
 
 def _statements(action: str, requests: Sequence[RequestKind]) -> list[dict[str, Any]]:
-    """Return what allows the action wherever it is needed: the same policy, however often it is put."""
+    """Return statements that allow the action wherever it is needed; to put them again changes nothing."""
     plain = sorted({request.pattern for request in requests if not request.prefix})
     found: list[dict[str, Any]] = [{"Effect": "Allow", "Action": action, "Resource": plain}] if plain else []
     for request in requests:

@@ -1,5 +1,5 @@
-"""Findings about the programs that jobs here start: each is started once, harmlessly, since a file that is there may
-still not run.
+"""Findings about the programs that jobs here start: the doctor starts each once, harmlessly, since an existing file
+may still not run.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 __all__ = ["examine_programs"]
 
 _SETUP: Final = "run scripts/setup"
-_TRAIN: Final = "remove it, and run scripts/setup, which makes it anew"
+_TRAIN: Final = "remove it, and run scripts/setup, which makes it again"
 _TIMEOUT_S: Final = 30
-# A bad byte in a class ends in a crash or worse, and Java looks for one only if told to.
+# A bad byte in a class ends in a crash or worse, and Java checks for one only with this option.
 _VERIFY: Final = "-XX:+VerifySharedSpaces"
 _SPOILT: Final = "hecksum verification failed"
-# Any option but its own would be a program that the emulator goes on to serve; it ends at a level that does not exist.
+# The emulator takes any option but its own for a program to serve; a log level that does not exist ends it.
 _HARMLESS: Final = ("--log-level", "none")
 _ENDED: Final = "Failed to set log level"
 
 
 def examine_programs(home: Home, java_home: str | None) -> Iterator[Finding]:
-    """Look at Java, at the class-data archive as Java takes it, and at the Lambda emulator."""
+    """Examine Java, the class-data archive as Java takes it, and the Lambda emulator."""
     found = _java_home(home, java_home)
     java = None if found is None else java_at(found)
     if found is None:
@@ -55,7 +55,7 @@ def examine_programs(home: Home, java_home: str | None) -> Iterator[Finding]:
 
 
 def _java_home(home: Home, java_home: str | None) -> Path | None:
-    """Look where the handler does, in its order."""
+    """Search where the handler searches, in its order."""
     if (home.path / "java" / "bin" / "java").exists():
         return home.path / "java"
     if java_home:
@@ -103,7 +103,7 @@ def _rie(home: Home) -> Finding:
 
 
 def _failure(*command: str, says: str | None = None, directory: str | None = None) -> str | None:
-    """Run a command and say how it failed; None if it ended well, or with the message that it was to end with."""
+    """Run a command and return how it failed; None if it ended well, or with the message `says`."""
     try:
         done = subprocess.run(
             command,

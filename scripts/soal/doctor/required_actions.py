@@ -1,6 +1,6 @@
-"""What handler, guard, Spark and sweeper ask S3 for: each action, with the folders in which they need it.
+"""The S3 actions that handler, guard, Spark and sweeper need, each with the folders in which they need it.
 
-tests/unit/scripts/soal/doctor/test_required_actions.py holds it against the requests that they were seen to make.
+tests/unit/scripts/soal/doctor/test_required_actions.py compares this with the requests that they were seen to make.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ SWEEPER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RequestKind:
-    """All requests of a kind: `pattern` is the ARN of what they are about, `prefix` that which a listing asks for."""
+    """All requests of a kind: `pattern` is the ARN of their resource, `prefix` that of a listing."""
 
     action: str
     pattern: str

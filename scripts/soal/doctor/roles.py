@@ -1,4 +1,4 @@
-"""Which requests the roles of a deployed function and of its sweeper are tried with."""
+"""The requests that are simulated for the roles of a deployed function and of its sweeper."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _TO_DESTINATION: Final = {
 def examine_rights(
     function: DeployedFunction, settings: HandlerSettings, stack: Stack | None, tables: Sequence[Location]
 ) -> Iterator[Finding]:
-    """Simulate the role of the function, and with a stack look at the sweeper and its role."""
+    """Simulate the role of the function, and with a stack examine the sweeper and its role."""
     lake = None if stack is None else stack.outputs.get("LakeBucket")
     data = [*tables, *(() if lake is None else (Location(lake, "*"),))]
     if not data:
-        detail = "none is known, so what the roles may do to tables was not looked at"
+        detail = "none is known, so the roles' permissions on tables were not simulated"
         yield Finding("tables", "warn", detail, "name one that jobs write to: --table s3://bucket/table")
     places: list[tuple[Kind, Location]] = [("checkpoints", settings.guard.checkpoint_bucket)]
     places += [("data", place) for place in data]
@@ -71,7 +71,7 @@ def _scripts(settings: HandlerSettings) -> list[tuple[Kind, Location]]:
 
 
 def _others(function: DeployedFunction, settings: HandlerSettings) -> Iterator[RequestKind]:
-    """Yield what Lambda does in the role's name, and what the handler does to go on."""
+    """Yield the requests that Lambda makes in the role's name, and the handler's own to continue a run."""
     if function.destination is not None:
         action = _TO_DESTINATION[function.destination.split(":")[2]]
         yield RequestKind(action, function.destination + ("/*" if action == "s3:PutObject" else ""))

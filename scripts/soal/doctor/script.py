@@ -1,6 +1,6 @@
 """Findings about a script that was written for another runtime: read, never run.
 
-What is ignored here, and told in the result, is a warning; what will fail is a failure.
+A setting that the handler ignores, and reports in the result, is a warning; a line that will fail is a failure.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ABSENT: Final = {
     "jdbc": "drivers for SQL databases",
     "kafka": "the Kafka connector",
 }
-"""Modules and formats, and how image/spark/missing.toml calls what they need."""
+"""Modules and formats, and the name of the missing dependency in image/spark/missing.toml."""
 _FOREIGN_FORMATS: Final = re.compile(r"(?i)hudi|redshift|bigquery|mongodb|.*snowflake.*")
 _GLUE: Final = (
     "Glue's library is only in Glue: read and write with spark.read and DataFrame.write, and arguments with argparse"
@@ -65,7 +65,7 @@ _GUARD_IT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """`is_hadoop`: it is written into Hadoop's configuration, where nothing is left out."""
+    """`is_hadoop`: the script writes it into Hadoop's configuration, where no setting is left out."""
 
     line: int
     key: str
@@ -74,7 +74,7 @@ class _Setting:
 
 
 def examine_script(path: Path) -> Iterator[Finding]:
-    """Say what to change in a script, by line; `OSError` if it cannot be read."""
+    """Yield the lines to change in a script; `OSError` if it cannot be read."""
     try:
         tree = ast.parse(path.read_bytes(), str(path))
     except (SyntaxError, ValueError) as error:
@@ -198,7 +198,7 @@ def _writes(tree: ast.AST) -> Iterator[_Found]:
 
 
 def _write(call: ast.Call) -> tuple[str, str] | None:
-    """Name what a call writes into a table, if it is known to be one, and the table's format."""
+    """Describe a call that is known to write into a table, and name the table's format; None for any other call."""
     name, chain = _name(call.func), _chain(call)
     found = next((one for one in _GUARDED if one in _formats(call)), None)
     if name in _WRITES and "write" in chain and found is not None:

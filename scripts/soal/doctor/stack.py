@@ -32,21 +32,19 @@ class Stack:
 
     @property
     def repair(self) -> str:
-        """Say how to get back what somebody has changed or deleted by hand."""
+        """How to restore resources that somebody has changed or deleted by hand."""
         drift = command("cloudformation", "detect-stack-drift", stack_name=self.name)
-        return (
-            f"{drift}; then undo by hand what was changed by hand, since a deployment puts back only what is new in it"
-        )
+        return f"{drift}; then undo manual changes by hand, since a deployment restores only resources that it changes"
 
 
 def stack_of(function: DeployedFunction) -> Generator[Finding, None, Stack | None]:
-    """Find the stack; a finding says that there is none, or that it may not be looked at, and how to look by hand."""
+    """Find the stack; a finding says that there is none or the caller may not read it, and how to check by hand."""
     try:
         tags = function.client("lambda").list_tags(Resource=function.arn)["Tags"]
         found = None if _TAG not in tags else _read(function, tags[_TAG])
         detail = f"{function.plain_name} belongs to no stack of CloudFormation"
     except (BotoCoreError, ClientError) as error:
-        found, detail = None, f"could not be looked at: {error}"
+        found, detail = None, f"could not be read: {error}"
     if found is not None and found.outputs.keys() >= set(_OUTPUTS):
         yield Finding("stack", "ok", found.name)
         return found
@@ -56,9 +54,9 @@ def stack_of(function: DeployedFunction) -> Generator[Finding, None, Stack | Non
     remedy = (
         f"{command('cloudwatch', 'describe-alarms', query=states)}; "
         f"{command('events', 'list-rule-names-by-target', target_arn='SWEEPER_ARN')}; "
-        f"{command('sns', 'list-subscriptions')}; what waits for a sweeper: soal recover --dry-run"
+        f"{command('sns', 'list-subscriptions')}; writes that wait for a sweeper: soal recover --dry-run"
     )
-    yield Finding("stack", "warn", f"{detail}; so alarms, topic and sweeper were not looked at", remedy)
+    yield Finding("stack", "warn", f"{detail}; so alarms, topic and sweeper were not examined", remedy)
     return None
 
 

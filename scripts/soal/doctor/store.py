@@ -24,7 +24,7 @@ _PRECONDITION_FAILED: Final = 412
 
 
 def examine_store(client: S3Client, bucket: str | None) -> Iterator[Finding]:
-    """Write an object into the checkpoint bucket (bucket, or bucket/prefix), try what must be refused, remove it."""
+    """Write an object into the checkpoint bucket (or bucket/prefix), try two requests that must fail, remove it."""
     endpoint = client.meta.endpoint_url
     if bucket is None:
         yield Finding(
@@ -32,7 +32,7 @@ def examine_store(client: S3Client, bucket: str | None) -> Iterator[Finding]:
         )
         return
     name, _, prefix = bucket.removeprefix("s3://").partition("/")
-    # Where the lifecycle of the deployed bucket takes old versions away.
+    # In a folder where the lifecycle of the deployed bucket removes old versions.
     key = f"{prefix.strip('/')}/notes/doctor/{uuid.uuid4().hex}".lstrip("/")
     before = time.time()
     try:
@@ -54,7 +54,7 @@ def examine_store(client: S3Client, bucket: str | None) -> Iterator[Finding]:
         client.delete_object(Bucket=name, Key=key)
     date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
     if date is None:
-        yield Finding("clock", "warn", "the store does not say what time it is", "leases are dated by it: use another")
+        yield Finding("clock", "warn", "the store does not tell the time", "its clock dates leases: use another")
         return
     served = parsedate_to_datetime(date).timestamp()
     # The header has whole seconds: a perfect clock is up to one ahead of it.
@@ -62,7 +62,7 @@ def examine_store(client: S3Client, bucket: str | None) -> Iterator[Finding]:
 
 
 def _conditional(client: S3Client, bucket: str, key: str) -> Finding:
-    """Try what every commit relies on: a second creation and a change of another version must both be refused."""
+    """Try the conditions that every commit needs: the store must refuse a second creation and a stale change."""
     tries: tuple[tuple[str, Callable[[], object]], ...] = (
         ("If-None-Match: *", lambda: client.put_object(Bucket=bucket, Key=key, Body=b"2", IfNoneMatch="*")),
         ("If-Match", lambda: client.put_object(Bucket=bucket, Key=key, Body=b"2", IfMatch='"another"')),
@@ -80,7 +80,7 @@ def _conditional(client: S3Client, bucket: str, key: str) -> Finding:
 
 
 def _clock(skew_s: float) -> Finding:
-    detail = f"{skew_s:.0f} s apart from the store's"
+    detail = f"differs by {skew_s:.0f} s from the store's"
     if skew_s < _SKEW_WARN_S:
         return Finding("clock", "ok", detail)
     status: Literal["warn", "fail"] = "warn" if skew_s < _SKEW_FAIL_S else "fail"

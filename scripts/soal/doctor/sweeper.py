@@ -1,4 +1,4 @@
-"""Findings about a stack's sweeper: the function exists, a rule invokes it, its role may do what it does."""
+"""Findings about a stack's sweeper: the function exists, a rule invokes it, its role allows its requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WHY: Final = "writes of dead runs are not settled until their next attempt"
 
 
 def examine_sweeper(client: Callable[[str], Any], stack: Stack) -> Generator[Finding, None, Mapping[str, Any] | None]:
-    """Look at the sweeper's function and at its rule; return the function's configuration, None if there is none."""
+    """Examine the sweeper's function and its rule; return the function's configuration, None if there is none."""
     name = stack.outputs["SweeperName"]
     try:
         configuration = client("lambda").get_function_configuration(FunctionName=name)

@@ -1,4 +1,4 @@
-"""Findings about the topic by which alarms reach somebody: it exists, CloudWatch may publish, somebody listens."""
+"""Findings about the alarms' topic: it exists, CloudWatch may publish to it, somebody has subscribed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAME: Final = "alarm topic"
 
 
 def examine_topic(sns: Any, stack: Stack) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
-    """Look at the topic of the stack's alarms."""
+    """Examine the topic of the stack's alarms."""
     arn = stack.outputs["AlarmTopicArn"]
     try:
         attributes = sns.get_topic_attributes(TopicArn=arn)["Attributes"]
@@ -65,7 +65,7 @@ def _subscriptions(sns: Any, arn: str) -> Finding:  # noqa: ANN401 - a boto3 cli
 
 
 def _let_publish(policy: Mapping[str, Any], arn: str) -> str:
-    """Return the command that adds a statement: the service takes the whole policy."""
+    """Return the command that adds a statement: the service replaces the whole policy."""
     account = arn.split(":")[4]
     statement = {
         "Sid": "AlarmsPublish",
@@ -86,8 +86,8 @@ def _let_publish(policy: Mapping[str, Any], arn: str) -> str:
 
 
 def _lets_publish(policy: Mapping[str, Any], arn: str) -> bool:
-    """Tell whether an alarm of the topic's account can be published; a condition that is not known is not fulfilled,
-    and one of a denial that is not known is taken for TLS or another account.
+    """Tell whether an alarm of the topic's account can be published. An unknown condition of a permission counts as not
+    met; an unknown condition of a denial counts as one about TLS or another account.
     """
     about = [each for each in _listed(policy.get("Statement", [])) if _is_about_alarms(each, arn)]
     denied = any(each["Effect"] == "Deny" and not each.get("Condition") for each in about)
@@ -119,7 +119,7 @@ def _is_fulfilled(statement: Mapping[str, Any], arn: str) -> bool:
 
 
 def _is_like(value: str, pattern: str) -> bool:
-    # An ARN that names an alarm is one of the stack's: the topic is told by these.
+    # An ARN that names an alarm is one of the stack's: these notify the topic.
     name_free = pattern.partition(":alarm:")[0] + ":alarm:*" if ":alarm:" in pattern else pattern
     return fnmatchcase(value.lower(), name_free.lower())
 

@@ -1,4 +1,4 @@
-"""Findings about a function's variables, held against the product's list of them."""
+"""Findings about a function's variables, compared with the product's list of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OURS: Final = ("SOAL_", "SW_")
 
 
 def unknown_variables(names: Iterator[str] | Mapping[str, str]) -> dict[str, str]:
-    """Return those names that look like ours and are not, each with what to do."""
+    """Return the names that look like ours and are not, each with a remedy."""
     known = [variable.name for variable in VARIABLES]
     found = sorted(name for name in names if name.startswith(_OURS) and name not in known)
     return {name: _hint(name, known) for name in found}

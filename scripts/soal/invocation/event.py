@@ -34,7 +34,7 @@ def read_event(text: str) -> Any:  # noqa: ANN401 - any JSON value may be an eve
 
 
 def with_token(event: object) -> object:
-    """Return the event with a clientToken; one that names its run itself, as a queue's message does, is left alone."""
+    """Return the event with a clientToken; one that names its run itself, as a queue's message does, stays as it is."""
     if isinstance(event, str):
         return {"entryPoint": event, "clientToken": uuid.uuid4().hex}
     if isinstance(event, dict) and "clientToken" not in event and not _JOB_FIELDS.isdisjoint(event):

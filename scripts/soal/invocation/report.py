@@ -50,8 +50,8 @@ def report_of(answer: Answer, timeout_s: int | None) -> Report:
     if answer.timed_out:
         limit = "" if timeout_s is None else f" of {timeout_s} s"
         problem = (
-            f"the function was killed at its timeout{limit} before the handler had answered; what it had"
-            " begun to write is settled by the next invocation with the same clientToken"
+            f"the function was killed at its timeout{limit} before the handler had answered; the next"
+            " invocation with the same clientToken settles its open writes"
         )
         return Report(None, problem, EXIT_DEADLINE, answer.duration_ms)
     error = answer.error
@@ -76,7 +76,7 @@ def conclude(out: Output, report: Report, *, todo: str) -> None:
 
 
 def result_view(result: Result) -> View:
-    """Show what happened, to which tables, and how long it took."""
+    """Show the state, the tables' verdicts, and the times."""
     return View(result.document(), tuple(_lines(result)))
 
 

@@ -1,7 +1,7 @@
-"""A run that is longer than the function's timeout: invoked again and again until it has come to its end.
+"""Invoke a run that is longer than the function's timeout until it has ended.
 
-An attempt that ran into its deadline after it had committed something, that was killed, or that says "try
-again later" is followed by another one under the same clientToken, which skips what is committed.
+Another attempt under the same clientToken follows one that reached its deadline after it had committed a write, was
+killed, or says "try again later". It skips the committed writes.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ def until_done(
         why = _goes_on(report)
         if why is None:
             return report
-        remark(f"attempt {attempt} {why}; going on")
+        remark(f"attempt {attempt} {why}; continuing")
         report = invoke(event)
     return report
 
 
 def _goes_on(report: Report) -> str | None:
-    """Say why another attempt is worth it; None if it is not."""
+    """Return why another attempt is useful; None if it is not."""
     result = report.result
     if result is None:
         return "was killed before it could answer"
     if result.state is State.INCOMPLETE:
         done = sum(write.status == "committed" and write.run_id == result.run_id for write in result.writes)
-        return f"ran into its deadline after {done} new commits" if done else None
+        return f"reached its deadline after {done} new commits" if done else None
     if result.state is State.FAILED and result.error is not None and result.error.retryable:
-        return f"asks to be tried again ({result.error.type})"
+        return f"asks for a retry ({result.error.type})"
     return None

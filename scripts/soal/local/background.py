@@ -1,6 +1,6 @@
 """The embedded S3 (and Iceberg catalog) as a background process: started, found again by its state file, ended.
 
-Process ids are used again, so the state file holds the start time too; a file whose process is gone is stale.
+The kernel reuses process ids, so the state file holds the start time too; a file whose process has ended is stale.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def running(home: Home) -> LocalS3 | None:
 def ensure_up(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool = False) -> tuple[LocalS3, bool]:
     """Return the local S3, and whether it was started now.
 
-    Raises `Problem` if it cannot be started, or one runs that is not what was asked for.
+    Raises `Problem` if it cannot be started, or if one runs with other options.
     """
     with _alone(home):
         state = running(home)
@@ -117,8 +117,8 @@ def _kill(*processes: psutil.Process) -> None:
 
 
 def _ends(process: psutil.Process) -> bool:
-    """Wait for the end of a process that is no child of ours: who has adopted it may never collect it, and a zombie
-    has ended, too.
+    """Wait for the end of a process that is no child of ours: its new parent may never collect it, and a zombie has
+    ended, too.
     """
     until = time.monotonic() + _END_TIMEOUT_S
     while time.monotonic() < until:
@@ -166,7 +166,7 @@ def _detached(command: Sequence[str], log: Path) -> int:
 
 @contextlib.contextmanager
 def _alone(home: Home) -> Iterator[None]:
-    """Let two commands that start or end the same thing do so one after the other."""
+    """Hold the lock by which two commands start or end the S3 one after the other."""
     home.path.mkdir(parents=True, exist_ok=True)
     with home.lock.open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -34,7 +34,7 @@ _PASSED: Final = tuple(variable.name for variable in VARIABLES if variable.name.
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """The function as it is to be emulated."""
+    """The function to emulate."""
 
     variables: Mapping[str, str]
     timeout_s: int
@@ -42,20 +42,20 @@ class Function:
     home: Home
     on_line: Callable[[str], None] = field(default=lambda _line: None)
     image: str | None = None
-    """Where the function is to run in a container: the image's name."""
+    """The image's name, if the function runs in a container."""
 
     def invoke(self, event: object) -> Report:
         """Start the emulator, deliver one event, end the emulator.
 
         Raises `Problem` if the emulator does not work.
         """
-        from scripts.emulator.rie import EmulatorError  # with moto, half a second that other commands do not need
+        from scripts.emulator.rie import EmulatorError  # imports moto, half a second that other commands do not need
 
         try:
             with self._emulator() as emulator:
                 return report_of(emulator.invoke(event), self.timeout_s)
         except EmulatorError as error:
-            raise Problem(str(error), todo="look at the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
+            raise Problem(str(error), todo="check the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
 
     @contextlib.contextmanager
     def _emulator(self) -> Iterator[LambdaEmulator]:
@@ -94,7 +94,7 @@ def assignments(given: Sequence[str]) -> dict[str, str]:
             raise Problem(f"--env {text}: not an assignment", todo="give it as NAME=VALUE")
     found = {name: value for _, name, _, value in pairs}
     for name, hint in unknown_variables(found).items():
-        raise Problem(f"--env {name}: is no variable of SoAL, so nothing would read it", todo=hint)
+        raise Problem(f"--env {name}: SoAL has no such variable, so nothing would read it", todo=hint)
     return found
 
 
@@ -120,7 +120,7 @@ def _conf(target: Target, given: Mapping[str, str]) -> dict[str, str]:
     try:
         settings = {**catalogs, **parsed(given.get("SOAL_CONF", "{}"))}
     except (TypeError, ValueError):
-        return {}  # the handler says what is wrong with it
+        return {}  # the handler will report its fault
     return {"SOAL_CONF": json.dumps(settings)} if catalogs else {}
 
 

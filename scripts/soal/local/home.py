@@ -1,4 +1,4 @@
-"""Where the command line finds things: the files that scripts/setup has made, and those of a running local S3."""
+"""The places of the command line's files: those that scripts/setup has made, and those of a running local S3."""
 
 from __future__ import annotations
 

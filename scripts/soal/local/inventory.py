@@ -29,7 +29,7 @@ class BucketContent:
 
 
 def content(client: S3Client) -> tuple[BucketContent, ...]:
-    """Count what the buckets hold."""
+    """Count the objects of each bucket."""
     return tuple(_count(client, row["Name"]) for row in client.list_buckets()["Buckets"])
 
 

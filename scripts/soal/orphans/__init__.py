@@ -1,1 +1,1 @@
-"""`soal orphans`: what lies in a table's folder and no version or snapshot of the table needs."""
+"""`soal orphans`: files in a table's folder that no version or snapshot of the table needs."""

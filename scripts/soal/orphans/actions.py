@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["actions_of"]
 
 _NEEDED: Final = ("path", "deletionVector")
-"""Of a file; its statistics are most of a checkpoint, and nobody looks at them here."""
+"""The fields of a file's action without its statistics, which fill most of a checkpoint and are not needed here."""
 
 
 def actions_of(key: str, body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:

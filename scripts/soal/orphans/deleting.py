@@ -1,4 +1,4 @@
-"""Delete what was found, some at a time, and look at the log again before each batch."""
+"""Delete the orphans, some at a time, and read the log again before each batch."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _T = TypeVar("_T", Orphan, OrphanUpload)
 def delete(
     store: ObjectStore, found: OrphanReport, retained: Retained, done: Callable[[int], None]
 ) -> tuple[OrphanReport, str | None]:
-    """Delete what is not held; return the report of it, and why it ended early, if it did.
+    """Delete all that is not held; return the report, and why it ended early, if it did.
 
-    Between two looks at the log nothing can become referred to that was not held: a write with SafeWriter that is not
-    open has no commit to come, one that has begun since has younger files, and `RESTORE` needs a retained version. What
-    the look excludes is a writer without SafeWriter that takes longer than the bound, and a table that was recreated.
-    `done` is told how many objects are dealt with.
+    Between two readings of the log no commit can refer to a file that is not held: a write with SafeWriter that is not
+    open will not commit, one that has begun since has younger files, and `RESTORE` needs a retained version. Reading
+    again finds a writer without SafeWriter that takes longer than the bound, and a table that was recreated. `done`
+    gets the number of processed objects.
     """
     orphans, uploads = list(found.orphans), list(found.uploads)
     problem = None
@@ -57,7 +57,7 @@ def _each(batch: list[_T], act: Callable[[_T], _T]) -> list[_T]:
 
 def _deleted(store: ObjectStore, retained: Retained, one: Orphan) -> Orphan:
     if one.key in retained.keys:
-        return one.model_copy(update={"held": f"version {retained.version} or one before it has come to refer to it"})
+        return one.model_copy(update={"held": f"version {retained.version} or one before it refers to it now"})
     try:
         store.delete(one.key)
     except StoreError as error:

@@ -87,11 +87,12 @@ def look(
     seen: Callable[[int], None],
     catalog: Mapping[str, str] | None = None,
 ) -> IcebergReport:
-    """Look at a table of a catalog; call `seen` with the number of files listed.
+    """Survey a table of a catalog; call `seen` with the number of files listed.
 
     pyiceberg's variables name the catalog; `catalog` are properties that win over them.
 
-    It lists the files first and reads the metadata then: if others commit a listed file meanwhile, it is named there.
+    It lists the files first and then reads the metadata: if others commit a listed file meanwhile, the metadata names
+    it.
     """
     where = Location.parse(_load(client, name, catalog or {}).metadata.location)
     store = S3ObjectStore(client, where.bucket, where.key)
@@ -101,7 +102,7 @@ def look(
     file = Location.parse(table.metadata_location)
     stored = S3ObjectStore(client, file.bucket).get(file.key)
     if stored is None:
-        raise Problem(f"{file} is not there", todo="run it again", exit_code=EXIT_FAILED)
+        raise Problem(f"{file} does not exist", todo="run the command again", exit_code=EXIT_FAILED)
     now, named = stored.server_date, referred(table)
     unnamed = [one for one in listed if store.uri(one.key) not in named]
     old = [one for one in unnamed if one.last_modified < now - older_than]
@@ -149,7 +150,7 @@ def _load(client: S3Client, name: TableName, catalog: Mapping[str, str]) -> Tabl
         own: dict[str, Any] = {**(Config().get_catalog_config(name.catalog) or {}), **catalog, **OBJECT_IO}
         table = load_catalog(name.catalog, **own).load_table(name.identifier)
     except (NoSuchTableError, NoSuchNamespaceError) as error:
-        raise Problem(f"{name} is not there", todo="look at its name", exit_code=EXIT_FAILED) from error
+        raise Problem(f"{name} does not exist", todo="check its name", exit_code=EXIT_FAILED) from error
     except Exception as error:  # each catalog has errors of its own: databases, HTTP, AWS
         raise Problem(
             f"{name} cannot be read: {error}",

@@ -1,4 +1,4 @@
-"""What an object in a table's folder is, by its name alone."""
+"""The kind of an object in a table's folder, by its name alone."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ _CHANGES: Final = "_change_data/"
 _VECTOR: Final = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
 _PREFIX: Final = re.compile(r"(sw-[0-9a-f]{12})-(\d+)-([0-9a-f]{16})-")
 _OTHER_FORMAT: Final = "metadata/"
-"""Where a table that can also be read as Iceberg keeps the other format's metadata."""
+"""The folder in which a table that can also be read as Iceberg keeps that format's metadata."""
 
 
 def kind_of(key: str, partition_columns: Collection[str]) -> Kind | None:
-    """Tell what a key, relative to the table, is; None for what is left alone whatever it is.
+    """Return the kind of a key, relative to the table; None for one that is never deleted.
 
-    As for `VACUUM`, what begins with `_` or `.` is hidden, except change data and the folders of partition columns.
+    As for `VACUUM`, names that begin with `_` or `.` are hidden, except change data and the folders of partition
+    columns.
     """
     *folders, name = key.split("/")
     if key.startswith(_OTHER_FORMAT) or name.startswith(("_", ".")):

@@ -1,4 +1,4 @@
-"""Which files of a Delta log must be read so that no retained version is left out.
+"""The files of a Delta log that must be read so that no retained version is left out.
 
 Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#checkpoints
 """
@@ -66,11 +66,11 @@ class LogFiles:
 
 
 def _needed(commits: Iterable[int], checkpoints: Iterable[int]) -> tuple[int, ...]:
-    """Return the versions whose checkpoints must be read beside all commits that are there.
+    """Return the versions whose checkpoints must be read beside all existing commits.
 
-    Every version that can still be read is a checkpoint and the commits behind it. So what the oldest checkpoint of
-    the unbroken row of commits holds, and what the commits have added or removed, is all that any of them can need.
-    What is older than a gap may be read, too, if it is a checkpoint.
+    Every version that can still be read is a checkpoint and the commits behind it. So all files that any of them can
+    need are in the oldest checkpoint of the unbroken row of commits, or were added or removed by those commits. A
+    version older than a gap can be read, too, if it is a checkpoint.
     """
     known = frozenset(commits)
     first = max(known)

@@ -1,4 +1,4 @@
-"""What open writes still need: the files that they may commit, or that their undo may put back."""
+"""The files that open writes still need: those that they may commit, or that their undo may restore."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["Attempts", "OpenWrite"]
 
 _DOCUMENTS: Final = "checkpoints/"
 _SKEW: Final = timedelta(minutes=1)
-"""S3's dates have whole seconds, and its machines need not agree on one."""
+"""S3's dates have whole seconds, and the clocks of its machines may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenWrite:
-    """A write whose verdict is open, on this table or (`run_key` is None) on one that cannot be told.
+    """A write whose verdict is open, on this table or (`run_key` is None) on an unknown one.
 
     `since` is when its first marker was put, by the store's clock: all its files are younger.
     """
@@ -40,17 +40,17 @@ class OpenWrite:
 
 @dataclass(frozen=True)
 class Attempts:
-    """What the checkpoint bucket says of the attempts at writing one table."""
+    """The attempts at writing one table, from the checkpoint bucket."""
 
     store: ObjectStore
     table: Location
 
     @cached_property
     def open_writes(self) -> tuple[OpenWrite, ...]:
-        """The open writes, as they are at the first look.
+        """The open writes, as they are at the first reading.
 
-        Must be looked at after the table's files were listed and before its log is read to its end: whatever was
-        listed then is protected here, or its write has a verdict, and its commit, if there is one, is in the log.
+        Read them after the table's files were listed and before its log is read to its end: then each listed file is
+        protected here, or its write has a verdict, and its commit, if there is one, is in the log.
         """
         marked: dict[str, ListedMarker] = {}
         for one in Checkpoints(self.store).marked():
@@ -61,7 +61,7 @@ class Attempts:
 
     @property
     def protected_from(self) -> datetime | None:
-        """From when on a file may belong to an open write; None if no write is open."""
+        """The time since which a file may belong to an open write; None if no write is open."""
         return min((write.since for write in self.open_writes), default=None)
 
     def protects(self, last_modified: datetime) -> bool:
@@ -70,7 +70,7 @@ class Attempts:
         return start is not None and last_modified > start - _SKEW
 
     def prefix_obstacle(self, prefix: FilePrefix) -> str | None:
-        """Tell why the files of an attempt may not be deleted, or None if its write no longer needs them."""
+        """Return why the files of an attempt may not be deleted, or None if its write no longer needs them."""
         documents = self._documents.get(prefix.write)
         if documents is None:
             documents = self._documents[prefix.write] = self._read(prefix.write)

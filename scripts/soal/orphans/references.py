@@ -1,4 +1,4 @@
-"""Which files of a table an action of its log refers to.
+"""The files of a table that an action of its log refers to.
 
 Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 """
@@ -49,7 +49,7 @@ FEATURES: Final = frozenset(
         "variantType-preview",
     }
 )
-"""Table features that bring no other way for a log to refer to a file than those that are read here."""
+"""Table features under which a log refers to files only in the ways that this module reads."""
 _READER_MAX: Final = 3
 _WRITER_MAX: Final = 7
 
@@ -57,7 +57,7 @@ _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.*|/.*", re.DOTALL)
 
 
 class UnreadableLogError(Exception):
-    """The log says something that is not understood here, so nothing can be called an orphan."""
+    """The log holds something that this module does not know, so no file can be called an orphan."""
 
 
 def is_known(kind: str) -> bool:
@@ -77,7 +77,7 @@ def file_keys(kind: str, action: Mapping[str, Any], table: Location) -> set[str]
 
 
 def _path_keys(path: str, table: Location) -> set[str]:
-    """Return a path as it is and percent-decoded: not every engine encodes it, and a key too many harms nobody."""
+    """Return a path as it is and percent-decoded: not every engine encodes it, and an extra key does no harm."""
     if not _ABSOLUTE.fullmatch(path):
         return {path, unquote(path)}
     try:
@@ -94,7 +94,7 @@ def _path_keys(path: str, table: Location) -> set[str]:
 
 
 def _vector_keys(vector: Mapping[str, Any], table: Location) -> set[str]:
-    """Return where a deletion vector lies: nowhere (inline), beside the data files under a UUID, or at a path."""
+    """Return the key of a deletion vector: none (inline), beside the data files under a UUID, or at a path."""
     if vector.get("storageType") == "p":
         return _path_keys(str(vector.get("pathOrInlineDv")), table)
     try:
@@ -105,11 +105,11 @@ def _vector_keys(vector: Mapping[str, Any], table: Location) -> set[str]:
 
 
 def protocol_obstacle(protocol: Mapping[str, Any]) -> str | None:
-    """Tell why a table of this protocol cannot be judged here, or None."""
+    """Return why a table of this protocol cannot be judged here, or None."""
     reader, writer = int(protocol.get("minReaderVersion") or 1), int(protocol.get("minWriterVersion") or 1)
     if reader > _READER_MAX or writer > _WRITER_MAX:
-        return f"its protocol (reader {reader}, writer {writer}) is newer than what is known here"
+        return f"its protocol (reader {reader}, writer {writer}) is newer than this soal knows"
     named = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
     if unknown := sorted(named - FEATURES):
-        return f"it uses {', '.join(unknown)}, under which files may be referred to in ways that are not known here"
+        return f"it uses {', '.join(unknown)}, under which the log may refer to files in unknown ways"
     return None

@@ -1,4 +1,4 @@
-"""What the retained versions of a table refer to, and what has come since: read from its log, without Spark."""
+"""The files that a table's retained versions and later commits refer to: read from its log, without Spark."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _PARALLEL: Final = 8
 
 
 class LogMovedError(Exception):
-    """The log is no longer the one that was read; nothing more may be concluded from it."""
+    """The log is no longer the one that was read, so earlier conclusions do not hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """What was read up to `version`. `keys` are relative to the table; what is not among them, no version refers to.
+    """The log up to `version`. `keys`, relative to the table, are all files that a version refers to.
 
     `now` is the store's own clock when it was read. `head` is the newest commit as it was listed.
     """
@@ -43,7 +43,7 @@ class Retained:
 
 @dataclass(slots=True)
 class _Found:
-    """What the actions say, one file after the other."""
+    """The content of the actions, one file after the other."""
 
     table: Location
     keys: set[str]
@@ -52,7 +52,7 @@ class _Found:
 
     def take(self, kind: str, action: dict[str, Any]) -> None:
         if not is_known(kind):
-            raise UnreadableLogError(f"its log holds an action {kind!r}, which is not known here")
+            raise UnreadableLogError(f"its log holds an action {kind!r}, which this soal does not know")
         self.keys |= file_keys(kind, action, self.table)
         if kind == "protocol" and (obstacle := protocol_obstacle(action)) is not None:
             raise UnreadableLogError(obstacle)
@@ -68,10 +68,10 @@ class _Found:
 
 
 def read_retained(store: ObjectStore, table: Location) -> Retained:
-    """Read what every version that can still be read refers to; `store` is rooted at the table.
+    """Read the files that every readable version refers to; `store` is rooted at the table.
 
-    Raises `UnreadableLogError` if there is anything in the log that is not understood, `LogMovedError` if the log is
-    being cleaned up under the reader.
+    Raises `UnreadableLogError` if the log holds anything unknown, `LogMovedError` if somebody cleans the log up at the
+    same time.
     """
     files = LogFiles.of(store.list(LOG))
     head = store.get(files.head.key)
@@ -89,15 +89,15 @@ def read_retained(store: ObjectStore, table: Location) -> Retained:
 
 
 def follow(store: ObjectStore, known: Retained) -> Retained:
-    """Return what is known after the commits that have come since; one LIST if there are none.
+    """Return `known` with the commits since then added; one LIST if there are none.
 
-    Raises `LogMovedError` if the newest commit that is known is no longer there as it was: the table was dropped,
-    recreated, or put back.
+    Raises `LogMovedError` if the newest known commit has changed or is gone: the table was dropped, recreated, or
+    restored.
     """
     behind = store.list(LOG, start_after=f"{LOG}{known.version:020}")
     listed = list(takewhile(lambda entry: entry.key[len(LOG) :][:1].isdigit(), behind))
     if known.head not in listed:
-        raise LogMovedError(f"version {known.version} of {store.uri('')} is no longer there as it was read")
+        raise LogMovedError(f"version {known.version} of {store.uri('')} has changed or is gone since it was read")
     commits = commits_of(listed)
     since = sorted(version for version in commits if version > known.version)
     if since != list(range(known.version + 1, known.version + 1 + len(since))):

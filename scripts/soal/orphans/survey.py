@@ -1,4 +1,4 @@
-"""One look at a table's folder: what is there that no retained version refers to."""
+"""Survey a table's folder: find the files that no retained version refers to."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SEEN_EVERY: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What one look takes. `store` is rooted at the table; `attempts` is None if no checkpoint bucket is asked.
+    """One survey. `store` is rooted at the table; `attempts` is None if no checkpoint bucket is asked.
 
-    `seen` is told how many objects were looked at so far.
+    `seen` gets the number of objects examined so far.
     """
 
     store: ObjectStore
@@ -37,10 +37,10 @@ class Survey:
     seen: Callable[[int], None]
 
     def look(self) -> tuple[OrphanReport, Retained]:
-        """Return what was found, nothing deleted, and what is known of the log.
+        """Return a report of the findings, with nothing deleted, and the content of the log.
 
-        The order is what makes it safe: the log, then the files, then the open writes, then what the log has gained.
-        A file that was listed belongs to a write that is open now, or to one whose commit is in the log by now.
+        The order makes it safe: the log, then the files, then the open writes, then the log's new commits. A listed
+        file belongs to a write that is open now, or to one whose commit is in the log by now.
         """
         retained = read_retained(self.store, self.table)
         before = retained.now - self.older_than
@@ -77,7 +77,7 @@ class Survey:
                 yield entry
 
     def _uploads(self, sorter: _Sorter) -> Iterator[tuple[str, str, datetime]]:
-        """List the unfinished uploads of what may be orphans, begun before the bound."""
+        """List the unfinished uploads of possible orphans, begun before the bound."""
         for upload in self.store.uploads(""):
             at = upload.initiated
             if at is not None and at < sorter.before and sorter.kind_of(upload.key) is not None:
@@ -120,7 +120,7 @@ class _Count:
 
 @dataclass(slots=True)
 class _Sorter:
-    """Sorts the files of the folder, one after the other: referred to, too young, none of the table's, or old."""
+    """Sorts the files of the folder, one after the other: referred to, too young, not the table's, or old."""
 
     log: Retained
     before: datetime
@@ -151,7 +151,7 @@ class _Sorter:
         return None if key.startswith(self.roots) else kind_of(key, self.log.partition_columns)
 
     def old(self) -> list[tuple[ListedObject, Kind]]:
-        """Return what is old enough, once everything was taken: another table's files may come before its log."""
+        """Return the files that are old enough, after all are sorted: another table's files may precede its log."""
         found = []
         for entry, kind in self._unreferred:
             if entry.key.startswith(self.roots):

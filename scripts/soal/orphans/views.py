@@ -22,7 +22,7 @@ _SHOWN_MAX: Final = 100
 
 
 def orphans_view(report: OrphanReport) -> View:
-    """Show the files, the uploads, and what is beside them, in numbers."""
+    """Show the files and the uploads, and the numbers of all other files."""
     return View(report.document(), tuple(_lines(report)))
 
 
@@ -58,7 +58,7 @@ def _lines(report: OrphanReport) -> Iterator[RenderableType]:
             yield Text(f"  and {len(rows) - _SHOWN_MAX:,} more; --json names all", style="dim")
     free = [one for one in report.orphans if one.held is None]
     size = sum(one.bytes for one in free)
-    done = "may be deleted" if report.dry_run else "were to be deleted"
+    done = "may be deleted" if report.dry_run else "should have been deleted"
     yield Text(
         f"{report.table}, version {report.version}: {len(free):,} files ({size:,} bytes) {done},"
         f" {len(report.orphans) - len(free):,} are held; {report.retained.files:,} are referred to,"

@@ -1,4 +1,4 @@
-"""A store that shows what would be written, and writes nothing: what `--dry-run` settles on."""
+"""The store of `--dry-run`: it records the writes of a settling, and makes none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN_MAX: Final = 200
 
 
 class Overlay:
-    """Reads go to the store below, writes stay here, in order, as `changes`; those behind many are only counted."""
+    """Reads go to the store below, writes stay here, in order, as `changes`; further ones are only counted."""
 
     def __init__(self, below: ObjectStore, now: Callable[[], datetime]) -> None:
         self._below = below

@@ -1,4 +1,4 @@
-"""From open writes to their verdicts, by hand: the same settling that guard, supervisor and retry do."""
+"""Settle open writes by hand, by the same code as guard, supervisor and retry."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _UNREAD: Final = "unread"
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What became of one write.
+    """The result for one write.
 
-    `action`: settled, cleaned, unclean (its verdict stands), alive (left alone), none (nothing to do), failed or
-    unreadable. `run_key` and `table` are None if nothing of it could be read.
+    `action`: settled, cleaned, unclean (its verdict stands), alive (not changed), none (nothing to do), failed or
+    unreadable. `run_key` and `table` are None if neither document nor marker could be read.
 
     `changes` are the requests that a dry run would have made; `changes_more` of them are not shown.
     """
@@ -65,10 +65,10 @@ class Recoverer:
     until_ms: int
 
     def settle(self, write_key: str, *, dry_run: bool) -> Recovered | None:
-        """Settle one write if it is open and its owner is dead, and clean up after it; None if nothing tells of it.
+        """Settle one write if it is open and its owner is dead, and clean up after it; None if there is no such write.
 
-        Each write stands alone: nothing that it holds or that its stores answer is raised. `dry_run`: do the same on
-        top of what is there, and change nothing.
+        Never raises, whatever the write holds or its stores answer: the others must be settled, too. `dry_run`: do the
+        same on an overlay, and change nothing.
         """
         overlays: list[Overlay] = []
         rehearsal: list[str] = []
@@ -119,5 +119,5 @@ class Recoverer:
         )
 
     def forget_leases(self) -> None:
-        """Remove the leases that are older than a day: whoever has renewed them is no more."""
+        """Remove the leases that are older than a day: their owners are dead."""
         Checkpoints(self.store).forget_leases(self.clock(), lambda: self.clock() < self.until_ms)

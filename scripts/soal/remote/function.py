@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["RemoteFunction", "Sent", "sent_view"]
 
 _LONGEST_S: Final = 920
-"""Lambda's longest timeout, and a little."""
+"""Lambda's longest timeout, and a little more."""
 _AGAIN: Final = ("TooManyRequestsException", "ServiceException", "ResourceConflictException", "EC2ThrottledException")
 
 
@@ -47,7 +47,7 @@ class RemoteFunction:
     def invoke(self, event: object) -> Report:
         """Run the function and wait for its answer. Raises `Problem` if there is none.
 
-        Nothing is tried twice: a lost answer says nothing about the job, so the caller looks before trying again.
+        Never retries: a lost answer says nothing about the job, so the caller checks the run before a retry.
         """
         begun = time.monotonic()
         answer = self._call(event, "RequestResponse")
@@ -55,7 +55,7 @@ class RemoteFunction:
         return report_of(answer_of(text, round((time.monotonic() - begun) * 1000)), None)
 
     def send(self, event: object) -> Sent:
-        """Put the event into the function's queue. Raises `Problem` if Lambda does not take it."""
+        """Put the event into the function's queue. Raises `Problem` if Lambda refuses it."""
         answer = self._call(event, "Event")
         token = event.get("clientToken") if isinstance(event, dict) else None
         return Sent(answer["ResponseMetadata"].get("RequestId"), token if isinstance(token, str) else None)

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["LogLine", "LogReader", "line_view"]
 
 _LATE_MS: Final = 10_000
-"""CloudWatch may show a line some seconds after younger ones, so each look goes back a little."""
+"""CloudWatch may show a line some seconds after younger ones, so each reading goes back a little."""
 _SEEN_MAX: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line. `level` is empty for what is not the function's own, such as Lambda's REPORT; `source` is job for the
-    job's own output.
+    """One line. `level` is empty for lines that are not the function's own, such as Lambda's REPORT; `source` is job
+    for the job's own output.
     """
 
     at_ms: int
@@ -52,7 +52,7 @@ class LogReader:
     _seen: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     def look(self) -> Iterator[LogLine]:
-        """Return what is new since the look before, in the order of CloudWatch."""
+        """Return the new lines since the last call, in the order of CloudWatch."""
         newest = self.from_ms
         pages = self.client.get_paginator("filter_log_events").paginate(
             logGroupName=self.group,

@@ -1,4 +1,4 @@
-"""What the checkpoint bucket knows of runs and their writes: read only, and never more than was asked for.
+"""Runs and their writes, from the checkpoint bucket: read only, and never more than the caller asks for.
 
 A run has a record if a handler has run it; a job on a cluster has only the documents of its writes.
 """
@@ -33,7 +33,7 @@ DOCUMENTS: Final = "checkpoints/"
 
 @dataclass(frozen=True, slots=True)
 class WriteView:
-    """One write. `life` is alive or dead while it is open, and `why` says how that is known. Times: epoch ms."""
+    """One write. `life` is alive or dead while it is open, and `why` gives the evidence. Times: epoch ms."""
 
     write_key: str
     run_key: str
@@ -58,7 +58,7 @@ class WriteView:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """One run. What only a handler's record says is None without one; `attempt` is the last one's number."""
+    """One run. Fields of a handler's record are None without one; `attempt` is the last one's number."""
 
     run_key: str
     run_id: str | None
@@ -83,7 +83,7 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The newest runs first. `unread`: documents of another version. `is_whole`: every write of them was looked at."""
+    """The newest runs first. `unread`: documents of another version. `is_whole`: every write of them was read."""
 
     runs: tuple[RunView, ...]
     unread: int
@@ -91,7 +91,7 @@ class Listing:
 
 
 class Ledger:
-    """The checkpoint bucket of one deployment, for who may list it."""
+    """The checkpoint bucket of one deployment, for callers that may list it."""
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self.store = store
@@ -109,7 +109,7 @@ class Ledger:
         return Listing(tuple(runs), unread + lost, is_whole=len(looked_at) == len(documents))
 
     def run(self, run_key: str) -> RunView | None:
-        """Return one run with all its writes; None if nothing is known of it. Looks at every document."""
+        """Return one run with all its writes; None if nothing is known of it. Reads every document."""
         record = self.handlers.read(run_key)
         writes, _ = self._read(_newest(self.store.list(DOCUMENTS), 0), self.read_document)
         own = [stored for stored in writes if stored.document.run_key == run_key]
@@ -121,7 +121,7 @@ class Ledger:
         return self.checkpoints.read(listed.key.removeprefix(DOCUMENTS).removesuffix(".json"))
 
     def write(self, stored: StoredCheckpoint) -> WriteView:
-        """Return what a document says, and, while it is open, what is to be seen of its owner."""
+        """Return a document's content and, while it is open, the signs of life of its owner."""
         document = stored.document
         attempt = document.attempt
         sighting = self.checkpoints.sighting(stored) if document.status in OPEN else None
@@ -158,7 +158,7 @@ class Ledger:
 
     @staticmethod
     def _read(listed: Iterable[ListedObject], read: Callable[[ListedObject], _T | None]) -> tuple[list[_T], int]:
-        """Read side by side; return what could be read, and how many could not, being another version's."""
+        """Read side by side; return the objects that could be read, and the number of those of another version."""
 
         def one(entry: ListedObject) -> _T | Exception | None:
             try:

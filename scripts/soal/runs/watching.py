@@ -1,4 +1,4 @@
-"""From two looks at the checkpoint bucket to what has changed between them: the paper's monitor (its section VII-D)."""
+"""Find changes between two readings of the checkpoint bucket: the paper's monitor (its section VII-D)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Event", "Watcher"]
 
-# S3 dates objects by the second: what changed twice within one must be looked at again.
+# S3 dates objects by the second: an object that changed twice within one must be read again.
 _OVERLAP: Final = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A run or a write has come to a state. `at_ms`: when it began if it is open, else when it ended."""
+    """A run or a write has a new state. `at_ms`: when it began if it is open, else when it ended."""
 
     kind: str
     state: str
@@ -43,14 +43,14 @@ class Event:
 
 @dataclass(slots=True)
 class Watcher:
-    """Remembers what was seen; each look costs one listing, and one read for each object that has changed."""
+    """Remembers the last states; each reading costs one listing, and one GET for each object that has changed."""
 
     ledger: Ledger
     _seen: dict[str, tuple[str, int]] = field(default_factory=dict)
     _newest: dict[str, datetime] = field(default_factory=dict)
 
     def look(self) -> tuple[Event, ...]:
-        """Return what has changed since the look before; the first one returns everything that is there."""
+        """Return the changes since the last reading; the first one returns the state of everything."""
         runs = self._changed("runs", self.ledger.handlers.listed(), self._run)
         writes = self._changed("writes", self.ledger.store.list(DOCUMENTS), self._write)
         return tuple(sorted((*runs, *writes), key=lambda event: (event.at_ms, event.uri)))
@@ -64,7 +64,7 @@ class Watcher:
         sleep: Callable[[float], None] = time.sleep,
         now_s: Callable[[], float] = time.monotonic,
     ) -> Iterator[Event]:
-        """Look again and again, for so many seconds or for ever; `past`: begin with what is there already."""
+        """Yield changes, for so many seconds or for ever; `past`: begin with the existing runs and writes."""
         until_s = None if for_s is None else now_s() + for_s
         wanted = past
         while True:

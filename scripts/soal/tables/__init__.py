@@ -1,1 +1,1 @@
-"""Tables as readers see them that share no code with the writers."""
+"""Tables, as seen by readers that share no code with the writers."""

@@ -1,4 +1,4 @@
-"""A Delta table on S3, seen by deltalake and by its plain files: by nothing that has written it."""
+"""A Delta table on S3, read by deltalake and from its plain files, by no code that has written it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["TableView", "view"]
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """What the table was at one moment. `orphans` are keys of data files that no version of its log names."""
+    """The table at one moment. `orphans` are keys of data files that no version of its log names."""
 
     version: int
     rows: int
@@ -30,7 +30,7 @@ class TableView:
 
 
 def view(client: S3Client, bucket: str, prefix: str, aws: Mapping[str, str]) -> TableView:
-    """Look at the table under `prefix`; a version of -1 says that there is none."""
+    """Read the table under `prefix`; a version of -1 says that there is none."""
     keys = tuple(_keys(client, bucket, prefix))
     named = {path for key in keys for path in _named(client, bucket, key, prefix)}
     data = [key for key in keys if "/_delta_log/" not in key and not key.endswith("/")]

@@ -1,4 +1,4 @@
-"""An Iceberg table, seen by pyiceberg and by its plain files: by nothing that has written it."""
+"""An Iceberg table, read by pyiceberg and from its plain files, by no code that has written it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["main_snapshots", "referred", "view"]
 
 
 def view(client: S3Client, catalog: Mapping[str, str], name: str) -> TableView:
-    """Look at the table `catalog.namespace.table`; its version is the number of main's snapshots, -1: it is not there.
+    """Read the table `catalog.namespace.table`; its version is the number of main's snapshots, -1 if there is no table.
 
-    `catalog` holds pyiceberg's properties. `orphans` are data files to which no snapshot leads.
+    `catalog` holds pyiceberg's properties. `orphans` are data files that no snapshot names.
     """
     own, _, identifier = name.partition(".")
     try:
@@ -52,7 +52,7 @@ def main_snapshots(table: Table) -> list[Snapshot]:
 
 
 def referred(table: Table) -> set[str]:
-    """Return all files to which the table's metadata lead, from any snapshot, as `s3://` URIs."""
+    """Return all files that any snapshot in the table's metadata names, as `s3://` URIs."""
     found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
     for snapshot in table.metadata.snapshots:
         found.add(snapshot.manifest_list)

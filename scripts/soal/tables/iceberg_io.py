@@ -46,7 +46,7 @@ class _Input(InputFile):
     def _body(self) -> bytes:
         found = self._place.found()
         if found is None:
-            raise FileNotFoundError(f"{self.location} is not there, or cannot be read")
+            raise FileNotFoundError(f"{self.location} does not exist, or cannot be read")
         return found.body
 
     def exists(self) -> bool:
@@ -57,7 +57,7 @@ class _Input(InputFile):
 
 
 class _Upload(io.BytesIO):
-    """What is written goes to S3 when it is closed; not if the writing has failed."""
+    """A file that goes to S3 when it is closed, unless the writing has failed."""
 
     def __init__(self, place: _Place) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class _Output(OutputFile):
 
 
 class ObjectFileIO(FileIO):
-    """What pyiceberg loads by the name in `py-io-impl`; `table_store` opens an object store by its `s3://` URI."""
+    """pyiceberg loads this class by the name in `py-io-impl`; `table_store` opens an object store by its URI."""
 
     def __init__(self, properties: Properties, table_store: Callable[[str], ObjectStore] | None = None) -> None:
         super().__init__(properties)

@@ -111,7 +111,7 @@ def test_a_table_that_cannot_be_judged_says_why(bench: Bench) -> None:
     assert (code, "there is no Delta table" in said) == (1, True)
     DeltaLog(bench.lake.store).commit([{"protocol": {"minReaderVersion": 9, "minWriterVersion": 9}}])
     code, _, said = bench.soal()
-    assert (code, "newer than what is known" in said) == (1, True)
+    assert (code, "newer than this soal knows" in said) == (1, True)
 
 
 def test_what_could_not_be_deleted_and_a_log_that_moves_have_their_exit_codes(bench: Bench) -> None:

@@ -140,7 +140,7 @@ def test_a_function_that_is_well() -> None:
     """Is well in every respect, and nothing is left in its bucket; this S3 has no clock, and there is no stack."""
     found = look(Account())
     assert [name for name, finding in found.items() if finding.status != "ok"] == ["stack", "clock"]
-    assert found["retention"].detail == "documents live for 20 days, events come again for 15 at most"
+    assert found["retention"].detail == "documents live for 20 days, events can come again for 15 at most"
     assert "Contents" not in boto3.client("s3").list_objects_v2(Bucket="checkpoints")
 
 
@@ -192,7 +192,7 @@ def test_each_thing_that_is_wrong_is_found() -> None:
     ("account", "name", "status", "detail"),
     [
         (Account(lifecycle={}), "retention", "warn", "never expire"),
-        (Account(tagged=("notes",)), "lifecycle", "fail", "checkpoints/ expires, also of writes that are open"),
+        (Account(tagged=("notes",)), "lifecycle", "fail", "checkpoints/ expires, also for open writes"),
         (Account(lifecycle={**DAYS_20, "": 90}), "lifecycle", "fail", "checkpoints, notes, open, audit/ expires"),
         (Account(tagged=(*FOLDERS,)), "retention", "warn", "never expire"),
         (Account(variables={"SW_CHECKPOINT_BUCKET": "B!"}), "environment", "fail", "SW_CHECKPOINT_BUCKET"),

@@ -67,7 +67,7 @@ def test_alarms_that_are_well_one_that_rings_and_each_wrong_one() -> None:
     client.set_alarm_state(AlarmName="Swept", StateValue="OK", StateReason="tried")
     make_alarm("Swept", topic="arn:aws:sns:us-east-1:1:other")
     (deaf,) = checked(examine_alarms(client, STACK))
-    assert (deaf.status, deaf.detail) == ("fail", f"Swept do not tell {TOPIC}")
+    assert (deaf.status, deaf.detail) == ("fail", f"Swept do not notify {TOPIC}")
     make_alarm("Swept", enabled=False)
     (silent,) = checked(examine_alarms(client, STACK))
     assert (silent.status, silent.remedy) == ("warn", "aws cloudwatch enable-alarm-actions --alarm-names Swept")
@@ -79,7 +79,7 @@ def test_more_alarms_than_one_request_names_are_all_looked_at() -> None:
     for name in names:
         make_alarm(name)
     (found,) = checked(examine_alarms(boto3.client("cloudwatch"), Stack("Soal", STACK.outputs, names)))
-    assert found.detail == f"120 alarms tell {TOPIC}"
+    assert found.detail == f"120 alarms notify {TOPIC}"
 
 
 def test_a_stack_whose_alarms_are_all_gone_is_found() -> None:
@@ -201,7 +201,7 @@ def test_a_function_without_a_stack_is_told_what_was_not_looked_at(monkeypatch: 
     make_function("job")
     (found,), stack = find()
     assert (found.status, stack) == ("warn", None)
-    assert "alarms, topic and sweeper were not looked at" in found.detail
+    assert "alarms, topic and sweeper were not examined" in found.detail
     assert "aws cloudwatch describe-alarms" in found.remedy
 
 

@@ -108,8 +108,8 @@ def test_a_fence_that_has_expired_is_a_tag_to_drop(left: Left) -> None:
 @pytest.mark.parametrize(
     ("table", "more", "problem"),
     [
-        ("lite.db.t", ("--delete",), "nothing of an Iceberg table is deleted"),
-        ("lite.db.other", (), "is not there"),
+        ("lite.db.t", ("--delete",), "deletes nothing of an Iceberg table"),
+        ("lite.db.other", (), "does not exist"),
         ("other.db.t", (), "cannot be read"),
         ("t", (), "no full name"),
     ],

@@ -1,6 +1,6 @@
 """Made-up accommodations with the columns of the paper's data set: seed -> the same rows, whatever the machine.
 
-Names carry what breaks careless readers: quotes, semicolons, backslashes, line breaks, letters beyond ASCII.
+Names hold characters that break careless readers: quotes, semicolons, backslashes, line breaks, letters beyond ASCII.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Run a command so that nothing of it outlives whoever asked: `python -m scripts.guardian COMMAND ...`.
+"""Run a command so that none of its processes outlives the caller: `python -m scripts.guardian COMMAND ...`.
 
-The asker holds the other end of our standard input. When that closes (it is done, or it was killed) everything that the
-command has started is killed, also what is in a session of its own: orphans come to us, not to init.
+The caller holds the other end of our standard input. When that closes (the caller is done, or was killed), this program
+kills every process that the command has started, also those in other sessions: orphans become our children, not init's.
 """
 
 from __future__ import annotations

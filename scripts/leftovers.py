@@ -1,8 +1,8 @@
-"""Run a command and see to it that nothing of it stays: `python -m scripts.leftovers COMMAND ...`.
+"""Run a command and make sure that no process or file of it stays: `python -m scripts.leftovers COMMAND ...`.
 
-A process that outlives a test run holds a port, a lock or gigabytes, and spoils the next run. What the command starts,
-detached or not, becomes our child when its own parent ends, so it can be named, killed, and counted as a failure. Its
-temporary files are in a directory of its own, and go with it: a Java machine that is killed leaves some.
+A process that outlives a test run holds a port, a lock or gigabytes, and spoils the next run. A process that the
+command starts, detached or not, becomes our child when its own parent ends, so it can be named, killed, and counted as
+a failure. Temporary files are in a directory that is deleted at the end: a killed Java machine leaves some.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
-# What has been told to end may need a moment; a Java virtual machine runs its shutdown hooks.
+# A process may need a moment to end; a Java virtual machine runs its shutdown hooks.
 _GRACE_S: Final = 5.0
 
 

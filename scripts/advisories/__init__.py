@@ -1,1 +1,1 @@
-"""Known vulnerabilities of the jars: which artifacts they hold, what a database says of those, and our assessment."""
+"""Known vulnerabilities of the jars: their artifacts, a database's advisories about those, and our assessment."""

@@ -1,7 +1,7 @@
 """`python -m scripts.advisories`, by scripts/audit: known vulnerabilities of the jars.
 
-Exit code 1: an advisory that nobody has assessed, or a jar that cannot be asked about; 75: the database cannot be
-reached, and only the list of this repository was looked at.
+Exit code 1: an advisory that nobody has assessed, or a jar whose artifact is unknown; 75: the database cannot be
+reached, and only the list of this repository was checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LIST: Final = "image/jars/advisories.toml"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Ask, hold the answers against the list, and say what was found."""
+    """Ask the database, compare its answers with the list, and print the findings."""
     parser = argparse.ArgumentParser(prog="scripts/audit")
     parser.add_argument("--service", default=SERVICE, help="another server that speaks OSV's interface")
     service = parser.parse_args(arguments).service
@@ -70,13 +70,13 @@ def _ask(
 
 
 def _together(asked: Sequence[Advisory], listed: Sequence[Advisory]) -> tuple[Advisory, ...]:
-    """What the database does not name, and the list does, counts too."""
+    """Return the advisories of both: those that only the list names count, too."""
     names = frozenset[str]().union(*(one.names for one in asked))
     return (*asked, *(one for one in listed if not one.names & names))
 
 
 def told(verdicts: Verdicts, known: Known, today: date) -> Iterator[str]:
-    """Say what was found; what has to be done comes last, where it is seen."""
+    """Yield the findings; those that need work come last, where a reader sees them."""
     for assessment, findings in verdicts.assessed:
         yield f"{assessment.verdict}: {assessment.why}"
         for jar in sorted({one.artifact.jar for one in findings}):
@@ -95,7 +95,7 @@ def told(verdicts: Verdicts, known: Known, today: date) -> Iterator[str]:
 
 
 def unreachable(error: OsvError, service: str, where: str, known: Known, today: date) -> Iterator[str]:
-    """Say which service did not answer, what was checked without it, and what to do."""
+    """Yield which service did not answer, which checks ran without it, and what to do."""
     yield f"failed: the vulnerability database at {service} cannot be reached: {error}"
     yield (
         f"  Checked without it: {where} against {_LIST} of {known.checked}"

@@ -30,12 +30,12 @@ _BY_NAME: Final = (LISTS["aws-jars"], _DERIVED)
 
 
 class UnknownJarError(Exception):
-    """A jar cannot be asked about: it is not here, or does not say which artifact it is."""
+    """A jar is not here, or its artifact is unknown."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Coordinates:
-    """What Maven calls a version of an artifact."""
+    """Maven's name for a version of an artifact."""
 
     group: str
     name: str
@@ -65,7 +65,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What jars do not say of themselves: the groups of their artifacts, and artifacts that they hold unnamed."""
+    """Facts that the jars lack: the groups of their artifacts, and artifacts that they hold without a name."""
 
     groups: Mapping[str, str]
     inside: Mapping[str, tuple[Coordinates, ...]]
@@ -80,7 +80,7 @@ class Inventory:
 
 
 def described(path: Path) -> tuple[Coordinates, ...]:
-    """Return what a jar says of its contents: the pom.properties that Maven has put there."""
+    """Return a jar's own list of its contents: the pom.properties that Maven has put there."""
     found = []
     with zipfile.ZipFile(path) as archive:
         for member in archive.namelist():
@@ -94,9 +94,9 @@ def described(path: Path) -> tuple[Coordinates, ...]:
 
 
 def artifacts(jar: str, inside: Iterable[Coordinates], names: Names) -> tuple[Artifact, ...]:
-    """Return the artifacts of one jar by its file name and what it says of its contents.
+    """Return the artifacts of one jar by its file name and its own list of contents.
 
-    Raises `UnknownJarError` for a jar that neither says which artifact it is nor has a group in `names`.
+    Raises `UnknownJarError` for a jar that neither names its artifact nor has a group in `names`.
     """
     found = set(inside)
     for pattern, more in names.inside.items():
@@ -115,7 +115,7 @@ def _by_name(jar: str, names: Names) -> Coordinates:
 
 
 def read_names(path: Path) -> Names:
-    """Read the list of what jars do not say."""
+    """Read the list of names that jars lack."""
     with path.open("rb") as file:
         found = tomllib.load(file)
     groups = {name: group for group, artifacts in found["groups"].items() for name in artifacts}
@@ -126,7 +126,7 @@ def read_names(path: Path) -> Names:
 
 
 def inventory(root: Path, home: Path) -> Inventory:
-    """Return what the image's jars, PySpark's that the image keeps, and those of tests and derived images hold.
+    """Return the artifacts in the image's jars, PySpark's jars in it, and those of tests and derived images.
 
     `root` is the repository, `home` the folder that holds fetched jars. Raises `UnknownJarError`.
     """

@@ -1,4 +1,4 @@
-"""Artifacts and advisories -> which of these nobody has assessed yet, and what was found out about the others."""
+"""Judge artifacts and advisories: find those that nobody has assessed yet, and the assessments of the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OLD_DAYS: Final = 90
 
 @dataclass(frozen=True, slots=True)
 class Advisory:
-    """What a database says of a package; `fixed` is the version to take, or nothing."""
+    """A database's advisory about a package; `fixed` is the version to take, or nothing."""
 
     id: str
     aliases: tuple[str, ...]
@@ -80,9 +80,9 @@ class Listed(_Model):
 
 
 class Assessment(_Model):
-    """What advisories mean for the product, in the jars that this was found out for.
+    """The meaning of advisories for the product, in the jars that were examined.
 
-    `removed_by` is the line of image/jars/unwanted.txt that takes the code out of the image, if that is the reason.
+    `removed_by` is the line of image/jars/unwanted.txt that removes the code from the image, if that is the reason.
     """
 
     verdict: Literal["affected", "not affected"]
@@ -98,9 +98,9 @@ class Assessment(_Model):
 
 
 class Known(_Model):
-    """The whole list; `checked` is the day on which it was last compared with what is published.
+    """The whole list; `checked` is the day on which it was last compared with the published advisories.
 
-    `unread` are advisories of which nobody has found out yet what they mean.
+    `unread` are advisories that nobody has assessed yet.
     """
 
     checked: date
@@ -134,7 +134,7 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """`unassessed` fail the audit; `assessed` are told with the reason; `idle` are rows that nothing needs any more."""
+    """`unassessed` fail the audit; `assessed` are shown with the reason; `idle` are rows that nothing needs."""
 
     unassessed: tuple[Exposure, ...]
     assessed: tuple[tuple[Assessment, tuple[Exposure, ...]], ...]
@@ -148,7 +148,7 @@ def read_known(path: Path) -> Known:
 
 
 def judge(artifacts: Sequence[Artifact], found: Mapping[Coordinates, Sequence[Advisory]], known: Known) -> Verdicts:
-    """Hold what a database has `found` against our assessments."""
+    """Compare the advisories that a database has `found` with our assessments."""
     unassessed: list[Exposure] = []
     assessed: dict[int, list[Exposure]] = {}
     for artifact in artifacts:

@@ -1,4 +1,4 @@
-"""The vulnerability database OSV, asked over HTTP: which advisories name an artifact, and what they say.
+"""The vulnerability database OSV, over HTTP: the advisories that name an artifact, and their content.
 
 The service: https://google.github.io/osv.dev/api/. The form of an advisory: https://ossf.github.io/osv-schema/.
 """
@@ -35,7 +35,7 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 class OsvError(Exception):
-    """The database did not answer, or not as it should."""
+    """The database did not answer, or its answer is not valid."""
 
 
 class _Model(BaseModel):
@@ -95,7 +95,7 @@ class _Vulnerability(_Model):
 
 
 class Osv:
-    """The database at an address. `pause_s` is what the first retry waits; each further one doubles it."""
+    """The database at an address. `pause_s` is the wait before the first retry; each further one doubles it."""
 
     def __init__(self, service: str = SERVICE, *, pause_s: float = 1) -> None:
         self._service = service.rstrip("/")
@@ -104,7 +104,7 @@ class Osv:
             total=_RETRIES,
             backoff_factor=pause_s,
             status_forcelist=(429, 500, 502, 503, 504),
-            allowed_methods=None,  # a question changes nothing, that of a POST included
+            allowed_methods=None,  # a question changes nothing, not even a POST
             respect_retry_after_header=False,  # it may ask for hours
             raise_on_status=False,
         )

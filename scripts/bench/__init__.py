@@ -1,1 +1,1 @@
-"""Measurements that anyone can run again: `soal bench …`."""
+"""Measurements that anyone can repeat: `soal bench …`."""

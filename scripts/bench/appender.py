@@ -35,7 +35,7 @@ def main(name: str, lake_format: str, settings: str = "{}") -> None:
                 with SafeWriter(spark, table, format=lake_format, step=f"{name}-{number}") as block:
                     _append(rows, lake_format, block.table)
                     block.success()
-        except Exception as error:  # noqa: BLE001 - whoever asked counts them
+        except Exception as error:  # noqa: BLE001 - the caller counts them
             print(f"failed {number} {type(error).__name__}: {' '.join(str(error).split())[:500]}", flush=True)
         else:
             print(f"done {number}", flush=True)

@@ -1,6 +1,6 @@
 """Lambda's fan-out: several processes append to one Iceberg table at once, guarded and plain in turn.
 
-How many of the appends are in the table, pyiceberg tells.
+pyiceberg counts the appends that are in the table.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def measure(
     rounds: int = 5,
     progress: Callable[[int], None] = lambda _: None,
 ) -> FanoutCost:
-    """Run `rounds` pairs of a plain and a guarded round; `progress` hears how many are done."""
+    """Run `rounds` pairs of a plain and a guarded round; `progress` gets the number of finished ones."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-bench-")))
         s3 = stack.enter_context(EmbeddedS3(buckets=(_LAKE, _CHECKPOINTS), unlistable=(_CHECKPOINTS,)))
@@ -92,9 +92,9 @@ def measure(
 
 
 class Writers(AbstractContextManager["Writers"]):
-    """So many processes with a Spark each, ready to append. What they log is in files in `folder`.
+    """Processes with a Spark each, ready to append. Their logs are in files in `folder`.
 
-    They end with the block, or with this process, by whatever means.
+    They end with the block, or with this process, even if it is killed.
     """
 
     def __init__(self, count: int, settings: Mapping[str, str], folder: Path) -> None:
@@ -128,11 +128,11 @@ class Writers(AbstractContextManager["Writers"]):
     def __exit__(self, *_: object) -> None:
         for process in self._processes:
             with process:
-                cast("IO[str]", process.stdin).close()  # the end of its input is its end
+                cast("IO[str]", process.stdin).close()  # it ends at the end of its input
         self._processes.clear()
 
     def append(self, way: str, table: str) -> list[str]:
-        """Let each append one row at once, `plain` or `guarded`; return what went wrong."""
+        """Let each append one row at once, `plain` or `guarded`; return the errors."""
         for process in self._processes:
             print(way, table, file=process.stdin, flush=True)
         return [answer for answer in self._answers("done", "failed") if answer.startswith("failed")]

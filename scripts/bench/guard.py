@@ -1,7 +1,7 @@
-"""What the guard costs: plain and guarded appends in turn, in one warm session, on one embedded S3.
+"""Measure the cost of the guard: plain and guarded appends in turn, in one warm session, on one embedded S3.
 
-The guard's own time is measured directly, as what its three calls take; the difference of two noisy totals would say
-little. The S3 requests that it makes one after the other are counted from the trace.
+The guard's own time is measured directly, as the time of its three calls; the difference of two noisy totals would say
+little. The S3 requests that it makes one after the other are counted in the trace.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _LATENCY_MS = 50
 class GuardCost:
     """Medians in milliseconds over `rounds` pairs, and the requests of one guarded append beyond the plain one's.
 
-    `guard_ms` is what entering the block and `success()` take; `sequential_requests` how many of the guard's requests
-    follow one another, `requests` how many there are in all.
+    `guard_ms` is the time of entering the block and of `success()`; `sequential_requests` the number of the guard's
+    requests that follow one another, `requests` the number of all.
     """
 
     rounds: int
@@ -55,7 +55,7 @@ class GuardCost:
 
 @dataclass(frozen=True, slots=True)
 class _Guarded:
-    """Where one guarded append was, in nanoseconds on the monotonic clock."""
+    """The instants of one guarded append, in nanoseconds on the monotonic clock."""
 
     begun: int
     entered: int

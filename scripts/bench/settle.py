@@ -1,7 +1,7 @@
-"""What a verdict on a dead Iceberg write takes without Java: the table is read, the attempt fenced off, and told.
+"""Measure a verdict on a dead Iceberg write without Java: a settler reads the table and fences the attempt off.
 
-Beside it, in turn, what the catalog alone takes for a look and a commit; and what the verdict takes in a process of its
-own on tables of many snapshots. One SQL catalog, one embedded S3, both here.
+Beside it, in turn, the catalog's own time for a reading and a commit; and the verdict's time in a process of its own on
+tables of many snapshots. One SQL catalog and one embedded S3, both in this process.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WARM_UP: Final = 2
 @dataclass(frozen=True, slots=True)
 class SettleCost:
     """Medians in milliseconds over `rounds` dead writes. `beyond_ms` is the verdict's time without the catalog's own:
-    two looks and one commit. Of a table of many snapshots: what a process that does nothing else needs in all.
+    two readings and one commit. For a table of many snapshots: the needs of a process that does nothing else.
     """
 
     rounds: int
@@ -69,7 +69,7 @@ class SettleCost:
 
 
 def measure(rounds: int = 20, progress: Callable[[int], None] = lambda _: None) -> SettleCost:
-    """Settle `rounds` dead writes; `progress` hears how many are done."""
+    """Settle `rounds` dead writes; `progress` gets the number of finished ones."""
     with (
         EmbeddedS3(buckets=(_LAKE, _CHECKPOINTS)) as s3,
         tempfile.TemporaryDirectory(prefix="soal-bench-") as folder,
@@ -123,7 +123,7 @@ class _Bench:
         }
 
     def catalog_alone(self, name: TableName) -> tuple[float, float]:
-        """What a look at the table and a commit that changes a property take."""
+        """Return the times of a reading of the table and of a commit that changes a property."""
         began = time.monotonic_ns()
         table = self.load(name)
         looked = time.monotonic_ns()
@@ -132,7 +132,7 @@ class _Bench:
         return (looked - began) / 1e6, (time.monotonic_ns() - looked) / 1e6
 
     def verdict(self, name: TableName) -> float:
-        """Claim a write as an attempt does that dies then, and settle it."""
+        """Claim a write, as an attempt that then dies, and settle it."""
         key = self._die(name)
         began = time.monotonic_ns()
         settled = self._recovery().settle(key, Cause.KILLED)
@@ -142,7 +142,7 @@ class _Bench:
         return taken_ms
 
     def measure_alone(self, name: TableName, snapshots: int) -> dict[str, Any]:
-        """Settle a dead write to a table of so many snapshots in a process of its own."""
+        """Settle a dead write to a table with `snapshots` snapshots, in a process of its own."""
         lengthen(self.load(name), snapshots)
         key = self._die(name)
         length = len(self.s3.trace())

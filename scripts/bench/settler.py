@@ -1,4 +1,4 @@
-"""A process that settles one dead write and does nothing else: how long it takes, and how much memory it needs."""
+"""A process that settles one dead write and does nothing else, and reports its time and memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PEAK: Final = re.compile(r"VmHWM:\s+(\d+) kB")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The verdict, and what it took; in `verdict_ms` the libraries are loaded, too."""
+    """The verdict, its time and memory; `verdict_ms` includes the loading of the libraries."""
 
     status: str
     verdict_ms: float
@@ -37,7 +37,7 @@ def main() -> None:
     began = time.monotonic_ns()
     stored = recovery.settle(key, Cause.KILLED)
     taken_ms = (time.monotonic_ns() - began) / 1e6
-    # Not getrusage: its peak is that of the process that has started this one, if that was larger.
+    # Not getrusage: it reports the peak of the parent process if that was larger.
     peak = _PEAK.search(Path("/proc/self/status").read_text())
     if stored is None or peak is None:
         raise SystemExit(f"{key}: no document, or no /proc")

@@ -1,4 +1,4 @@
-"""The time of a cold run, beside that of aws-samples/spark-on-aws-lambda: the same CSV file into a Delta table.
+"""Measure a cold run beside that of aws-samples/spark-on-aws-lambda: the same CSV file into a Delta table.
 
 Both are functions in the Lambda emulator that have never run, from the event to the answer, in turn on one embedded S3;
 the table is new each time. There: the handler of `scripts.bench.peer`. Here: the job is guarded and supervised. Both on
@@ -40,7 +40,7 @@ _PEER_JOB: Final = "accommodations_delta_unguarded.py"
 _PEER_HANDLER: Final = "scripts.bench.peer.lambda_handler"
 _TIMEOUT_S: Final = 300
 _PEER: Final = Path("/opt/peer")
-"""Where the peer's container has PySpark, whole and as pip installs it."""
+"""The place of PySpark in the peer's container, whole and as pip installs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _peer_on_host(variables: Mapping[str, str]) -> Iterator[LambdaEmulator]:
 
 @contextlib.contextmanager
 def _peer_in_container(variables: Mapping[str, str], image: str) -> Iterator[LambdaEmulator]:
-    """Of the image the peer has the system, Python and boto3. Its user has a name: Spark dies of one that has not."""
+    """The peer uses the image's system, Python and boto3. Its user has a name: Spark fails for one without."""
     java = Path(variables["JAVA_HOME"])
     settings = (java / "conf" / "net.properties").resolve().parent  # Debian keeps them in /etc
     shared = {str(path): str(path) for path in (ROOT, variables["JARS"], java, settings, "/etc/passwd")}

@@ -1,4 +1,4 @@
-"""What the demonstration claims, each claim checked before it is printed."""
+"""The demonstration's claims, each checked before it is printed."""
 
 from __future__ import annotations
 

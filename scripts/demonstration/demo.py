@@ -1,8 +1,8 @@
-"""`scripts/demo`: a guarded job succeeds, the next one runs into its deadline, its retry lands once.
+"""`scripts/demo`: a guarded job succeeds, the next one reaches its deadline, its retry lands once.
 
 Everything is real: the handler under Lambda's runtime interface emulator, Spark, SafeWriter, for `--format iceberg` a
-REST catalog; only S3 is moto's. Each claim is checked against the table as deltalake or pyiceberg, and the plain files,
-show it; one that is not true ends in exit code 1.
+REST catalog; only S3 is moto's. Each claim is checked against the table as deltalake or pyiceberg and the plain files
+show it; a false one means exit code 1.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _MEMORY_MB: Final = 3008
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """What the play is about: a table, how jobs name it, the function's settings for it, and who looks at it."""
+    """A table format in the demonstration: its table, jobs' name for it, the function's settings, and the reader."""
 
     name: str
     table: str
@@ -69,7 +69,7 @@ class _Format:
 
 @dataclass(slots=True)
 class _Demo:
-    """The stage: an S3, a function, a table, and who takes down what is true."""
+    """The demonstration: an S3, a function, a table, and the claims."""
 
     console: Console
     s3: EmbeddedS3
@@ -89,7 +89,7 @@ class _Demo:
         with JobProgress(self.console, f"{job}, clientToken {token}") as progress:
             report = Function(variables, timeout_s, _MEMORY_MB, self.home, progress.line).invoke(event)
         if report.result is None:
-            raise Problem(str(report.problem), todo="look at the set-up with: soal doctor", exit_code=EXIT_FAILED)
+            raise Problem(str(report.problem), todo="check the set-up with: soal doctor", exit_code=EXIT_FAILED)
         self._show(report.result)
         return report.result
 
@@ -97,7 +97,7 @@ class _Demo:
         return {"PAUSE_S": str(pause_s), "SOAL_CONF": json.dumps(dict(self.format.conf))}
 
     def table(self) -> TableView:
-        """Look at the table from outside."""
+        """Read the table from outside."""
         seen = self.format.look()
         read = f"(read by {self.format.reader})"
         self._line("table", f"version {seen.version}, {seen.rows:,} rows, {seen.files} files {read}")
@@ -111,7 +111,7 @@ class _Demo:
         return document
 
     def data_files_sent(self, since: int) -> int:
-        """Count the data files that S3 has been given since the trace had that length."""
+        """Count the data files that S3 has received since the trace had that length."""
         return sum(
             exchange.operation in ("PutObject", "CompleteMultipartUpload")
             and exchange.key_class == "data"
@@ -267,7 +267,7 @@ def _summary(views: tuple[TableView, TableView, TableView]) -> Table:
 
 
 def _source() -> tuple[bytes, str]:
-    """Return the real data where it is, else made-up rows."""
+    """Return the real data if this machine has it, else made-up rows."""
     if SHARED_DATA.is_file():
         return SHARED_DATA.read_bytes(), f"../shared/data/{SHARED_DATA.name}"
     return csv_bytes(ROWS), "generated accommodations"

@@ -1,4 +1,4 @@
-"""The function in its container, as Lambda would run it: the emulator of rie.py, with the image in place of the host.
+"""The function in its container, as Lambda would run it: the emulator of rie.py, with the image instead of the host.
 
 The emulator itself is mounted from outside: the image is the one that is deployed. The container has the host's network
 (S3 is on the loopback), a read-only root, `/tmp` in memory, no capability, a user without a name, no /dev/shm, and
@@ -36,13 +36,13 @@ _RIE: Final = "/soal-rie"
 _START_TIMEOUT_S: Final = 60.0
 _REMOVE_TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 0.02
-# What would change the docker client itself is given by value, on its command line.
+# Variables that would change the docker client itself are given by value, on its command line.
 _CLIENTS_OWN: Final = re.compile(r"DOCKER_.*|BUILDKIT_.*|PATH|HOME|XDG_.*")
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What the container may do. `processes_max` is Lambda's: 1,024 processes and threads."""
+    """The container's limits. `processes_max` is Lambda's: 1,024 processes and threads."""
 
     tmp_mb: int = 1024
     tmp_is_executable: bool = True
@@ -95,14 +95,14 @@ class ContainerEmulator(LambdaEmulator):
         self.name = f"soal-{uuid.uuid4().hex[:12]}"
 
     def processes(self) -> tuple[psutil.Process, ...]:
-        """Return what runs in the container."""
+        """Return the container's processes."""
         with contextlib.suppress(psutil.Error):
             first = psutil.Process(self._docker.process_of(self.name))
             return (first, *first.children(recursive=True))
         return ()
 
     def inside(self, *command: str) -> str:
-        """Run a command in the container; return what it printed."""
+        """Run a command in the container; return its output."""
         return self._docker.read("exec", self.name, *command)
 
     def _command(self, addresses: tuple[str, ...]) -> list[str]:

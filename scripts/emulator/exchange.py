@@ -1,4 +1,4 @@
-"""One request and its answer, on their way through the emulator, and the record that stays of them."""
+"""One request and its answer in the emulator, and their record."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _CODES: Final = {
 }
 
 
-class ConnectionDropped(Exception):  # noqa: N818 - it is what happens, and to the client it is the error
-    """The connection is to be closed without an answer."""
+class ConnectionDropped(Exception):  # noqa: N818 - the name says what happens to the client
+    """The server must close the connection without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What happened to one request. Times are monotonic, in nanoseconds; `body_bytes` is the size on the wire.
+    """The record of one request. Times are monotonic, in nanoseconds; `body_bytes` is the size on the wire.
 
-    `status` is what the client was told, None if it was told nothing. `applied` is the status of S3 itself, None if the
-    request never got there. `mutation` counts the mutating requests from 1, None for those that only read.
+    `status` is the client's answer, None if it got none. `applied` is S3's own answer, None if the request never
+    reached S3. `mutation` counts the mutating requests from 1, None for those that only read.
     """
 
     ordinal: int
@@ -133,7 +133,7 @@ class Request:
         return self.operation in MUTATING
 
     def read_half(self) -> None:
-        """Take half of the body off the connection, as a server does whose client dies in the middle."""
+        """Read half of the body, like a server whose client dies in the middle."""
         announced = int(self.environ.get("CONTENT_LENGTH") or 0)
         self.body_bytes = len(self.environ["wsgi.input"].read(announced // 2))
 

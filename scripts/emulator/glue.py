@@ -1,4 +1,4 @@
-"""What moto's Glue does not check: who names a version of a table changes that version, and no later one."""
+"""A check that moto's Glue lacks: a change that names a table's version applies to that version only."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _REGION: Final = re.compile(r"Credential=[^/]+/\d+/([^/]+)/glue/")
 
 
 def refusal(request: Request) -> Reply | None:
-    """Return Glue's answer to a change of a version that the table has no more; None for every other request.
+    """Return Glue's answer to a change of a version that is no longer the table's newest; None for any other request.
 
-    By this its clients, Iceberg's in Java and pyiceberg's, make one of two commits of the same moment fail.
+    By this answer Iceberg's clients, in Java and pyiceberg, make one of two simultaneous commits fail.
     """
     region = _REGION.search(request.environ.get("HTTP_AUTHORIZATION", ""))
     if region is None or request.environ.get("HTTP_X_AMZ_TARGET") != "AWSGlue.UpdateTable":
@@ -35,7 +35,7 @@ def refusal(request: Request) -> Reply | None:
     try:
         found = backend.get_table(asked["DatabaseName"], asked["TableInput"]["Name"]).as_dict()["VersionId"]
     except JsonRESTError:
-        return None  # there is no such table, and moto says so
+        return None  # moto reports the missing table
     if wanted in (None, found):
         return None
     told = {"__type": "ConcurrentModificationException", "Message": f"the version is {found}, not {wanted}"}

@@ -22,7 +22,7 @@ __all__ = ["BODY", "IDS", "ROWS", "add", "open_catalog", "stage"]
 
 ROWS: Final = 10
 BODY: Final = b"parquet"
-"""What lies at the data file's path; nobody here reads it."""
+"""The content at the data file's path; nobody here reads it."""
 
 IDS: Final = Schema(NestedField(1, "id", LongType(), required=False))
 """One column, of ids."""

@@ -1,8 +1,8 @@
 """An HTTP/1.1 server for WSGI that keeps connections open.
 
 Werkzeug's own closes each connection after its answer, so every request of an S3 client costs a connection. Here an
-answer always has a length, and a request body that nobody read ends the connection, so the next request line is never
-looked for in the middle of a body.
+answer always has a length, and a request body that nobody read ends the connection, so the server never searches for
+the next request line in the middle of a body.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class _Handler(MotoRequestHandler):
         self.wfile.flush()
 
     def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 - the name in werkzeug
-        """Say nothing: the trace says more, and stderr belongs to whoever started this."""
+        """Print nothing: the trace says more, and stderr belongs to the caller."""
 
 
 class KeepAliveServer(ThreadedWSGIServer):

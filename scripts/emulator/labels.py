@@ -1,4 +1,4 @@
-"""HTTP request -> what it means: the S3 operation, and the class of its key.
+"""The meaning of an HTTP request: the S3 operation, and the class of its key.
 
 Spark's file names are random and their order varies, so a place in a run is named by operation, class and ordinal.
 """
@@ -58,19 +58,19 @@ _LISTING: Final = frozenset({"prefix", "delimiter", "marker", "max-keys", "encod
 
 
 def key_class(key: str) -> str:
-    """Return what a key is for, e.g. `data` or `delta_log/commit`; `other` for what is not known."""
+    """Return the class of a key, e.g. `data` or `delta_log/commit`; `other` for an unknown one."""
     return next((name for pattern, name in _CLASSES if pattern.search(key)), "other")
 
 
 def operation(method: str, *, bucket: str, key: str, query: Mapping[str, str], is_copy: bool) -> str:
-    """Return the name of the S3 operation as in its API reference; METHOD:resource for what has no rule here."""
+    """Return the name of the S3 operation as in its API reference; METHOD:resource if no rule here knows it."""
     if not bucket:
         return "ListBuckets"
     return _object_operation(method, query, is_copy=is_copy) if key else _bucket_operation(method, query)
 
 
 def catalog_operation(method: str, path: str) -> str:
-    """Return what a request to a REST catalog is: a change of it, or not. Reports of metrics change nothing."""
+    """Return the operation of a request to a REST catalog: a change or not. Reports of metrics change nothing."""
     return "CatalogChange" if method in {"POST", "PUT", "DELETE"} and not path.endswith("/metrics") else "CatalogRead"
 
 

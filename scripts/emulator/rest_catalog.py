@@ -1,6 +1,6 @@
 """An Iceberg REST catalog on this machine: the servlet of Iceberg's own tests in a Java process, tables in SQLite.
 
-The server writes metadata files by itself, as REST catalogs do, to the S3 that it is given.
+The server itself writes metadata files to the given S3, as REST catalogs do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HADOOP: Final = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "jcl
 class RestCatalog:
     """A context manager: `with RestCatalog(s3, folder, "s3a://bucket/warehouse") as catalog: catalog.uri`.
 
-    Its database is a file in `folder`. When the block ends, or this process does, by whatever means, the server ends.
+    Its database is a file in `folder`. The server ends with the block, or with this process, even if it is killed.
     """
 
     def __init__(self, s3: EmbeddedS3, folder: Path, warehouse: str) -> None:
@@ -46,7 +46,7 @@ class RestCatalog:
 
     @property
     def uri(self) -> str:
-        """Where clients reach it: through the S3's wire, whose rules and trace know its requests too."""
+        """The URI for clients: through the S3's wire, so that rules and trace cover its requests, too."""
         return f"{self._s3.endpoint}/{_BUCKET}"
 
     @property
@@ -75,7 +75,7 @@ class RestCatalog:
         if self._gateway is not None:
             self._gateway.shutdown()
         if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()  # the end of its input is its end
+            self._process.stdin.close()  # it ends at the end of its input
             self._process.wait()  # not communicate(): a thread of py4j's reads its output, and may close it
 
     def _serve(self, jvm: JVMView) -> JavaObject:
@@ -120,5 +120,5 @@ def _class_path() -> tuple[Path, ...]:
         raise FileNotFoundError("PySpark is not installed; run scripts/setup")
     hadoop = [jar for pattern in _HADOOP for jar in sorted((spark_home / "jars").glob(pattern))]
     amazon = [jar for jar in sorted(JARS.glob("*.jar")) if not jar.name.startswith(("iceberg", "delta", "soal"))]
-    # Iceberg's tests bring a class of S3A of their own along, which must not be found.
+    # Iceberg's tests contain a class of S3A of their own, which Java must not find.
     return (*sorted((*REST_JARS, *LOCAL_JARS, *amazon, *hadoop), key=lambda jar: jar.name.endswith("-tests.jar")),)

@@ -1,7 +1,7 @@
 """A Lambda function on this machine: a handler under the real runtime interface emulator (RIE).
 
-What the RIE does otherwise than Lambda is kept in here: it answers 200 for errors and timeouts, a second concurrent
-invocation crashes it, and what leaves its process group survives its kill.
+This module hides where the RIE differs from Lambda: it answers 200 for errors and timeouts, a second concurrent
+invocation crashes it, and processes that leave its process group survive its kill.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class EmulatorError(Exception):
 class LambdaEmulator:
     """A context manager: `with LambdaEmulator(variables, timeout_s=60) as function: function.invoke(event)`.
 
-    The function sees `environment` and what Lambda sets, nothing of ours. `handler` is `module.function`, imported from
-    `directory`. Every line that it or the emulator prints goes to `on_line`, from a thread. When the block ends, or
-    this process does, by whatever means, nothing of it is left.
+    The function sees `environment` and Lambda's own variables, none of ours. `handler` is `module.function`, imported
+    from `directory`. Every line that it or the emulator prints goes to `on_line`, from a thread. All its processes end
+    with the block, or with this process, even if it is killed.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class LambdaEmulator:
         return "\n".join(tuple(self._tail))
 
     def processes(self) -> tuple[psutil.Process, ...]:
-        """Return what runs now: the emulator and everything below it."""
+        """Return the running processes: the emulator and everything below it."""
         if self._process is None:
             return ()
         try:
@@ -112,7 +112,7 @@ class LambdaEmulator:
 
     @property
     def endpoint(self) -> str:
-        """Where it speaks Lambda's API, for clients of their own; the function is called `function` there."""
+        """The endpoint of Lambda's API, for other clients; the function is called `function` there."""
         return f"http://127.0.0.1:{self._port}"
 
     def invoke(self, event: object) -> Answer:
@@ -153,7 +153,7 @@ class LambdaEmulator:
         self._reader.start()
 
     def _command(self, addresses: tuple[str, ...]) -> list[str]:
-        """Return what runs the emulator; whatever it starts ends when its standard input does."""
+        """Return the command that runs the emulator; all its processes end when its standard input does."""
         guardian = (sys.executable, "-P", "-m", "scripts.guardian")
         return [*guardian, str(self._binary), *addresses, sys.executable, "-m", "awslambdaric", self._handler]
 
@@ -168,7 +168,7 @@ class LambdaEmulator:
             self._on_line(text)
 
     def _listens(self) -> bool:
-        """Wait until a process of ours listens on the port; who else might have it must not get our events."""
+        """Wait until a process of ours listens on the port; another program there must not get our events."""
         until = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < until and self._process is not None and self._process.poll() is None:
             for process in self.processes():

@@ -2,8 +2,8 @@
 
     Rule(Match(operations={"PutObject"}, key_class="delta_log/commit"), LoseReply())
 
-The first commit is applied, and the writer is told 503. `nth` says which matching request is the first to be hit,
-`times` how many in a row from there on. A request is hit by one rule: the first in the list that takes it.
+The first commit is applied, and the writer gets a 503. `nth` is the first matching request that the rule hits, `times`
+the number of hits in a row from there. Only one rule hits a request: the first in the list that takes it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HOLD_LIMIT_S: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The requests that a rule is about. What is None or empty does not restrict. `key` is searched as a regex."""
+    """The requests of a rule. A field that is None or empty does not restrict. `key` is searched as a regex."""
 
     operations: AbstractSet[str] = frozenset()
     bucket: str | None = None
@@ -56,7 +56,7 @@ class Match:
 
 
 class Effect(Protocol):
-    """What happens to a request that is hit: it returns what the client is told, or how to wait for that, or drops
+    """The treatment of a request that is hit: it returns the client's answer, or a way to wait for it, or drops the
     the connection.
     """
 
@@ -154,7 +154,7 @@ class Late:
         return lambda: self._wait(position)
 
     def release(self) -> tuple[Reply, ...]:
-        """Apply what is held, in the order of arrival; return what S3 said to each."""
+        """Apply the held requests, in the order of arrival; return S3's answers."""
         self._replies.extend(request.apply() for request in self._held[len(self._replies) :])
         self._released.set()
         return tuple(self._replies)
@@ -196,7 +196,7 @@ class Rule:
         return is_hit
 
     def act(self, request: Request) -> Reply:
-        """Do to the request what the rule says, and let `fired` know of it."""
+        """Apply the rule's action to the request, and wake `fired`."""
         try:
             reply = self.action(request)
         finally:

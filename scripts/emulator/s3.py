@@ -75,7 +75,7 @@ class EmbeddedS3:
         return self._client(CREDENTIALS["AWS_ACCESS_KEY_ID"])
 
     def observer(self) -> S3Client:
-        """Make a client that looks on and prepares: not in the trace, hit by no rule, allowed everything."""
+        """Make a client that observes and prepares: not in the trace, hit by no rule, allowed everything."""
         return self._client(OBSERVER)
 
     def keys(self, bucket: str, prefix: str = "") -> tuple[str, ...]:

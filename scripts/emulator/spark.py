@@ -21,7 +21,7 @@ __all__ = ["JARS", "LOCAL_JARS", "ROOT", "aws_jars", "build_session"]
 ROOT = Path(__file__).parents[2]
 JARS = Path(os.environ.get("SOAL_HOME", ROOT / ".soal")) / "jars"
 LOCAL_JARS = tuple(sorted(JARS.with_name("local-jars").glob("*.jar")))
-"""What no image has: databases for Iceberg's catalogs on this machine."""
+"""Jars that no image has: databases for Iceberg's catalogs on this machine."""
 
 
 def aws_jars() -> tuple[Path, ...]:
@@ -64,7 +64,7 @@ def build_session(
 
 
 def _temporary() -> str:
-    return f"-Djava.io.tmpdir={tempfile.gettempdir()}"  # Java does not look at TMPDIR
+    return f"-Djava.io.tmpdir={tempfile.gettempdir()}"  # Java ignores TMPDIR
 
 
 def _archive() -> str:

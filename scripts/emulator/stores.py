@@ -28,7 +28,7 @@ _switching = threading.Lock()
 
 
 class _Switch:
-    """Stands for moto's variable; outside of a request of ours it is what it was."""
+    """Replaces moto's variable; outside of a request of ours it acts as the original."""
 
     def __getitem__(self, account: str) -> Any:  # noqa: ANN401 - moto has no types
         return _current.get()[account]

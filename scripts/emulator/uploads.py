@@ -1,4 +1,4 @@
-"""When multipart uploads were begun: moto says 2010 of every one, so whoever goes by their age would abort all."""
+"""The start times of multipart uploads: moto says 2010 for every one, so a clean-up by age would abort all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KNOWN_MAX: Final = 100_000
 
 
 class Beginnings:
-    """Notes each beginning, and puts it into the listings."""
+    """Records each start, and puts it into the listings."""
 
     def __init__(self) -> None:
         self._at: dict[bytes, bytes] = {}

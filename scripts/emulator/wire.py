@@ -1,8 +1,8 @@
-"""The layer between the clients and moto: it knows what each request means, keeps a trace, and lets rules act.
+"""The layer between the clients and moto: it names the meaning of each request, keeps a trace, and lets rules act.
 
-It also makes moto tell the truth where moto is more lenient than S3: requests are applied one at a time (moto checks a
-condition and then acts, with no lock, and lists a dict that another thread may change), a caller that may not list
-a bucket is told 403 where a key is missing, an upload was begun when it was, and Glue looks at a table's version.
+It also corrects moto where moto is more lenient than S3: requests are applied one at a time (moto checks a condition
+and then acts, with no lock, and lists a dict that another thread may change), a caller that may not list a bucket gets
+403 for a missing key, an upload has its real start time, and Glue checks a table's version.
 
 Requests to another server on this machine, a catalog, may pass through it too, so that they are counted and hit in one
 order with those to S3.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OBSERVER", "Wire"]
 
-# The access key of who looks on: not in the trace, hit by no rule, allowed everything.
+# The access key of the observer: not in the trace, hit by no rule, allowed everything.
 OBSERVER: Final = "AKIAOBSERVER"
 
 _LISTING: Final = frozenset({"ListObjects", "ListObjectsV2", "ListObjectVersions"})
@@ -64,7 +64,7 @@ class Wire:
         self._beginnings = Beginnings()
         self._catalogs: dict[str, str] = {}
         self.clock_ahead_s = 0.0
-        """How far the `Date` of the answers is ahead, so that a lease runs out without a wait."""
+        """How far the `Date` of the answers is ahead, so that a lease expires without a wait."""
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
         request = Request.of(environ, self._apply)
@@ -76,22 +76,22 @@ class Wire:
         return [reply.body]
 
     def lead(self, name: str, address: str) -> None:
-        """Lead what is asked of the bucket `name` to the catalog that listens at `address`, `host:port`."""
+        """Forward requests for the bucket `name` to the catalog that listens at `address`, `host:port`."""
         self._catalogs[name] = address
 
     def add(self, rule: Rule) -> Rule:
-        """Let one more rule act from now on; it comes after those that are there."""
+        """Add a rule behind the others; it acts from now on."""
         with self._counting:
             self._rules.append(rule)
         return rule
 
     def clear_rules(self) -> None:
-        """Let no rule act from now on."""
+        """Remove all rules."""
         with self._counting:
             self._rules.clear()
 
     def trace(self) -> tuple[Exchange, ...]:
-        """Return what has been answered (or dropped) so far, in the order in which it ended."""
+        """Return the requests that were answered (or dropped) so far, in the order in which they ended."""
         with self._counting:
             return tuple(self._trace)
 
@@ -119,7 +119,7 @@ class Wire:
         return reply
 
     def _count(self, request: Request) -> Rule | None:
-        """Give the request its ordinals and find the rule that it sets off, as one step."""
+        """Give the request its ordinals and find the rule that hits it, as one step."""
         with self._counting:
             self._in_flight += 1
             self._ordinal += 1
@@ -186,7 +186,7 @@ class Wire:
 
 
 def _asked(address: str, request: Request) -> Reply:
-    """Ask another server, which may itself come to this S3 before it answers: nothing is locked."""
+    """Ask another server, which may send requests to this S3 before it answers: so no lock is held."""
     environ = request.environ
     headers = {
         name.removeprefix("HTTP_").replace("_", "-"): value

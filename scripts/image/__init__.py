@@ -1,1 +1,1 @@
-"""The container image: what is made for it, how it is built, measured and tested."""
+"""The container image: its parts, its build, its size and its tests."""

@@ -39,17 +39,17 @@ _CHECKPOINTS: Final = "training-checkpoints"
 _MACHINE: Final = Machine(memory_mb=3008, cores_present=2)
 _TIMEOUT_S: Final = 900
 _CHECK_TIMEOUT_S: Final = 60
-# What it says of the thousands of classes that cannot be kept (generated ones, old ones) is of no use to anybody.
+# Nobody needs its lines about the thousands of classes that cannot be kept (generated ones, old ones).
 _QUIET: Final = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 _TAIL: Final = 4000
 
 
 class TrainingError(Exception):
-    """There is no archive; the message is what the training said last."""
+    """There is no archive; the message holds the training's last lines."""
 
 
 def train(home: Path) -> Path:
-    """Train and write the archive of `home`; return its path. The archive that is there is removed first."""
+    """Train and write the archive of `home`; return its path. An existing archive is removed first."""
     archive = archive_of(home)
     archive.unlink(missing_ok=True)
     spark_home = pyspark_home()
@@ -70,7 +70,7 @@ def train(home: Path) -> Path:
 
 
 def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path) -> None:
-    """Run the training as the handler runs a job, but for the jars that may change: they are no part of the archive."""
+    """Run the training as the handler runs a job, without the jars that may change: they are no part of the archive."""
     home = settings.soal_home
     job = Job.of(parse_event(f"s3://{_LAKE}/{TRAINING.name}", settings), settings, "training")
     job = dataclasses.replace(
@@ -104,7 +104,7 @@ def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path) ->
 
 
 def _check(settings: HandlerSettings, archive: Path) -> None:
-    """Start Java once with the archive or not at all: nobody would notice an archive that it does not take."""
+    """Check that Java takes the archive, by an option without which Java would silently start without it."""
     command = [
         str(find_java(settings)),
         f"-XX:SharedArchiveFile={archive}",
@@ -128,7 +128,7 @@ def _java() -> dict[str, str]:
 
 
 def main(home: Path) -> int:
-    """Make the archive of `home` and say how large it is."""
+    """Make the archive of `home` and print its size."""
     began = time.monotonic()
     try:
         archive = train(home)

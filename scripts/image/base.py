@@ -1,4 +1,4 @@
-"""What the image is built on: the Dockerfile's default base, one that is named, or one made here by debootstrap.
+"""The base of the image: the Dockerfile's default, a named one, or one made here by debootstrap.
 
 The last is for machines that reach Debian's packages but no registry of images. It stands for any small base with
 Python; what it cannot show is how AWS's own base differs.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["DEBOOTSTRAP", "DOCKERFILE", "MADE", "choose_base", "default_base", "pin_base", "pinned"]
 
 DEBOOTSTRAP: Final = "debootstrap"
-"""What `--base` calls the base that is made here."""
+"""The value of `--base` for the base that is made here."""
 MADE: Final = "soal-base:debian12"
 DOCKERFILE: Final = Path(__file__).resolve().parents[2] / "Dockerfile"
 _DEFAULT: Final = re.compile(r"^ARG BASE=(\S+)$", re.MULTILINE)
@@ -49,7 +49,7 @@ def default_base(dockerfile: Path = DOCKERFILE) -> str:
 
 
 def pin_base(docker: Docker, dockerfile: Path = DOCKERFILE) -> str:
-    """Pull the Dockerfile's base by its tag and write the digest behind it; return what stands there now.
+    """Pull the Dockerfile's base by its tag and write the digest behind it; return the new name.
 
     The digest is that of the index, so it holds for x86_64 and arm64. Raises `DockerError` if it cannot be pulled.
     """
@@ -73,8 +73,8 @@ def pinned(text: str, tagged: str, digests: list[str]) -> str:
 def choose_base(docker: Docker, wanted: str | None, place: Place, say: Callable[[str], None]) -> str:
     """Return the name of a base that the daemon has or can pull.
 
-    `wanted` None is the Dockerfile's default, and debootstrap's where that cannot be pulled. Raises `DockerError` or
-    `SetupError` where there is none.
+    `wanted` None is the Dockerfile's default, or debootstrap's if that cannot be pulled. Raises `DockerError` or
+    `SetupError` if there is none.
     """
     if wanted == DEBOOTSTRAP:
         return _made(docker, place, say)

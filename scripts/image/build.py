@@ -21,14 +21,14 @@ __all__ = ["TAG", "TRAINER", "Build", "build", "derive"]
 
 TAG: Final = "soal"
 TRAINER: Final = "-trainer"
-"""What is put behind an image's name for the stage that trains its archive."""
+"""The suffix of an image's name for the stage that trains its archive."""
 _TIMEOUT_S: Final = 3600
 _GIT_TIMEOUT_S: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What to build. `certificates`: a PEM file to trust while building, for a network that ends TLS itself."""
+    """A build. `certificates`: a PEM file to trust while building, for a network that ends TLS itself."""
 
     base: str
     tag: str = TAG
@@ -61,7 +61,7 @@ def build(docker: Docker, wanted: Build) -> None:
 
 
 def derive(docker: Docker, image: Build, folder: Path, tag: str) -> None:
-    """Build `image`, the stage that trains its archive, and on both of them what the Dockerfile in `folder` says."""
+    """Build `image`, the stage that trains its archive, and on both of them the Dockerfile in `folder`."""
     trainer = f"{image.tag}{TRAINER}"
     build(docker, image)
     build(docker, replace(image, tag=trainer, target="trainer"))
@@ -70,7 +70,7 @@ def derive(docker: Docker, image: Build, folder: Path, tag: str) -> None:
 
 
 def _network(docker: Docker) -> tuple[str, ...]:
-    """A daemon of our own has no bridge: a build has the host's network, or none."""
+    """Return the network options: a daemon of our own has no bridge, so a build has the host's network, or none."""
     return ("--network", "host") if docker.is_own else ()
 
 

@@ -1,7 +1,7 @@
 """A Docker daemon of our own, for a machine that has none running: as root, on a socket nobody else uses.
 
-It serves every command of this working tree that runs at the time, and ends with the last of them, however that ends:
-each user holds a shared lock on a file, and the daemon's keeper waits for the exclusive one. Images stay in
+It serves all commands of this working tree that run at the same time, and ends with the last of them, even if that is
+killed: each user holds a shared lock on a file, and the daemon's keeper waits for the exclusive one. Images stay in
 `.soal/docker`. Containers have the network of the host: the daemon touches neither bridges nor iptables.
 
 It stays because `soal image build` and `soal image test` would otherwise prove nothing inside a container, where no
@@ -50,7 +50,7 @@ class DaemonError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """Where a daemon of our own has its files: images in `data`, the rest in `run`, whose path must be short."""
+    """The folders of a daemon of our own: images in `data`, other files in `run`, whose path must be short."""
 
     data: Path
     run: Path
@@ -80,7 +80,7 @@ class Ground:
 
 
 def is_own(host: str | None) -> bool:
-    """Tell whether the daemon at an address is such a one, also if another process has started it."""
+    """Tell whether the daemon at an address is one of our own, also if another process has started it."""
     return host is not None and host.startswith(f"unix://{_PREFIX}")
 
 
@@ -172,7 +172,7 @@ def main(ground: Ground) -> int:
 
 
 def _leave_with(daemon: subprocess.Popen[bytes], ending: threading.Event) -> None:
-    """End the keeper if its daemon ends first: who starts it waits for one of the two."""
+    """End the keeper if its daemon ends first: the process that starts it waits for one of the two."""
     code = daemon.wait()
     if not ending.is_set():
         os._exit(code or 1)

@@ -31,7 +31,7 @@ class DockerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Docker:
-    """`program` talks to the daemon at `host` (None: where it goes by itself).
+    """`program` talks to the daemon at `host` (None: its default).
 
     `is_own`: we have started it, and containers have no network but the host's.
     """
@@ -47,7 +47,7 @@ class Docker:
         return {**os.environ, "DOCKER_BUILDKIT": "1", **own}
 
     def read(self, *arguments: str, timeout_s: float = _LOOK_TIMEOUT_S) -> str:
-        """Run a command; return what it printed. Raises `DockerError` if it fails."""
+        """Run a command; return its output. Raises `DockerError` if it fails."""
         command = [self.program, *arguments]
         try:
             done = subprocess.run(

@@ -1,6 +1,6 @@
-"""What an image is made of, as a CycloneDX document: Python packages, jars with their sums, Java, the base.
+"""The components of an image, as a CycloneDX document: Python packages, jars with their sums, Java, the base.
 
-It is read from the image itself, so it lists what is there and not what was asked for.
+It is read from the image itself, so it lists the actual content and not the requested one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def inventory(docker: Docker, image: str) -> dict[str, Any]:
 
 
 def document(image: str, digest: str, labels: dict[str, str], found: dict[str, Any]) -> dict[str, Any]:
-    """Put a CycloneDX document together from what the look into the image has found."""
+    """Build a CycloneDX document from the data read from the image."""
     java = {"type": "platform", "name": "OpenJDK", "version": found["java"]["JAVA_VERSION"].strip('"')}
     return {
         "bomFormat": "CycloneDX",
@@ -82,7 +82,7 @@ def _package(row: list[str]) -> dict[str, Any]:
 
 
 def _jar(row: dict[str, Any]) -> dict[str, Any]:
-    """A jar says by itself which Maven artifact it is; one that does not keeps its file's name."""
+    """Return a jar's component: a jar names its own Maven artifact; one that does not keeps its file's name."""
     hashes = [{"alg": "SHA-256", "content": row["sha256"]}]
     maven = row["maven"]
     if maven is None:

@@ -1,4 +1,4 @@
-"""How large an image is: by layer, as Docker stores it, and by part, as it lies in /opt/soal; above its base."""
+"""The size of an image above its base: by layer, as Docker stores it, and by part, as it lies in /opt/soal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["LIMIT_MB", "Layer", "Part", "Size", "measure"]
 
 LIMIT_MB: Final = 600
-"""What an image may have above its base."""
+"""The largest allowed size above the base."""
 _MB: Final = 1_000_000
 _OURS: Final = "/opt/soal/"
 # Runs in the image, which has Python and neither du nor find in every base.
@@ -86,7 +86,7 @@ def measure(docker: Docker, image: str) -> Size:
 
 
 def above_base(history: str) -> tuple[Layer, ...]:
-    """Read `docker history`: the steps down to the last one that copies what is ours. A derived image has more."""
+    """Read `docker history`: the steps down to the last one that copies our files. A derived image has more."""
     rows = [json.loads(line) for line in history.splitlines() if line]
     ours = [number for number, row in enumerate(rows) if _OURS in row["CreatedBy"]]
     return tuple(

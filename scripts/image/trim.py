@@ -1,4 +1,4 @@
-"""PySpark as pip installs it -> as the image has it: image/spark/missing.toml says what goes, and why.
+"""Trim pip's PySpark for the image: image/spark/missing.toml lists the parts to remove, and why.
 
 `python -m scripts.image.trim PYSPARK` in the Dockerfile.
 """
@@ -24,8 +24,8 @@ MISSING: Final = Path(__file__).resolve().parents[2] / "image" / "spark" / "miss
 # Launchers in shell, samples, and the copy of PySpark in a zip file: all of it is in the package itself, compiled.
 # And Spark Connect, whose jar is on the list.
 _FOLDERS: Final = ("bin", "sbin", "data", "examples", "python", "jars/connect-repl", "sql/connect")
-# What nothing here imports: of what pyiceberg brings (its command line, a Hive metastore's client, its ways to other
-# stores), with their records; the first version's interface in pydantic; Powertools' router for HTTP events.
+# Modules that nothing here imports: pyiceberg's command line, its client of a Hive metastore and its ways to other
+# stores, with their records; the first version's interface in pydantic; Powertools' router for HTTP events.
 UNUSED: Final = (
     "aws_lambda_powertools/event_handler",
     "click",
@@ -38,7 +38,7 @@ UNUSED: Final = (
     "rich",
 )
 _RECORDS: Final = ("click", "fsspec", "markdown_it_py", "mdurl", "pygments", "rich")
-# What boto3's documentation is made from; zstandard's second engine, for another Python.
+# Sources of boto3's documentation; zstandard's second engine, for another Python.
 _FILES: Final = ("botocore/data/**/examples-1.json*", "zstandard/_cffi*.so")
 
 
@@ -49,18 +49,18 @@ def kept(names: Iterable[str], missing: Iterable[Missing]) -> tuple[str, ...]:
 
 
 def is_of(jar: str, pattern: str) -> bool:
-    """Tell whether a file is a version of what the list names: `spark-sql` is `spark-sql_2.13-4.1.4.jar`."""
+    """Tell whether a file is a version of a jar on the list: `spark-sql` is `spark-sql_2.13-4.1.4.jar`."""
     return fnmatchcase(jar, f"{pattern}-[0-9]*.jar") or fnmatchcase(jar, f"{pattern}_2.*-[0-9]*.jar")
 
 
 def superseded(python: Path) -> Iterator[Path]:
-    """Find the versions of a service's interface in botocore that boto3 takes only if it is asked for them by date."""
+    """Find the versions of a service's interface in botocore that boto3 uses only if a caller names their date."""
     for service in python.glob("botocore/data/*"):
         yield from sorted(path for path in service.glob("*") if path.is_dir())[:-1]
 
 
 def main(pyspark: Path) -> int:
-    """Trim the installed package and say what became of it."""
+    """Trim the installed package and print the result."""
     jars = sorted(path.name for path in pyspark.glob("jars/*.jar"))
     stay = set(kept(jars, read_missing(MISSING)))
     size_mb = sum((pyspark / "jars" / name).stat().st_size for name in jars if name not in stay) / 1e6

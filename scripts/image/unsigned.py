@@ -1,7 +1,7 @@
 """Unsigned copies of signed jars: Java keeps no class of a signed jar in a class-data archive.
 
 In PySpark these are Janino's, which compile the code that Spark generates. Nothing checks the signatures: Spark takes
-jars from its folder, signed or not; that they are the published ones is what the lock with its hashes is for.
+jars from its folder, signed or not; the lock with its hashes ensures that they are the published ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The same append without SafeWriter, for comparison: a kill can lose it without a word, a retry can double it."""
+"""The same append without SafeWriter, for comparison: a kill can silently lose it, a retry can double it."""
 
 import argparse
 

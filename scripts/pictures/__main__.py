@@ -1,4 +1,4 @@
-"""`python -m scripts.pictures`: run real jobs, check what they show, and draw docs/pictures from that."""
+"""`python -m scripts.pictures`: run real jobs, check the claims about them, and draw docs/pictures from the facts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main() -> int:
     """Write the facts and both pictures; return 0 if every claim in them is true, else nothing is written."""
     parser = argparse.ArgumentParser(prog="python -m scripts.pictures", description=__doc__)
     parser.add_argument("--out", type=Path, default=PICTURES, metavar="FOLDER", help="where to write (docs/pictures)")
-    parser.add_argument("--redraw", action="store_true", help="run nothing; draw from the facts that are there")
+    parser.add_argument("--redraw", action="store_true", help="run nothing; draw from the existing facts")
     asked = parser.parse_args()
     folder: Path = asked.out
     console = Console(stderr=True, highlight=False)

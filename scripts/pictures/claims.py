@@ -1,4 +1,4 @@
-"""What the pictures claim, judged by the facts before anything is drawn."""
+"""The claims of the pictures, judged by the facts before anything is drawn."""
 
 from __future__ import annotations
 

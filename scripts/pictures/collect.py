@@ -1,8 +1,8 @@
 """The real runs: the handler under Lambda's runtime interface emulator, Spark, Delta; only S3 is moto's.
 
 One guarded append is traced. Then the same append, guarded and not, is killed at given requests and retried: every
-process of the function gets SIGKILL, as when Lambda takes a sandbox away. Each time on a table of its own, a copy of
-the same one.
+process of the function gets SIGKILL, as when Lambda ends a sandbox. Each kill has a table of its own, a copy of the
+same one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _GUARDED: Final = "accommodations_delta"
 _UNGUARDED: Final = "accommodations_delta_unguarded"
 _TIMEOUT_S: Final = 300
 _MEMORY_MB: Final = 3008
-# The retry comes later than the lease of the killed attempt (20 s) has expired; its deadline is far away.
+# The retry comes after the lease of the killed attempt (20 s) has expired; its deadline is far away.
 _RETRY_LATER_S: Final = 30.0
 _CLAIM: Final = Match(operations={"PutObject"}, key_class="checkpoint")
 _COMMIT: Final = Match(operations={"PutObject"}, key_class="delta_log/commit")
@@ -57,7 +57,7 @@ _PACKAGES: Final = ("soal", "pyspark", "delta-spark", "deltalake", "moto")
 
 
 def collect(console: Console) -> Facts:
-    """Run all of it, which takes minutes. Raises RuntimeError if a run that shall succeed does not."""
+    """Run all of it, which takes minutes. Raises RuntimeError if a run that should succeed does not."""
     with (
         tempfile.TemporaryDirectory(prefix="soal-pictures-") as folder,  # a killed function leaves its sandbox there
         EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3,
@@ -197,8 +197,8 @@ def _rule(moment: Moment, end: Callable[[], None]) -> Rule:
 
 
 def _end(emulator: LambdaEmulator) -> None:
-    """Kill the function. All of it is stopped first: no part may see another one's end and act on it."""
-    # What a process started before it was stopped is found by the second look; a stopped one starts nothing.
+    """Kill the function. All its processes are stopped first, so that none can react to another one's end."""
+    # The second pass finds processes that were started before the first had stopped all; a stopped one starts nothing.
     for number in (signal.SIGSTOP, signal.SIGSTOP, signal.SIGKILL):
         for process in emulator.processes():
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -220,7 +220,7 @@ def _request(exchange: Exchange, start_ns: int) -> TracedRequest:
 
 
 def _commit() -> str:
-    """Return the last commit that has changed anything of what runs here."""
+    """Return the last commit that has changed any of the code that runs here."""
     command = ["git", "log", "-1", "--format=%H", "--", *_WHAT_RUNS]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.strip()

@@ -1,4 +1,4 @@
-"""What the pictures are drawn from: the facts of one collection, kept as JSON beside them."""
+"""The facts of one collection, from which the pictures are drawn; kept as JSON beside them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Place = Literal["checkpoints", "table"]
 Moment = Literal["marked", "written", "landed", "settled"]
 
 MOMENTS: Final[tuple[Moment, ...]] = ("marked", "written", "landed", "settled")
-"""Where a kill comes, in the order of a write: after the marker and before the claim, after the data files and before
-the commit, after the commit and before its answer, after the verdict and before its answer.
+"""The moments of a kill, in the order of a write: after the marker and before the claim, after the data files and
+before the commit, after the commit and before its answer, after the verdict and before its answer.
 """
 
 
@@ -85,7 +85,7 @@ class KilledJob:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that was seen in one collection. `commit` is the last one that changed what ran; `batch_rows` is the size of
+    """All facts of one collection. `commit` is the last one that changed what ran; `batch_rows` is the size of
     the file that each job appends.
     """
 

@@ -1,4 +1,4 @@
-"""The same append with and without the guard, killed at two moments, and retried: what the table holds each time."""
+"""The same append with and without the guard, killed at two moments, and retried: the table's content each time."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _marks(state: SeenTable) -> str:
 
 
 def _verdict(kill: KilledJob, facts: Facts) -> str:
-    """Say what a cell shows, from its numbers."""
+    """Describe a cell from its numbers."""
     lost = kill.before.rows + facts.batch_rows - kill.killed.rows
     doubled = kill.retried.rows - kill.before.rows - facts.batch_rows
     if kill.is_guarded:

@@ -1,4 +1,4 @@
-"""The requests of a guarded write that its protocol is made of, picked out of all its requests."""
+"""The protocol's requests, picked out of all requests of a guarded write."""
 
 from __future__ import annotations
 

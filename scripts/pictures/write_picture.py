@@ -1,4 +1,4 @@
-"""The life of one guarded write: its S3 requests from top to bottom, and beside them what a kill there leaves."""
+"""The life of one guarded write: its S3 requests from top to bottom, and beside them the remains of a kill there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LINE: Final = 17
 
 @dataclass(frozen=True, slots=True)
 class _Arrow:
-    """A row: what goes from lane to lane, and under which condition."""
+    """A row: a request from lane to lane, and its condition."""
 
     at_ms: int
     start: int

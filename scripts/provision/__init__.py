@@ -1,4 +1,4 @@
-"""From a fresh clone to a working tree: `.venv/` and `.soal/`. Run by scripts/setup, before anything is installed.
+"""Turn a fresh clone into a working tree: `.venv/` and `.soal/`. scripts/setup runs it before anything is installed.
 
 Only the standard library is imported here.
 """

@@ -30,8 +30,8 @@ _WAIT_S: Final = 900
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Run all steps; return the exit code."""
-    parser = argparse.ArgumentParser(prog="scripts/setup", description="From a fresh clone to a working tree.")
-    parser.add_argument("--without-archive", action="store_true", help="leave out what only makes Spark start sooner")
+    parser = argparse.ArgumentParser(prog="scripts/setup", description="Turn a fresh clone into a working tree.")
+    parser.add_argument("--without-archive", action="store_true", help="make no archive (Spark starts slowly)")
     parser.add_argument("--only", choices=LISTS, help="fetch this list of jars and do nothing else")
     asked = parser.parse_args(arguments)
     place = Place(Path(__file__).resolve().parents[2])
@@ -70,7 +70,7 @@ def _fetched(place: Place, name: str) -> list[Found]:
 def _alone(place: Place) -> Iterator[None]:
     """Hold the lock of this tree, so that two set-ups at once do the work once.
 
-    The commands that we run hold it too, and the kernel lets go of it when the last of us has ended.
+    The commands that we run hold it too; the kernel releases it when the last of us has ended.
     """
     place.home.mkdir(exist_ok=True)
     with (place.home / "setup.lock").open("w") as lock:

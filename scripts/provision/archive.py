@@ -1,6 +1,6 @@
 """The class-data archive of the working tree, `.soal/spark.jsa`: tests and local runs start twice as fast with it.
 
-Nothing needs it: where it cannot be made, set-up says so and goes on.
+Nothing needs it: if it cannot be made, set-up says so and continues.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def ensure_archive(place: Place, java: Java) -> Found:
     if why is not None:
         archive.unlink(missing_ok=True)
         say(f"no class-data archive, so Spark starts slowly: {why}")
-    # The copies of signed jars that the training makes are on the class path from now on.
+    # From now on the class path holds the copies of signed jars that the training makes.
     stamp.write(f"{inputs_of(place, java)} {_mark(archive)}")
     return Found("class-data archive trained" if why is None else "no class-data archive", changed=True)
 
@@ -53,7 +53,7 @@ def inputs_of(place: Place, java: Java) -> str:
 
 
 def _mark(archive: Path) -> str:
-    """Size and time stamp: reading the quarter of a gigabyte would take longer than it is worth."""
+    """Return size and time stamp: to read the quarter of a gigabyte would take too long."""
     try:
         stat = archive.stat()
     except FileNotFoundError:
@@ -68,7 +68,7 @@ def _has_base(java: Java) -> bool:
 
 
 def _train(place: Place, java: Java) -> str | None:
-    """Return why it did not work."""
+    """Train; return why it failed, or None."""
     say("training the class-data archive (about a minute, once)")
     env = {"JAVA_HOME": str(java.home), "PYTHONPATH": str(place.root)}
     try:

@@ -20,7 +20,7 @@ _LINE: Final = re.compile(r"(?P<sum>[0-9a-f]{64})  (?P<name>[^/\s]+)")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How a folder differs from a list; `wrong` are files whose content is another one."""
+    """How a folder differs from a list; `wrong` are files with other content."""
 
     missing: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ def write_sums(path: Path, folder: Path) -> int:
 
 
 def compare(folder: Path, sums: Mapping[str, str]) -> Difference:
-    """Read every file of `folder` and tell how it differs from `sums`."""
+    """Read every file of `folder` and return how the folder differs from `sums`."""
     present = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {}
     return Difference(
         missing=tuple(sorted(sums.keys() - present.keys())),

@@ -1,4 +1,4 @@
-"""Run a command to its end, within a bound, and turn its failure into something a person can act on."""
+"""Run a command to its end, within a bound, and turn its failure into an error with a remedy."""
 
 from __future__ import annotations
 

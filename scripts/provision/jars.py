@@ -25,7 +25,7 @@ LISTS: Final = {
     "rest-jars": "scripts/emulator/rest",
     "aws-jars": "scripts/emulator/aws",
 }
-"""Where they are: the image's jars, then what only this machine needs. The last is fetched by tests that need it."""
+"""Their folders: the image's jars, then those that only this machine needs. Tests that need the last fetch it."""
 
 
 def ensure_jars(place: Place, maven: Callable[[], Maven], name: str = "jars") -> Found:
@@ -40,7 +40,7 @@ def ensure_jars(place: Place, maven: Callable[[], Maven], name: str = "jars") ->
     for jar in stale:
         (target / jar).unlink()
     for jar in difference.wrong:
-        say(f"{target / jar} is not the listed one: removed, to be fetched again")
+        say(f"{target / jar} is not the listed one: removed it, will fetch it again")
         (target / jar).unlink()
     wanted = {jar: sums[jar] for jar in (*difference.missing, *difference.wrong)}
     if wanted:
@@ -52,7 +52,7 @@ def ensure_jars(place: Place, maven: Callable[[], Maven], name: str = "jars") ->
 
 
 def admit(source: Path, target: Path, wanted: Mapping[str, str]) -> None:
-    """Move the `wanted` files (name -> SHA-256) from `source` to `target`, if each of them is what it should be.
+    """Move the `wanted` files (name -> SHA-256) from `source` to `target`, if each of them has its sum.
 
     Raises `SetupError` for a missing file or a wrong sum; the file is deleted then, and nothing is moved.
     """

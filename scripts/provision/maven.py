@@ -1,4 +1,4 @@
-"""Maven, which alone knows where the jars come from (its settings name the repositories, not this project)."""
+"""Maven. Only its settings, and nothing in this project, name the repositories of the jars."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TODO: Final = "check the network and Maven's settings, then run scripts/setup a
 
 @dataclass(frozen=True, slots=True)
 class Maven:
-    """`mvn`, and the Java that it is to run with."""
+    """`mvn`, and the Java for it."""
 
     program: str
     java: Java

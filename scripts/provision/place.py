@@ -1,4 +1,4 @@
-"""Where things are in a working tree, and the stamps that tell whether a step has been done for its present inputs."""
+"""The places in a working tree, and the stamps that tell whether a step has been done for its present inputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Place", "Stamp", "fingerprint"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A clone of the repository and what set-up makes in it."""
+    """A clone of the repository and set-up's files in it."""
 
     root: Path
 
@@ -57,7 +57,7 @@ class Place:
             shutil.rmtree(directory, ignore_errors=True)
 
     def sweep(self) -> None:
-        """Remove what an interrupted run has left."""
+        """Remove the files that an interrupted run has left."""
         for left in self.home.glob("scratch-*"):
             shutil.rmtree(left, ignore_errors=True)
 

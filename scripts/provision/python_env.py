@@ -36,8 +36,8 @@ _NETWORK: Final = "check the network and pip's index settings, then run scripts/
 def ensure_python(place: Place) -> Found:
     """Create or bring up to date the virtual environment.
 
-    uv does the work, itself installed by pip with its hash: it is fast, and it removes what is not listed. All is
-    checked by hash, what builds the source distributions too.
+    uv does the work, itself installed by pip with its hash: it is fast, and it removes packages that are not listed.
+    Every package is checked by hash, also those that build source distributions.
     """
     stamp = Stamp(place.venv / "soal.stamp")
     inputs = inputs_of(place)
@@ -66,7 +66,7 @@ def ensure_python(place: Place) -> Found:
     lock = place.requirements / "dev.txt"
     run([*uv, "sync", *here, "--require-hashes", lock], what=f"installing {lock}", todo=_NETWORK)
     run([*uv, "install", *here, "--no-deps", "--editable", place.root], what="installing soal", todo=_NETWORK)
-    # uv leaves them as they are, and a job's Python writes nothing: it would compile them anew each time it starts.
+    # uv does not compile them, and a job's Python keeps no compiled files: it would compile them at each start.
     packages = [path for name in _IMPORTED for path in place.venv.glob(f"lib/python3.*/site-packages/{name}")]
     run([place.python, "-m", "compileall", "-q", "-j", "0", *packages], what="compiling packages", todo=_SPACE)
     stamp.write(inputs)
@@ -74,7 +74,7 @@ def ensure_python(place: Place) -> Found:
 
 
 def inputs_of(place: Place) -> str:
-    """Hash what the environment is made from: the locks, what installing reads of pyproject.toml, and the place."""
+    """Hash the inputs of the environment: the locks, the parts of pyproject.toml that pip reads, and the place."""
     project = tomllib.loads((place.root / "pyproject.toml").read_text(encoding="utf-8"))
     installed = [project["project"], project["build-system"], project["tool"]["hatch"]]
     locks = [place.requirements / f"{name}.txt" for name in ("dev", "build", "uv")]

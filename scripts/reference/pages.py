@@ -1,4 +1,4 @@
-"""The reference pages' generated parts: made from the models that the code itself uses, so they cannot differ from it.
+"""The generated parts of the reference pages, from the models that the code itself uses, so they cannot differ from it.
 
 A page of docs/reference says where a part belongs: `<!-- generated: NAME -->`.
 """

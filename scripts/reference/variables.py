@@ -29,7 +29,7 @@ _SECTIONS: Final = (
 
 
 def variables() -> str:
-    """Return every variable, in sections by whoever sets it."""
+    """Return every variable, in sections by its setter."""
     return "\n\n".join(
         f"## {title}\n\n{remark}\n\n" + "\n\n".join(_entry(one) for one in VARIABLES if one.setter is setter)
         for setter, title, remark in _SECTIONS

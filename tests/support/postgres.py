@@ -70,7 +70,7 @@ class Postgres:
 
     def __exit__(self, *_: object) -> None:
         if self._server is not None:
-            self._server.send_signal(signal.SIGINT)  # without waiting for its clients to go
+            self._server.send_signal(signal.SIGINT)  # without waiting for its clients to disconnect
             self._server.wait(_END_TIMEOUT_S)
         shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -19,7 +19,7 @@ __all__ = ["Rule", "deployment_rule", "job_rules", "own_metric", "queue_rules", 
 _NAMESPACE: Final = "SoAL"
 _PERIOD: Final = Duration.minutes(5)
 _NEAR_TIMEOUT: Final = 0.97
-"""The handler settles and answers before the timeout; a run that comes nearer than this was not master of its time."""
+"""The handler settles and answers before the timeout; a run that comes nearer than this was out of control."""
 _SWEEPS_MISSED: Final = 4
 
 
@@ -46,7 +46,7 @@ def own_metric(name: str, statistic: str = "Sum", period: Duration = _PERIOD) ->
 
 
 def job_rules(config: Config, job: lambda_.IFunction) -> tuple[Rule, ...]:
-    """Return what is told about runs and their writes."""
+    """Return the alarms about runs and their writes."""
     near_ms = config.timeout_s * 1000 * _NEAR_TIMEOUT
 
     def lost(name: str) -> cloudwatch.Metric:
@@ -75,7 +75,7 @@ def job_rules(config: Config, job: lambda_.IFunction) -> tuple[Rule, ...]:
 
 
 def _dropped(retry_attempts: int) -> str:
-    """Say when Lambda gives up an asynchronous event; it counts those that have failed with those that never ran.
+    """Describe the alarm for asynchronous events that Lambda gives up; its metric counts failed and never started ones.
 
     https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     """
@@ -84,7 +84,7 @@ def _dropped(retry_attempts: int) -> str:
 
 
 def sweeper_rules(config: Config, sweeper: lambda_.IFunction) -> tuple[Rule, ...]:
-    """Return what is told about sweeps, and about what they find."""
+    """Return the alarms about sweeps, and about the writes that they find."""
     # A metric's period may not be longer than a day in all, and not shorter than a minute.
     long = min(config.sweep_minutes * _SWEEPS_MISSED, 24 * 60)
     period = Duration.minutes(max(5, config.sweep_minutes))
@@ -116,7 +116,7 @@ def sweeper_rules(config: Config, sweeper: lambda_.IFunction) -> tuple[Rule, ...
 def queue_rules(
     config: Config, failures: sqs.IQueue, undelivered: sqs.IQueue, jobs: sqs.IQueue | None
 ) -> tuple[Rule, ...]:
-    """Return what is told about messages that wait: at once of those that nobody reads, later of jobs."""
+    """Return the alarms about waiting messages: at once for those that nobody reads, later for jobs."""
 
     def depth(queue: sqs.IQueue) -> cloudwatch.Metric:
         return queue.metric_approximate_number_of_messages_visible(statistic="Maximum", period=_PERIOD)
@@ -133,12 +133,12 @@ def queue_rules(
 
 
 def redrive_rules(redrive: lambda_.IFunction) -> tuple[Rule, ...]:
-    """Return what is told about the redrive."""
+    """Return the alarms about the redrive."""
     return (Rule("RedriveErrors", "The redrive failed", redrive.metric_errors(period=_PERIOD)),)
 
 
 def deployment_rule(alias: lambda_.Alias) -> Rule:
-    """Return what takes a gradual deployment back: only runs of the version that the alias is moved to count.
+    """Return the alarm that reverts a gradual deployment: it counts only runs of the new version.
 
     https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/automating-updates-to-serverless-apps.html
     """

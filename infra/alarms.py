@@ -23,7 +23,7 @@ __all__ = ["Alarms"]
 
 
 class Alarms(Construct):
-    """All alarms, by their names, and `topic`, which is told when one begins to ring and when it has ended."""
+    """All alarms, by their names, and `topic`, which is notified when one begins to ring and when it ends."""
 
     def __init__(
         self, scope: Construct, name: str, *, rules: Iterable[Rule], email: str | None, key: kms.IKey | None

@@ -1,4 +1,4 @@
-"""CDK context -> settings -> stack -> cloud assembly. `cdk` runs this (cdk.json); it asks nobody and builds nothing."""
+"""CDK context -> settings -> stack -> cloud assembly. `cdk` runs this (cdk.json); it only computes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ __all__ = ["main", "new_app"]
 
 
 def new_app(*, context: Mapping[str, object] | None = None, outdir: str | None = None) -> App:
-    """Make an app; without `outdir` it writes to where the `cdk` command line says.
+    """Make an app; without `outdir` it writes to the folder that the `cdk` command line names.
 
-    Stack traces would be those of the JavaScript side, and the tree is for tools that we do not use: half of the time.
+    It records neither stack traces, which would be those of JavaScript, nor the tree, for tools that we do not use:
+    that halves the time.
     """
     return App(analytics_reporting=False, context=context, outdir=outdir, stack_traces=False, tree_metadata=False)
 

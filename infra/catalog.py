@@ -1,4 +1,4 @@
-"""What jobs and the sweeper may do in the Glue Data Catalog: read and change tables of the databases that are named."""
+"""The rights of jobs and the sweeper in the Glue Data Catalog: read and change tables of the named databases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def job_statements(config: Config) -> list[iam.PolicyStatement]:
 
 
 def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:
-    """Return the statements for the sweeper's role: an Iceberg table is settled by a change of its entry."""
+    """Return the statements for the sweeper's role: to settle an Iceberg table changes its entry."""
     return [_use(config, ["glue:GetTable", "glue:UpdateTable"])] if config.glue_databases else []
 
 

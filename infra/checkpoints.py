@@ -1,4 +1,4 @@
-"""The checkpoint bucket: its lifecycle, and what the job and the sweeper may do in it.
+"""The checkpoint bucket: its lifecycle, and the rights of the job and the sweeper in it.
 
 docs/concepts/protocol.md lists its keys; `runs/`, `cancels/` and `results/` are the handler's.
 """
@@ -32,8 +32,8 @@ _UNLOGGED: Final = (
 
 
 class CheckpointBucket(Construct):
-    """Finished documents, which the guard has tagged, live for `days`. What is open never expires, nor do markers
-    (`open/`) and the audit log: an open write without a marker is found by nobody.
+    """Finished documents, which the guard has tagged, live for `days`. Open documents never expire, nor do markers
+    (`open/`) and the audit log: nobody would find an open write without its marker.
     """
 
     def __init__(self, scope: Construct, name: str, *, days: int, key: kms.IKey | None) -> None:
@@ -69,7 +69,7 @@ class CheckpointBucket(Construct):
         self._place = BucketPart(self.bucket.bucket_arn)
 
     def job_statements(self) -> list[iam.PolicyStatement]:
-        """Return what the job's function may do here: not list, and not delete what is a record."""
+        """Return the rights of the job's function here: it may neither list nor delete records."""
         place = self._place
         return [
             place.allow(
@@ -87,7 +87,7 @@ class CheckpointBucket(Construct):
         ]
 
     def sweeper_statements(self) -> list[iam.PolicyStatement]:
-        """Return what the sweeper may do here: find markers and settle; runs and results are not its business."""
+        """Return the sweeper's rights here: find markers and settle; it has none on runs and results."""
         place = self._place
         return [
             place.allow_listing("FindMarkers", "open", "leases"),

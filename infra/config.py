@@ -43,7 +43,7 @@ Deployment = Literal[
     "linear_10_percent_every_3_minutes",
     "linear_10_percent_every_10_minutes",
 ]
-"""Those of CodeDeploy: a tenth first and the rest after so many minutes, or a tenth more each time."""
+"""CodeDeploy's ways: a tenth first and the rest after some minutes, or a tenth more each time."""
 
 
 def _words(value: object) -> object:
@@ -79,7 +79,7 @@ _Place = Annotated[BucketPrefix, BeforeValidator(_place)]
 
 
 class Config(BaseModel):
-    """What is deployed. Every field is a context key of the same name; all have defaults."""
+    """The settings of a deployment. Every field is a context key of the same name; all have defaults."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
@@ -94,19 +94,19 @@ class Config(BaseModel):
     memory_mb: Annotated[int, Field(ge=1024, le=10240)] = 3008
     """The memory of a run; more memory is also more processors. A new account may have 3008."""
     ephemeral_storage_mb: Annotated[int, Field(ge=512, le=10240)] = 2048
-    """The size of `/tmp`, which holds what Spark shuffles."""
+    """The size of `/tmp`, which holds Spark's shuffle files."""
     timeout_s: Annotated[int, Field(ge=60, le=900)] = 900
     """The timeout of a run, in seconds."""
     reserved_concurrency: Annotated[int, Field(ge=1, le=10000)] | None = None
-    """How many runs at once at most, and so many are reserved."""
+    """The largest number of runs at once; as many are reserved."""
     retry_attempts: Annotated[int, Field(ge=0, le=2)] = 0
-    """How often Lambda invokes again what failed: the same event is the same run, so nothing is written twice."""
+    """How often Lambda retries a failed event: the same event is the same run, so nothing is written twice."""
     max_event_age_s: Annotated[int, Field(ge=60, le=21600)] = 21600
     """How long an asynchronous event may wait for an attempt."""
     continue_max: Annotated[int, Field(ge=0, le=1000)] = 0
     """How often a run continues itself after its deadline."""
     errors: Literal["raise", "return"] = "raise"
-    """`return`: a failed run is an answer like any other, and no alarm, retry or destination learns of it."""
+    """`return`: a failed run is an answer like any other, and no alarm, retry or destination sees it."""
     jit: Literal["auto", "c1", "full"] = "auto"
     """How Java compiles: quickly (`c1`) or well (`full`)."""
     warn_before_ms: Annotated[int, Field(ge=1000, le=225_000)] | None = None
@@ -120,11 +120,11 @@ class Config(BaseModel):
     conf: Annotated[dict[str, str], BeforeValidator(_mapping)] = Field(default_factory=dict)
     """Spark settings of the function's own, such as its catalogs."""
     conf_allow: Annotated[tuple[Annotated[str, Field(pattern=r"^spark\.[^\s=]+(=\S*)?$")], ...], _Patterns] = ()
-    """Spark settings that an event may bring beyond those that every event may: KEY or KEY=VALUE, with * in both."""
+    """Further Spark settings that an event may bring: KEY or KEY=VALUE, with * in both."""
     secrets: Annotated[dict[str, str], BeforeValidator(_mapping)] = Field(default_factory=dict)
-    """Variables of the job, or Spark settings, whose values lie in Secrets Manager: name to ARN or ARN#json-key."""
+    """Variables of the job, or Spark settings, with values in Secrets Manager: name to ARN or ARN#json-key."""
     secret_kms_key_arns: Annotated[tuple[KeyArn, ...], _Words] = ()
-    """Keys with which `secrets` are encrypted, where that is not the key of Secrets Manager itself."""
+    """Keys that encrypt `secrets`, if that is not the key of Secrets Manager itself."""
     tracing: bool = False
     """Trace the functions with X-Ray."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
@@ -134,21 +134,21 @@ class Config(BaseModel):
 
     # Storage.
     data: Annotated[tuple[_Place, ...], _Words] = ()
-    """What jobs read and write, as bucket or bucket/prefix."""
+    """The places that jobs read and write, as bucket or bucket/prefix."""
     read_only_data: Annotated[tuple[_Place, ...], _Words] = ()
-    """What jobs only read. Every place that is neither here nor in `data` is closed to them."""
+    """The places that jobs only read. They have no access to any other place outside `data`."""
     lake_bucket: bool = False
     """Make a bucket for tables, besides `data`."""
     conditional_commits: bool = False
-    """The lake bucket refuses a commit file of a Delta table that is put without a condition."""
+    """The lake bucket refuses a PUT of a Delta table's commit file without a condition."""
     scripts: _Place | None = None
-    """Where the job scripts lie, apart from `data`; without it the stack has a bucket for them."""
+    """The place of the job scripts, apart from `data`; without it the stack has a bucket for them."""
     checkpoint_days: Annotated[int, Field(ge=_CHECKPOINT_DAYS_MIN, le=3650)] = 30
     """How long a finished run's documents live: longer than any event can be delivered again."""
     kms: bool = False
     """A key of the stack's own for its buckets, queues, topic and logs, instead of those of the services."""
     data_kms_key_arns: Annotated[tuple[KeyArn, ...], _Words] = ()
-    """Keys with which `data` is encrypted."""
+    """Keys that encrypt `data`."""
 
     # Catalogs.
     glue_databases: Annotated[tuple[Database, ...], _Words] = ()
@@ -178,21 +178,21 @@ class Config(BaseModel):
     queue_concurrency: Annotated[int, Field(ge=2, le=1000)] = 2
     """How many messages of the queue run at once."""
     queue_age_alarm_minutes: Annotated[int, Field(ge=5, le=20160)] = 360
-    """How long a message may wait; a failed one comes back after six timeouts, which is an hour and a half."""
+    """How long a message may wait; a failed one is delivered again after six timeouts, which is an hour and a half."""
 
     # Operations.
     gradual_deployment: Deployment | None = None
-    """A new version gets its runs step by step, by CodeDeploy, and none any more once one of them has failed."""
+    """CodeDeploy gives a new version its runs step by step, and takes them away once one of them has failed."""
     sweep_minutes: Annotated[int, Field(ge=1, le=1440)] = 15
     """How often the sweeper runs."""
     redrive_attempts: Annotated[int, Field(ge=0, le=100)] = 0
-    """Invoke again what lies in the failure queue, until a run has had so many attempts; 0: people do."""
+    """How many attempts of a run the redrive function makes in all, from the failure queue; 0: only people redrive."""
     redrive_minutes: Annotated[int, Field(ge=15, le=1440)] = 60
     """How often the redrive function runs."""
     open_write_alarm_minutes: Annotated[int, Field(ge=16, le=10080)] = 60
     """How long a write may be open before an alarm."""
     alarm_email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = None
-    """Who gets the alarms by mail."""
+    """The mail addresses for the alarms."""
 
     @field_validator("log_retention_days")
     @classmethod
@@ -240,7 +240,7 @@ class Config(BaseModel):
 
     @property
     def catalog_environment(self) -> dict[str, str]:
-        """Variables of the job by which pyiceberg reaches catalogs: whoever settles needs them, too."""
+        """Variables of the job by which pyiceberg reaches catalogs: a settler needs them, too."""
         return {name: value for name, value in self.environment.items() if is_of_catalogs(name)}
 
     @property

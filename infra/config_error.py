@@ -6,7 +6,7 @@ __all__ = ["ConfigError"]
 
 
 class ConfigError(ValueError):
-    """A context value that cannot be used: which key, what was found, what to write instead."""
+    """A context value that cannot be used: the key, the value, and the remedy."""
 
     def __init__(self, key: str, found: object, remedy: str) -> None:
         super().__init__(f"context {key}={found}: {remedy}")

@@ -1,4 +1,4 @@
-"""From CDK context (`-c key=value`, or cdk.json) to the stack's settings, or to the first thing that is wrong in it."""
+"""Read the stack's settings from CDK context (`-c key=value`, or cdk.json), or raise the first error in it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read_context(context: Mapping[str, object]) -> Config:
 
 
 def _shown(key: str, found: object) -> object:
-    """Leave out values of variables and settings: one may be the secret that is complained of."""
+    """Leave out values of variables and settings: one may be the secret that the error is about."""
     if key not in ("environment", "conf", "secrets"):
         return found
     return f"{{{', '.join(map(str, found))}}}" if isinstance(found, dict) else "…"

@@ -1,4 +1,4 @@
-"""Settings that are each right and cannot be together."""
+"""Settings that are each valid, but contradict each other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["contradictions"]
 
 
 def contradictions(config: Config) -> Iterator[ConfigError]:
-    """Find settings that do not go together, the gravest first."""
+    """Find settings that contradict each other, the gravest first."""
     for key in ("schedule", "s3_trigger"):
         if getattr(config, key) is not None and config.entry_point is None:
             yield ConfigError(key, getattr(config, key), "its events name no script; set entry_point to the one to run")

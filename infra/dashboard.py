@@ -1,4 +1,4 @@
-"""One page that shows how runs end, how long they take, and what is open."""
+"""One page that shows how runs end, how long they take, and the open writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new version of the job's function gets its runs step by step, and gives them back if one of them fails."""
+"""CodeDeploy gives a new version of the job's function its runs step by step, and reverts that if one of them fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["GradualDeployment"]
 
 
 class GradualDeployment(Construct):
-    """CodeDeploy moves the alias as `how` says, and back when `alarm` rings."""
+    """CodeDeploy moves the alias by the way `how`, and back when `alarm` rings."""
 
     def __init__(
         self, scope: Construct, name: str, *, how: Deployment, alias: lambda_.Alias, alarm: cloudwatch.IAlarm

@@ -1,4 +1,4 @@
-"""The stack's own key, if one is wanted, and who may use it."""
+"""The stack's own key, if the context asks for one, and its users."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["key_statements", "own_key"]
 
 
 def own_key(scope: Construct) -> kms.Key:
-    """Make a key for buckets, queues, topic and logs; like what it encrypts it outlives the stack."""
+    """Make a key for buckets, queues, topic and logs; like the data that it encrypts, it outlives the stack."""
     key = kms.Key(
         scope,
         "Key",
@@ -51,7 +51,7 @@ def _let(key: kms.Key, service: str, actions: list[str], conditions: dict[str, d
 
 
 def key_statements(key: kms.IKey | None, *services: str) -> list[iam.PolicyStatement]:
-    """Return what a function needs to use the key by way of `services`, as `s3`; it cannot use it by itself."""
+    """Return a function's rights to use the key through `services`, such as `s3`; it cannot use it directly."""
     if key is None:
         return []
     actions = ["kms:Decrypt", "kms:GenerateDataKey"]

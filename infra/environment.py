@@ -22,7 +22,7 @@ _BUCKET_NAME_MAX: Final = 63
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What the stack has made and functions must know; names are CloudFormation's references."""
+    """The stack's resources that functions must know; names are CloudFormation's references."""
 
     service: str
     checkpoint_bucket: str
@@ -30,7 +30,7 @@ class Made:
 
     @classmethod
     def longest(cls, config: Config) -> Self:
-        """Return what takes as much room as the names can that CloudFormation will make."""
+        """Return names as long as the longest that CloudFormation can make."""
         name = "x" * _BUCKET_NAME_MAX
         return cls(config.stack_name, name, name if config.scripts is None else str(config.scripts))
 
@@ -46,13 +46,13 @@ def job_environment(config: Config, made: Made) -> dict[str, str]:
 
 
 def sweeper_environment(config: Config, made: Made) -> dict[str, str]:
-    """Return the variables of the sweeper; of the owner's those by which catalogs are reached."""
+    """Return the variables of the sweeper, with the owner's own by which it reaches catalogs."""
     narrowed = config.model_copy(update={"secrets": config.catalog_secrets})
     return {**config.catalog_environment, **_of_context(narrowed, Reader.SWEEPER), **_shared(made)}
 
 
 def redrive_environment(config: Config, made: Made, *, function: str, queue: str) -> dict[str, str]:
-    """Return the variables of the redrive's function; documents are not its business."""
+    """Return the variables of the redrive's function; it reads no documents."""
     return {
         **_of_context(config, Reader.REDRIVE),
         "POWERTOOLS_SERVICE_NAME": made.service,
@@ -73,7 +73,7 @@ def _shared(made: Made) -> dict[str, str]:
 
 
 def _of_context(config: Config, reader: Reader) -> dict[str, str]:
-    """Return the variables that are context keys, without those that say what is so by default: room is scarce."""
+    """Return the variables that are context keys, without those that hold a default: room is scarce."""
     texts = {
         variable: _text(getattr(config, variable.key))
         for variable in VARIABLES
@@ -83,7 +83,7 @@ def _of_context(config: Config, reader: Reader) -> dict[str, str]:
 
 
 def _text(value: object) -> str:
-    """Write a value of the context as a variable's text; empty if there is nothing to say."""
+    """Write a value of the context as a variable's text; empty for no value."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):

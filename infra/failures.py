@@ -1,4 +1,4 @@
-"""Where failures go: one queue for every event of the stack that could not be turned into a successful run."""
+"""The failure queue: it gets every event of the stack that did not become a successful run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FailureQueue", "UndeliveredQueue", "private_queue", "without_key"]
 
-# What SQS takes at most: a failure is an event, which may have as much, with its result.
+# The limit of SQS: a failure is an event, which may be as large, with its result.
 _MESSAGE_MAX_BYTES: Final = 1_048_576
 
 
@@ -23,8 +23,8 @@ class FailureQueue(Construct):
     """Keeps failed events, for as long as SQS keeps anything. `soal redrive` reads it, and with `redrive_attempts` the
     stack's redrive function.
 
-    `for_functions` is the same queue to whoever grants a role the right to use it: the CDK would add rights on the
-    queue's key that hold for every service, while `key_statements` gives them by way of SQS only.
+    `for_functions` is the same queue, for grants to a role: the CDK would add rights on the queue's key that hold for
+    every service, while `key_statements` grants them through SQS only.
     """
 
     def __init__(self, scope: Construct, name: str, *, key: kms.IKey | None) -> None:
@@ -37,9 +37,9 @@ class FailureQueue(Construct):
 
 
 class UndeliveredQueue(Construct):
-    """Keeps what EventBridge could not deliver to the stack's own functions (sweeper, redrive), with its reason.
+    """Keeps events that EventBridge could not deliver to the stack's own functions (sweeper, redrive), with the reason.
 
-    Not the failure queue: whoever redrives that one would start a job with it.
+    It is apart from the failure queue: a redrive of these events would start a job with them.
     """
 
     def __init__(self, scope: Construct, name: str, *, key: kms.IKey | None) -> None:

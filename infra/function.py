@@ -1,4 +1,4 @@
-"""The job's function: the image, what it may do, how it is invoked and where its failures go."""
+"""The job's function: its image, its rights, its invocation and the destination of its failures."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["JobFunction"]
 
 _ALIAS: Final = "live"
-# Lambda ends a chain of invocations of a function by itself after about 16 (recursive loop detection). Runs that may
-# go on so often are bounded by the handler instead.
+# Lambda ends a chain of a function's invocations by itself after about 16 (recursive loop detection). For runs that may
+# continue so often, the handler sets the bound instead.
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
 _LOOP_NOTICED_AFTER: Final = 12
 
@@ -58,7 +58,7 @@ class JobFunction(Construct):
             "Function",
             architecture=image.architecture,
             code=image.code("handler.app.lambda_handler"),
-            # The version before this one is where a rollback goes. All go with the function.
+            # A rollback returns to the version before this one. All are deleted with the function.
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
             description="SoAL: runs PySpark scripts, guarded",
             environment=environment,
@@ -84,7 +84,7 @@ class JobFunction(Construct):
             "Alias",
             alias_name=_ALIAS,
             version=self.function.current_version,
-            # What an alias does with an event that fails is a setting of the alias.
+            # The treatment of a failed event is a setting of the alias.
             max_event_age=max_age,
             on_failure=destinations.SqsDestination(failures),
             retry_attempts=config.retry_attempts,

@@ -1,7 +1,7 @@
-"""A function's role and log group: the role may write there, and what `stack.py` adds.
+"""A function's role and log group: the role may write there, and `stack.py` adds its other rights.
 
-The rights of the job come from the constructs that they are about: `job_statements` of lake, checkpoints, catalog,
-scripts bucket and secrets.
+Each construct makes the job's rights on itself: `job_statements` of lake, checkpoints, catalog, scripts bucket and
+secrets.
 """
 
 from __future__ import annotations
@@ -53,17 +53,16 @@ class FunctionRole(Construct):
 
 
 def traced(config: Config) -> lambda_.Tracing:
-    """Return whether a function's invocations are traced; the CDK gives its role the right to."""
+    """Return whether a function's invocations are traced; the CDK gives its role the right."""
     return lambda_.Tracing.ACTIVE if config.tracing else lambda_.Tracing.DISABLED
 
 
 def retried_by_schedule(function: lambda_.Function) -> None:
-    """Say why failures of a function that only a schedule invokes are kept nowhere."""
+    """State why nothing keeps the failures of a function that only a schedule invokes."""
     for rule in ("LambdaDLQ", "LambdaAsyncFailureDestination"):
         Validations.of(function).acknowledge(
             Acknowledgment(
                 id=f"Serverless::Serverless-{rule}",
-                reason="Its event says nothing that would be lost: the next one is the retry, and an alarm tells of the"
-                " failure",
+                reason="Its event holds no data to lose: the next one is the retry, and an alarm reports the failure",
             )
         )

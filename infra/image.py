@@ -1,4 +1,4 @@
-"""The container image: built from the repository's Dockerfile by `cdk deploy`, or one that is there already."""
+"""The container image: built from the repository's Dockerfile by `cdk deploy`, or an existing one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Image:
         """Return the code of a function whose entry is `command`, as `handler.app.lambda_handler`."""
         if self._repository is not None and self._uri is not None:
             return lambda_.DockerImageCode.from_ecr(self._repository, cmd=[command], tag_or_digest=self._uri.reference)
-        # The .dockerignore names what the image is made from; these must not get in even where it is missing.
+        # The .dockerignore names the sources of the image; these folders must stay out even if it is missing.
         return lambda_.DockerImageCode.from_image_asset(
             str(_REPOSITORY), cmd=[command], platform=self._platform, exclude=[".git", ".soal", ".venv", "cdk.out"]
         )

@@ -1,4 +1,4 @@
-"""What Lambda does in a function's name to attach it to a network, and what the function's own code therefore may not.
+"""The rights that Lambda needs in a function's name to attach it to a network; the function's own code is denied them.
 
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
 """
@@ -23,10 +23,10 @@ _MAKE: Final = "ec2:CreateNetworkInterface"
 
 
 def interface_statements(network: Network) -> list[iam.PolicyStatement]:
-    """Return what a function's role needs to be in the network; nothing without one.
+    """Return the rights of a function's role for the network; none without one.
 
-    Interfaces are made in the network's subnets, with its security groups. For what is done with one, Lambda asks for
-    the right to all ids, before there is any: a condition on its subnet could fail the deployment.
+    Interfaces are made in the network's subnets, with its security groups. Lambda asks for the other rights on all
+    interfaces, before there is any: a condition on the subnet could fail the deployment.
     """
     if network.vpc is None:
         return []

@@ -1,4 +1,4 @@
-"""The data: what jobs read and write, what they only read, and a bucket for tables if one is wanted."""
+"""The data: places that jobs read and write, places that they only read, and a bucket for tables if asked for."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Lake(Construct):
         self._read = [BucketPart.of(named) for named in (*config.read_only_data, *triggers)]
         self.bucket: s3.Bucket | None = None
         if config.lake_bucket:
-            # An undo puts files back that a commit has replaced, by the log alone: old versions are for people.
+            # An undo restores files that a commit has replaced by the log alone: old versions are for people.
             old = s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=Duration.days(30))
             self.bucket = private_bucket(self, "Bucket", key=key, unlogged=_UNLOGGED, lifecycle=[old])
             self._written.insert(0, BucketPart(self.bucket.bucket_arn))
@@ -73,7 +73,7 @@ class Lake(Construct):
         )
 
     def job_statements(self) -> list[iam.PolicyStatement]:
-        """Return what the job's function may do: read and write; the guard removes what is exactly its own."""
+        """Return the rights of the job's function: read and write; the guard deletes exactly its own files."""
         found: list[iam.PolicyStatement] = []
         for number, place in enumerate(self._written, start=1):
             found += [
@@ -91,8 +91,8 @@ class Lake(Construct):
         return [*found, *self._key_statements()]
 
     def sweeper_statements(self) -> list[iam.PolicyStatement]:
-        """Return what the sweeper may do: read and write logs and metadata, never rows, and remove what is left of a
-        write to a Delta table. Of an Iceberg table it removes nothing, and lists nothing.
+        """Return the sweeper's rights: read and write logs and metadata, never rows, and delete leftover files of a
+        write to a Delta table. Of an Iceberg table it deletes nothing, and lists nothing.
         """
         found: list[iam.PolicyStatement] = []
         for number, place in enumerate(self._written, start=1):

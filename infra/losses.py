@@ -1,4 +1,4 @@
-"""Settings that are each right and together lose events, or more than Lambda takes."""
+"""Settings that are each valid, but together lose events or exceed Lambda's limits."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 __all__ = ["VISIBILITY_IN_TIMEOUTS", "losses", "too_large"]
 
-# A message must not come back while its run may still be alive, waits for throttled invocations included.
+# SQS must not deliver a message again while its run may still be alive, waits for throttled invocations included.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 VISIBILITY_IN_TIMEOUTS: Final = 6
 
 
 def losses(config: Config) -> Iterator[ConfigError]:
-    """Find ways in which an event could fail, or not begin, and nobody would learn of it."""
+    """Find ways in which an event could fail, or not begin, without a notice to anybody."""
     if config.gradual_deployment is not None and config.errors == "return":
         yield ConfigError(
             "gradual_deployment", config.gradual_deployment, "with errors=return no failed run would take it back"
@@ -38,7 +38,7 @@ def losses(config: Config) -> Iterator[ConfigError]:
         yield ConfigError(
             "queue_age_alarm_minutes",
             config.queue_age_alarm_minutes,
-            f"would ring for the first message that fails: it comes back after {returns_after_s // 60} minutes; give"
+            f"would ring for the first message that fails: it returns after {returns_after_s // 60} minutes; give"
             " it more than that",
         )
     at_once = config.reserved_concurrency

@@ -1,4 +1,4 @@
-"""Names of things outside of the stack, as the services take them; a name that a policy reads otherwise is refused."""
+"""Names of things outside of the stack, as the services take them; others are refused."""
 
 from __future__ import annotations
 

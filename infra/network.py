@@ -1,7 +1,7 @@
-"""The network that the functions run in, if they are to run in one, and the endpoints that they need there.
+"""The network of the functions, if the context asks for one, and the endpoints that they need there.
 
-A job talks to S3, and perhaps to Glue, to Secrets Manager and to its own function; logs, metrics and destinations are
-Lambda's own business and take no way through the network.
+A job talks to S3, and perhaps to Glue, to Secrets Manager and to its own function; Lambda itself handles logs, metrics
+and destinations, without this network.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Network"]
 class Network(Construct):
     """`vpc`, `subnets` (with `subnet_ids`) and `security_groups` for a function; without a network there are none.
 
-    `buckets` are the ARNs of those that can be reached through the endpoint of an own network.
+    `buckets` are the ARNs of those that functions can reach through the endpoint of an own network.
     """
 
     def __init__(self, scope: Construct, name: str, *, config: Config, buckets: Sequence[str] = ()) -> None:
@@ -40,7 +40,7 @@ class Network(Construct):
             self._existing(config)
 
     def _own(self, config: Config) -> None:
-        """Make a network without a way to the internet: what is not an endpoint cannot be reached."""
+        """Make a network without a way to the internet: functions reach only its endpoints."""
         isolated = ec2.SubnetConfiguration(name="jobs", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=24)
         vpc = ec2.Vpc(
             self,
@@ -73,7 +73,7 @@ class Network(Construct):
                 self._endpoint(vpc, service, group)
 
     def _ours_on_s3(self) -> list[iam.PolicyStatement]:
-        """Allow what the roles may, in the buckets that the stack knows, with this account's credentials.
+        """Allow the roles' rights, in the buckets that the stack knows, with this account's credentials.
 
         Lambda fetches the image and writes the logs by itself: AWS needs no bucket of its own through the endpoint.
         """

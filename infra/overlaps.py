@@ -1,4 +1,4 @@
-"""Places that the settings name twice, so that a job could do there what another setting says it cannot."""
+"""Places that two settings name, so that a job would have a right there that one of them denies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["overlaps"]
 
 
 def overlaps(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
-    """Yield the key, what was found there, and what to do instead."""
+    """Yield the key, the value found there, and the remedy."""
     for place in config.data:
         there = f"jobs write there (data={place})"
         if config.s3_trigger is not None and _overlap(config.s3_trigger, place):
@@ -25,14 +25,14 @@ def overlaps(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
             remedy = f"{there}, and one could replace the script of the next; keep scripts apart from data"
             yield "scripts", config.scripts, remedy
         for read in config.read_only_data:
-            # The other way round is meant: tables inside of what is only read, data=lake/tables, read_only_data=lake.
+            # The reverse is intended: tables inside of a read-only place, data=lake/tables, read_only_data=lake.
             if read.is_below(place):
                 yield "read_only_data", read, f"{there}; take it out of data"
     yield from _own(config)
 
 
 def _own(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
-    """Refuse the stack's own buckets, by CloudFormation's names. Scripts may lie in one that an old stack has left."""
+    """Refuse the stack's own buckets, by CloudFormation's names. Scripts may be in one that an old stack has left."""
     checkpoints, scripts = (
         re.compile(rf"{re.escape(config.stack_name.lower())}-{kind}bucket[0-9a-f]{{8}}-.+")
         for kind in ("checkpoints", "scripts")

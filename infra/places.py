@@ -1,4 +1,4 @@
-"""What names a thing outside of the stack: a bucket or a part of it, an image in a registry."""
+"""References to things outside of the stack: a bucket or a part of it, an image in a registry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BUCKET: Final = re.compile(
     r"(?!xn--|sthree-|amzn-s3-demo-)(?![0-9]+(?:\.[0-9]+){3}$)(?!.*\.\.)(?!.*(?:-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)$)"
     r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
 )
-# What would be a wildcard in a policy, or does not belong into a key that people write by hand.
+# Without wildcards of a policy, and characters that do not belong into a key that people write by hand.
 _PREFIX: Final = re.compile(r"[A-Za-z0-9!_.'()=@/ -]*")
 _IMAGE: Final = re.compile(
     r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/(?P<name>[a-z0-9][a-z0-9._/-]*)"

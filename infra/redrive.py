@@ -30,8 +30,8 @@ _ACTIONS: Final = ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility")
 
 
 class Redrive(Construct):
-    """The same image under another command. Its role takes messages of one queue and invokes one alias, and no more; it
-    calls no more than these services, so it is in no network.
+    """The same image under another command. Its role may only receive messages of one queue and invoke one alias. It
+    calls only these services, so it is in no network.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Redrive(Construct):
             "Function",
             architecture=image.architecture,
             code=image.code("handler.functions.redrive.lambda_handler"),
-            description="SoAL: invokes again what has failed",
+            description="SoAL: invokes failed runs again",
             environment=redrive_environment(config, made, function=alias.function_arn, queue=failures.queue_url),
             environment_encryption=key,
             log_group=owned.log_group,

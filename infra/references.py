@@ -1,4 +1,4 @@
-"""Names and references of secrets: what may be one, and what must not stand in clear. Their values never come here."""
+"""Checks of names and references of secrets, and of values that must not be in clear. Secrets never come here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_name", "check_open", "check_references", "check_setting", "is_of_catalogs"]
 
-# Of variables that reach catalogs, and of Spark's settings of a catalog: what they end with is a secret.
+# Variables that reach catalogs, and Spark's settings of a catalog, hold a secret if their names end so.
 _SECRET: Final = re.compile(
     r"PGPASSWORD|(?:PYICEBERG_CATALOG__|SPARK_SQL_CATALOG_|SPARK_HADOOP_).*?"
     r"(?:SECRET.*|CREDENTIALS?|TOKEN|PASSWORD|PASSWD|AUTHORIZATION|API_KEY|PRIVATE_KEY|ACCOUNT_KEY)"
@@ -22,7 +22,7 @@ _PASSWORD_IN_URI: Final = re.compile(r"//[^/@\s]*:[^/@\s]*@|[?&;](?:password|pwd
 
 
 def check_name(name: str) -> None:
-    """Raise `ValueError` for what cannot be the name of a variable of the job."""
+    """Raise `ValueError` for a name that no variable of the job can have."""
     if not VARIABLE_NAME.fullmatch(name):
         raise ValueError(
             f"{name!r} is no name of a variable: Lambda takes a letter and then letters, digits and _, two at least"
@@ -32,7 +32,7 @@ def check_name(name: str) -> None:
 
 
 def check_setting(name: str, *, secret: bool = False) -> None:
-    """Raise `ValueError` for what is no Spark setting, or one that the handler refuses also to the function's owner."""
+    """Raise `ValueError` for a name that is no Spark setting, or one that the handler refuses even to the owner."""
     if not SPARK_SETTING.fullmatch(name):
         raise ValueError(f"{name!r} is not the name of a Spark setting; it must begin with 'spark.'")
     if (why := (why_not_secret if secret else why_fixed)(name)) is not None:
@@ -40,13 +40,13 @@ def check_setting(name: str, *, secret: bool = False) -> None:
 
 
 def check_open(settings: Mapping[str, str]) -> None:
-    """Raise `ValueError` if a catalog's secret stands in clear among variables or Spark settings."""
+    """Raise `ValueError` if variables or Spark settings hold a catalog's secret in clear."""
     for name, value in settings.items():
         if _SECRET.fullmatch(re.sub(r"[.-]", "_", name).upper()) or (
             is_of_catalogs(name, spark=True) and _PASSWORD_IN_URI.search(value)
         ):
             raise ValueError(
-                f"{name} carries a secret, and whoever sees the template or the function would read it; put it into"
+                f"{name} carries a secret, which the template and the function would show; put it into"
                 f' Secrets Manager and write secrets={{"{name}": "ARN of the secret"}} (or ARN#key for one of its keys)'
             )
 
@@ -67,5 +67,5 @@ def check_references(secrets: Mapping[str, str]) -> None:
 
 
 def is_of_catalogs(name: str, *, spark: bool = False) -> bool:
-    """Tell whether a variable is one by which catalogs are reached; with `spark` also whether a setting is one."""
+    """Tell whether a job reaches catalogs by a variable; with `spark` also whether by a setting."""
     return name.upper().startswith(CATALOG_VARIABLES) or (spark and name.startswith("spark.sql.catalog."))

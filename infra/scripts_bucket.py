@@ -1,4 +1,4 @@
-"""The job scripts: a bucket of the stack's own, or a place that is there already."""
+"""The job scripts: a bucket of the stack's own, or an existing place."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNLOGGED: Final = (
 
 
 class Scripts(Construct):
-    """Where jobs are read from; `uri` is the bucket, or bucket/prefix."""
+    """The place of the jobs' scripts; `uri` is the bucket, or bucket/prefix."""
 
     def __init__(self, scope: Construct, name: str, *, existing: BucketPrefix | None, key: kms.IKey | None) -> None:
         super().__init__(scope, name)
@@ -44,5 +44,5 @@ class Scripts(Construct):
         return [self._place.bucket_arn]
 
     def job_statements(self) -> list[iam.PolicyStatement]:
-        """Return what the job's function may do here: read what it knows by name."""
+        """Return the rights of the job's function here: read objects by name, without a listing."""
         return [self._place.allow("ReadScripts", ["GetObject"], "*")]

@@ -1,4 +1,4 @@
-"""Secrets of the job: which role may read which. Their values never come here; the functions get references."""
+"""The roles' rights to read secrets of the job. Their values never come here; the functions get references."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["job_statements", "sweeper_statements"]
 
 
 def job_statements(config: Config) -> list[iam.PolicyStatement]:
-    """Return what the job's role needs: to read exactly these secrets."""
+    """Return the right of the job's role: to read exactly these secrets."""
     return _read(config, config.secrets)
 
 
 def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:
-    """Return what the sweeper's role needs: to read those of catalogs."""
+    """Return the right of the sweeper's role: to read those of catalogs."""
     return _read(config, config.catalog_secrets)
 
 

@@ -33,7 +33,7 @@ __all__ = ["SoalStack"]
 
 
 class SoalStack(Stack):
-    """Function, buckets, sweeper, alarms, dashboard; everything of it is decided by `config`."""
+    """Function, buckets, sweeper, alarms, dashboard; `config` decides all of it."""
 
     def __init__(self, scope: Construct, config: Config) -> None:
         super().__init__(scope, config.stack_name, description="SoAL: Spark on AWS Lambda, without lost writes")

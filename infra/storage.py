@@ -1,4 +1,4 @@
-"""Buckets of the stack, and statements that let a role at a part of a bucket."""
+"""Buckets of the stack, and statements that give a role access to a part of a bucket."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BucketPart:
     def allow_listing(self, sid: str, *folders: str) -> iam.PolicyStatement:
         """Allow to list keys below the prefix, or below `folders` of it.
 
-        S3 also answers 404 instead of 403 for a missing key there: what may be listed may be known.
+        S3 then also answers 404 instead of 403 for a missing key there.
         """
         below = [f"{self.prefix}/{folder}".strip("/") for folder in folders] or [self.prefix]
         prefixes = [pattern for folder in below if folder for pattern in (folder, f"{folder}/*")]

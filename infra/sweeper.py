@@ -55,7 +55,7 @@ class Sweeper(Construct):
             "Function",
             architecture=image.architecture,
             code=image.code("handler.functions.sweeper.lambda_handler"),
-            description="SoAL: settles what dead runs have left",
+            description="SoAL: settles writes of dead runs",
             environment=environment,
             environment_encryption=key,
             log_group=self.log_group,

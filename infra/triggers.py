@@ -1,4 +1,4 @@
-"""What invokes the function besides people: a schedule, new objects, a queue. Each only if it is asked for."""
+"""The triggers of the function: a schedule, new objects, a queue. Each only if the context asks for it."""
 
 from __future__ import annotations
 

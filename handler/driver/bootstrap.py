@@ -149,7 +149,7 @@ def _log_in() -> None:
 def _uncaught(error: Exception, message: str, script: str, journal: str | None) -> int:
     """Show the script's traceback without our frames, and return the exit code that the exception asks for."""
     code = getattr(error, "exit_code", 1)
-    code = code if type(code) is int and 0 < code < 256 else 1  # noqa: PLR2004 - what a process can end with
+    code = code if type(code) is int and 0 < code < 256 else 1  # noqa: PLR2004 - a process's exit codes
     _note(
         journal,
         "uncaught",

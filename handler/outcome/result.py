@@ -63,7 +63,7 @@ class WriteResult(_Part):
     undo_refused: str | None
     """Why a commit stays that SafeWriter should have undone."""
     checkpoint: str
-    """Where the checkpoint document lies."""
+    """The URI of the checkpoint document."""
     run_id: str | None = Field(default=None, description="the attempt that the verdict is about")
 
 
@@ -83,7 +83,7 @@ class Timings(_Part):
     total_ms: int
     """The whole invocation."""
     remaining_ms: int
-    """What was left until the function's timeout."""
+    """The time left until the function's timeout."""
 
 
 class Memory(_Part):
@@ -150,7 +150,7 @@ class Result(_Part):
     writes: tuple[WriteResult, ...]
     """The guarded writes, each with its verdict."""
     timings: Timings
-    """Where the time went."""
+    """The times of the invocation's parts."""
     cold_start: bool
     """This was the first invocation of its sandbox."""
     memory: Memory
@@ -162,7 +162,7 @@ class Result(_Part):
     log_tail: tuple[str, ...]
     """The job's last lines."""
     result_uri: str | None
-    """Where this document lies on S3."""
+    """The URI of this document on S3."""
     resume_token: str | None = Field(default=None, description="the clientToken that continues an INCOMPLETE run")
     continued_by: str | None = Field(default=None, description="request id of the invocation that continues the run")
 

@@ -48,7 +48,7 @@ class Redactor:
         return cls().knowing_settings(environment)
 
     def knowing(self, arguments: Iterable[str]) -> Redactor:
-        """Return one that also knows the values of options such as `--password`, and whatever looks like a secret."""
+        """Return one that also knows the values of options such as `--password`, and arguments in a secret's form."""
         settings: list[tuple[str, str]] = []
         name = ""
         for argument in arguments:
@@ -92,7 +92,7 @@ class Redactor:
         return mask_forms(text)
 
     def metric(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Mask a metric's document: texts and names, but neither numbers nor what CloudWatch reads."""
+        """Mask a metric's document: texts and names, but neither numbers nor CloudWatch's own fields."""
         return {name: value if name == _METRICS else self._masked(name, value) for name, value in document.items()}
 
     def _masked(self, name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value

@@ -122,7 +122,7 @@ _FORMS: Final = (
 
 
 def mask_forms(text: str) -> str:
-    """Mask whatever has the form of a secret."""
+    """Mask all text that has the form of a secret."""
     for shape in _SHAPES:
         text = shape.sub(_mask_group, text)
     if HINT.search(text) is None:

@@ -86,7 +86,7 @@ class Common(BaseModel):
     model_config = _STRICT
 
     client_token: _Token | None = None
-    """The run key. The same token with the same job is a retry: it skips what is committed."""
+    """The run key. The same token with the same job is a retry: it skips committed writes."""
     name: _Label | None = None
     """A name for people; the result shows it."""
     tags: _Tags = {}

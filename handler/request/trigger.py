@@ -24,7 +24,7 @@ __all__ = ["Trigger", "recognise"]
 # S3 allows 1,024 bytes for the key of an object, and its events write a byte as three characters at most (%E3). No
 # identity of the other services is longer.
 _TEXT_MAX_BYTES: Final = 3 * 1024
-# What a clientToken may hold, so that the key of each run is one: 31 characters for people, a hyphen, 128 bits.
+# Within the limits of a clientToken, so that each run's key is one: 31 characters for people, a hyphen, 128 bits.
 _READABLE_MAX: Final = 31
 _DIGEST_LENGTH: Final = 32
 _OTHERS: Final = re.compile(r"[^A-Za-z0-9._]+")

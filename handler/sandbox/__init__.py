@@ -1,1 +1,1 @@
-"""The directories and kernel objects of one job, and how the handler removes what a job leaves."""
+"""The directories and kernel objects of one job, and the removal of a job's leftovers."""

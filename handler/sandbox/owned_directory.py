@@ -86,7 +86,7 @@ class OwnedDirectory:
         body = json.dumps(self.kept).encode()
         if _read(self.handle) == body:
             return
-        with suppress(OSError):  # a full disk: then the next process keeps what it finds
+        with suppress(OSError):  # a full disk: then the next process keeps all that it finds
             with suppress(FileNotFoundError):
                 os.unlink(_RECORD, dir_fd=self.handle)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

@@ -1,8 +1,8 @@
-"""What the class-data archive is trained with: a job that touches what jobs use, so that their classes are in it.
+"""Train the class-data archive: a job that uses the features of most jobs, so that the archive holds their classes.
 
 A script like any other, run by the handler's own command (see scripts/image/archive.py): `train.py s3a://BUCKET`.
-What is trained is the list LESSONS; a class that none of them loads is read from its jar at run time, which is slower
-and never wrong. Data is tiny on purpose: not speed is trained, but which classes there are.
+LESSONS lists the features. If no lesson loads a class, Java reads it from its jar at run time, which is slower and
+never wrong. The data is tiny on purpose: only the loaded classes count, not the speed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def run_python(spark: SparkSession, lake: str) -> None:  # noqa: ARG001 - every 
 
 
 def append_delta(spark: SparkSession, lake: str) -> None:
-    """The main job: guarded appends, of which the first creates the table; then looks at it."""
+    """The main job: guarded appends, of which the first creates the table; then reads."""
     table = f"{lake}/delta"
     for step in ("first", "second"):
         with SafeWriter(spark, table, step=step) as block:
@@ -142,7 +142,7 @@ def _rows(spark: SparkSession) -> DataFrame:
 
 
 def main(lake: str) -> None:
-    """Take all lessons; an error ends the training, for what does not run is not trained."""
+    """Run all lessons; an error ends the training, since a lesson that fails would be missing from the archive."""
     spark = SparkSession.builder.getOrCreate()
     for lesson in LESSONS:
         lesson(spark, lake)

@@ -1,4 +1,4 @@
-"""What the archive of the derived image is trained with: the image's own lessons, and Avro."""
+"""Train the archive of the derived image: the image's own lessons, and Avro."""
 
 from __future__ import annotations
 

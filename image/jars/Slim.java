@@ -23,11 +23,11 @@ import jdk.internal.org.objectweb.asm.MethodVisitor;
 import jdk.internal.org.objectweb.asm.Opcodes;
 
 /**
- * Takes out of jars what nothing in the image reads: {@code java Slim.java LIST JAR...}.
+ * Removes from jars the parts that nothing in the image reads: {@code java Slim.java LIST JAR...}.
  *
  * <p>The names of local variables, which only debuggers ask for, and the entries that LIST names, a glob a line: {@code #}
  * begins a comment. Line numbers stay, and the names in constructors, by which Jackson fills the case classes of Scala
- * (through Paranamer). Signed jars are left alone, for a change would spoil them.
+ * (through Paranamer). Signed jars stay as they are: a change would break their signatures.
  */
 final class Slim {
     private static final int API = Opcodes.ASM8;
@@ -82,7 +82,7 @@ final class Slim {
         Files.move(fresh, jar, StandardCopyOption.REPLACE_EXISTING);
     }
 
-    /** Whoever looks for providers of a service must not find one that is gone. */
+    /** Removes deleted providers from the lists of a service's providers. */
     private static byte[] withoutProviders(byte[] body, String jar, List<PathMatcher> unwanted) {
         return new String(body, UTF_8)
                 .lines()

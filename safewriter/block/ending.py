@@ -71,7 +71,7 @@ class Ending:
     # -- by the program ----------------------------------------------------------------------------------------------
 
     def succeed(self) -> None:
-        """Read the commit back and say committed; raises what `SafeWriter.success` raises."""
+        """Read the commit back and say committed; raises the errors of `SafeWriter.success`."""
         with self._one_at_a_time:
             if self._after_deadline:
                 self._accept_deadline(None)
@@ -176,7 +176,7 @@ class Ending:
     # -- the parts ---------------------------------------------------------------------------------------------------
 
     def _commit(self) -> None:
-        self._block.session.shut("success() was called")  # what is declared a success now must not change any more
+        self._block.session.shut("success() was called")  # the declared write must not change any more
         self._unanswered = True
         try:
             until_answered(self._commit_once, self._left_s, self._sleep)
@@ -285,7 +285,7 @@ class Ending:
         self._held = self._block.recovery.settle(self._block.write.key, cause, evidence) or self._held
 
     def _clean(self) -> None:
-        """Remove what this attempt has left, now that all its requests have ended."""
+        """Remove the attempt's leftovers, now that all its requests have ended."""
         key, nonce = self._block.write.key, self._block.attempt.nonce
         tidy(self._block.checkpoint_uri, lambda: self._block.recovery.clean(key, quiet_nonce=nonce))
 

@@ -23,7 +23,7 @@ class PreconditionFailed(Exception):  # noqa: N818 - the name of the HTTP status
 
 
 class StoreError(Exception):
-    """A request failed in a way that does not tell whether it was applied (or, for a read, what is there).
+    """A request failed, and nobody knows whether it was applied (or, for a read, whether the object exists).
 
     `denied`: the store refuses the caller (no permission, no such bucket), so trying again will not help.
     """
@@ -83,7 +83,7 @@ class ObjectStore(Protocol):
         ...
 
     def put(self, key: str, body: bytes) -> str:
-        """Write the object whatever is there; return its ETag."""
+        """Write the object, over any other; return its ETag."""
         ...
 
     def delete(self, key: str) -> None:

@@ -140,7 +140,7 @@ class Checkpoints:
         self.store.put(_marker(marker.write_key, marker.nonce), body)
 
     def announced(self, marked: ListedMarker) -> Announced | None:
-        """Return what a marker says, or None; `UnreadableCheckpointError` if it cannot be read."""
+        """Return a marker's content, or None; `UnreadableCheckpointError` if it cannot be read."""
         found = self.store.get(key := _marker(marked.write_key, marked.nonce))
         if found is None:
             return None

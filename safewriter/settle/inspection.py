@@ -87,7 +87,7 @@ def inspect_write(
             action = Action.ALIVE  # an attempt that has yet to claim
     except UnreadableCheckpointError as error:
         action, problem = Action.UNREADABLE, str(error)
-    except Exception as error:  # noqa: BLE001 - the other writes must be looked at, whatever it is
+    except Exception as error:  # noqa: BLE001 - the other writes must be inspected, too
         action = Action.FAILED
         problem = str(error) if isinstance(error, (SafeWriterError, StoreError)) else repr(error)
     return Inspection(
@@ -175,7 +175,7 @@ def close_unclaimed(
     landed = None if trace is None else trace.landed
     needs_success = any(found.marker.commit_point is CommitPoint.SUCCESS for found in announced.readable)
     if landed is not None and needs_success and trace is not None and not trace.succeeded:
-        # An undo needs to know on what the attempt began, and nobody knows whether success() was called.
+        # An undo needs the state on which the attempt began, and nobody knows whether success() was called.
         problem = f"the table holds it as {landed.commit_version}, and nothing tells whether it should stay"
         return _undecided(checkpoints, marker, problem)
     if landed is not None:
@@ -193,7 +193,7 @@ def close_unclaimed(
 
 def _undecided(checkpoints: Checkpoints, marker: Marker, problem: str) -> Inspection:
     text = (
-        f"{checkpoints.uri(marker.write_key)} is not there, and {marker.table} does not decide: {problem}. Look at the"
+        f"{checkpoints.uri(marker.write_key)} is missing, and {marker.table} does not decide: {problem}. Look at the"
         f" table and set the verdict by hand: soal recover --write {marker.write_key} --verdict ..."
     )
     return Inspection(Action.FAILED, text, marker=marker)

@@ -161,7 +161,7 @@ class Recovery:
         except (StoreError, RetentionGapError) as error:
             _log.warning("%s is settled; cleaning up is left to a later settler: %s", document.write_key, error)
 
-    # -- clean-up: only under a terminal verdict, only what is exactly ours ------------------------------------------
+    # -- clean-up: only under a terminal verdict, only files that are exactly ours -----------------------------------
 
     def clean(self, write_key: str, *, quiet_nonce: str | None = None, spotless: bool = False) -> int:
         """Delete the files that the ended attempts of a write have left; return their number. Deletes nothing under an

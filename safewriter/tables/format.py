@@ -36,7 +36,7 @@ class Settling:
 
 
 class Format(Protocol):
-    """One format. Its module must import neither Spark nor what only some of its methods need."""
+    """One format. Its module must import neither Spark nor modules that only some of its methods need."""
 
     def parse(self, table: str) -> Hashable:
         """Return the table's one name; documents hold its text. `UnsupportedError` if the table cannot be guarded."""

@@ -144,7 +144,7 @@ def _requests(s3: EmbeddedS3, spark: SparkSession, frame: DataFrame) -> tuple[in
 
 
 def _wait_for_hygiene() -> None:
-    """What a block leaves to a thread of its own must not fall into the next one's time."""
+    """Wait for the block's threads: their work must not fall into the next one's time."""
     for thread in threading.enumerate():
         if thread.name == "safewriter-tidy":
             thread.join()

@@ -32,7 +32,7 @@ _SUMMARY: Final = {
     "engine-name": "spark",
     "iceberg-version": "Apache Iceberg 1.11.0 (commit 0123456789abcdef0123456789abcdef01234567)",
 }
-"""What Spark writes with each append."""
+"""The summary that Spark writes with each append."""
 
 
 def lengthen(table: Table, snapshots: int) -> None:

@@ -129,7 +129,7 @@ class Request:
 
     @property
     def is_mutating(self) -> bool:
-        """Tell whether it changes what is stored."""
+        """Tell whether it changes the stored objects."""
         return self.operation in MUTATING
 
     def read_half(self) -> None:

@@ -43,7 +43,7 @@ def add(table: Table, branch: str, path: str) -> None:
 
 
 def stage(change: Transaction, branch: str, path: str, marks: Mapping[str, str] | None = None) -> None:
-    """Add such a snapshot to what a transaction commits; `marks` become properties of the snapshot."""
+    """Add such a snapshot to a transaction; `marks` become properties of the snapshot."""
     file = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=path,

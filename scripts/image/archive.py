@@ -104,7 +104,7 @@ def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path) ->
 
 
 def _check(settings: HandlerSettings, archive: Path) -> None:
-    """Check that Java takes the archive, by an option without which Java would silently start without it."""
+    """Start Java once with `-Xshare:on`, which fails if it does not take the archive: nobody else would notice."""
     command = [
         str(find_java(settings)),
         f"-XX:SharedArchiveFile={archive}",

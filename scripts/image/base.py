@@ -62,7 +62,7 @@ def pin_base(docker: Docker, dockerfile: Path = DOCKERFILE) -> str:
 
 
 def pinned(text: str, tagged: str, digests: list[str]) -> str:
-    """Return a Dockerfile's text with the digest of `tagged` (`repository:tag`), out of what docker lists."""
+    """Return a Dockerfile's text with the digest of `tagged` (`repository:tag`), taken from docker's list."""
     repository = tagged.rpartition(":")[0]
     found = [digest for name, _, digest in (one.partition("@") for one in digests) if name == repository]
     if not found:

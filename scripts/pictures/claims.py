@@ -81,7 +81,7 @@ def _with_guard(facts: Facts, kill: KilledJob) -> Iterator[Claim]:
         holds=(kill.retry, kill.retried.status) == ("SUCCESS", "committed"),
     )
     epoch = 2 if kill.moment == "written" else 1
-    said = "the retry claims anew what it has rolled back" if epoch > 1 else "the retry rolls nothing back"
+    said = "the retry claims the write that it has rolled back" if epoch > 1 else "the retry rolls nothing back"
     yield Claim(f"{name}: {said}", holds=kill.retried.epoch == epoch)
     if lands:
         yield Claim(f"{name}: the retry writes no file", holds=kill.retried.files == kill.killed.files)

@@ -44,7 +44,7 @@ def ensure_archive(place: Place, java: Java) -> Found:
 
 
 def inputs_of(place: Place, java: Java) -> str:
-    """Hash what Java compares (jars with size and time stamp, its own version), and what trains."""
+    """Hash the inputs that Java compares (jars with size and time stamp, its own version), and the training."""
     spark_home = next(place.venv.glob("lib/python3.*/site-packages/pyspark"), place.venv)
     stats = [(jar, jar.stat()) for jar in archived_jars(spark_home, place.home)]
     lines = [f"{jar} {stat.st_size} {int(stat.st_mtime)}\n" for jar, stat in stats]

@@ -64,7 +64,7 @@ def _rie(place: Place) -> tuple[Path, int]:
 
 
 def shipped_twice(ours: list[str], theirs: list[str]) -> list[str]:
-    """Name those of `ours` whose artifact, whatever its version, is among `theirs`."""
+    """Name those of `ours` whose artifact, in any version, is among `theirs`."""
     known = {_artifact(name) for name in theirs}
     return sorted(name for name in ours if _artifact(name) in known)
 

@@ -105,7 +105,7 @@ class DeltaHistory:
             raise StoreError(f"{self.store.uri(_key(version))} is no commit: {error!r}") from error
 
     def has_all(self, keys: AbstractSet[str]) -> bool:
-        """Tell whether all the keys exist; `StoreError` if time runs out. Lists no more than what lies between them."""
+        """Tell whether all the keys exist; `StoreError` if time runs out. Lists only the keys between them."""
         missing = sorted(keys, reverse=True)
         for listed in self.store.list(commonprefix(missing)):  # noqa: RUF071 - of keys, which S3 compares so
             if not self._may_go_on():
@@ -163,7 +163,7 @@ class DeltaHistory:
 
 
 def _versions(listed: Iterable[ListedObject]) -> dict[int, ListedObject]:
-    """Return the commits among what lies in the log, in the order of their versions."""
+    """Return the commits of a listing of the log, in the order of their versions."""
     return {int(match.group(1)): found for found in listed if (match := _COMMIT.fullmatch(found.key)) is not None}
 
 

@@ -1,7 +1,7 @@
 """The inverse of one commit, action by action, or the reason why there is none.
 
 Files that the commit added are removed, files that it removed are added again, each with the deletion vector it had;
-schema and properties that it changed are put back. Everything that others have committed since stays as it is.
+schema and properties that it changed are restored. Everything that others have committed since stays as it is.
 Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#add-file-and-remove-file
 """
 
@@ -132,7 +132,7 @@ def _dependence(ours: Commit, later: Commit) -> str | None:
 
 
 def _is_indifferent(later: Commit) -> bool:
-    """Tell whether a commit would have been the same whatever rows the table held."""
+    """Tell whether a commit would have been the same with any rows in the table."""
     return later.signature is not None or not later.changes_data or later.is_blind_append
 
 

@@ -205,7 +205,7 @@ class DeltaSession(SparkScope):
             },
         )
         self._gate.shut(SKIPPED)
-        # Delta skips what is not above the version that the table stores, and 1 is the lowest that there is.
+        # Delta skips a transaction version that is not above the table's, and 1 is the lowest one.
         for key, value in ((_TXN_APP, write_key), (_TXN_VERSION, "1"), (_TXN_RESET, "false")):
             self.set(key, value)
 
@@ -234,7 +234,7 @@ class DeltaSession(SparkScope):
         return self._gate is not None
 
     def seen(self) -> GateState:
-        """Ask the gate what it has seen."""
+        """Return the gate's record of the block."""
         gate = self._gate
         return GateState(
             GateStatus(gate.status()),

@@ -131,7 +131,7 @@ def _days(rules: list[Mapping[str, Any]], folder: str, tags: Mapping[str, str]) 
 
 
 def _may_expire_open(rule: Mapping[str, Any], folder: str) -> bool:
-    """Tell whether a rule may delete an object without a tag in a folder, of whatever size."""
+    """Tell whether a rule may delete an object without a tag in a folder, of any size."""
     expires = not rule.get("Expiration", {}).keys().isdisjoint({"Days", "Date"})
     prefix = _prefix(rule)
     return expires and not _tags(rule) and (folder.startswith(prefix) or prefix.startswith(folder))

@@ -1,4 +1,4 @@
-"""The local S3 and what is in its buckets, as `soal local` shows them."""
+"""The local S3 and the content of its buckets, as `soal local` shows them."""
 
 from __future__ import annotations
 

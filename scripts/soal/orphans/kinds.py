@@ -14,7 +14,7 @@ __all__ = ["FilePrefix", "Kind", "kind_of", "prefix_of"]
 
 
 class Kind(StrEnum):
-    """What the tables' writers leave behind. Nothing else is ever deleted."""
+    """The kinds of files that tables' writers leave behind. Nothing else is ever deleted."""
 
     DATA = "data"
     CHANGE_DATA = "change_data"

@@ -147,7 +147,7 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
         ({"entry_point": "x/../y.py"}, "entry_point", "name the key itself"),
         ({"entry_point": "x//y.py"}, "entry_point", "name the key itself"),
         ({"entry_point": "x" * 510 + ".py"}, "entry_point", "512"),
-        ({"queue": "true", "queue_age_alarm_minutes": "90"}, "queue_age_alarm_minutes", "comes back after 90 minutes"),
+        ({"queue": "true", "queue_age_alarm_minutes": "90"}, "queue_age_alarm_minutes", "returns after 90 minutes"),
         ({"conf_allow": "hadoop.x"}, "conf_allow", "must match"),
         ({"audit_log": "maybe"}, "audit_log", "boolean"),
         ({"jit": "C1"}, "jit", "'auto', 'c1' or 'full'"),

@@ -107,7 +107,7 @@ final class Publication extends RowsOnly {
     refuse(moved && added(staged).count() > 1, "others have committed, and the block has several statements");
     // A replacement may give a column another type under its old id: then nobody could read the table any more.
     TypeUtil.validateWriteSchema(base.schema(), begun.schema(), true, false);
-    // On the table as it is, without this block's retries, so that the commit sets no property of others back.
+    // On the table as it is, without this block's retries, so that the commit reverts no property of others.
     TableMetadata.Builder builder = TableMetadata.buildFrom(found);
     staged.changes().forEach(change -> change.applyTo(builder));
     builder.setProperties(Map.of(MARK + attempt, mark(base, staged))).removeProperties(outdated(base));

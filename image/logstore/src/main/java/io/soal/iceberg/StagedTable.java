@@ -28,7 +28,7 @@ import org.apache.spark.sql.SparkSession;
 
 /**
  * A table as an open block sees it: statements read from the block's transaction, in this Java machine's memory, and
- * write into it. The table's catalog learns of it when the block publishes it, and not before.
+ * write into it. The table's catalog does not see it before the block publishes it.
  *
  * <p>{@code safewriter/tables/iceberg/session.py} calls this class. Statements cannot use the table that Iceberg's
  * transaction offers, since Spark cannot read it.
@@ -93,7 +93,7 @@ public final class StagedTable extends BaseTable {
     } catch (CommitFailedException | ValidationException e) {
       table.refresh();
       if (table.currentSnapshot() == null) {
-        throw e; // nobody else was first
+        throw e; // no other writer was first
       }
     }
   }
@@ -112,7 +112,7 @@ public final class StagedTable extends BaseTable {
     shut = true;
   }
 
-  /** Tells whether there is anything to publish. Throws if the block's application has written past the block's target. */
+  /** Returns whether there is anything to publish. Throws if the block's application has written past its target. */
   public boolean isStaged() {
     publication.refuseStrays(publication.refresh());
     TableMetadata now = operations().current();

@@ -10,13 +10,13 @@ import java.nio.file.StandardOpenOption;
 import org.apache.hadoop.fs.Path;
 
 /**
- * What a block is opened with: {@code DeltaSession} sends it as a JSON object with these names.
+ * The parameters of a block: {@code DeltaSession} sends them as a JSON object with these names.
  *
  * @param claimedAt a version of the table before the claim; no fence of this epoch can stand in it or before it
  * @param latestStartMs epoch milliseconds after which no commit may start; 0 or less: no limit
  * @param before the protocol and metaData actions of the table at the claim, a line each; empty: there is none
  * @param note s3a URI of the note that precedes a commit which creates the table or changes its metadata
- * @param journal local file that learns of a commit before it is sent; empty: none
+ * @param journal local file that gets a line about a commit before it is sent; empty: none
  */
 record Block(
     String table, String key, long epoch, long claimedAt, long latestStartMs, String before, String note, String journal,

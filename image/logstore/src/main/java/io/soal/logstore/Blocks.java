@@ -14,18 +14,18 @@ import java.util.function.Supplier;
 import java.util.regex.Pattern;
 
 /**
- * The blocks of this Java machine, open and over: finds the gate that a commit has to pass, and refuses what belongs to no
- * block but looks as if it came out of one.
+ * The blocks of this Java machine, open and over: finds the gate that a commit has to pass, and refuses a commit that
+ * belongs to no block but looks as if it came from one.
  *
  * <p>While a block is open on a table, this process writes rows to that table through blocks only. A statement on another
- * thread, or of a Spark that was started anew inside the block, cannot be told from the block's own: if it passed
+ * thread, or of a Spark that was restarted inside the block, cannot be told from the block's own: if it passed
  * unguarded, the block would be rolled back, and its retry would write the rows once more.
  */
 final class Blocks {
   private static final Pattern PREFIX = Pattern.compile("sw-[0-9a-f]{12}-\\d+-[0-9a-f]{16}-");
   private static final int ENDED_MAX = 100_000;
 
-  /** Operations that bring in files which were in the table before. */
+  /** Operations that add files which were in the table before. */
   private static final Set<String> BRING_BACK = Set.of(
       "RESTORE", "CLONE", "CONVERT", "COMPUTE STATS", "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL");
 
@@ -95,7 +95,7 @@ final class Blocks {
     CommitBody commit = CommitBody.parse(body);
     Set<String> prefixes = commit.newPrefixes(PREFIX);
     Refused first = null;
-    for (Gate gate : gates()) { // each is told, since nobody knows whose it was
+    for (Gate gate : gates()) { // each gets the refusal, since nobody knows whose statement it was
       Refused refused = gate.meet(table, statement, commit.writesRows(), prefixes);
       first = first == null ? refused : first;
     }

@@ -14,10 +14,10 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager;
 
 /**
- * Spark's way to files that are there whole or not at all, with one exception: a checksum of Delta's goes to S3 by one
- * PUT. Spark writes such files under another name and renames them, since it knows no store; on S3 that is twenty
- * requests after each commit, and a copy that a kill leaves behind. Nothing but the commit of that version writes its
- * checksum, so there is nobody to be asked first.
+ * Spark's way to write files whole or not at all, with one exception: a checksum of Delta's goes to S3 by one PUT.
+ * Spark writes such files under another name and renames them, since it knows no store; on S3 that is twenty
+ * requests after each commit, and a copy that a kill leaves behind. Only the commit of that version writes its checksum,
+ * so no condition is needed.
  */
 public final class ChecksumFiles implements CheckpointFileManager {
   private static final Pattern CHECKSUM = Pattern.compile(".*/_delta_log/[0-9]{20}\\.crc");
@@ -52,7 +52,7 @@ public final class ChecksumFiles implements CheckpointFileManager {
     return ("s3a".equals(scheme) || "s3".equals(scheme)) && CHECKSUM.matcher(path.toUri().getPath()).matches();
   }
 
-  /** Made when it is needed: it brings a file system and clients of its own along. */
+  /** Made at its first use: it has a file system and clients of its own. */
   private synchronized CheckpointFileManager usual() {
     if (usual == null) {
       usual = new FileContextBasedCheckpointFileManager(place, conf);
@@ -95,7 +95,7 @@ public final class ChecksumFiles implements CheckpointFileManager {
     return usual().createCheckpointDirectory();
   }
 
-  /** What is written goes to S3 when the stream is closed, in one request. */
+  /** Sends all its bytes to S3 when it is closed, in one request. */
   private static final class Put extends CancellableFSDataOutputStream {
     private final FSDataOutputStream out;
 

@@ -14,14 +14,14 @@ import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** What the gate must know of a commit: its operation, its transaction actions, and which kinds of action it holds. */
+/** The facts about a commit that the gate needs: its operation, its transaction actions, and its kinds of actions. */
 final class CommitBody {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String ADD = "{\"add\"";
   private static final String TRANSACTION = "\"txn\"";
   private static final Pattern KEY = Pattern.compile("sw-[0-9a-f]{32}");
 
-  /** Operations that write rows. Whatever else a commit can be (maintenance, properties, a stream's own) is no batch. */
+  /** Operations that write rows. Any other commit (maintenance, properties, a stream's own) is no batch. */
   static final Set<String> GUARDED = new TreeSet<>(List.of(
       "WRITE", "MERGE", "UPDATE", "DELETE", "TRUNCATE", "CREATE TABLE", "CREATE TABLE AS SELECT", "REPLACE TABLE",
       "REPLACE TABLE AS SELECT", "CREATE OR REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT"));
@@ -40,7 +40,7 @@ final class CommitBody {
         continue;
       }
       if (line.startsWith(ADD)) {
-        found.adds.add(line); // adds are most of a commit, and most of them are never looked at
+        found.adds.add(line); // adds are most of a commit, and most of them are never parsed
         continue;
       }
       found.read(line, JSON.readTree(line));
@@ -49,8 +49,8 @@ final class CommitBody {
   }
 
   /**
-   * Takes out the transaction actions of blocks, and leaves all else as it is. One gets into a commit only in the gate of
-   * its block.
+   * Removes the transaction actions of blocks, and keeps all else as it is. Only the gate of its block puts one into a
+   * commit.
    *
    * <p>A block that is skipped lets Delta skip its write by such a transaction, set on its session. Statements of the
    * session on other tables, and those of sessions that Spark copies from it, would leave it there, and Delta would skip
@@ -75,8 +75,8 @@ final class CommitBody {
   }
 
   /**
-   * How the names of files begin that are added and not also removed, as under a deletion vector: as far as a name holds
-   * what {@code known} looks for.
+   * Returns the prefixes of the names of files that are added and not also removed, as under a deletion vector: those
+   * that {@code known} finds.
    */
   Set<String> newPrefixes(Pattern known) throws IOException {
     Set<String> paths = new HashSet<>();

@@ -13,7 +13,7 @@ import org.apache.hadoop.fs.Path;
 import software.amazon.awssdk.core.exception.SdkServiceException;
 
 /**
- * Creates an object if there is none, and knows its own write again.
+ * Creates an object if there is none, and recognises its own write.
  *
  * <p>A failed PUT says nothing: the SDK repeats a request whose answer was lost, and the repetition meets its own object.
  * So after any failure the object is read back. Equal bytes are ours, since no two commits are equal (each carries a
@@ -87,7 +87,7 @@ final class ConditionalPut implements ObjectStore {
   }
 
   private static void once(FileSystem fs, Path path, byte[] body) throws IOException {
-    // Only this builder option makes S3A send If-None-Match; create(path, false) looks first and then overwrites.
+    // Only this builder option makes S3A send If-None-Match; create(path, false) checks first and then overwrites.
     FSDataOutputStreamBuilder<?, ?> builder = fs.createFile(path);
     builder.overwrite(false);
     builder.must("fs.option.create.conditional.overwrite", true);
@@ -95,15 +95,15 @@ final class ConditionalPut implements ObjectStore {
     try {
       out.write(body);
     } catch (IOException error) {
-      out.abort(); // closing would send what there is of the body
+      out.abort(); // closing would send a part of the body
       throw error;
     }
     out.close();
   }
 
   /**
-   * 409 asks for a repetition; server errors and broken connections may be repeated because the PUT is conditional. What
-   * has run into a timeout, or was interrupted, has no time for another try.
+   * 409 asks for a repetition; server errors and broken connections may be repeated because the PUT is conditional.
+   * After a timeout or an interrupt there is no time for another try.
    */
   private static boolean again(IOException error) {
     if (error instanceof InterruptedIOException) {

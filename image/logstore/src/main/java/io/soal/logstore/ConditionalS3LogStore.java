@@ -15,9 +15,9 @@ import org.apache.hadoop.fs.Path;
 /**
  * Delta's log on S3, each commit being one PUT with {@code If-None-Match: *}.
  *
- * <p>Delta's own store for S3 looks whether the slot is free and then writes, which protects only the writers of one JVM:
- * two functions on one table overwrite each other's commits, and both report success. Here S3 decides. For a table with an
- * open SafeWriter block the commit also passes a {@link Gate}.
+ * <p>Delta's own store for S3 checks whether the slot is free and then writes, which protects only writers of one JVM:
+ * two functions on one table overwrite each other's commits, and both report success. Here S3 decides.
+ * For a table with an open SafeWriter block the commit also passes a {@link Gate}.
  *
  * <p>Two lines of configuration, at session build:
  *

@@ -8,7 +8,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * The place that every commit of a guarded table passes, first try and rebase alike.
+ * The check that every commit of a guarded table passes, first try and rebase alike.
  *
  * <p>A gate belongs to one block: one thread and one Spark session, one table, one (write key, epoch). It lets exactly one
  * commit through, not after the latest start, and knows afterwards whether that commit landed. The guard drives it from
@@ -23,7 +23,7 @@ import org.apache.spark.sql.SparkSession;
  * version that it has not seen. Delta can do both, but to know the stored transactions it reconstructs the table's state,
  * which costs more than all the rest of the guard.
  *
- * <p>Nothing may rest on what a gate says of the table except one thing: when no commit ever passed, none can land.
+ * <p>A caller may rely on only one statement of a gate about the table: if no commit ever passed, none can land.
  */
 public final class Gate {
   /** The protocol between this class and the guard; both sides must name the same number. */
@@ -78,7 +78,7 @@ public final class Gate {
     return BLOCKS.busy(session);
   }
 
-  /** Ends the block: other writes of the table go on, still conditionally; what is left of the block's own does not. */
+  /** Ends the block: other writes of the table continue, still conditionally; the block's own may not. */
   public void close() {
     close(Statement::running);
   }
@@ -152,8 +152,8 @@ public final class Gate {
   }
 
   /**
-   * Meets a commit that is not the block's own. One of the same table is refused if it may be the block's after all: it
-   * bears the block's name, or it writes rows and began while the block was open.
+   * Checks a commit that is not the block's own. One of the same table is refused if it may be the block's after all:
+   * it has the block's name, or it writes rows and began while the block was open.
    *
    * @return the refusal, or null
    */
@@ -181,7 +181,7 @@ public final class Gate {
     stray = other;
   }
 
-  /** Sends a commit of the block, if it may be sent, and remembers what became of it. */
+  /** Sends a commit of the block, if it may be sent, and records the outcome. */
   ObjectStore.Outcome commit(Path slot, long target, byte[] body, ObjectStore objects) throws IOException {
     byte[] sent = pass(slot, target, body, objects);
     ObjectStore.Outcome outcome;
@@ -205,7 +205,7 @@ public final class Gate {
     return outcome;
   }
 
-  /** Lets one commit through or throws {@link Refused}; returns the commit as it is to be sent. */
+  /** Lets one commit through or throws {@link Refused}; returns the commit to send. */
   private byte[] pass(Path slot, long target, byte[] body, ObjectStore objects) throws IOException {
     CommitBody commit = CommitBody.parse(body);
     check(target, commit);

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.Path;
 
 /** The object store, as a gate uses it: the table's log, and the note in the checkpoint bucket. */
 interface ObjectStore {
-  /** What S3 has shown to be true. */
+  /** The outcome of a creation, as S3 has shown it. */
   enum Outcome {
     LANDED,
     TAKEN
@@ -14,6 +14,6 @@ interface ObjectStore {
   /** Creates an object if there is none; an exception means that nobody knows. */
   Outcome put(Path path, byte[] body) throws IOException;
 
-  /** Returns what the object holds, or null if there is none; an exception says that it cannot be told. */
+  /** Returns the content of the object, or null if there is none; an exception means that nobody knows. */
   byte[] read(Path path) throws IOException;
 }

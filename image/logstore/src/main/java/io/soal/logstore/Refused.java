@@ -4,7 +4,7 @@ import java.io.IOException;
 
 /**
  * The gate did not let a commit through: nothing was sent to the table. The message begins with a code, by which the
- * guard knows it again in what Spark makes of it.
+ * guard recognises it in Spark's own exception.
  */
 public final class Refused extends IOException {
   private static final long serialVersionUID = 1L;

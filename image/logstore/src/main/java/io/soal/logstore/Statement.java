@@ -8,9 +8,9 @@ import org.apache.spark.sql.execution.SQLExecution$;
 import scala.Option;
 
 /**
- * Where a commit comes from: the thread, the session, and Spark's own numbers of the executions that it is part of.
+ * The origin of a commit: the thread, the session, and Spark's own numbers of the executions that it is part of.
  *
- * <p>Nothing of it is a script's to set: Spark overwrites the numbers at the start of each execution.
+ * <p>A script can set none of them: Spark overwrites the numbers at the start of each execution.
  */
 final class Statement {
   private final Thread thread;

@@ -63,7 +63,7 @@ def test_a_document_that_goes_while_it_is_settled_is_unknown(path: Path, monkeyp
     report = found.settle()
     assert (report.status, report.reason) == (
         "unknown",
-        f"{world.checkpoints.uri(world.key)} has gone while it was settled",
+        f"{world.checkpoints.uri(world.key)} disappeared while it was settled",
     )
 
 

@@ -14,9 +14,10 @@ from safewriter.errors import UnsupportedError
 if TYPE_CHECKING:
     from safewriter.coordination.backend import Backend, Stored
 
-__all__ = ["check", "noted"]
+__all__ = ["check", "is_probed", "noted"]
 
-_LOCK: Final = "soal-probe"
+_LOCK: Final = "_probe"
+"""No job's lock can have this name: a probe resets the record."""
 _WRITERS: Final = 8
 _ROUNDS: Final = 3
 
@@ -43,6 +44,11 @@ def noted(record: Record, server: str) -> Record:
     return replace(record, server=server)
 
 
+def is_probed(lock: str) -> bool:
+    """Tell whether this is the record that probes write, and no lock."""
+    return lock == _LOCK
+
+
 def _wins(backend: Backend, after: Stored | None) -> bool:
     try:
         backend.write(Record(_LOCK), after)
@@ -64,6 +70,6 @@ def _winners(backend: Backend, after: Stored | None) -> int:
 
 def _refused(backend: Backend, problem: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{backend.server} cannot keep a lock: {problem}. Nothing was locked; name another service with"
-        " job.coordinator.backend"
+        f"{backend.server or 'this server'} cannot keep a lock: {problem}. Nothing was locked; name another service"
+        " with job.coordinator.backend"
     )

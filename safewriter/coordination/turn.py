@@ -148,12 +148,12 @@ class Turn:
         """Read the record again. Return True if a release of ours turns out to have landed."""
         stored = self._backend.read(self.lock)
         if stored is None or not stored.record.is_held_by(self.nonce):
-            ended = stored is not None and any(
-                past.token == self.token and past.end not in (End.EXPIRED, End.FORCED) for past in stored.record.history
-            )
-            if is_last and ended:
+            history = () if stored is None else stored.record.history
+            how = next((past.end for past in history if past.token == self.token), None)
+            if is_last and how not in (None, End.EXPIRED, End.FORCED):
                 return True
-            self._lose("another job has it" if stored is not None else "its record is gone")
+            why = "an operator ended it" if how is End.FORCED else "another job has it"
+            self._lose(why if stored is not None else "its record is gone")
             raise self.lost_error()
         self._stored = stored
         return False

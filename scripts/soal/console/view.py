@@ -35,6 +35,10 @@ _STYLES: Final = {
     "sent": "green",
     "left": "yellow",
     "failed": "red",
+    "completed": "green",
+    "nothing": "green",
+    "expired": "yellow",
+    "forced": "yellow",
 }
 
 

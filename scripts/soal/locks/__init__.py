@@ -1,0 +1,1 @@
+"""Locks of jobs that take turns, as an operator sees and ends them."""

@@ -1,0 +1,113 @@
+"""A turn that is ended by force."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.coordination.backend import RecordChanged
+from safewriter.coordination.backends.memory import MemoryBackend
+from safewriter.coordination.configuration import Configuration
+from safewriter.coordination.coordinator import JobCoordinator
+from safewriter.coordination.record import End, OpenWrite
+from safewriter.coordination.transitions import end, renew
+from safewriter.errors import TurnLostError
+from scripts.soal.console.problem import EXIT_TRY_AGAIN, Problem
+from scripts.soal.locks.forcing import force
+from scripts.soal.locks.service import LockService
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.coordination.backend import Stored
+    from safewriter.coordination.record import Record
+    from safewriter.coordination.turn import Turn
+
+LOCK = "L"
+WRITE = OpenWrite("s3://soal-checkpoints", "write-1", 1)
+
+
+def seen(backend: MemoryBackend) -> Stored:
+    stored = backend.read(LOCK)
+    assert stored is not None
+    return stored
+
+
+def coordinator(backend: MemoryBackend, job: str, settled: list[OpenWrite] | None = None) -> JobCoordinator:
+    done: list[OpenWrite] = [] if settled is None else settled
+    return JobCoordinator(Configuration(lock=LOCK, job=job), backend, settle=done.append, undecided=lambda _: ())
+
+
+class Interrupted(MemoryBackend):
+    """Before the next write, somebody else changes the record."""
+
+    change: Callable[[Record], Record] | None = None
+
+    def write(self, record: Record, after: Stored | None) -> Stored:
+        change, self.change = self.change, None
+        if change is not None:
+            super().write(change(seen(self).record), seen(self))
+        return super().write(record, after)
+
+
+def test_the_old_holder_writes_no_more_and_the_next_one_settles() -> None:
+    """Each write of the ended turn is settled before the next turn begins, under a higher token."""
+    backend = MemoryBackend()
+    settled: list[OpenWrite] = []
+    old = coordinator(backend, "Mutation")
+    turn = old.lock()
+    turn.open_write(WRITE)
+
+    record = force(LockService(backend, "memory"), seen(backend)).record
+    assert (record.holder, record.unsettled, record.history[-1].end) == (None, (WRITE,), End.FORCED)
+    assert not record.job("Mutation").is_done
+    with pytest.raises(TurnLostError, match="an operator ended it"):
+        turn.open_write(OpenWrite("s3://soal-checkpoints", "write-2", 1))
+    assert not old.unlock()
+
+    new = coordinator(backend, "TTL", settled)
+    assert new.lock().token > turn.token
+    new.unlock()
+    assert (settled, seen(backend).record.unsettled) == ([WRITE], ())
+
+
+def test_a_renewal_meanwhile_does_not_save_the_turn() -> None:
+    """It is the same grant; what the holder noted meanwhile is kept."""
+    backend = Interrupted()
+    held = coordinator(backend, "Mutation")
+    held.lock()
+    first = seen(backend)
+    backend.change = renew
+    assert force(LockService(backend, "memory"), first).record.holder is None
+    assert not held.unlock()
+
+
+def test_another_grant_is_left_alone() -> None:
+    """The turn that the operator saw has ended by itself."""
+    backend = Interrupted()
+    held = coordinator(backend, "Mutation")
+    held.lock()
+    first = seen(backend)
+    backend.change = lambda record: end(record, End.EXPIRED, 0)
+    with pytest.raises(Problem, match="has ended by itself; nothing was released") as refused:
+        force(LockService(backend, "memory"), first)
+    assert refused.value.exit_code == EXIT_TRY_AGAIN
+    assert seen(backend).record.history[-1].end is End.EXPIRED
+    assert not held.unlock()
+
+
+def test_a_record_that_never_rests_ends_the_command() -> None:
+    """The tries are bounded."""
+
+    class Restless(MemoryBackend):
+        def write(self, record: Record, after: Stored | None) -> Stored:
+            if after is None or record.holder is not None:
+                return super().write(record, after)
+            raise RecordChanged(LOCK)
+
+    backend = Restless()
+    turn: Turn = coordinator(backend, "Mutation").lock()  # type: ignore[assignment]
+    turn.stop()
+    with pytest.raises(Problem, match="changes faster than it can be written"):
+        force(LockService(backend, "memory"), seen(backend))

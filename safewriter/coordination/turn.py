@@ -148,12 +148,12 @@ class Turn:
         """Read the record again. Return True if a release of ours turns out to have landed."""
         stored = self._backend.read(self.lock)
         if stored is None or not stored.record.is_held_by(self.nonce):
-            history = () if stored is None else stored.record.history
-            how = next((past.end for past in history if past.token == self.token), None)
-            if is_last and how not in (None, End.EXPIRED, End.FORCED):
+            ended = stored is not None and any(
+                past.token == self.token and past.end not in (End.EXPIRED, End.FORCED) for past in stored.record.history
+            )
+            if is_last and ended:
                 return True
-            why = "an operator ended it" if how is End.FORCED else "another job has it"
-            self._lose(why if stored is not None else "its record is gone")
+            self._lose(_why(stored, self.token))
             raise self.lost_error()
         self._stored = stored
         return False
@@ -193,3 +193,10 @@ class Turn:
         """Release without completing, as far as the service answers."""
         with suppress(StoreError):
             self.release(End.FAILED, self.writes)
+
+
+def _why(stored: Stored | None, token: int) -> str:
+    if stored is None:
+        return "its record is gone"
+    is_forced = any(past.token == token and past.end is End.FORCED for past in stored.record.history)
+    return "an operator ended it" if is_forced else "another job has it"

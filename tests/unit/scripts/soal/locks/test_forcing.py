@@ -11,11 +11,14 @@ from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.configuration import Configuration
 from safewriter.coordination.coordinator import JobCoordinator
 from safewriter.coordination.record import End, OpenWrite
+from safewriter.coordination.takeover import settle
 from safewriter.coordination.transitions import end, renew
 from safewriter.errors import TurnLostError
+from safewriter.record.document import Status
 from scripts.soal.console.problem import EXIT_TRY_AGAIN, Problem
 from scripts.soal.locks.forcing import force
 from scripts.soal.locks.service import LockService
+from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +73,29 @@ def test_the_old_holder_writes_no_more_and_the_next_one_settles() -> None:
     assert new.lock().token > turn.token
     new.unlock()
     assert (settled, seen(backend).record.unsettled) == ([WRITE], ())
+
+
+def test_the_table_refuses_what_the_old_holder_still_sends() -> None:
+    """Its job is alive, and its commit is ready; once the next turn has begun, no slot of the log takes it."""
+    backend, world = MemoryBackend(), World()
+    job = world.job().begin()
+    job.prepare()
+    old = coordinator(backend, "Mutation")
+    old.lock().open_write(OpenWrite("s3://checkpoints", world.key, job.document.epoch))
+    force(LockService(backend, "memory"), seen(backend))
+
+    new = JobCoordinator(
+        Configuration(lock=LOCK, job="TTL"),
+        backend,
+        settle=lambda write: settle(write, lambda _: world.bucket, lambda _: world.lake),
+        undecided=lambda _: (),
+    )
+    new.lock()
+    assert world.document.status is Status.ROLLED_BACK
+    assert not job.send()
+    assert not job.commit()
+    new.unlock()
+    assert not old.unlock()
 
 
 def test_a_renewal_meanwhile_does_not_save_the_turn() -> None:

@@ -1,11 +1,12 @@
-"""`soal bench …`: measure the cost of the guard and of a cold start on this machine.
+"""`soal bench …`: measure the cost of the guard, of a turn and of a cold start on this machine.
 
 Each benchmark is imported when it is called: emulators and engines take seconds that no other command needs.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from contextlib import contextmanager
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -14,17 +15,19 @@ from rich.table import Table
 
 from scripts.image.build import TAG
 from scripts.soal.console.output import Output
-from scripts.soal.console.view import View
+from scripts.soal.console.problem import Problem
+from scripts.soal.console.view import View, columns
 from scripts.soal.local.function import Function, function_variables
 from scripts.soal.local.home import Home
 from scripts.soal.options import Json
 from scripts.soal.target import local_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from scripts.bench.fanout import FanoutCost
     from scripts.bench.guard import GuardCost
+    from scripts.bench.locks import LocksCost
     from scripts.bench.settle import SettleCost
     from scripts.bench.start import StartCost
 
@@ -65,6 +68,36 @@ def fanout(
     from scripts.bench import fanout as fanout_bench
 
     _show("rounds", rounds, lambda progress: fanout_bench.measure(catalog, writers, rounds, progress), as_json=as_json)
+
+
+@app.command()
+def locks(
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Rounds of all services, one after the other.")] = 5,
+    turns: Annotated[int, typer.Option(min=1, max=1000, help="Turns of each service in a round.")] = 32,
+    contenders: Annotated[
+        list[int] | None,
+        typer.Option(min=1, max=16, help="How many jobs want the lock; may be given again; default: 1, 2, 4, 8, 16."),
+    ] = None,
+    service: Annotated[
+        list[str] | None, typer.Option(help="Only this service, as the table names it; may be given again.")
+    ] = None,
+    poll_s: Annotated[float, typer.Option(min=0.001, help="How often a job that waits asks, in seconds.")] = 0.5,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Measure turns at a lock on each lock service, alone and with contenders, beside kazoo's own Lock."""
+    from scripts.bench import lock_services
+    from scripts.bench import locks as locks_bench
+
+    names = service or lock_services.NAMES
+    if unknown := sorted(set(names) - set(lock_services.NAMES)):
+        raise Problem(f"there is no service {unknown[0]!r}", todo=f"name one of: {', '.join(lock_services.NAMES)}")
+    out = Output(as_json=as_json)
+    with _progress(out, "rounds", rounds) as done:
+        cost = locks_bench.measure(rounds, turns, tuple(contenders or (1, 2, 4, 8, 16)), names, poll_s, done)
+    out.show(_locks(cost))
+    for one in cost.skipped:
+        out.remark(one)
 
 
 @app.command()
@@ -109,16 +142,30 @@ def start(
 def _show(what: str, rounds: int, measure: Callable[[Callable[[int], None]], Cost], *, as_json: bool) -> None:
     """Measure, with progress on a terminal, and show the figures; `measure` tells how many rounds are done."""
     out = Output(as_json=as_json)
+    with _progress(out, what, rounds) as done:
+        cost = measure(done)
+    out.show(_figures(cost))
+
+
+@contextmanager
+def _progress(out: Output, what: str, rounds: int) -> Iterator[Callable[[int], None]]:
     with Progress(console=out.talk, transient=True, disable=not out.talk.is_terminal) as progress:
         task = progress.add_task(what, total=rounds)
-        cost = measure(lambda done: progress.update(task, completed=done))
-    out.show(_figures(cost))
+        yield lambda done: progress.update(task, completed=done)
 
 
 def _figures(cost: Cost) -> View:
     table = Table(box=None, show_header=False)
     for name, value in asdict(cost).items():
         table.add_row(name.replace("_", " "), _figure(value))
+    return View(asdict(cost), (table,))
+
+
+def _locks(cost: LocksCost) -> View:
+    names = [one.name for one in fields(cost.rows[0])] if cost.rows else []
+    table = columns(*(name.replace("_", " ") for name in names))
+    for row in cost.rows:
+        table.add_row(*(_figure(value) for value in asdict(row).values()))
     return View(asdict(cost), (table,))
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from scripts.bench.lock_services import NAMES
 from scripts.soal.app import app
 
 
@@ -49,3 +50,19 @@ def test_a_verdict_on_a_dead_iceberg_write_is_timed() -> None:
         assert cost[f"metadata_reads_at_{snapshots}_snapshots"] == 2
         assert cost[f"listings_at_{snapshots}_snapshots"] == 0
         assert cost[f"peak_mb_at_{snapshots}_snapshots"] < 256
+
+
+def test_turns_at_a_lock_are_timed_on_each_service_that_is_here() -> None:
+    """A service that is not here is left out with a reason. An uncontended turn on S3 costs at most four requests."""
+    line = ["bench", "locks", "--rounds", "1", "--turns", "2", "--contenders", "1", "--contenders", "2"]
+    done = CliRunner().invoke(app, [*line, "--poll-s", "0.01", "--json"])
+    assert done.exit_code == 0, done.output
+    cost = json.loads(done.stdout)
+    assert len(cost["rows"]) == 2 * (len(NAMES) - len(cost["skipped"]))
+    requests = {
+        row["service"]: row["requests_per_turn"]
+        for row in cost["rows"]
+        if row["contenders"] == 1 and row["service"].startswith("s3")
+    }
+    assert len(requests) == 2
+    assert all(0 < count <= 4 for count in requests.values())

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from handler.input_errors import InputError
 from handler.outcome.continuation import Continuation, unwrapped
-from handler.outcome.outcome import State
 from handler.outcome.result import Result
+from handler.outcome.state import State
 from handler.request.json_depth import is_too_deep
 from handler.request.trigger import recognise
 from safewriter.parsing import parsed

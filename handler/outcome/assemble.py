@@ -6,15 +6,15 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
-from handler.outcome.outcome import State
 from handler.outcome.result import ErrorResult, Memory, Result, Timings, Versions, WriteResult
+from handler.outcome.state import State
 from handler.spark.classpath import jars
 from handler.spark.command import pyspark_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from handler.outcome.outcome import Outcome
+    from handler.outcome.state import Outcome
     from handler.redaction.redact import Redactor
     from handler.settings import HandlerSettings
     from handler.stages.progress import Progress

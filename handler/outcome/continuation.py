@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from handler.input_errors import InputError, validated
-from handler.outcome.outcome import State
+from handler.outcome.state import State
 from handler.settings import CONTINUE_MAX
 from safewriter.record.document import Status
 

@@ -17,12 +17,11 @@ late to begin another. INCOMPLETE can be continued: the same job under the same 
 
 from __future__ import annotations
 
-import signal
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from handler.input_errors import InputError
+from handler.outcome.faults import fault_of
+from handler.outcome.state import Fault, Outcome, State
 from handler.process.child import Stop
 from handler.runs.records import AttemptRunningError
 from handler.sandbox.sandbox import NoSpaceError
@@ -35,15 +34,11 @@ from safewriter.record.document import Status
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from handler.process.child import Ended
-    from safewriter.record.journal import Entry
+    from handler.outcome.evidence import JobEvidence
     from safewriter.settle.supervisor import WriteReport
 
-__all__ = ["Fault", "JobEvidence", "Outcome", "State", "is_our_fault", "judge", "of_error"]
+__all__ = ["is_our_fault", "judge", "of_error"]
 
-_EXIT_USAGE: Final = 2
-_EXIT_JAVA_OUT_OF_MEMORY: Final = 3
-_EXIT_TRY_AGAIN: Final = 75
 _EXIT_DEADLINE: Final = 124
 _SIGNALLED: Final = 128
 _INTERNAL_ERROR: Final = "InternalError"
@@ -55,61 +50,6 @@ _RETRYABLE: Final = (
     StoreError,
     TurnBlockedError,
 )
-
-
-class State(StrEnum):
-    """The state of an attempt; the words of EMR Serverless where it has one."""
-
-    SUCCESS = "SUCCESS"
-    FAILED = "FAILED"
-    TIMED_OUT = "TIMED_OUT"
-    INCOMPLETE = "INCOMPLETE"
-    CANCELLED = "CANCELLED"
-    UNKNOWN = "UNKNOWN"
-    SKIPPED = "SKIPPED"
-    """The order of the jobs did not let this one run, and its event says to skip the turn then."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What went wrong. `usage`: the caller must change something; `field` names it if it is in event or settings."""
-
-    type: str
-    message: str
-    field: str | None = None
-    retryable: bool = False
-    usage: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The verdict on an attempt. `exit_code` and `signal` are the job's; both are None if it was not started."""
-
-    state: State
-    details: str
-    fault: Fault | None
-    exit_code: int | None = None
-    signal: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JobEvidence:
-    """All that is known after the end. `writes` is None if they could not be settled, for the reason in `unsettled`. If
-    both are set, `unsettled` says why there may be other writes.
-    """
-
-    ended: Ended
-    journal: tuple[Entry, ...]
-    writes: tuple[WriteReport, ...] | None
-    unsettled: str
-    out_of_memory_kills: int
-    saw_java_out_of_memory: bool
-    retry: str
-    """How to retry the run, for the messages."""
-    turn_lost: str | None = None
-    """Why the job's turn is lost, or was about to be, at its end."""
-    missing: str | None = None
-    """A sentence about a thing that the job needed, by its output, and that the image does not have."""
 
 
 def judge(evidence: JobEvidence) -> Outcome:
@@ -151,7 +91,7 @@ def _end(evidence: JobEvidence) -> tuple[int | None, int | None]:
     code above 128; the journal tells that from a script that exits so.
     """
     code = evidence.ended.exit_code
-    if code is None or code <= _SIGNALLED or _exited(evidence.journal) == code:
+    if code is None or code <= _SIGNALLED or evidence.exited == code:
         return code, evidence.ended.signal
     return None, code - _SIGNALLED
 
@@ -172,7 +112,7 @@ def _verdict(
         return State.SUCCESS, _success(writes), None
     if exit_code == 0:
         return State.FAILED, *_not_committed(uncommitted, evidence.retry)
-    fault = _fault(evidence, exit_code, signal_number)
+    fault = fault_of(evidence, exit_code, signal_number)
     done = len(writes) - len(uncommitted)
     tail = f"; {done} of {len(writes)} writes are committed and stay" if done else "; no write of it is in a table"
     return State.FAILED, fault.message + (tail if writes else ""), fault
@@ -199,11 +139,11 @@ def _by_deadline(evidence: JobEvidence, exit_code: int | None) -> bool:
         return True  # SafeWriter has settled a block; its exception may have lost its type on the way to the script
     if exit_code != 0 and any(entry.event == "too_late" for entry in evidence.journal):
         return any(write.status == Status.COMMITTED for write in evidence.writes or ())
-    uncaught = _uncaught(evidence.journal)
+    uncaught = evidence.uncaught
     if exit_code != _EXIT_DEADLINE:
         return False
     # SafeWriter's own end, by its exception or, when it cannot wait for the script, at once; not a script's exit(124).
-    return _exited(evidence.journal) is None or (uncaught is not None and uncaught["exitCode"] == _EXIT_DEADLINE)
+    return evidence.exited is None or (uncaught is not None and uncaught["exitCode"] == _EXIT_DEADLINE)
 
 
 def _at_deadline(
@@ -251,64 +191,5 @@ def _not_committed(uncommitted: list[WriteReport], retry: str) -> tuple[str, Fau
     return f"{message}; {retry}", Fault("WriteNotCommitted", message, retryable=bool(others))
 
 
-def _fault(evidence: JobEvidence, exit_code: int | None, signal_number: int | None) -> Fault:
-    uncaught = _uncaught(evidence.journal)
-    if fault := _out_of_memory(evidence, exit_code) or _not_in_image(evidence, exit_code):
-        return fault
-    if uncaught is not None and _exited(evidence.journal) == exit_code:
-        text = f"{uncaught['type']}: {uncaught['message']}".rstrip(": ")
-        usage = uncaught["exitCode"] == _EXIT_USAGE
-        return Fault(str(uncaught["type"]), text, retryable=exit_code == _EXIT_TRY_AGAIN, usage=usage)
-    if signal_number is not None:
-        return Fault("Signal", f"the job was ended by signal {signal_number} ({_signal_name(signal_number)})")
-    if exit_code is None:
-        return Fault("Unkillable", "the job could not be ended; the kernel holds it")
-    if exit_code == _EXIT_TRY_AGAIN:
-        return Fault("TryAgain", "the script ended with exit code 75: try again later", retryable=True)
-    return Fault("ScriptExit", f"the script ended with exit code {exit_code}; its last lines are in logTail")
-
-
-def _out_of_memory(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
-    java = exit_code == _EXIT_JAVA_OUT_OF_MEMORY and _exited(evidence.journal) is None
-    if java and evidence.saw_java_out_of_memory:
-        return Fault(
-            "OutOfMemory",
-            "the Java heap was full and the Java machine ended itself; give the function more memory, or the job more,"
-            " smaller partitions",
-        )
-    if evidence.out_of_memory_kills:
-        return Fault(
-            "OutOfMemory",
-            f"the kernel killed {evidence.out_of_memory_kills} process(es) of the job for memory; give the function"
-            " more memory, or lower spark.driver.memory to leave more to Python",
-        )
-    return None
-
-
-def _not_in_image(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
-    """Return the fault of a job that failed for a missing thing, unless it continued or chose its exit code."""
-    uncaught = _uncaught(evidence.journal)
-    if evidence.missing is None or uncaught is None or _exited(evidence.journal) != exit_code:
-        return None
-    return Fault("NotInImage", f"{evidence.missing} ({uncaught['type']}: {uncaught['message']})", usage=True)
-
-
-def _exited(journal: Iterable[Entry]) -> int | None:
-    """Return the exit code with which the Python driver ended by itself."""
-    return next((entry.fields.get("exitCode") for entry in journal if entry.event == "python_exited"), None)
-
-
-def _uncaught(journal: Iterable[Entry]) -> dict[str, Any] | None:
-    fields = (entry.fields for entry in journal if entry.event == "uncaught")
-    return next((each for each in fields if each.keys() >= {"type", "message", "exitCode"}), None)
-
-
 def _names(writes: Iterable[WriteReport]) -> str:
     return ", ".join(f"{write.table}{f' ({write.step})' if write.step else ''}" for write in writes)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return "unknown"

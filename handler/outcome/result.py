@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from handler.outcome.outcome import State
+from handler.outcome.state import State
 
 if TYPE_CHECKING:
     from handler.settings import HandlerSettings

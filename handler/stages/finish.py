@@ -14,8 +14,8 @@ from safewriter.objects import StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from handler.outcome.outcome import Outcome
     from handler.outcome.result import Result
+    from handler.outcome.state import Outcome
     from handler.services import Services
     from handler.stages.progress import Progress
 

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from handler import observability
-from handler.outcome.outcome import JobEvidence, State, judge
+from handler.outcome.evidence import JobEvidence
+from handler.outcome.outcome import judge
+from handler.outcome.state import State
 from handler.process.child import Ladder
 from handler.process.log import JobLog
 from handler.runs.records import Runs
@@ -30,7 +32,7 @@ from safewriter.settle.supervisor import OpenWrites
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from handler.outcome.outcome import Outcome
+    from handler.outcome.state import Outcome
     from handler.process.child import Ended
     from handler.redaction.redact import Redactor
     from handler.request.job import Job

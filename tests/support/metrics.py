@@ -7,7 +7,7 @@ import inspect
 
 import handler.functions.sweeper
 import handler.observability
-from handler.outcome.outcome import State
+from handler.outcome.state import State
 
 __all__ = ["NAMESPACE", "emitted"]
 

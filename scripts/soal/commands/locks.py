@@ -33,7 +33,7 @@ Service = Annotated[
     str | None,
     typer.Option(
         "--backend",
-        help="The lock service: s3://…, dynamodb://…, zookeeper://…; default: SOAL_LOCKS, else the checkpoint bucket.",
+        help="The lock service: s3://…, dynamodb://…, zookeeper://…; default: SW_LOCKS, else the checkpoint bucket.",
     ),
 ]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from handler.outcome.outcome import State
+from handler.outcome.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -35,8 +35,8 @@ class LockService:
     def open(
         cls, backend: str | None, endpoint_url: str | None, bucket: str | None, home: Home, *, local: bool
     ) -> Iterator[LockService]:
-        """Open the named service; without a name SOAL_LOCKS, else the checkpoint bucket. Raises `Problem`."""
-        uri = backend or ("" if bucket else os.environ.get("SOAL_LOCKS", ""))
+        """Open the named service; without a name SW_LOCKS, else the checkpoint bucket. Raises `Problem`."""
+        uri = backend or ("" if bucket else os.environ.get("SW_LOCKS", ""))
         with asking():
             opened = _named(uri, endpoint_url, home, local=local) if uri else None
             service = opened or cls._of_bucket(endpoint_url, bucket, home, local=local)
@@ -80,4 +80,4 @@ def _named(uri: str, endpoint_url: str | None, home: Home, *, local: bool) -> Lo
             return LockService(S3Backend(found.store(Location.parse(uri)), server=found.endpoint), uri)
         return LockService(open_backend(uri), uri)
     except (SettingError, ValueError) as error:
-        raise Problem(str(error), todo="correct --backend, or SOAL_LOCKS") from error
+        raise Problem(str(error), todo="correct --backend, or SW_LOCKS") from error

@@ -142,8 +142,8 @@ def test_probe_tells_whether_a_server_can_keep_a_lock(bench: Bench, monkeypatch:
 
 
 def test_which_service_is_asked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--backend before all else, then --bucket, then SOAL_LOCKS."""
-    monkeypatch.setenv("SOAL_LOCKS", "memory://of-the-variable")
+    """--backend before all else, then --bucket, then SW_LOCKS."""
+    monkeypatch.setenv("SW_LOCKS", "memory://of-the-variable")
     for name in ("of-the-variable", "of-the-option"):
         coordinator = JobCoordinator(Configuration(lock=name, job="Ingestion"), named(name))
         coordinator.nothing_to_do()
@@ -158,7 +158,7 @@ def test_which_service_is_asked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
         assert [one["lock"] for one in json.loads(soal("list", "--json", *options)[1])] == [lock]
     assert [one["lock"] for one in json.loads(bench.soal("list", "--json")[1])] == ["TABLE"]
     code, _, said = soal("list", "--backend", "redis://there")
-    assert (code, "correct --backend, or SOAL_LOCKS" in said) == (2, True)
+    assert (code, "correct --backend, or SW_LOCKS" in said) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from handler import observability
 from handler.outcome.assemble import result_of
-from handler.outcome.outcome import Outcome, State
+from handler.outcome.state import Outcome, State
 from handler.runs.records import RunRecord
 from safewriter.deadline import Deadline
 from safewriter.record.document import Status

@@ -10,8 +10,8 @@ from moto import mock_aws
 from typer.testing import CliRunner
 
 from handler.functions.failure_queue import NotTakenError, Redriven, redrive_queue, replay_of
-from handler.outcome.outcome import State
 from handler.outcome.result import ErrorResult, JobFailed, deliver
+from handler.outcome.state import State
 from handler.request.trigger import recognise
 from scripts.soal.app import app
 from tests.unit.handler.outcome.test_result import result

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from handler.outcome.assemble import result_of
-from handler.outcome.outcome import Fault, Outcome, State
+from handler.outcome.state import Fault, Outcome, State
 from handler.process.child import Ended
 from handler.redaction.redact import Redactor
 from handler.secrets import Secrets

@@ -7,7 +7,7 @@ import pytest
 
 from handler.input_errors import InputError
 from handler.outcome.continuation import Continuation, has_progressed, next_invocation, unwrapped
-from handler.outcome.outcome import State
+from handler.outcome.state import State
 from safewriter.record.document import Status
 from safewriter.settle.supervisor import WriteReport
 

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from handler.input_errors import InputError
-from handler.outcome.outcome import JobEvidence, State, judge, of_error
+from handler.outcome.evidence import JobEvidence
+from handler.outcome.outcome import judge, of_error
+from handler.outcome.state import State
 from handler.process.child import Ended, Stop
 from handler.runs.records import AttemptRunningError
 from safewriter.objects import StoreError

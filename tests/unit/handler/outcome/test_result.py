@@ -8,7 +8,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import handler.outcome.result
-from handler.outcome.outcome import State
 from handler.outcome.result import (
     ErrorResult,
     JobFailed,
@@ -20,6 +19,7 @@ from handler.outcome.result import (
     exit_status,
     schema_text,
 )
+from handler.outcome.state import State
 from handler.settings import read_settings
 
 

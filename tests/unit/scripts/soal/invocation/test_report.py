@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import typer
 
-from handler.outcome.outcome import State
 from handler.outcome.result import ErrorResult, Memory, Result, Timings, Versions, WriteResult
+from handler.outcome.state import State
 from scripts.lambda_answer import Answer, FunctionError
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import Problem

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handler.outcome.outcome import State
 from handler.outcome.result import WriteResult
+from handler.outcome.state import State
 from scripts.soal.invocation.report import Report
 from scripts.soal.invocation.until_done import until_done
 from tests.unit.handler.outcome.test_result import error, result

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from handler.outcome.outcome import State
 from handler.outcome.result import ErrorResult
+from handler.outcome.state import State
 from scripts.emulator.rie import LambdaEmulator
 from scripts.soal.app import app
 from scripts.soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, Problem

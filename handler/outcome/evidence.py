@@ -1,0 +1,44 @@
+"""What the handler knows of an attempt once its job has ended and its writes are settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from handler.process.child import Ended
+    from safewriter.record.journal import Entry
+    from safewriter.settle.supervisor import WriteReport
+
+__all__ = ["JobEvidence"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvidence:
+    """All that is known after the end. `writes` is None if they could not be settled, for the reason in `unsettled`. If
+    both are set, `unsettled` says why there may be other writes.
+    """
+
+    ended: Ended
+    journal: tuple[Entry, ...]
+    writes: tuple[WriteReport, ...] | None
+    unsettled: str
+    out_of_memory_kills: int
+    saw_java_out_of_memory: bool
+    retry: str
+    """How to retry the run, for the messages."""
+    turn_lost: str | None = None
+    """Why the job's turn is lost, or was about to be, at its end."""
+    missing: str | None = None
+    """A sentence about a thing that the job needed, by its output, and that the image does not have."""
+
+    @property
+    def exited(self) -> int | None:
+        """The exit code with which the Python driver ended by itself."""
+        return next((entry.fields.get("exitCode") for entry in self.journal if entry.event == "python_exited"), None)
+
+    @property
+    def uncaught(self) -> dict[str, Any] | None:
+        """The exception that ended the script: its `type`, `message` and `exitCode`."""
+        fields = (entry.fields for entry in self.journal if entry.event == "uncaught")
+        return next((each for each in fields if each.keys() >= {"type", "message", "exitCode"}), None)

@@ -1,0 +1,67 @@
+"""Why a job failed by itself: memory, a thing that the image lacks, its own exception, a signal, its exit code."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Final
+
+from handler.outcome.state import Fault
+
+if TYPE_CHECKING:
+    from handler.outcome.evidence import JobEvidence
+
+__all__ = ["fault_of"]
+
+_EXIT_USAGE: Final = 2
+_EXIT_JAVA_OUT_OF_MEMORY: Final = 3
+_EXIT_TRY_AGAIN: Final = 75
+
+
+def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | None) -> Fault:
+    """Say why a child ended that was neither stopped nor successful."""
+    uncaught = evidence.uncaught
+    if fault := _out_of_memory(evidence, exit_code) or _not_in_image(evidence, exit_code):
+        return fault
+    if uncaught is not None and evidence.exited == exit_code:
+        text = f"{uncaught['type']}: {uncaught['message']}".rstrip(": ")
+        usage = uncaught["exitCode"] == _EXIT_USAGE
+        return Fault(str(uncaught["type"]), text, retryable=exit_code == _EXIT_TRY_AGAIN, usage=usage)
+    if signal_number is not None:
+        return Fault("Signal", f"the job was ended by signal {signal_number} ({_signal_name(signal_number)})")
+    if exit_code is None:
+        return Fault("Unkillable", "the job could not be ended; the kernel holds it")
+    if exit_code == _EXIT_TRY_AGAIN:
+        return Fault("TryAgain", "the script ended with exit code 75: try again later", retryable=True)
+    return Fault("ScriptExit", f"the script ended with exit code {exit_code}; its last lines are in logTail")
+
+
+def _out_of_memory(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
+    java = exit_code == _EXIT_JAVA_OUT_OF_MEMORY and evidence.exited is None
+    if java and evidence.saw_java_out_of_memory:
+        return Fault(
+            "OutOfMemory",
+            "the Java heap was full and the Java machine ended itself; give the function more memory, or the job more,"
+            " smaller partitions",
+        )
+    if evidence.out_of_memory_kills:
+        return Fault(
+            "OutOfMemory",
+            f"the kernel killed {evidence.out_of_memory_kills} process(es) of the job for memory; give the function"
+            " more memory, or lower spark.driver.memory to leave more to Python",
+        )
+    return None
+
+
+def _not_in_image(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
+    """Return the fault of a job that failed for a missing thing, unless it continued or chose its exit code."""
+    uncaught = evidence.uncaught
+    if evidence.missing is None or uncaught is None or evidence.exited != exit_code:
+        return None
+    return Fault("NotInImage", f"{evidence.missing} ({uncaught['type']}: {uncaught['message']})", usage=True)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"

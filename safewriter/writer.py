@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from safewriter.block.block import Block
 from safewriter.block.ending import Ending
+from safewriter.block.heartbeat import Heartbeat
 from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping
 from safewriter.block.registry import Registry
 from safewriter.block.tidy import tidy
-from safewriter.block.watchdog import Heartbeat, Watchdog
+from safewriter.block.watchdog import Watchdog
 from safewriter.errors import UsageError
 from safewriter.record import journal
 from safewriter.record.liveness import LEASE_MS

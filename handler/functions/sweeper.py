@@ -22,7 +22,7 @@ from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import Status
 from safewriter.schedule import Schedule
 from safewriter.settings import Settings
-from safewriter.settle.inspection import Action
+from safewriter.settle.one_write import Action
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
 

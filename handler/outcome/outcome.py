@@ -3,10 +3,10 @@
 | writes                 | child                                  | state      |
 |------------------------|----------------------------------------|------------|
 | one is unknown, or may not be named | any                       | UNKNOWN    |
+| any                    | ended for a lost turn, not with exit 0 | FAILED     |
+| any                    | cancelled, not with exit 0             | CANCELLED  |
 | some are committed     | ended by the deadline                  | INCOMPLETE |
 | none is committed      | ended by the deadline                  | TIMED_OUT  |
-| any                    | ended because its turn was lost        | FAILED     |
-| any                    | ended because it was cancelled         | CANCELLED  |
 | all committed, or none | exit 0                                 | SUCCESS    |
 | one is not committed   | exit 0                                 | FAILED     |
 | any                    | any other end                          | FAILED     |

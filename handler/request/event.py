@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
 from handler.input_errors import InputError, found, problem_of, validated
-from handler.request.job_document import LABEL, FlatDocument, NestedDocument, py_file
+from handler.request.event_fields import LABEL, FlatDocument, NestedDocument, py_file
 from handler.request.submit_parameters import parse_submit_parameters
 from handler.request.trigger import Trigger, recognise
 from handler.settings import script_location
@@ -29,7 +29,7 @@ from safewriter.objects import Location
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from handler.request.job_document import Common
+    from handler.request.event_fields import Common
     from handler.settings import HandlerSettings
 
 __all__ = ["Request", "parse_event"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from handler.observability import logger
-from handler.process.timeout import OverdueError, within
+from handler.process.bounded_call import OverdueError, within
 from safewriter.errors import SafeWriterError
 from safewriter.objects import StoreError
 

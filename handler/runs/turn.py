@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from handler.observability import logger
-from handler.process.timeout import OverdueError, within
+from handler.process.bounded_call import OverdueError, within
 from safewriter.coordination import End, JobCoordinator
 from safewriter.objects import StoreError
 

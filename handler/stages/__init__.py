@@ -1,1 +1,1 @@
-"""An invocation as stages: prepare → run → record. Each stage takes frozen values and returns one."""
+"""An invocation as stages: prepare → run → finish. Each stage puts its frozen values into `Progress` once."""

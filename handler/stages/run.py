@@ -18,7 +18,7 @@ from handler.process.log import JobLog
 from handler.runs.records import Runs
 from handler.runs.supervisor import RunSupervisor
 from handler.runs.turn import held
-from handler.sandbox.owned_directory import clean_all
+from handler.sandbox.between_jobs import clean_all
 from handler.sandbox.sandbox import oom_kills, open_sandbox
 from handler.sandbox.script import download, place
 from handler.spark.archive import why_unused

@@ -14,7 +14,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import StoreError
-from safewriter.settle.inspection import Action, inspect_write
+from safewriter.settle.one_write import Action, settle_one
 from safewriter.settle.recovery import Cause
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Sweeper:
     def _look(self, listed: ListedMarker) -> Look:
         if not self.may_go_on():
             return Look(listed.write_key, Action.LEFT, since=listed.since)
-        looked = inspect_write(self.checkpoints, self.recovery, listed.write_key, Cause.SWEEPER, self.clock)
+        looked = settle_one(self.checkpoints, self.recovery, listed.write_key, Cause.SWEEPER, self.clock)
         status = None if looked.document is None else looked.document.status
         return Look(listed.write_key, looked.action, status, looked.problem, listed.since)
 

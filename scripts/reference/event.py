@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from handler.request.job_document import FlatDocument
+from handler.request.event_fields import FlatDocument
 from handler.spark_settings.allowed import ALLOWED
 from scripts.reference.model import described
 

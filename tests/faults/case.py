@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
-from safewriter.settle.inspection import Action
+from safewriter.settle.one_write import Action
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
 from scripts.emulator.rules import Kill, Late, LoseReply, Match, Rule

@@ -16,7 +16,7 @@ from safewriter import SafeWriter
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
 from safewriter.record.document import Status
-from safewriter.settle.inspection import Action
+from safewriter.settle.one_write import Action
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
 from scripts.emulator.rules import Delay, Freeze, Match, Rule

@@ -134,3 +134,11 @@ def test_each_threat_names_the_test_of_its_protection() -> None:
             node.name for node in ast.parse((ROOT / path).read_text()).body if isinstance(node, ast.FunctionDef)
         ]
         assert test in functions, threat
+
+
+def test_the_map_of_the_code_names_files_that_exist() -> None:
+    """A newcomer's first page is no guess: each path in it is there."""
+    page = (ROOT / "docs/concepts/code-map.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/.-]+/[\w.-]+)`", page)
+    assert len(named) > 30
+    assert [path for path in named if not (ROOT / path).exists()] == []

@@ -17,7 +17,7 @@ from handler.runs.records import RunRecord, UnreadableRecordError
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.record.document import Checkpoint, Status
 from safewriter.record.marker import Marker
-from safewriter.settle.inspection import Action
+from safewriter.settle.one_write import Action
 from tests.unit.handler.runs.test_records import Bench
 from tests.unit.safewriter.settle.sweeps import sweep
 from tests.unit.safewriter.world import World

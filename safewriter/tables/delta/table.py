@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from safewriter.record.document import Status
 from safewriter.tables.delta.fence import fence
-from safewriter.tables.delta.files import remove_files
 from safewriter.tables.delta.gate import GateState
 from safewriter.tables.delta.history import DeltaHistory
+from safewriter.tables.delta.leftovers import remove_files
 from safewriter.tables.delta.readback import ReadBack
 from safewriter.tables.delta.revert import find_live, revert
 from safewriter.tables.table import Landed, Move, RetentionGapError, Trace

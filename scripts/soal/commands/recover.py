@@ -13,7 +13,7 @@ from safewriter.errors import SettingError, UsageError
 from safewriter.objects import Location
 from safewriter.record.document import Status
 from safewriter.settings import Settings
-from safewriter.settle.inspection import Action
+from safewriter.settle.one_write import Action
 from safewriter.settle.override import override
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem

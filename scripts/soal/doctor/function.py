@@ -12,8 +12,8 @@ from handler.redaction.redact import Redactor
 from handler.settings import read_settings
 from scripts.soal.doctor.alarms import examine_alarms
 from scripts.soal.doctor.buckets import examine_checkpoints, examine_entry_point
+from scripts.soal.doctor.delivery import examine_asynchronous, examine_queues
 from scripts.soal.doctor.deployed import DeployedFunction, look, split_qualifier
-from scripts.soal.doctor.events import examine_asynchronous, examine_queues
 from scripts.soal.doctor.finding import Finding, finding
 from scripts.soal.doctor.roles import examine_rights
 from scripts.soal.doctor.stack import stack_of

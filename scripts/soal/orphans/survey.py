@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from safewriter.tables.delta.files import root_of_other_table
+from safewriter.tables.delta.leftovers import root_of_other_table
 from scripts.soal.orphans.kinds import Kind, kind_of, prefix_of
 from scripts.soal.orphans.log_files import LOG
 from scripts.soal.orphans.report import OpenWriteFound, Orphan, OrphanReport, OrphanUpload, Tally

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from safewriter.record.checkpoints import Checkpoints
-from safewriter.settle.inspection import Action, inspect_write
+from safewriter.settle.one_write import Action, settle_one
 from safewriter.settle.recovery import Cause, Recovery
 from scripts.soal.recover.overlay import Overlay
 
@@ -95,7 +95,7 @@ class Recoverer:
             may_go_on=lambda: self.clock() < self.until_ms,
             rehearsal=rehearsal if dry_run else None,
         )
-        looked = inspect_write(checkpoints, recovery, write_key, Cause.OPERATOR, self.clock)
+        looked = settle_one(checkpoints, recovery, write_key, Cause.OPERATOR, self.clock)
         document, write = looked.document, looked.document or looked.marker
         if write is None and looked.action is Action.NONE:
             return None

@@ -13,7 +13,7 @@ from handler.functions import sweeper
 from handler.functions.sweeper import _problem, lambda_handler
 from handler.redaction.redact import Redactor
 from handler.secrets import Secrets, SecretUnavailableError
-from safewriter.settle.inspection import Action
+from safewriter.settle.one_write import Action
 from safewriter.settle.sweeper import Look
 from tests.support.memory_store import MemoryObjectStore
 

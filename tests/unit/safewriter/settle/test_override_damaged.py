@@ -9,7 +9,7 @@ import pytest
 from safewriter.errors import UsageError
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
-from safewriter.settle.inspection import Action
+from safewriter.settle.one_write import Action
 from safewriter.settle.override import override
 from tests.unit.safewriter.failing import Fault, Network
 from tests.unit.safewriter.settle.sweeps import look, sweep

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.record.document import CommitPoint, Status
-from safewriter.settle.inspection import Action
+from safewriter.settle.one_write import Action
 from safewriter.settle.recovery import Cause
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.invariants import check

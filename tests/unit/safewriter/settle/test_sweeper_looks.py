@@ -12,8 +12,8 @@ from safewriter.objects import StoreError
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
 from safewriter.record.marker import Marker
-from safewriter.settle import inspection, sweeper
-from safewriter.settle.inspection import Action, settle_or_clean
+from safewriter.settle import one_write, sweeper
+from safewriter.settle.one_write import Action, settle_or_clean
 from safewriter.settle.recovery import Cause, Evidence
 from safewriter.settle.sweeper import Look, Sweep, _from_both_ends
 from tests.unit.safewriter.failing import Network
@@ -168,7 +168,7 @@ def test_a_document_that_goes_away_while_it_is_looked_after_is_told_as_it_was(mo
         world.bucket.delete(f"checkpoints/{world.key}.json")
         return Action.SETTLED, None
 
-    monkeypatch.setattr(inspection, "settle_or_clean", settle_or_clean)
+    monkeypatch.setattr(one_write, "settle_or_clean", settle_or_clean)
 
     assert look(world).action is Action.SETTLED
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from safewriter.settle.inspection import Action
+from safewriter.settle.one_write import Action
 from safewriter.settle.sweeper import Look, Sweep
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.settle.sweeps import look

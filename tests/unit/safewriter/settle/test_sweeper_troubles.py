@@ -13,7 +13,7 @@ from safewriter.objects import ListedObject, StoreError
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
 from safewriter.record.marker import Marker
-from safewriter.settle.inspection import Action
+from safewriter.settle.one_write import Action
 from safewriter.settle.override import override
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper

@@ -6,7 +6,7 @@ import pytest
 
 from safewriter.errors import TryAgainError
 from safewriter.record.document import Status
-from safewriter.settle.inspection import Action
+from safewriter.settle.one_write import Action
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.settle.sweeps import look, sweep

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint
-from safewriter.settle.inspection import Inspection, close_unclaimed
+from safewriter.settle.one_write import Inspection, close_unclaimed
 from safewriter.settle.recovery import Cause
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World

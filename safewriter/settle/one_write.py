@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from safewriter.record.marker import Marker
     from safewriter.settle.recovery import Cause, Recovery
 
-__all__ = ["Action", "Inspection", "close_unclaimed", "inspect_write", "settle_or_clean"]
+__all__ = ["Action", "Inspection", "close_unclaimed", "settle_one", "settle_or_clean"]
 
 _GIVEN_UP: Final = timedelta(days=7)
 """After this time an attempt that nobody could clean up (its table was dropped) is left to `soal orphans`."""
@@ -65,9 +65,7 @@ class Inspection:
     marker: Marker | None = None
 
 
-def inspect_write(
-    checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock
-) -> Inspection:
+def settle_one(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock) -> Inspection:
     """Settle one write and clean up after it, as far as possible; remove its markers that nobody needs any more.
 
     Never raises, whatever its objects hold and its stores answer: the other writes must be inspected, too.

@@ -9,7 +9,7 @@ import pytest
 from safewriter.errors import UsageError
 from safewriter.record.document import CommitPoint, Status
 from safewriter.settle import sweeper
-from safewriter.settle.inspection import Action
+from safewriter.settle.one_write import Action
 from safewriter.settle.override import override
 from safewriter.settle.sweeper import Sweeper
 from tests.unit.safewriter.settle.unclaimed import DAYS, close, vanish

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from safewriter.objects import StoreError, Upload
-from safewriter.tables.delta.files import remove_files, root_of_other_table
 from safewriter.tables.delta.history import DeltaHistory
+from safewriter.tables.delta.leftovers import remove_files, root_of_other_table
 from tests.unit.safewriter.delta_log import File
 from tests.unit.safewriter.record.samples import attempt
 from tests.unit.safewriter.world import World

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.sandbox.owned_directory import OwnedDirectory, clean_all
+from handler.sandbox.between_jobs import OwnedDirectory, clean_all
 
 ROOT = Path(__file__).parents[4]
 
@@ -86,7 +86,7 @@ def test_a_process_that_follows_a_killed_one_knows_what_that_one_had_found(tmp_p
     (tmp_path / "old").touch()
     code = f"""
 import os, pathlib
-from handler.sandbox.owned_directory import OwnedDirectory
+from handler.sandbox.between_jobs import OwnedDirectory
 OwnedDirectory.claim(pathlib.Path({str(tmp_path)!r}))
 pathlib.Path({str(tmp_path)!r}, "left").touch()
 os.kill(os.getpid(), 9)

@@ -8,7 +8,7 @@ import pytest
 
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
-from safewriter.settle.inspection import Action, Inspection, inspect_write
+from safewriter.settle.one_write import Action, Inspection, settle_one
 from safewriter.settle.recovery import Cause
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network
@@ -199,7 +199,7 @@ def test_a_look_tells_what_the_write_was_and_what_it_is() -> None:
     world.job().begin()
     world.grace_passes()
 
-    found = inspect_write(world.checkpoints, world.recovery(), world.key, Cause.OPERATOR, world.clock)
+    found = settle_one(world.checkpoints, world.recovery(), world.key, Cause.OPERATOR, world.clock)
 
     assert found.before is not None
     assert found.document is not None

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from handler.process.timeout import OverdueError, within
+from handler.process.bounded_call import OverdueError, within
 
 
 def test_what_ends_in_time_is_passed_on() -> None:

@@ -103,7 +103,7 @@ class Acquirer:
         try:
             times, stored = self._read()
             record = self._present(stored)
-            if stored is not None and record.is_held_by(self.nonce):
+            if stored is not None and stored.is_held_by(self.nonce):
                 return (stored, times), ""  # the reply to an earlier write was lost
             check_startable(record, self.configuration)
             changed, reason = self._next(record, stored, times)
@@ -161,8 +161,8 @@ class Acquirer:
     def _is_dead(self, record: Record, stored: Stored | None, times: Times) -> bool:
         if record.holder is None:
             raise AssertionError  # for the type checker
-        if stored is not None and stored.is_alive is not None:
-            return not stored.is_alive
+        if stored is not None and stored.is_alive is False:
+            return True
         unchanged_s = self._holder.unchanged_s((record.holder.nonce, record.holder.beat), times)
         return unchanged_s > record.holder.lease_s
 

@@ -32,12 +32,17 @@ class Connection(Enum):
 class Stored:
     """A record as read or written. `version` is the backend's own.
 
-    `is_alive`: whether the holder's session lives, by a service that knows; None: only its renewals tell.
+    `is_alive`: whether the holder's session lives, by a service that knows; False ends the grant at once. Else the
+    holder's renewals tell: a process may live on that has not learnt of its grant, or of the end of it.
     """
 
     record: Record
     version: object
     is_alive: bool | None = None
+
+    def is_held_by(self, nonce: str) -> bool:
+        """Tell whether this grant holds the lock, as far as the service knows."""
+        return self.record.is_held_by(nonce) and self.is_alive is not False
 
 
 class Backend(Protocol):

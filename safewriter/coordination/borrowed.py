@@ -57,7 +57,7 @@ class BorrowedTurn:
     def check(self) -> None:
         """Raise `TurnLostError` if the record names another grant."""
         stored = self._backend.read(self.lock)
-        if stored is None or not stored.record.is_held_by(self.nonce):
+        if stored is None or not stored.is_held_by(self.nonce):
             self.left_s = 0.0
             raise self.lost_error()
 
@@ -65,7 +65,7 @@ class BorrowedTurn:
         """Note a write in the record. Raises `TurnLostError` once it names another grant."""
         for _ in range(_ROUNDS_MAX):
             stored = self._backend.read(self.lock)
-            if stored is None or not stored.record.is_held_by(self.nonce):
+            if stored is None or not stored.is_held_by(self.nonce):
                 self.left_s = 0.0
                 raise self.lost_error()
             try:

@@ -52,7 +52,9 @@ class JobCoordinator:
         undecided: Callable[[Collection[OpenWrite]], Iterable[OpenWrite]] = undecided,
     ) -> None:
         self.configuration = configuration
-        self.backend = open_backend(configuration.backend) if backend is None else backend
+        if backend is None:
+            backend = open_backend(configuration.backend, lease_s=configuration.lease_s)
+        self.backend = backend
         self._run = run
         self._may_wait = may_wait
         self._settle, self._undecided = settle, undecided

@@ -29,6 +29,7 @@ _RENEWALS: Final = 3
 _MARGIN: Final = 5
 """The holder stops itself this part of a lease before the lease can have ended: 1/5."""
 _PAUSE_S: Final = 0.05
+_SESSION_ENDED: Final = "the lock service ended the session"
 
 
 class Turn:
@@ -141,19 +142,23 @@ class Turn:
                     if self._reread(is_last=is_last):
                         return
                     continue
+                except StoreError:
+                    if is_last and self._reread(is_last=True):
+                        return
+                    raise
                 self._confirmed(asked_s)
                 return
 
     def _reread(self, *, is_last: bool) -> bool:
         """Read the record again. Return True if a release of ours turns out to have landed."""
         stored = self._backend.read(self.lock)
-        if stored is None or not stored.record.is_held_by(self.nonce):
+        if stored is None or not stored.is_held_by(self.nonce):
             ended = stored is not None and any(
                 past.token == self.token and past.end not in (End.EXPIRED, End.FORCED) for past in stored.record.history
             )
             if is_last and ended:
                 return True
-            self._lose(_why(stored, self.token))
+            self._lose(_why(stored, self.nonce, self.token))
             raise self.lost_error()
         self._stored = stored
         return False
@@ -177,7 +182,7 @@ class Turn:
     def _heard(self, connection: Connection) -> None:
         self._suspended = connection is Connection.SUSPENDED
         if connection is Connection.LOST:
-            self._lose("the lock service ended the session")
+            self._lose(_SESSION_ENDED)
 
     def _lose(self, why: str) -> None:
         if self._lost is None:
@@ -195,8 +200,10 @@ class Turn:
             self.release(End.FAILED, self.writes)
 
 
-def _why(stored: Stored | None, token: int) -> str:
+def _why(stored: Stored | None, nonce: str, token: int) -> str:
     if stored is None:
         return "its record is gone"
+    if stored.record.is_held_by(nonce):
+        return _SESSION_ENDED
     is_forced = any(past.token == token and past.end is End.FORCED for past in stored.record.history)
     return "an operator ended it" if is_forced else "another job has it"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from safewriter.coordination.configuration import PREFIX
 from safewriter.errors import SettingError
@@ -14,13 +15,22 @@ if TYPE_CHECKING:
 __all__ = ["backend_uri", "open_backend"]
 
 
+# ZooKeeper keeps `/zookeeper` for itself, and knows neither empty names nor `.` and `..`.
+_ENSEMBLE: Final = re.compile(
+    r"(?P<hosts>[\w.\[\]:-]+:\d+(,[\w.\[\]:-]+:\d+)*)/(?P<root>(?!zookeeper(/|$))\w[\w.-]*(/\w[\w.-]*)*)"
+)
+
+
 def backend_uri(uri: str = "") -> str:
     """Return the URI of the lock service that counts: the given one, else `SW_LOCKS`, else the checkpoint bucket."""
     return uri or os.environ.get("SW_LOCKS", "") or _checkpoint_bucket()
 
 
-def open_backend(uri: str) -> Backend:
-    """Open the lock service that a URI names, or that `backend_uri` finds. Raises `SettingError` for another text."""
+def open_backend(uri: str, *, lease_s: float = 30.0) -> Backend:
+    """Open the lock service that a URI names, or that `backend_uri` finds. Raises `SettingError` for another text.
+
+    `lease_s`: how long a session lives without a word from this process, where the service has sessions.
+    """
     uri = backend_uri(uri)
     scheme, _, rest = uri.partition("://")
     if scheme == "s3" and rest:
@@ -33,6 +43,16 @@ def open_backend(uri: str) -> Backend:
         from safewriter.coordination.backends.memory import named
 
         return named(rest)
+    if scheme == "zookeeper" and (match := _ENSEMBLE.fullmatch(rest)):
+        try:
+            from safewriter.coordination.backends.zookeeper import ZooKeeperBackend
+        except ModuleNotFoundError as error:
+            if str(error.name).partition(".")[0] != "kazoo":
+                raise
+            raise SettingError(
+                f"{PREFIX}backend", f"{uri!r} needs the package kazoo; install soal[zookeeper]"
+            ) from error
+        return ZooKeeperBackend(match["hosts"], match["root"], lease_s=lease_s)
     raise SettingError(
         f"{PREFIX}backend",
         f"{uri!r} is none of s3://bucket/prefix, dynamodb://table, zookeeper://host:port/path, memory://name",

@@ -1,0 +1,231 @@
+"""Locks on ZooKeeper: a znode for each record, and below it an ephemeral one for the session of its holder.
+
+`/ROOT/LOCK` holds the record, `/ROOT/LOCK/NONCE` stands for the holder: ZooKeeper deletes it when the session ends. A
+grant writes the one and creates the other in one transaction. That transaction's number (the czxid of the new znode) is
+the token: ZooKeeper counts all changes, and its count outlives sessions and restarts.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from kazoo.exceptions import BadVersionError, NoAuthError, NodeExistsError, NoNodeError
+from kazoo.protocol.states import ZnodeStat
+
+from safewriter.coordination.backend import RecordChanged, Stored
+from safewriter.coordination.backends.zookeeper_session import Session
+from safewriter.coordination.configuration import PREFIX
+from safewriter.coordination.record import Record
+from safewriter.coordination.transitions import with_token
+from safewriter.errors import SettingError
+from safewriter.objects.store import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kazoo.client import KazooClient, TransactionRequest
+
+    from safewriter.coordination.backend import Connection
+    from safewriter.coordination.record import Holder
+
+__all__ = ["ZooKeeperBackend"]
+
+
+class ZooKeeperBackend:
+    """Locks below one znode, by one session of this process. `hosts` is `host:port[,host:port]`.
+
+    Parameters
+    ----------
+    lease_s
+        After so many seconds without a word from this process ZooKeeper is to end the session, and with it a grant.
+    """
+
+    server = ""
+
+    def __init__(self, hosts: str, root: str, *, lease_s: float = 30.0) -> None:
+        self._hosts, self._root = hosts, "/" + root.strip("/")
+        self._session = Session(hosts, lease_s)
+        self._something = threading.Condition()
+        self._events = 0
+
+    # -- the record --------------------------------------------------------------------------------------------------
+
+    def read(self, lock: str) -> Stored | None:
+        found = self._get(lock)
+        if found is None:
+            return None
+        body, stat = found
+        record = Record.decode(body, f"zookeeper://{self._hosts}{self._path(lock)}")
+        if record.holder is None:
+            return Stored(record, stat.version)
+        node = self._node(lock, record.holder)
+        holder = self._session.ask(lambda client: [client.exists_async(node)])
+        if holder is None:
+            return Stored(record, stat.version, is_alive=False)
+        return Stored(_numbered(record, holder.czxid), stat.version, is_alive=True)
+
+    def write(self, record: Record, after: Stored | None) -> Stored:
+        begins = _is_grant(record, after)
+        if begins:
+            self._check_session(record)
+        if after is None:
+            self._session.ask(lambda client: [client.ensure_path_async(self._root)])
+        body = record.encode()
+        try:
+            stat = self._commit(record.lock, lambda change: self._change(change, record, body, after))
+        except StoreError as error:
+            if error.denied:
+                raise
+            stat = self._landed(record.lock, body, after)
+        if begins:
+            return self._begun(record, stat)
+        is_alive = None if record.holder is None else (after is None or after.is_alive is not False)
+        return Stored(record, stat.version, is_alive)
+
+    def _change(self, change: TransactionRequest, record: Record, body: bytes, after: Stored | None) -> None:
+        """Add what a write does. Each of the three parts makes the whole fail if another job was faster."""
+        path = self._path(record.lock)
+        if after is None:
+            change.create(path)
+        change.set_data(path, body, version=_number(after))
+        begins = _is_grant(record, after)
+        if after is not None and after.record.holder is not None and after.is_alive is not False:
+            node = self._node(record.lock, after.record.holder)
+            if record.holder is None or begins:
+                change.delete(node)
+            else:
+                change.check(node, version=-1)
+        if record.holder is not None and begins:
+            change.create(self._node(record.lock, record.holder), ephemeral=True)
+
+    def _begun(self, record: Record, stat: ZnodeStat) -> Stored:
+        """Number a grant that has landed.
+
+        If the number cannot be written, each reader learns it from the holder's znode and writes it with the next
+        change. Also whoever has changed the record since has done so.
+        """
+        granted = _numbered(record, stat.mzxid)
+        body = granted.encode()
+        with suppress(RecordChanged, StoreError):
+            path = self._path(record.lock)
+            stat = self._commit(record.lock, lambda change: change.set_data(path, body, version=stat.version))
+        return Stored(granted, stat.version, is_alive=True)
+
+    def _check_session(self, record: Record) -> None:
+        granted_s = self._session.granted_s()
+        if record.holder is not None and granted_s < record.holder.lease_s:
+            raise SettingError(
+                f"{PREFIX}lease.seconds",
+                f"{record.holder.lease_s:g} is more than the {granted_s:g} s after which ZooKeeper ends the session; "
+                "set it to less, or raise maxSessionTimeout of the ensemble",
+            )
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    def _get(self, lock: str) -> tuple[bytes, ZnodeStat] | None:
+        """Return what the ensemble has now: a server that lags behind is brought up to date first."""
+        path = self._path(lock)
+        try:
+            found: tuple[bytes, ZnodeStat] = self._session.ask(
+                lambda client: [client.sync_async(path), client.get_async(path)]
+            )
+        except NoNodeError:
+            return None
+        return found
+
+    def _commit(self, lock: str, add: Callable[[TransactionRequest], None]) -> ZnodeStat:
+        """Carry a transaction out, and return the state of the znode that it has set."""
+
+        def send(client: KazooClient) -> list[Any]:
+            transaction = client.transaction()
+            add(transaction)
+            return [transaction.commit_async()]
+
+        results = self._session.ask(send)
+        if any(isinstance(result, (BadVersionError, NodeExistsError, NoNodeError)) for result in results):
+            raise RecordChanged(lock)
+        if errors := [result for result in results if isinstance(result, Exception)]:
+            raise StoreError(
+                f"ZooKeeper refuses to change the record of {lock}: {errors!r}",
+                denied=any(isinstance(error, NoAuthError) for error in errors),
+            )
+        return next(result for result in results if isinstance(result, ZnodeStat))
+
+    def _landed(self, lock: str, body: bytes, after: Stored | None) -> ZnodeStat:
+        """Return the record's state if a write that had no answer is there.
+
+        Raises `RecordChanged` if another write is in its place, `StoreError` if it may still land, or was written over.
+        """
+        found = self._get(lock)
+        if found is not None and found[0] == body:
+            return found[1]
+        if found is not None and found[1].version == _number(after) + 1:
+            raise RecordChanged(lock)
+        raise StoreError(f"ZooKeeper does not tell whether the record of {lock} was changed")
+
+    # -- changes -----------------------------------------------------------------------------------------------------
+
+    def wait(self, seen: Stored | None, timeout_s: float) -> None:
+        until_s = time.monotonic() + timeout_s
+        before = self._events
+        with suppress(StoreError):
+            if seen is not None and self._has_changed(seen, timeout_s):
+                return
+        with self._something:
+            self._something.wait_for(lambda: self._events != before, max(0.0, until_s - time.monotonic()))
+
+    def _has_changed(self, seen: Stored, timeout_s: float) -> bool:
+        """Set watches on the record and its holder. kazoo keeps a watcher of one path once, however often it is set."""
+        watched = [self._path(seen.record.lock)]
+        if seen.record.holder is not None and seen.is_alive:
+            watched.append(self._node(seen.record.lock, seen.record.holder))
+        found = [self._session.ask(self._watching(path), timeout_s) for path in watched]
+        return any(stat is None for stat in found) or found[0].version != seen.version
+
+    def _watching(self, path: str) -> Callable[[KazooClient], list[Any]]:
+        return lambda client: [client.exists_async(path, watch=self._happened)]
+
+    def _happened(self, _: object) -> None:
+        with self._something:
+            self._events += 1
+            self._something.notify_all()
+
+    # -- the rest ----------------------------------------------------------------------------------------------------
+
+    def locks(self) -> Iterator[str]:
+        try:
+            yield from sorted(self._session.ask(lambda client: [client.get_children_async(self._root)]))
+        except NoNodeError:
+            return
+
+    def listen(self, listener: Callable[[Connection], None]) -> None:
+        self._session.listen(listener)
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _path(self, lock: str) -> str:
+        return f"{self._root}/{lock}"
+
+    def _node(self, lock: str, holder: Holder) -> str:
+        return f"{self._path(lock)}/{holder.nonce}"
+
+
+def _is_grant(record: Record, after: Stored | None) -> bool:
+    """Tell whether a change begins a grant: each has a nonce and a token of its own."""
+    before = None if after is None else after.record.holder
+    now = record.holder
+    return now is not None and (before is None or (now.nonce, now.token) != (before.nonce, before.token))
+
+
+def _numbered(record: Record, czxid: int) -> Record:
+    """Give a grant its token. Also where records have come from an ensemble that had counted further, it only grows."""
+    return with_token(record, max(record.token, czxid))
+
+
+def _number(after: Stored | None) -> int:
+    """Return the version that a znode must have to be changed; a znode that the same transaction creates has 0."""
+    return 0 if after is None else int(str(after.version))

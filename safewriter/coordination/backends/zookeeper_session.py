@@ -1,0 +1,112 @@
+"""One session with a ZooKeeper ensemble, by kazoo: begun at the first request; each wait for an answer has a bound."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import Connect
+from kazoo.protocol.states import KazooState
+
+from safewriter.coordination.backend import Connection
+from safewriter.objects.store import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Session"]
+
+_ANSWER_MIN_S: Final = 2.0
+_ANSWERS_IN_A_LEASE: Final = 3
+_GREETINGS_IN_A_LEASE: Final = 12
+# kazoo tries to connect without end, but its pauses grow to an hour; a session is lost long before.
+_RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
+_CONNECTIONS: Final = {
+    KazooState.CONNECTED: Connection.CONNECTED,
+    KazooState.SUSPENDED: Connection.SUSPENDED,
+    KazooState.LOST: Connection.LOST,
+}
+
+
+class Session:
+    """Asks the ensemble to end the session `timeout_s` seconds after it has heard from this process last."""
+
+    def __init__(self, hosts: str, timeout_s: float) -> None:
+        self._client = KazooClient(hosts, timeout=math.ceil(timeout_s * 1000) / 1000, connection_retry=_RECONNECT)
+        self._connection = self._client._connection = _Connection(self._client, self._client._conn_retry.copy())  # noqa: SLF001 - kazoo tells nowhere else how long a session it was given
+        self._answer_s = max(_ANSWER_MIN_S, timeout_s / _ANSWERS_IN_A_LEASE)
+        self._starting = threading.Lock()
+        self._connected: threading.Event | None = None
+        self._listeners: list[Callable[[], Callable[[Connection], None] | None]] = []
+        self._client.add_listener(self._told)
+
+    def granted_s(self) -> float:
+        """Return the timeout that the ensemble has granted; it has limits of its own."""
+        self._connect(self._answer_s)
+        return float(self._connection.granted_ms) / 1000
+
+    def ask(self, send: Callable[[KazooClient], Sequence[Any]], timeout_s: float | None = None) -> Any:  # noqa: ANN401 - kazoo has no types
+        """Send requests, and return the answer to the last one; raise `NoNodeError` if it says so.
+
+        Raises `StoreError` if one has no answer in time: it may be carried out nevertheless, and later. Without a
+        connection none is sent: kazoo would keep them for the next one.
+        """
+        bound_s = self._answer_s if timeout_s is None else min(self._answer_s, timeout_s)
+        self._connect(bound_s)
+        try:
+            answers = [pending.get(timeout=bound_s) for pending in send(self._client)]
+        except NoNodeError:
+            raise
+        except (KazooException, KazooTimeoutError) as error:
+            raise StoreError(
+                f"ZooKeeper does not answer: {error!r}", denied=isinstance(error, (AuthFailedError, NoAuthError))
+            ) from error
+        return answers[-1]
+
+    def listen(self, listener: Callable[[Connection], None]) -> None:
+        """Tell the listener of changes. A method is told as long as its object lives: a backend outlives its turns."""
+        known = weakref.WeakMethod(listener) if inspect.ismethod(listener) else lambda: listener
+        self._listeners = [one for one in self._listeners if one() is not None] + [known]
+
+    def close(self) -> None:
+        """End the session."""
+        with self._starting:
+            if self._connected is not None:
+                self._told(KazooState.LOST)  # before a waiter can see it
+                self._client.stop()
+                self._client.close()
+                self._connected = None
+
+    def _connect(self, timeout_s: float) -> None:
+        with self._starting:
+            if self._connected is None:
+                self._connected = self._client.start_async()
+            connected = self._connected
+        if not connected.wait(timeout_s):
+            raise StoreError(f"ZooKeeper does not answer: no connection in {timeout_s:.0f} s")
+
+    def _told(self, state: str) -> None:
+        for known in list(self._listeners):
+            if (listener := known()) is not None:
+                listener(_CONNECTIONS[state])
+
+
+class _Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
+    """kazoo's connection, which keeps how long a session it was granted, and tries again sooner."""
+
+    granted_ms = 0
+
+    def _invoke(self, timeout: float, request: object, xid: int | None = None) -> Any:  # noqa: ANN401 - as in kazoo
+        if not isinstance(request, Connect):
+            return super()._invoke(timeout, request, xid)
+        # kazoo waits a whole session for a server that accepts and says nothing, as one that is just starting may.
+        answer = super()._invoke(min(timeout, max(_ANSWER_MIN_S, timeout / _GREETINGS_IN_A_LEASE)), request, xid)
+        self.granted_ms = answer[0].time_out
+        return answer

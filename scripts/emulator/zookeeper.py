@@ -1,0 +1,115 @@
+"""A ZooKeeper server on this machine: the one that PySpark brings along, in a Java process of its own.
+
+Its data are in a folder. It can be stopped and started again on the same port and data, as a real one is.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from typing import TYPE_CHECKING, Final, Self
+
+from handler.settings import read_settings
+from handler.spark.classpath import find_pyspark
+from handler.spark.command import find_java
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["ZooKeeper"]
+
+_START_TIMEOUT_S: Final = 60.0
+_TICK_MS: Final = 100
+_JARS: Final = (
+    "commons-cli-*.jar", "commons-io-*.jar", "log4j-*.jar", "metrics-core-*.jar", "netty-[bchrt]*.jar",
+    "slf4j-api-*.jar", "snappy-java-*.jar", "zookeeper-*.jar",
+)  # fmt: skip
+
+
+class ZooKeeper:
+    """A context manager: `with ZooKeeper(folder) as server: server.uri` is `zookeeper://127.0.0.1:PORT/locks`.
+
+    Parameters
+    ----------
+    folder
+        For its data and its log; what is there from an earlier server stays valid.
+    session_min_s, session_max_s
+        The limits between which a client may choose the timeout of its session.
+    """
+
+    def __init__(self, folder: Path, *, session_min_s: float = 0.5, session_max_s: float = 60.0) -> None:
+        self._folder = folder
+        self._limits_ms = (round(session_min_s * 1000), round(session_max_s * 1000))
+        self._process: subprocess.Popen[bytes] | None = None
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = int(free.getsockname()[1])
+
+    @property
+    def hosts(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def uri(self) -> str:
+        """A backend of locks on it."""
+        return f"zookeeper://{self.hosts}/locks"
+
+    def start(self) -> None:
+        """Start it, and wait until it serves."""
+        spark_home = find_pyspark()
+        if spark_home is None:
+            raise FileNotFoundError("PySpark is not installed; run scripts/setup")
+        jars = [str(jar) for pattern in _JARS for jar in sorted((spark_home / "jars").glob(pattern))]
+        java = find_java(read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": "none"}))
+        with (self._folder / "zookeeper.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    java, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.forceSync=no",
+                    "-cp", ":".join(jars), "org.apache.zookeeper.server.ZooKeeperServerMain", self._configured(),
+                ],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder,
+            )  # fmt: skip
+        until = time.monotonic() + _START_TIMEOUT_S
+        while not self._serves():
+            if time.monotonic() > until or self._process.poll() is not None:
+                self.kill()
+                said = (self._folder / "zookeeper.log").read_text(errors="replace")
+                raise RuntimeError(f"ZooKeeper did not start:\n{said[-2000:]}")
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def _configured(self) -> Path:
+        settings = {
+            "dataDir": self._folder / "data",
+            "clientPortAddress": "127.0.0.1",
+            "clientPort": self.port,
+            "tickTime": _TICK_MS,
+            "minSessionTimeout": self._limits_ms[0],
+            "maxSessionTimeout": self._limits_ms[1],
+            "admin.enableServer": "false",
+        }
+        path = self._folder / "zoo.cfg"
+        path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
+        return path
+
+    def _serves(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+                connection.sendall(b"srvr")
+                return connection.recv(1024).startswith(b"Zookeeper version")
+        except OSError:
+            return False

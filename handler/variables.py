@@ -96,13 +96,6 @@ VARIABLES: Final = (
     ),
     Variable("SW_AUDIT_LOG", _BOOLEAN, "keep one line for each rollback", _BOTH, default="true", key="audit_log"),
     Variable(
-        "SW_LOCKS",
-        "URI",
-        "the lock service of coordinated jobs: `s3://bucket/prefix`, `dynamodb://table`, `zookeeper://host:port/path`;"
-        " without it the checkpoint bucket",
-        (Reader.JOB,),
-    ),
-    Variable(
         "LAMBDA_TIMEOUT_MS",
         "milliseconds",
         "the deadline where the handler passes none, counted from the start of the process; without it 900000 on"
@@ -174,6 +167,13 @@ VARIABLES: Final = (
         "secrets that are read from Secrets Manager when a run begins, and become the job's variables or settings",
         _BOTH,
         key="secrets",
+    ),
+    Variable(
+        "SW_LOCKS",
+        "s3://bucket/prefix, dynamodb://table or zookeeper://host:port/path",
+        "where jobs take their turns that name no `job.coordinator.backend`; not set: the checkpoint bucket",
+        (Reader.JOB, Reader.COMMAND),
+        setter=Setter.STACK,
     ),
     # The redrive's function
     Variable(

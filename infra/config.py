@@ -145,6 +145,8 @@ class Config(BaseModel):
     """The place of the job scripts, apart from `data`; without it the stack has a bucket for them."""
     checkpoint_days: Annotated[int, Field(ge=_CHECKPOINT_DAYS_MIN, le=3650)] = 30
     """How long a finished run's documents live: longer than any event can be delivered again."""
+    coordination: Literal["s3", "dynamodb"] = "s3"
+    """Where jobs take their turns: in the checkpoint bucket, or in a DynamoDB table that the stack makes for it."""
     kms: bool = False
     """A key of the stack's own for its buckets, queues, topic and logs, instead of those of the services."""
     data_kms_key_arns: Annotated[tuple[KeyArn, ...], _Words] = ()

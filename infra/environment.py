@@ -18,6 +18,7 @@ __all__ = ["BYTES_MAX", "Made", "job_environment", "redrive_environment", "size_
 BYTES_MAX: Final = 4096
 """https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 _BUCKET_NAME_MAX: Final = 63
+_TABLE_NAME_MAX: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,16 @@ class Made:
     service: str
     checkpoint_bucket: str
     script_bucket: str
+    locks: str = ""
+    """The table of locks, as `SW_LOCKS`; empty: there is none."""
 
     @classmethod
     def longest(cls, config: Config) -> Self:
         """Return names as long as the longest that CloudFormation can make."""
         name = "x" * _BUCKET_NAME_MAX
-        return cls(config.stack_name, name, name if config.scripts is None else str(config.scripts))
+        scripts = name if config.scripts is None else str(config.scripts)
+        locks = f"dynamodb://{'x' * _TABLE_NAME_MAX}" if config.coordination == "dynamodb" else ""
+        return cls(config.stack_name, name, scripts, locks)
 
 
 def job_environment(config: Config, made: Made) -> dict[str, str]:
@@ -42,6 +47,7 @@ def job_environment(config: Config, made: Made) -> dict[str, str]:
         **_of_context(config, Reader.JOB),
         **_shared(made),
         "SCRIPT_BUCKET": made.script_bucket,
+        **({"SW_LOCKS": made.locks} if made.locks else {}),
     }
 
 

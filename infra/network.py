@@ -16,6 +16,8 @@ from constructs import Construct
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from aws_cdk import aws_dynamodb as dynamodb
+
     from infra.config import Config
 
 __all__ = ["Network"]
@@ -24,12 +26,21 @@ __all__ = ["Network"]
 class Network(Construct):
     """`vpc`, `subnets` (with `subnet_ids`) and `security_groups` for a function; without a network there are none.
 
-    `buckets` are the ARNs of those that functions can reach through the endpoint of an own network.
+    `buckets` are the ARNs of those that functions can reach through the endpoint of an own network, `locks` the table
+    of locks, if there is one.
     """
 
-    def __init__(self, scope: Construct, name: str, *, config: Config, buckets: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        config: Config,
+        buckets: Sequence[str] = (),
+        locks: dynamodb.ITable | None = None,
+    ) -> None:
         super().__init__(scope, name)
-        self._buckets = buckets
+        self._buckets, self._locks = buckets, locks
         self.vpc: ec2.IVpc | None = None
         self.subnets: ec2.SubnetSelection | None = None
         self.subnet_ids: list[str] = []
@@ -64,6 +75,10 @@ class Network(Construct):
         s3 = vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
         for statement in self._ours_on_s3():
             s3.add_to_policy(statement)
+        if self._locks is not None:
+            dynamodb = vpc.add_gateway_endpoint("DynamoDb", service=ec2.GatewayVpcEndpointAwsService.DYNAMODB)
+            actions = ["dynamodb:GetItem", "dynamodb:PutItem"]
+            dynamodb.add_to_policy(_ours("TakeTurns", actions, [self._locks.table_arn]))
         for service, wanted in (
             (ec2.InterfaceVpcEndpointAwsService.LAMBDA_, config.continue_max > 0),
             (ec2.InterfaceVpcEndpointAwsService.GLUE, bool(config.glue_databases)),
@@ -77,15 +92,8 @@ class Network(Construct):
 
         Lambda fetches the image and writes the logs by itself: AWS needs no bucket of its own through the endpoint.
         """
-        conditions = {"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}}
         return [
-            iam.PolicyStatement(
-                sid=sid,
-                principals=[iam.AnyPrincipal()],
-                actions=[f"s3:{action}" for action in actions],
-                resources=resources,
-                conditions=conditions,
-            )
+            _ours(sid, [f"s3:{action}" for action in actions], resources)
             for sid, actions, resources in (
                 ("ListOurs", ("ListBucket", "ListBucketMultipartUploads"), list(self._buckets)),
                 (
@@ -123,3 +131,14 @@ class Network(Construct):
             ec2.SecurityGroup.from_security_group_id(self, f"Group{number}", group, mutable=False)
             for number, group in enumerate(config.security_group_ids, start=1)
         ]
+
+
+def _ours(sid: str, actions: list[str], resources: list[str]) -> iam.PolicyStatement:
+    """Let through an endpoint whoever has this account's credentials."""
+    return iam.PolicyStatement(
+        sid=sid,
+        principals=[iam.AnyPrincipal()],
+        actions=actions,
+        resources=resources,
+        conditions={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+    )

@@ -18,6 +18,7 @@ from infra.failures import FailureQueue, UndeliveredQueue
 from infra.function import JobFunction
 from infra.image import Image
 from infra.lake import Lake
+from infra.locks import LockTable
 from infra.network import Network
 from infra.redrive import Redrive
 from infra.scripts_bucket import Scripts
@@ -45,13 +46,15 @@ class SoalStack(Stack):
         failures = failed.queue
         undelivered = UndeliveredQueue(self, "Undelivered", key=key).queue
         image = Image(self, config)
+        locks = LockTable(self, "Locks") if config.coordination == "dynamodb" else None
         network = Network(
             self,
             "Network",
             config=config,
+            locks=None if locks is None else locks.table,
             buckets=[checkpoints.bucket.bucket_arn, *scripts.bucket_arns, *lake.bucket_arns],
         )
-        made = Made(Aws.STACK_NAME, checkpoints.bucket.bucket_name, scripts.uri)
+        made = Made(Aws.STACK_NAME, checkpoints.bucket.bucket_name, scripts.uri, "" if locks is None else locks.uri)
         job = JobFunction(
             self,
             "Runtime",
@@ -64,6 +67,7 @@ class SoalStack(Stack):
                 *lake.job_statements(),
                 *catalog.job_statements(config),
                 *secrets.job_statements(config),
+                *(() if locks is None else locks.job_statements()),
                 *key_statements(key, "s3", "sqs", "lambda"),
             ],
             environment=job_environment(config, made),
@@ -143,6 +147,7 @@ class SoalStack(Stack):
             "AlarmTopicArn": alarms.topic.topic_arn,
             "DashboardName": page.dashboard_name,
             **({} if lake.bucket is None else {"LakeBucket": lake.bucket.bucket_name}),
+            **({} if locks is None else {"LockTable": locks.table.table_name}),
             **({} if triggers.queue is None else {"JobQueueUrl": triggers.queue.queue_url}),
         }
         for name, value in outputs.items():

@@ -15,7 +15,7 @@ from safewriter.coordination.backend import RecordChanged
 from safewriter.coordination.configuration import OnBlocked
 from safewriter.coordination.order import check_startable, obstacle
 from safewriter.coordination.record import End, Record
-from safewriter.coordination.transitions import end, goes_first, grant, join, leave
+from safewriter.coordination.transitions import end, goes_first, grant, join, leave, renew
 from safewriter.deadline import epoch_ms
 from safewriter.errors import TurnBlockedError, TurnSkippedError
 from safewriter.objects.store import StoreError
@@ -32,6 +32,8 @@ __all__ = ["Acquirer", "Times", "uptime_s"]
 _CLAIM_S: Final = 1.0
 _CLAIM_POLLS: Final = 6
 """A waiter that is next and asks no more loses its place after so many of its polls, and a second at least."""
+_ATTEMPTS: Final = 10
+"""Attempts in one poll, while others change the record."""
 
 
 def uptime_s() -> float:
@@ -89,7 +91,7 @@ class Acquirer:
 
     def _acquire(self, started_s: float) -> tuple[Stored, Times]:
         while True:
-            granted, reason = self._try()
+            granted, reason = self._try_again_at_once()
             if granted is not None:
                 return granted
             waited_s = self.clock_s() - started_s
@@ -98,13 +100,22 @@ class Acquirer:
                 raise self._blocked(reason, waited_s)
             self.backend.wait(self._last, min(self.configuration.poll_s, left_s))
 
+    def _try_again_at_once(self) -> tuple[tuple[Stored, Times] | None, str]:
+        """Make one attempt, and another one at once whenever somebody else changes the record in between: a job that
+        paused after that would stay out of the queue of a busy lock.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._try()
+            except RecordChanged:
+                continue
+        return None, f"{self.configuration.lock} changes faster than it can be taken"
+
     def _try(self) -> tuple[tuple[Stored, Times] | None, str]:
-        """Make one attempt: the grant, or the reason why there is none yet."""
+        """Make one attempt: the grant, or the reason why there is none yet. Raises `RecordChanged`."""
         try:
             times, stored = self._read()
             record = self._present(stored)
-            if stored is not None and stored.is_held_by(self.nonce):
-                return (stored, times), ""  # the reply to an earlier write was lost
             check_startable(record, self.configuration)
             changed, reason = self._next(record, stored, times)
             if changed is None:
@@ -114,8 +125,6 @@ class Acquirer:
             if written.record.is_held_by(self.nonce):
                 return (written, Times(asked_s, self.clock_s())), ""
             self._last = written
-        except RecordChanged:
-            return None, f"{self.configuration.lock} changes faster than it can be taken"
         except StoreError as error:
             if error.denied:
                 raise
@@ -137,6 +146,10 @@ class Acquirer:
 
     def _next(self, record: Record, stored: Stored | None, times: Times) -> tuple[Record | None, str]:
         """Return the change to make, if there is one, and why the job has no turn with it."""
+        if stored is not None and stored.is_held_by(self.nonce):
+            # The reply to the grant was lost. Others may have seen the grant long ago: this job has its lease from a
+            # renewal on, of which it knows when it was sent.
+            return renew(record), ""
         if record.holder is not None:
             if not self._is_dead(record, stored, times):
                 return self._waiting(record), f"{record.holder.job} holds {record.lock}"
@@ -148,7 +161,7 @@ class Acquirer:
             return self._waiting(record), reason
         first = goes_first(record, self.configuration, self.nonce)
         if first is not None:
-            if not self._gave_up(first, times):
+            if not self._gave_up(record, first, times):
                 return self._waiting(record), f"{first.job} goes first"
             return leave(record, first.nonce), f"{first.job} waited and asks no more"
         return grant(record, self.configuration, self.nonce, self.run, epoch_ms()), ""
@@ -166,8 +179,9 @@ class Acquirer:
         unchanged_s = self._holder.unchanged_s((record.holder.nonce, record.holder.beat), times)
         return unchanged_s > record.holder.lease_s
 
-    def _gave_up(self, waiter: Waiter, times: Times) -> bool:
-        unchanged_s = self._waiter.unchanged_s((waiter.nonce, waiter.ticket), times)
+    def _gave_up(self, record: Record, waiter: Waiter, times: Times) -> bool:
+        # With the token: the time counts in which the lock is free for this waiter, and ends with any other's turn.
+        unchanged_s = self._waiter.unchanged_s((waiter.ticket, record.token), times)
         return unchanged_s > max(_CLAIM_S, _CLAIM_POLLS * waiter.poll_s)
 
     def _blocked(self, reason: str, waited_s: float) -> TurnBlockedError:

@@ -75,10 +75,14 @@ class BorrowedTurn:
             return
         raise StoreError(f"the record of {self.lock} changes faster than it can be written")
 
+    def refresh(self) -> bool:
+        """The holder reads the record."""
+        return not self.is_lost
+
     def settled(self, writes: Collection[OpenWrite]) -> None:
         """The holder has settled earlier writes already."""
 
-    def release(self, how: End, undecided: Collection[OpenWrite] = ()) -> bool:  # noqa: ARG002 - the holder's to do
+    def release(self, how: End, decided: Collection[OpenWrite] = ()) -> bool:  # noqa: ARG002 - the holder's to do
         """The holder gives the turn back."""
         return not self.is_lost
 

@@ -12,7 +12,7 @@ from safewriter.coordination.backends.opening import backend_uri, open_backend
 from safewriter.coordination.borrowed import borrowed_turn, lent
 from safewriter.coordination.configuration import Configuration
 from safewriter.coordination.record import End
-from safewriter.coordination.takeover import settle, undecided
+from safewriter.coordination.takeover import decided, settle
 from safewriter.coordination.turn import Turn
 from safewriter.errors import SafeWriterError, TurnBlockedError, UsageError
 from safewriter.objects.store import StoreError
@@ -49,7 +49,7 @@ class JobCoordinator:
         run: str = "",
         may_wait: Callable[[], bool] = lambda: True,
         settle: Callable[[OpenWrite], None] = settle,
-        undecided: Callable[[Collection[OpenWrite]], Iterable[OpenWrite]] = undecided,
+        decided: Callable[[Collection[OpenWrite]], Iterable[OpenWrite]] = decided,
     ) -> None:
         self.configuration = configuration
         if backend is None:
@@ -57,7 +57,8 @@ class JobCoordinator:
         self.backend = backend
         self._run = run
         self._may_wait = may_wait
-        self._settle, self._undecided = settle, undecided
+        self._settle, self._decided = settle, decided
+        self._is_lent = False
         self._turn: Turn | BorrowedTurn | None = None
         self._previous: str | None = None
 
@@ -119,14 +120,17 @@ class JobCoordinator:
         if turn is None:
             return False
         current.end(turn)
+        if self._is_lent and not turn.refresh():  # the other process has noted its writes itself
+            return False
         writes = turn.writes
-        open_writes = tuple(self._undecided(writes)) if writes else ()
-        return turn.release(End.FAILED if open_writes else end, open_writes) and not open_writes
+        done = tuple(self._decided(writes)) if writes else ()
+        return turn.release(end, done) and len(done) == len(writes)
 
     def lend(self) -> str:
         """Return what the process of a job needs to use the turn that this coordinator holds."""
         if not isinstance(self._turn, Turn):
             raise UsageError("there is no turn to lend; call lock() first")
+        self._is_lent = True
         return lent(self._turn, backend_uri(self.configuration.backend), self._previous)
 
     def nothing_to_do(self) -> None:

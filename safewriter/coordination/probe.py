@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from safewriter.coordination.backend import RecordChanged
 from safewriter.coordination.record import Record
 from safewriter.errors import UnsupportedError
+from safewriter.objects.store import StoreError
 
 if TYPE_CHECKING:
     from safewriter.coordination.backend import Backend, Stored
@@ -20,23 +21,34 @@ _LOCK: Final = "_probe"
 """No job's lock can have this name: a probe resets the record."""
 _WRITERS: Final = 8
 _ROUNDS: Final = 3
+_TRIES: Final = 50
+"""Rounds are tried so often: other jobs may probe at the same time, and the winner is one of theirs then."""
 
 
 def check(backend: Backend) -> None:
-    """Raise `UnsupportedError` if the server does not keep conditions: stale writers, then several at once."""
+    """Raise `UnsupportedError` if the server does not keep conditions: stale writers, then several at once.
+
+    Raises `StoreError` if too many others probe at the same time.
+    """
     stored = backend.read(_LOCK)
-    if stored is None and _winners(backend, None) != 1:
-        raise _refused(backend, "several writers created one object with If-None-Match")
-    for _ in range(_ROUNDS):
+    if stored is None and _winners(backend, None) > 1:
+        raise _refused(backend, "several writers created one record that was not there")
+    won = 0
+    for rounds in range(1, _TRIES + 1):
         stored = backend.read(_LOCK)
         if stored is None:
-            raise _refused(backend, "an object that was written cannot be read")
+            raise _refused(backend, "a record that was written cannot be read")
         if _wins(backend, None):
-            raise _refused(backend, "it creates an object that is there, in spite of If-None-Match")
-        if (winners := _winners(backend, stored)) != 1:
-            raise _refused(backend, f"{winners} of {_WRITERS} writers replaced one version with If-Match")
+            raise _refused(backend, "it creates a record that is there, in spite of the condition")
+        winners = _winners(backend, stored)
+        if winners > 1 or (winners == 0 and _is_unchanged(backend, stored)):
+            raise _refused(backend, f"{winners} of {_WRITERS} writers replaced one version of a record")
         if _wins(backend, stored):
-            raise _refused(backend, "it replaces an object that has changed, in spite of If-Match")
+            raise _refused(backend, "it replaces a record that has changed, in spite of the condition")
+        won += winners
+        if won and rounds >= _ROUNDS:
+            return
+    raise StoreError(f"{backend.server} is probed by too many jobs at once")
 
 
 def noted(record: Record, server: str) -> Record:
@@ -55,6 +67,11 @@ def _wins(backend: Backend, after: Stored | None) -> bool:
     except RecordChanged:
         return False
     return True
+
+
+def _is_unchanged(backend: Backend, stored: Stored) -> bool:
+    now = backend.read(_LOCK)
+    return now is not None and now.version == stored.version
 
 
 def _winners(backend: Backend, after: Stored | None) -> int:

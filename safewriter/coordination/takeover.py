@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from safewriter.coordination.record import OpenWrite
     from safewriter.objects.store import ObjectStore
 
-__all__ = ["settle", "undecided"]
+__all__ = ["decided", "settle"]
 
 
 def settle(
@@ -40,11 +40,11 @@ def settle(
     recovery.settle(write.write_key, Cause.TURN, Evidence(write.epoch))
 
 
-def undecided(writes: Iterable[OpenWrite]) -> Iterator[OpenWrite]:
-    """Return the writes whose documents have no verdict."""
+def decided(writes: Iterable[OpenWrite]) -> Iterator[OpenWrite]:
+    """Yield the writes whose documents have a verdict."""
     from safewriter.objects.s3 import open_store
 
     for write in writes:
         stored = Checkpoints(open_store(Location.parse(write.checkpoints))).read(write.write_key)
-        if stored is None or (stored.document.epoch == write.epoch and stored.document.status in OPEN):
+        if stored is not None and (stored.document.epoch > write.epoch or stored.document.status not in OPEN):
             yield write

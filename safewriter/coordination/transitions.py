@@ -7,7 +7,7 @@ holder that lost the lock become `unsettled`; they leave that list only when a l
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from safewriter.coordination.order import obstacle
 from safewriter.coordination.record import HISTORY_MAX, End, Holder, PastTurn, Waiter
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from safewriter.coordination.record import OpenWrite, Record
 
 __all__ = ["end", "forget_settled", "goes_first", "grant", "join", "leave", "open_write", "renew", "with_token"]
+
+_COMPLETING: Final = (End.COMPLETED, End.NOTHING)
 
 
 def join(record: Record, configuration: Configuration, nonce: str, now_ms: int) -> Record:
@@ -87,12 +89,16 @@ def forget_settled(record: Record, settled: Collection[OpenWrite]) -> Record:
     return replace(record, unsettled=tuple(write for write in record.unsettled if write not in settled))
 
 
-def end(record: Record, how: End, now_ms: int, undecided: Collection[OpenWrite] | None = None) -> Record:
-    """End the present grant. `undecided`: which of its writes a later holder must settle; None: all of them."""
+def end(record: Record, how: End, now_ms: int, decided: Collection[OpenWrite] = ()) -> Record:
+    """End the present grant. A later holder must settle each of its writes but those that are `decided`; a turn that
+    leaves such a write has not completed.
+    """
     holder = record.holder
     if holder is None:
         raise ValueError(f"{record.lock} is free")
-    open_writes = holder.writes if undecided is None else tuple(one for one in holder.writes if one in undecided)
+    open_writes = tuple(one for one in holder.writes if one not in decided)
+    if open_writes and how in _COMPLETING:
+        how = End.FAILED
     past = PastTurn(holder.job, holder.token, holder.since_ms, now_ms, how, holder.run)
     ended = replace(
         record,
@@ -100,7 +106,7 @@ def end(record: Record, how: End, now_ms: int, undecided: Collection[OpenWrite] 
         unsettled=(*record.unsettled, *(write for write in open_writes if write not in record.unsettled)),
         history=(*record.history, past)[-HISTORY_MAX:],
     )
-    return _completed(ended, holder.job) if how in (End.COMPLETED, End.NOTHING) else ended
+    return _completed(ended, holder.job) if how in _COMPLETING else ended
 
 
 def _completed(record: Record, name: str) -> Record:

@@ -102,18 +102,27 @@ class Turn:
         """Note a write in the record, where the next holder finds it if this one dies. Raises `TurnLostError`."""
         self._change(lambda record: open_write(record, write))
 
+    def refresh(self) -> bool:
+        """Read the record again; False if it names another grant."""
+        with self._one_at_a_time:
+            try:
+                self._reread(is_last=False)
+            except TurnLostError:
+                return False
+            return True
+
     def settled(self, writes: Collection[OpenWrite]) -> None:
         """Strike writes of earlier holders that are settled now."""
         if writes:
             self._change(lambda record: forget_settled(record, writes))
 
-    def release(self, how: End, undecided: Collection[OpenWrite] = ()) -> bool:
+    def release(self, how: End, decided: Collection[OpenWrite] = ()) -> bool:
         """Give the turn back; False if it was lost before. Raises `StoreError` if the service does not answer; the
         lease ends the turn then, and it counts as not completed.
         """
         self.stop()
         try:
-            self._change(lambda record: end(record, how, epoch_ms(), undecided), is_last=True)
+            self._change(lambda record: end(record, how, epoch_ms(), decided), is_last=True)
         except TurnLostError:
             return False
         self._lost = "was given back"
@@ -129,7 +138,7 @@ class Turn:
 
     def _change(self, change: Callable[[Record], Record], *, is_last: bool = False) -> None:
         """Change the record while it shows this grant; whoever else changes it meanwhile (a waiter, a write of the
-        job's process) is no reason to stop.
+        job's process) is no reason to stop. Each change is a renewal: only that lets the waiters count anew.
         """
         with self._one_at_a_time:
             while True:
@@ -137,7 +146,8 @@ class Turn:
                     raise self.lost_error()
                 asked_s = self._clock_s()
                 try:
-                    self._stored = self._backend.write(change(self._stored.record), self._stored)
+                    changed = change(self._stored.record)
+                    self._stored = self._backend.write(changed if is_last else renew(changed), self._stored)
                 except RecordChanged:
                     if self._reread(is_last=is_last):
                         return
@@ -169,7 +179,7 @@ class Turn:
         while not self._stopped.wait(pause_s):
             pause_s = every_s
             try:
-                self._change(renew)
+                self._change(lambda record: record)
             except TurnLostError:
                 return
             except Exception:  # noqa: BLE001 - the service does not answer: asked again soon, until the lease has ended
@@ -197,7 +207,7 @@ class Turn:
     def give_up(self) -> None:
         """Release without completing, as far as the service answers."""
         with suppress(StoreError):
-            self.release(End.FAILED, self.writes)
+            self.release(End.FAILED)
 
 
 def _why(stored: Stored | None, nonce: str, token: int) -> str:

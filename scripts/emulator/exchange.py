@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
-from scripts.emulator.labels import MUTATING, key_class, operation
+from scripts.emulator.labels import MUTATING, dynamodb_operation, key_class, operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,9 @@ class Request:
         bucket, _, key = path.partition("/")
         query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
         is_copy = "HTTP_X_AMZ_COPY_SOURCE" in environ
-        name = operation(environ["REQUEST_METHOD"], bucket=bucket, key=key, query=query, is_copy=is_copy)
+        name = dynamodb_operation(environ.get("HTTP_X_AMZ_TARGET", "")) or operation(
+            environ["REQUEST_METHOD"], bucket=bucket, key=key, query=query, is_copy=is_copy
+        )
         conditions = [
             f"{header}: {environ[variable]}"
             for header in _CONDITIONS

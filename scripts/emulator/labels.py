@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MUTATING", "catalog_operation", "key_class", "operation"]
+__all__ = ["MUTATING", "catalog_operation", "dynamodb_operation", "key_class", "operation"]
 
 MUTATING: Final = frozenset(
     {
@@ -22,6 +22,7 @@ MUTATING: Final = frozenset(
         "CreateMultipartUpload",
         "DeleteObject",
         "DeleteObjects",
+        "PutItem",
         "PutObject",
         "UploadPart",
         "UploadPartCopy",
@@ -72,6 +73,11 @@ def operation(method: str, *, bucket: str, key: str, query: Mapping[str, str], i
 def catalog_operation(method: str, path: str) -> str:
     """Return the operation of a request to a REST catalog: a change or not. Reports of metrics change nothing."""
     return "CatalogChange" if method in {"POST", "PUT", "DELETE"} and not path.endswith("/metrics") else "CatalogRead"
+
+
+def dynamodb_operation(target: str) -> str | None:
+    """Return the operation of a request to DynamoDB, which is in a header; None for one to another service."""
+    return target.partition(".")[2] if target.startswith("DynamoDB_") else None
 
 
 def _object_operation(method: str, query: Mapping[str, str], *, is_copy: bool) -> str:

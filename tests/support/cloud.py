@@ -27,6 +27,7 @@ _ARNS = {
     "CloudWatch::Alarm": f"arn:aws:cloudwatch:{_HERE}:alarm:{{}}",
     "Events::Rule": f"arn:aws:events:{_HERE}:rule/{{}}",
     "IAM::Role": f"arn:aws:iam::{ACCOUNT}:role/{{}}",
+    "DynamoDB::Table": f"arn:aws:dynamodb:{_HERE}:table/{{}}",
     "KMS::Key": f"arn:aws:kms:{_HERE}:key/{{}}",
     "Lambda::Function": f"arn:aws:lambda:{_HERE}:function:{{}}",
     "Logs::LogGroup": f"arn:aws:logs:{_HERE}:log-group:{{}}:*",
@@ -75,6 +76,15 @@ class Synthesised:
         (name,) = (key for key in self.of_type("IAM::Role") if key.startswith(role))
         policies = self.policies_of(name).values()
         return Access.of(self.resolved(policy["PolicyDocument"]) for policy in policies)
+
+    def gateway(self, service: str) -> Access:
+        """Return what the gateway endpoint of a service lets through."""
+        (policy,) = (
+            each["PolicyDocument"]
+            for each in self.of_type("EC2::VPCEndpoint").values()
+            if each["VpcEndpointType"] == "Gateway" and self.resolved(each["ServiceName"]).endswith(f".{service}")
+        )
+        return Access.of([self.resolved(policy)])
 
     def policies_of(self, role: str) -> dict[str, Resource]:
         """Return the policies of a role: the CDK puts what is too long for its own into a managed one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ class MemoryBackend:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._records: dict[str, Stored] = {}
+        self._versions = itertools.count(1)
 
     def read(self, lock: str) -> Stored | None:
         with self._changed:
@@ -34,7 +36,7 @@ class MemoryBackend:
             now = self._records.get(record.lock)
             if (None if now is None else now.version) != (None if after is None else after.version):
                 raise RecordChanged(record.lock)
-            stored = Stored(record, 1 if now is None else int(str(now.version)) + 1)
+            stored = Stored(record, next(self._versions))
             self._records[record.lock] = stored
             self._changed.notify_all()
             return stored

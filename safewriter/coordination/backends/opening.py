@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["backend_uri", "open_backend"]
 
+_TABLE: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html"""
+
 
 # ZooKeeper keeps `/zookeeper` for itself, and knows neither empty names nor `.` and `..`.
 _ENSEMBLE: Final = re.compile(
@@ -39,6 +42,10 @@ def open_backend(uri: str, *, lease_s: float = 30.0) -> Backend:
         from safewriter.objects.s3 import open_store
 
         return S3Backend(open_store(Location.parse(uri)))
+    if scheme == "dynamodb" and _TABLE.fullmatch(rest):
+        from safewriter.coordination.backends.dynamodb import DynamoDBBackend, dynamodb_client
+
+        return DynamoDBBackend(dynamodb_client(), rest)
     if scheme == "memory" and rest:
         from safewriter.coordination.backends.memory import named
 

@@ -40,7 +40,7 @@ class Bench:
 
     def coordinator(self, job: str, predecessor: str | None = None) -> JobCoordinator:
         configuration = Configuration(lock="TABLE", job=job, predecessor=predecessor, backend=f"s3://{self.where}")
-        return JobCoordinator(configuration, run=f"run-of-{job}", undecided=lambda _: ())
+        return JobCoordinator(configuration, run=f"run-of-{job}", decided=lambda writes: writes)
 
     def soal(self, *arguments: str, answer: str = "") -> tuple[int, str, str]:
         return soal(*arguments, "--endpoint-url", self.endpoint, "--bucket", self.where, answer=answer)

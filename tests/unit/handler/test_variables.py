@@ -170,7 +170,7 @@ def test_a_context_key_becomes_its_variable_in_every_function_that_reads_it(vari
 
 def test_the_stack_sets_what_is_listed_as_its_own_and_nothing_else() -> None:
     """Every variable of a function is a context key's or the stack's."""
-    made = Made("Soal", "checkpoints", "scripts")
+    made = Made("Soal", "checkpoints", "scripts", "dynamodb://locks")
     config = Config().model_copy(update=OTHER_VALUES)
     found = {
         *job_environment(config, made),

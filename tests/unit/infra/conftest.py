@@ -32,6 +32,7 @@ FULL = {
     "conf_allow": "spark.sql.ansi.enabled spark.sql.session.timeZone=E*",
     "conditional_commits": "true",
     "continue_max": "20",
+    "coordination": "dynamodb",
     "data_kms_key_arns": KEY,
     "entry_point": "jobs/nightly.py",
     "environment": '{"TABLE": "s3a://my-lake/tables/t", "PYICEBERG_CATALOG__LAKE__URI": "https://catalog.example.org"}',

@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.iam import Access
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -26,7 +24,9 @@ def test_the_own_network_has_no_way_to_the_internet(full: Synthesised) -> None:
     for absent in ("InternetGateway", "NatGateway", "EIP", "Route"):
         assert f"AWS::EC2::{absent}" not in kinds
     services = [full.resolved(each["ServiceName"]) for each in full.of_type("EC2::VPCEndpoint").values()]
-    assert sorted(name.rpartition(".")[2] for name in services) == ["glue", "lambda", "s3", "secretsmanager"]
+    assert sorted(name.rpartition(".")[2] for name in services) == [
+        *("dynamodb", "glue", "lambda", "s3", "secretsmanager"),
+    ]
 
 
 def test_both_functions_are_in_it_and_speak_tls_only(full: Synthesised) -> None:
@@ -44,8 +44,7 @@ def test_both_functions_are_in_it_and_speak_tls_only(full: Synthesised) -> None:
 
 def test_the_endpoint_of_s3_lets_through_what_the_roles_may_and_no_more(full: Synthesised) -> None:
     """The buckets that the stack knows, for this account: rows cannot be carried elsewhere, nor by others' keys."""
-    (endpoint,) = (each for each in full.of_type("EC2::VPCEndpoint").values() if each["VpcEndpointType"] == "Gateway")
-    through = Access.of([full.resolved(endpoint["PolicyDocument"])])
+    through = full.gateway("s3")
     ours, others = {"aws_PrincipalAccount": "123456789012"}, {"aws_PrincipalAccount": "999999999999"}
     rights = [
         single

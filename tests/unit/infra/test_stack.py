@@ -85,17 +85,17 @@ def test_outputs_say_what_one_needs_next(plain: Synthesised, full: Synthesised) 
     }
 
     assert plain.template["Outputs"].keys() == always
-    assert full.template["Outputs"].keys() == always | {"LakeBucket", "JobQueueUrl"}
+    assert full.template["Outputs"].keys() == always | {"LakeBucket", "LockTable", "JobQueueUrl"}
     (alias,) = plain.of_type("Lambda::Alias")
     assert plain.template["Outputs"]["InvokeArn"]["Value"] == {"Ref": alias}
 
 
 def test_what_holds_data_is_kept_when_the_stack_goes(full: Synthesised) -> None:
-    """Buckets and the key of what they hold are retained; everything else goes with the stack."""
+    """Buckets, the key of what they hold and the locks are retained; everything else goes with the stack."""
     kept = {
         resource["Type"]
         for resource in full.template["Resources"].values()
         if resource.get("DeletionPolicy") == "Retain"
     }
 
-    assert kept == {"AWS::S3::Bucket", "AWS::KMS::Key", "AWS::Lambda::Version"}
+    assert kept == {"AWS::S3::Bucket", "AWS::KMS::Key", "AWS::DynamoDB::Table", "AWS::Lambda::Version"}

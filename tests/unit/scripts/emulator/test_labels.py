@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.emulator.labels import catalog_operation, key_class, operation
+from scripts.emulator.labels import catalog_operation, dynamodb_operation, key_class, operation
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,12 @@ def test_the_root_lists_buckets() -> None:
 def test_a_request_to_a_catalog_changes_it_or_not(method: str, path: str, expected: str) -> None:
     """By its method, but a report of metrics changes nothing."""
     assert catalog_operation(method, path) == expected
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [("DynamoDB_20120810.PutItem", "PutItem"), ("AWSGlue.UpdateTable", None), ("", None)],
+)
+def test_a_request_to_dynamodb_is_named_by_its_header(target: str, expected: str | None) -> None:
+    """Its requests have all one path."""
+    assert dynamodb_operation(target) == expected

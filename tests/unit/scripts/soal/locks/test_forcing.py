@@ -39,7 +39,7 @@ def seen(backend: MemoryBackend) -> Stored:
 
 def coordinator(backend: MemoryBackend, job: str, settled: list[OpenWrite] | None = None) -> JobCoordinator:
     done: list[OpenWrite] = [] if settled is None else settled
-    return JobCoordinator(Configuration(lock=LOCK, job=job), backend, settle=done.append, undecided=lambda _: ())
+    return JobCoordinator(Configuration(lock=LOCK, job=job), backend, settle=done.append, decided=lambda writes: writes)
 
 
 class Interrupted(MemoryBackend):
@@ -88,7 +88,7 @@ def test_the_table_refuses_what_the_old_holder_still_sends() -> None:
         Configuration(lock=LOCK, job="TTL"),
         backend,
         settle=lambda write: settle(write, lambda _: world.bucket, lambda _: world.lake),
-        undecided=lambda _: (),
+        decided=lambda writes: writes,
     )
     new.lock()
     assert world.document.status is Status.ROLLED_BACK

@@ -1,0 +1,153 @@
+"""Answers of a service that are neither yes nor silence: a race, a refusal, a record that is gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.coordination import Turn
+from safewriter.coordination.record import OpenWrite
+from safewriter.errors import SettingError, TurnBlockedError, TurnLostError
+from safewriter.objects.store import StoreError
+from scripts.emulator import Match, Refuse, Reply, Request, Rule
+from tests.support.lock_arena import LOCK
+from tests.support.lock_services import S3, DynamoDB, LostReply
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scripts.emulator.rules import Effect
+    from tests.support.lock_arena import Arena
+
+LONG_S = 60.0
+WRITE = OpenWrite("s3://writes", "key", 1)
+PUT = Match(operations=frozenset({"PutObject"}), key="^locks/")
+
+
+def before(change: Callable[[], object]) -> Effect:
+    """Let something happen before a request is applied."""
+
+    def act(request: Request) -> Reply:
+        change()
+        return request.apply()
+
+    return act
+
+
+@pytest.mark.parametrize("status", [409, 500, 503])
+def test_a_race_that_s3_did_not_decide_is_no_defeat(on_s3: Arena, status: int) -> None:
+    """The same request is sent once more, of a grant, a note and a release."""
+    service = on_s3.service
+    assert isinstance(service, S3)
+    on_s3.settle_server()
+    rules = [service.server.wire.add(Rule(PUT, Refuse(status), nth=nth)) for nth in (1, 3, 5)]
+    coordinator = on_s3.coordinator("job", lease_s=LONG_S)
+
+    turn = coordinator.lock()
+    turn.open_write(WRITE)
+
+    assert turn.token == 1
+    assert coordinator.unlock()
+    assert [rule.hits for rule in rules] == [1, 1, 1]
+
+
+def test_who_loses_the_race_for_a_free_lock_waits(on_s3: Arena) -> None:
+    """412: another job has taken it between the reading and the writing; nothing of the loser's is written over it."""
+    service = on_s3.service
+    assert isinstance(service, S3)
+    on_s3.settle_server()
+    winner, loser = on_s3.bystander("winner", lease_s=LONG_S), on_s3.coordinator("loser", lease_s=LONG_S)
+    service.server.wire.add(Rule(PUT, before(winner.lock)))
+    service.server.wire.add(Rule(PUT, before(winner.unlock), nth=2))
+
+    assert loser.lock().token == 2
+
+    loser.unlock()
+    assert [past.job for past in on_s3.record().history] == ["winner", "loser"]
+
+
+def test_a_record_that_vanishes_from_under_a_waiter_is_written_anew(on_s3: Arena) -> None:
+    """404 is an answer, too: the waiter begins again with what is there."""
+    service = on_s3.service
+    assert isinstance(service, S3)
+    on_s3.settle_server()
+    service.server.wire.add(Rule(PUT, before(lambda: service.forget(LOCK))))
+
+    assert on_s3.coordinator("job", lease_s=LONG_S).lock().token == 1
+
+
+def test_a_job_that_may_not_write_is_told_at_once(on_s3: Arena) -> None:
+    """403 does not go away by waiting."""
+    service = on_s3.service
+    assert isinstance(service, S3)
+    on_s3.settle_server()
+    service.server.wire.add(Rule(PUT, Refuse(403), times=None))
+
+    with pytest.raises(StoreError) as caught:
+        on_s3.coordinator("job", lease_s=LONG_S).lock()
+
+    assert caught.value.denied
+
+
+def test_a_service_that_is_away_for_a_while_ends_no_turn(arena: Arena) -> None:
+    """The holder asks again until its lease has ended; the waiter until it may wait no longer."""
+    arena.settle_server()
+    holder = arena.coordinator("holder", lease_s=3)
+    turn = holder.lock()
+    fault = LostReply(outage=3)
+    arena.service.lose(fault)
+    assert until(lambda: fault.has_begun)
+    arena.until_beat(3)
+
+    with pytest.raises(TurnBlockedError, match="holder holds"):
+        arena.coordinator("waiter", max_wait_s=0).lock()
+    turn.check()
+
+    assert holder.unlock()
+
+
+def test_a_service_that_has_lost_its_memory_ends_the_turn(arena: Arena) -> None:
+    """Tokens begin anew then. The holder of the higher, older one finds its record gone, and can open no write."""
+    arena.settle_server()
+    arena.bystander("first").nothing_to_do()
+    old = arena.coordinator("old", lease_s=LONG_S)
+    turn = old.lock()
+    assert isinstance(turn, Turn)
+    arena.service.forget(LOCK)
+
+    with pytest.raises(TurnLostError, match="its record is gone"):
+        turn.open_write(WRITE)
+
+    assert turn.is_lost
+    assert arena.bystander("new").lock().token == 1
+    with pytest.raises(TurnLostError):
+        turn.check()
+    assert not old.unlock()
+    assert turn.token == 2
+
+
+def test_an_older_token_is_not_taken_for_the_same_grant(arena: Arena) -> None:
+    """A new record may have the same token: grants are told apart by their nonces."""
+    arena.settle_server()
+    old = arena.coordinator("old", lease_s=LONG_S)
+    turn = old.lock()
+    arena.service.forget(LOCK)
+    new = arena.bystander("new", lease_s=LONG_S)
+    assert new.lock().token == turn.token
+
+    with pytest.raises(TurnLostError, match="another job has it"):
+        turn.open_write(WRITE)
+
+    assert not old.unlock()
+    assert new.unlock()
+
+
+def test_a_table_that_is_not_there_is_named(on_dynamodb: Arena) -> None:
+    """With the commands that make one; nothing is waited for."""
+    assert isinstance(on_dynamodb.service, DynamoDB)
+    on_dynamodb.service.drop()
+
+    with pytest.raises(SettingError, match=r"no DynamoDB table locks-\w+.*coordination=dynamodb.*create-table"):
+        on_dynamodb.coordinator("job").lock()

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.coordination import End
+
+if TYPE_CHECKING:
+    from tests.support.contenders import Contender
+    from tests.support.lock_arena import Arena
+    from tests.support.turn_player import Event
+
+HOUR_S = 3600.0
+
+
+def check_windows(events: list[Event]) -> None:
+    """No turn begins before the one before it has ended, and each has a higher token."""
+    windows = [
+        (one, next(end for end in events if end.what == "end" and end.token == one.token))
+        for one in events
+        if one.what == "begin"
+    ]
+    in_order = sorted(windows, key=lambda window: window[0].at_s)
+    for (_, end), (begin, _) in pairwise(in_order):
+        assert end.at_s <= begin.at_s
+        assert end.token < begin.token
+
+
+def play(contenders: list[Contender], turns: int) -> None:
+    """Let all of them begin at once, and take so many turns each."""
+    for contender in contenders:
+        assert contender.ask("ready") == "ready"
+    answers = [contender.tell(f"turns {turns}") for contender in contenders]
+    assert [answer() for answer in answers] == [f"completed {turns}"] * len(contenders)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "turns"), [(4, 20), pytest.param(8, 125, marks=[pytest.mark.matrix, pytest.mark.timeout(1200)])]
+)
+def test_jobs_that_contend_have_their_turns_one_after_the_other(arena: Arena, jobs: int, turns: int) -> None:
+    """No two windows overlap, no turn is lost, tokens count the turns, and no job gets twice as many as another."""
+    arena.settle_server()
+    play([arena.contender(f"job-{number}", lease_s=30, poll_s=0.02) for number in range(jobs)], turns)
+
+    events = arena.events.all()
+    check_windows(events)
+    ends = sorted((event for event in events if event.what == "end"), key=lambda event: event.token)
+    assert [event.token for event in ends] == list(range(1, jobs * turns + 1))
+    record = arena.record()
+    assert (record.token, record.completions, record.holder, record.queue) == (jobs * turns, jobs * turns, None, ())
+    assert {past.end for past in record.history} == {End.COMPLETED}
+    got = dict.fromkeys((event.job for event in ends), 0)
+    for event in ends:
+        got[event.job] += 1
+        if got[event.job] == turns:  # the others are to have half as many at least
+            break
+    assert min(got.values()) * 2 >= turns, got
+
+
+def test_clocks_that_differ_by_hours_change_nothing(served: Arena) -> None:
+    """Wall clocks an hour ahead and an hour behind: nobody takes the lock from a holder that lives."""
+    jobs = [served.contender(f"job-{number}", skew_s=number * HOUR_S) for number in (-1, 0, 1)]
+
+    play(jobs, 4)
+
+    check_windows(served.events.all())
+    assert [past.end for past in served.record().history] == [End.COMPLETED] * 12
+
+
+def test_a_lease_is_judged_by_no_wall_clock(served: Arena) -> None:
+    """A waiter two hours ahead sees leases pass by renewals; one two hours behind gets a dead holder's lock."""
+    behind, ahead = served.contender("behind", skew_s=-HOUR_S), served.contender("ahead", skew_s=HOUR_S)
+    behind.ask("lock")
+    answer = ahead.tell("lock")
+
+    served.until_beat(6)
+    record = served.record()
+    assert record.holder is not None
+    assert record.holder.job == "behind"
+    behind.kill()
+    assert answer() == "locked 2"
+
+    late = served.contender("late", skew_s=-HOUR_S)
+    ahead.kill()
+    assert late.ask("lock") == "locked 3"

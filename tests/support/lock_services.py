@@ -1,0 +1,245 @@
+"""The lock services under test, each behind the same few handles: the table of backends is `SERVICES`."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+import boto3
+from botocore.config import Config
+
+from safewriter.coordination.backend import RecordChanged
+from safewriter.coordination.backends.dynamodb import DynamoDBBackend
+from safewriter.coordination.backends.memory import MemoryBackend
+from safewriter.coordination.backends.s3 import S3Backend
+from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
+from safewriter.objects.store import StoreError
+from scripts.emulator import EmbeddedS3, Match, Reply, Request, Rule
+from scripts.emulator.exchange import ConnectionDropped
+from scripts.emulator.wire import OBSERVER
+from scripts.local_credentials import CREDENTIALS, REGION
+from tests.support.contenders import ProcessContender, ThreadContender, Wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from safewriter.coordination.backend import Backend
+    from tests.support.contenders import Contender
+
+__all__ = ["ATTRIBUTES", "KEYS", "S3", "SERVICES", "DynamoDB", "LostReply", "Memory", "Service"]
+
+_T = TypeVar("_T")
+ATTRIBUTES: Final = [{"AttributeName": "lock", "AttributeType": "S"}]
+KEYS: Final = [{"AttributeName": "lock", "KeyType": "HASH"}]
+"""Of the table, as the stack makes it."""
+_TRIES: Final = len(PAUSES_S) + 1
+"""Requests in one call of a backend that is not answered."""
+_WRITES: Final = frozenset({"PutObject", "PutItem"})
+
+
+class LostReply:
+    """The next write is applied, then `meanwhile` happens, then its reply is lost.
+
+    `outage`: so many calls of the backend fail then, this one as the first; with 0 it may read back what became of it.
+    """
+
+    def __init__(self, meanwhile: Callable[[], object] = lambda: None, *, outage: int = 0) -> None:
+        self._meanwhile, self._left = meanwhile, outage * _TRIES
+        self._guard = threading.Lock()
+        self.has_begun = False
+
+    def is_next(self, *, is_write: bool) -> bool:
+        """Tell whether this request is the one whose reply is lost."""
+        with self._guard:
+            begins = is_write and not self.has_begun
+            self.has_begun |= begins
+            return begins
+
+    def fails(self) -> bool:
+        """Tell whether this request meets the outage."""
+        with self._guard:
+            fails = self.has_begun and self._left > 0
+            self._left -= fails
+            return fails
+
+    def __call__(self, request: Request) -> Reply:
+        if self.fails():
+            return Reply.error(503, "an outage")
+        if not self.is_next(is_write=request.operation in _WRITES):
+            return request.apply()
+        request.apply()
+        self._meanwhile()
+        raise ConnectionDropped
+
+    def around(self, backend: Backend, verb: str, request: Callable[[], _T]) -> _T:
+        """Do the same where there is no wire."""
+        if not self.is_next(is_write=verb == "write"):
+            return self._answer(request)
+        written: Any = request()
+        self._meanwhile()
+        found = self._answer(lambda: backend.read(written.record.lock))
+        if found is None or found.version != written.version:
+            raise RecordChanged
+        return written  # type: ignore[no-any-return]
+
+    def _answer(self, request: Callable[[], _T]) -> _T:
+        if sum(self.fails() for _ in range(_TRIES)) > 0:
+            raise StoreError("an outage")
+        return request()
+
+
+class Service(Protocol):
+    """One lock service. `backend` is a client that the faults hit, `observer` one that they do not."""
+
+    def backend(self) -> Backend: ...
+    def observer(self) -> Backend: ...
+    def contender(self, mapping: Mapping[str, str], events: str, *, skew_s: float = 0) -> Contender: ...
+    def lose(self, fault: LostReply) -> None: ...
+    def forget(self, lock: str) -> None:
+        """Let the service lose the record, as one that restarts without its memory does."""
+        ...
+
+
+class Memory:
+    """Locks of this process; its contenders are threads, and have one clock."""
+
+    def __init__(self) -> None:
+        self._memory = MemoryBackend()
+        self._fault = LostReply()
+        self._fault.has_begun = True
+
+    def backend(self) -> Backend:
+        return Wrapped(self._memory, lambda verb, request: self._fault.around(self._memory, verb, request))
+
+    def observer(self) -> Backend:
+        return self._memory
+
+    def contender(self, mapping: Mapping[str, str], events: str, *, skew_s: float = 0) -> Contender:
+        assert skew_s == 0
+        return ThreadContender(mapping, events, self._memory)
+
+    def lose(self, fault: LostReply) -> None:
+        self._fault = fault
+
+    def forget(self, lock: str) -> None:
+        del self._memory._records[lock]
+
+
+class S3:
+    """Locks on an S3 that listens on a port of its own."""
+
+    def __init__(self, server: EmbeddedS3) -> None:
+        self.server, self._space = server, f"s3-{uuid.uuid4().hex}"
+        self._observing = _observer_of_s3(server)
+        server.wire.clear_rules()
+        self._observing.create_bucket(Bucket=self._space)
+        server.wire.clear_trace()
+
+    def backend(self) -> S3Backend:
+        return S3Backend(
+            S3ObjectStore(_client_of_s3(self.server), self._space, sleep=_at_once), server=self.server.endpoint
+        )
+
+    def observer(self) -> Backend:
+        return S3Backend(S3ObjectStore(self._observing, self._space), server="")
+
+    def contender(self, mapping: Mapping[str, str], events: str, *, skew_s: float = 0) -> Contender:
+        named = {**mapping, "job.coordinator.backend": f"s3://{self._space}"}
+        return ProcessContender(named, events, self.server.environment(), skew_s=skew_s)
+
+    def lose(self, fault: LostReply) -> None:
+        self.server.wire.add(Rule(Match(), fault, times=None))
+
+    def forget(self, lock: str) -> None:
+        self._observing.delete_object(Bucket=self._space, Key=f"locks/{lock}.json")
+
+
+class DynamoDB:
+    """Locks in a table of the same server, which has a DynamoDB, too."""
+
+    def __init__(self, server: EmbeddedS3) -> None:
+        self.server, self._space = server, f"locks-{uuid.uuid4().hex}"
+        self._observing = _dynamodb_client(server, OBSERVER)
+        server.wire.clear_rules()
+        self._observing.create_table(
+            TableName=self._space,
+            AttributeDefinitions=ATTRIBUTES,
+            KeySchema=KEYS,
+            BillingMode="PAY_PER_REQUEST",
+        )
+        server.wire.clear_trace()
+
+    def backend(self) -> DynamoDBBackend:
+        return DynamoDBBackend(
+            _dynamodb_client(self.server, CREDENTIALS["AWS_ACCESS_KEY_ID"]),
+            self._space,
+            server=self.server.endpoint,
+            sleep=_nap,
+        )
+
+    def observer(self) -> Backend:
+        return DynamoDBBackend(self._observing, self._space, server="")
+
+    def contender(self, mapping: Mapping[str, str], events: str, *, skew_s: float = 0) -> Contender:
+        named = {**mapping, "job.coordinator.backend": f"dynamodb://{self._space}"}
+        environment = {**CREDENTIALS, "AWS_ENDPOINT_URL_DYNAMODB": self.server.endpoint}
+        return ProcessContender(named, events, environment, skew_s=skew_s)
+
+    def lose(self, fault: LostReply) -> None:
+        self.server.wire.add(Rule(Match(), fault, times=None))
+
+    def forget(self, lock: str) -> None:
+        self._observing.delete_item(TableName=self._space, Key={"lock": {"S": lock}})
+
+    def drop(self) -> None:
+        """Remove the table."""
+        self._observing.delete_table(TableName=self._space)
+
+
+# A client costs a third of a second.
+_client_of_s3 = functools.cache(EmbeddedS3.client)
+_observer_of_s3 = functools.cache(EmbeddedS3.observer)
+
+
+@functools.cache
+def _dynamodb_client(server: EmbeddedS3, access_key: str) -> Any:
+    session = boto3.session.Session(
+        aws_access_key_id=access_key,
+        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        region_name=REGION,
+    )
+    config = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=150, proxies={})
+    return session.client("dynamodb", endpoint_url=server.endpoint, config=config)
+
+
+def _at_once(_: float) -> None:
+    """Ask again without a pause."""
+
+
+def _nap(seconds: float) -> None:
+    """Pause between two polls, and not between two tries of one request."""
+    if seconds not in PAUSES_S:
+        time.sleep(seconds)
+
+
+@contextlib.contextmanager
+def _memory(_: EmbeddedS3) -> Iterator[Service]:
+    yield Memory()
+
+
+@contextlib.contextmanager
+def _s3(server: EmbeddedS3) -> Iterator[Service]:
+    yield S3(server)
+
+
+@contextlib.contextmanager
+def _dynamodb(server: EmbeddedS3) -> Iterator[Service]:
+    yield DynamoDB(server)
+
+
+SERVICES: Final = {"memory": _memory, "s3": _s3, "dynamodb": _dynamodb}
+"""Each begins a test at an empty service. A further backend is one more line here, and a class like those above."""

@@ -116,8 +116,7 @@ class Acquirer:
         try:
             times, stored = self._read()
             record = self._present(stored)
-            check_startable(record, self.configuration)
-            changed, reason = self._next(record, stored, times)
+            changed, reason = self._step(record, stored, times)
             if changed is None:
                 return None, reason
             asked_s = self.clock_s()
@@ -130,6 +129,13 @@ class Acquirer:
                 raise
             return None, str(error)
         return None, reason
+
+    def _step(self, record: Record, stored: Stored | None, times: Times) -> tuple[Record | None, str]:
+        if stored is not None and stored.is_held_by(self.nonce):
+            # The reply to the grant was lost, and others may have watched it since it landed: its lease counts anew.
+            return renew(record), "the lock service has not confirmed the turn"
+        check_startable(record, self.configuration)
+        return self._next(record, stored, times)
 
     def _read(self) -> tuple[Times, Stored | None]:
         asked_s = self.clock_s()
@@ -146,24 +152,20 @@ class Acquirer:
 
     def _next(self, record: Record, stored: Stored | None, times: Times) -> tuple[Record | None, str]:
         """Return the change to make, if there is one, and why the job has no turn with it."""
-        if stored is not None and stored.is_held_by(self.nonce):
-            # The reply to the grant was lost. Others may have seen the grant long ago: this job has its lease from a
-            # renewal on, of which it knows when it was sent.
-            return renew(record), ""
         if record.holder is not None:
             if not self._is_dead(record, stored, times):
                 return self._waiting(record), f"{record.holder.job} holds {record.lock}"
             record = end(record, End.EXPIRED, epoch_ms())
+        first = goes_first(record, self.configuration, self.nonce)
+        if first is not None and self._gave_up(first, record.token, times):
+            return leave(record, first.nonce), f"{first.job} waited and asks no more"
         wanted = record.job(self.configuration.job).ordered_by(self.configuration)
         if reason := obstacle(record, self.configuration.job, wanted):
             if self.configuration.on_blocked is not OnBlocked.WAIT:
                 raise self._blocked(reason, 0.0)
             return self._waiting(record), reason
-        first = goes_first(record, self.configuration, self.nonce)
         if first is not None:
-            if not self._gave_up(record, first, times):
-                return self._waiting(record), f"{first.job} goes first"
-            return leave(record, first.nonce), f"{first.job} waited and asks no more"
+            return self._waiting(record), f"{first.job} goes first"
         return grant(record, self.configuration, self.nonce, self.run, epoch_ms()), ""
 
     def _waiting(self, record: Record) -> Record | None:
@@ -179,9 +181,9 @@ class Acquirer:
         unchanged_s = self._holder.unchanged_s((record.holder.nonce, record.holder.beat), times)
         return unchanged_s > record.holder.lease_s
 
-    def _gave_up(self, record: Record, waiter: Waiter, times: Times) -> bool:
+    def _gave_up(self, waiter: Waiter, token: int, times: Times) -> bool:
         # With the token: the time counts in which the lock is free for this waiter, and ends with any other's turn.
-        unchanged_s = self._waiter.unchanged_s((waiter.ticket, record.token), times)
+        unchanged_s = self._waiter.unchanged_s((waiter.nonce, waiter.ticket, token), times)
         return unchanged_s > max(_CLAIM_S, _CLAIM_POLLS * waiter.poll_s)
 
     def _blocked(self, reason: str, waited_s: float) -> TurnBlockedError:

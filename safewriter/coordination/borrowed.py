@@ -33,6 +33,7 @@ _ROUNDS_MAX: Final = 50
 
 def lent(turn: Turn, backend: str, previous: str | None) -> str:
     """Return the value of `SOAL_TURN` for the process of a job."""
+    turn.is_lent = True
     told = {"backend": backend, "lock": turn.lock, "job": turn.job, "token": turn.token, "nonce": turn.nonce}
     return json.dumps({**told, "previous": previous})
 
@@ -75,12 +76,12 @@ class BorrowedTurn:
             return
         raise StoreError(f"the record of {self.lock} changes faster than it can be written")
 
-    def refresh(self) -> bool:
-        """The holder reads the record."""
-        return not self.is_lost
-
     def settled(self, writes: Collection[OpenWrite]) -> None:
         """The holder has settled earlier writes already."""
+
+    def latest_writes(self) -> tuple[OpenWrite, ...]:
+        """The holder looks at their verdicts."""
+        return ()
 
     def release(self, how: End, decided: Collection[OpenWrite] = ()) -> bool:  # noqa: ARG002 - the holder's to do
         """The holder gives the turn back."""
@@ -101,7 +102,10 @@ def borrowed_turn() -> BorrowedTurn | None:
 
 @lru_cache(maxsize=1)
 def _of(text: str) -> BorrowedTurn:
-    told = parsed(text.encode())
+    try:
+        told = parsed(text)
+    except ValueError:
+        told = None
     if not isinstance(told, dict) or not told.keys() >= {"backend", "lock", "job", "token", "nonce", "previous"}:
         raise SettingError(VARIABLE, "is not the handler's; a job must not set it")
     return BorrowedTurn(open_backend(str(told["backend"])), told)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["PREFIX", "Configuration", "Edge", "FirstRun", "Mode", "OnBlocked"]
 
 PREFIX: Final = "job.coordinator."
+_DAY_S: Final = 86_400
+_ENDLESS: Final = float("inf")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -124,9 +126,14 @@ class Configuration:
             raise _problem(
                 "edge", f"{self.edge.value!r} is for mode 'completed'; the strict ring knows hard edges only"
             )
-        for name, least in (("lag", 1), ("max_wait_s", 0), ("lease_s", 1), ("poll_s", 0.001)):
-            if not getattr(self, name) >= least:
-                raise _problem(name, f"{getattr(self, name)!r} is less than {least}")
+        for name, least, most in (
+            ("lag", 1, _ENDLESS),
+            ("max_wait_s", 0, _ENDLESS),
+            ("lease_s", 1, _DAY_S),  # a dead job's lock and place must be free again some day
+            ("poll_s", 0.001, _DAY_S),
+        ):
+            if not least <= getattr(self, name) <= most:
+                raise _problem(name, f"{getattr(self, name)!r} is not between {least} and {most}")
         if self.edge is not Edge.LAGGED and self.lag != 1:
             raise _problem("lag", f"is for job.coordinator.{_KEYS['edge']}=lagged only")
 

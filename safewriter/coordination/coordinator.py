@@ -58,7 +58,6 @@ class JobCoordinator:
         self._run = run
         self._may_wait = may_wait
         self._settle, self._decided = settle, decided
-        self._is_lent = False
         self._turn: Turn | BorrowedTurn | None = None
         self._previous: str | None = None
 
@@ -120,17 +119,19 @@ class JobCoordinator:
         if turn is None:
             return False
         current.end(turn)
-        if self._is_lent and not turn.refresh():  # the other process has noted its writes itself
-            return False
-        writes = turn.writes
-        done = tuple(self._decided(writes)) if writes else ()
+        writes: tuple[OpenWrite, ...] = ()
+        done: tuple[OpenWrite, ...] = ()
+        try:
+            writes = turn.latest_writes()
+            done = tuple(self._decided(writes)) if writes else ()
+        except (SafeWriterError, StoreError):  # nobody can tell now; the next holder settles them
+            end = End.FAILED
         return turn.release(end, done) and len(done) == len(writes)
 
     def lend(self) -> str:
         """Return what the process of a job needs to use the turn that this coordinator holds."""
         if not isinstance(self._turn, Turn):
             raise UsageError("there is no turn to lend; call lock() first")
-        self._is_lent = True
         return lent(self._turn, backend_uri(self.configuration.backend), self._previous)
 
     def nothing_to_do(self) -> None:

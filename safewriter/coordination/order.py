@@ -9,13 +9,14 @@
 | 5   | completed | lagged | the job completed fewer than `lag` turns since it completed    | yes     |
 | 6   | completed | lagged | the job completed `lag` turns since                            | no      |
 | 7   | completed | soft   | the predecessor waits for the lock and may run                 | no      |
-| 8   | completed | soft   | it does not wait, or may not run                               | yes     |
+| 8   | completed | soft   | it does not wait, or may not run, or waits for this job, too   | yes     |
 | 9   | strict    | hard   | the predecessor had the last turn, and completed it            | yes     |
 | 10  | strict    | hard   | the job itself had the last turn, and did not complete it      | yes     |
 | 11  | strict    | hard   | any other job had the last turn, or nobody had one             | no      |
 
 "Completed" includes a turn that the predecessor ended with "nothing to do". A turn that failed or expired completes
-nothing: the job may redo it (rows 3 and 10), and its successors wait.
+nothing: the job may redo it (rows 3 and 10), and its successors wait. In a ring of soft edges whose jobs all wait,
+each waits for each other one; nobody goes first there but by ticket (row 8).
 """
 
 from __future__ import annotations
@@ -33,23 +34,49 @@ __all__ = ["check_startable", "obstacle"]
 
 def obstacle(record: Record, name: str, job: Job) -> str | None:
     """Return why the order does not let the job run now; None: it may."""
-    return _obstacle(record, name, job, frozenset())
+    return _obstacle(record.with_job(name, job), name)
 
 
-def _obstacle(record: Record, name: str, job: Job, asked: frozenset[str]) -> str | None:
-    if job.predecessor is None or (job.first_run is FirstRun.RUN and job.completed == 0):  # rows 1, 2
+def _obstacle(record: Record, name: str) -> str | None:
+    job = record.job(name)
+    if job.predecessor is None or _is_first(job):  # rows 1, 2
         return None
     predecessor = record.job(job.predecessor)
     if job.mode is Mode.STRICT:
         return _strict(record, name, job)
     if job.edge is Edge.SOFT:  # rows 7, 8
-        waits = any(waiter.job == job.predecessor for waiter in record.queue)
-        first = waits and name not in asked and _obstacle(record, job.predecessor, predecessor, asked | {name}) is None
-        return f"{job.predecessor} waits for its turn, and goes first" if first else None
-    if predecessor.completed > job.seen or (job.edge is Edge.LAGGED and job.turns < job.lag):  # rows 3, 5
+        goes_first = (
+            _defers_to(record, name) is not None
+            and not _is_in_ring(record, name)
+            and _obstacle(record, job.predecessor) is None
+        )
+        return f"{job.predecessor} waits for its turn, and goes first" if goes_first else None
+    if predecessor.completed > job.completed or (job.edge is Edge.LAGGED and job.turns < job.lag):  # rows 3, 5
         return None
     since = f"{job.lag} turns of {name}" if job.edge is Edge.LAGGED else f"{name}'s own last one"  # rows 4, 6
     return f"{job.predecessor} has not completed a turn since {since}"
+
+
+def _is_first(job: Job) -> bool:
+    return job.first_run is FirstRun.RUN and job.completed == 0
+
+
+def _defers_to(record: Record, name: str) -> str | None:
+    """Return the soft predecessor that waits for the lock, if there is one."""
+    job = record.job(name)
+    if job.mode is Mode.STRICT or job.edge is not Edge.SOFT or _is_first(job):
+        return None
+    return job.predecessor if any(waiter.job == job.predecessor for waiter in record.queue) else None
+
+
+def _is_in_ring(record: Record, name: str) -> bool:
+    """Tell whether the soft predecessors that wait lead back to the job."""
+    passed: list[str] = []
+    at: str | None = name
+    while at is not None and at not in passed:
+        passed.append(at)
+        at = _defers_to(record, at)
+    return at == name
 
 
 def _strict(record: Record, name: str, job: Job) -> str | None:

@@ -79,7 +79,7 @@ class Job:
     """How far a job is, and the order that it asked for last.
 
     `registered`: the token of its last turn that began; `completed`: the sequence number of its last completion;
-    `seen`: its predecessor's completion that its own last completion came after; `turns`: its completed turns since.
+    `turns`: its completed turns since its predecessor completed one.
     """
 
     predecessor: str | None = None
@@ -91,7 +91,6 @@ class Job:
     completed: int = 0
     is_done: bool = True
     """The turn that registered last has completed."""
-    seen: int = 0
     turns: int = 0
 
     def ordered_by(self, configuration: Configuration) -> Job:
@@ -154,7 +153,10 @@ class Record:
     @classmethod
     def decode(cls, body: bytes, where: str) -> Record:
         """Read a document. Raises `UnreadableCheckpointError` for a damaged one, or one of another version."""
-        found = parsed(body)
+        try:
+            found = parsed(body)
+        except ValueError:
+            found = None
         if not isinstance(found, dict):
             raise UnreadableCheckpointError(f"{where} is not a lock's record; restore an earlier version of the object")
         if found.get("version") != SCHEMA_VERSION:

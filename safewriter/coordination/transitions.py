@@ -43,9 +43,10 @@ def goes_first(record: Record, configuration: Configuration, nonce: str) -> Wait
     That is a waiter with a lower ticket that the order lets run, or a soft predecessor that may run.
     """
     own = next((waiter.ticket for waiter in record.queue if waiter.nonce == nonce), record.tickets + 1)
-    soft = configuration.predecessor if configuration.defers else None
+    wanted = record.job(configuration.job).ordered_by(configuration)
+    is_behind = configuration.defers and obstacle(record, configuration.job, wanted) is not None
     for waiter in sorted(record.queue, key=lambda one: one.ticket):
-        is_before = waiter.ticket < own or waiter.job == soft
+        is_before = waiter.ticket < own or (is_behind and waiter.job == configuration.predecessor)
         if is_before and waiter.nonce != nonce and obstacle(record, waiter.job, record.job(waiter.job)) is None:
             return waiter
     return None
@@ -77,16 +78,16 @@ def renew(record: Record) -> Record:
 
 
 def open_write(record: Record, write: OpenWrite) -> Record:
-    """Note a write of the holder, so that a later holder can settle it."""
+    """Note a write of the holder, so that a later holder can settle it. This is a sign of life, too."""
     if record.holder is None:
         raise ValueError(f"{record.lock} is free")
     writes = (*(one for one in record.holder.writes if one != write), write)
-    return replace(record, holder=replace(record.holder, writes=writes))
+    return renew(replace(record, holder=replace(record.holder, writes=writes)))
 
 
 def forget_settled(record: Record, settled: Collection[OpenWrite]) -> Record:
-    """Strike settled writes of earlier holders."""
-    return replace(record, unsettled=tuple(write for write in record.unsettled if write not in settled))
+    """Strike settled writes of earlier holders. This is a sign of life of the present one, too."""
+    return renew(replace(record, unsettled=tuple(write for write in record.unsettled if write not in settled)))
 
 
 def end(record: Record, how: End, now_ms: int, decided: Collection[OpenWrite] = ()) -> Record:
@@ -111,7 +112,6 @@ def end(record: Record, how: End, now_ms: int, decided: Collection[OpenWrite] = 
 
 def _completed(record: Record, name: str) -> Record:
     job, number = record.job(name), record.completions + 1
-    seen = 0 if job.predecessor is None else record.job(job.predecessor).completed
-    turns = job.turns + 1 if seen == job.seen and job.completed else 1
-    done = replace(job, completed=number, is_done=True, seen=seen, turns=turns)
+    is_first_since = job.predecessor is not None and record.job(job.predecessor).completed > job.completed
+    done = replace(job, completed=number, is_done=True, turns=1 if is_first_since else job.turns + 1)
     return replace(record, completions=number).with_job(name, done)

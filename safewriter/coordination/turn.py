@@ -58,6 +58,8 @@ class Turn:
         self._sure_until_s = 0.0
         self._lost: str | None = None
         self._suspended = False
+        self.is_lent = False
+        """Another process notes writes under this turn, too."""
         self._one_at_a_time = threading.RLock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._renewing, name="safewriter-turn", daemon=True)
@@ -89,6 +91,13 @@ class Turn:
         holder = self._stored.record.holder
         return () if holder is None or holder.nonce != self.nonce else holder.writes
 
+    def latest_writes(self) -> tuple[OpenWrite, ...]:
+        """Return the same; if the turn is lent, ask the service for those of the job's own process."""
+        if self.is_lent:
+            with self._one_at_a_time:
+                self._reread(is_last=False)
+        return self.writes
+
     @property
     def unsettled(self) -> tuple[OpenWrite, ...]:
         """Writes of earlier holders that lost the lock; they must be settled before this turn writes."""
@@ -101,15 +110,6 @@ class Turn:
     def open_write(self, write: OpenWrite) -> None:
         """Note a write in the record, where the next holder finds it if this one dies. Raises `TurnLostError`."""
         self._change(lambda record: open_write(record, write))
-
-    def refresh(self) -> bool:
-        """Read the record again; False if it names another grant."""
-        with self._one_at_a_time:
-            try:
-                self._reread(is_last=False)
-            except TurnLostError:
-                return False
-            return True
 
     def settled(self, writes: Collection[OpenWrite]) -> None:
         """Strike writes of earlier holders that are settled now."""
@@ -138,7 +138,8 @@ class Turn:
 
     def _change(self, change: Callable[[Record], Record], *, is_last: bool = False) -> None:
         """Change the record while it shows this grant; whoever else changes it meanwhile (a waiter, a write of the
-        job's process) is no reason to stop. Each change is a renewal: only that lets the waiters count anew.
+        job's process) is no reason to stop. Each change but the last renews the grant, so the waiters count
+        anew, too.
         """
         with self._one_at_a_time:
             while True:
@@ -146,8 +147,7 @@ class Turn:
                     raise self.lost_error()
                 asked_s = self._clock_s()
                 try:
-                    changed = change(self._stored.record)
-                    self._stored = self._backend.write(changed if is_last else renew(changed), self._stored)
+                    self._stored = self._backend.write(change(self._stored.record), self._stored)
                 except RecordChanged:
                     if self._reread(is_last=is_last):
                         return
@@ -179,7 +179,7 @@ class Turn:
         while not self._stopped.wait(pause_s):
             pause_s = every_s
             try:
-                self._change(lambda record: record)
+                self._change(renew)
             except TurnLostError:
                 return
             except Exception:  # noqa: BLE001 - the service does not answer: asked again soon, until the lease has ended
@@ -197,7 +197,6 @@ class Turn:
     def _lose(self, why: str) -> None:
         if self._lost is None:
             self._lost = why
-        self._stopped.set()
 
     def lost_error(self) -> TurnLostError:
         """Return the error that says how the turn was lost."""

@@ -8,6 +8,10 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from tests.model import scenarios
+from tests.model.coordination import scenarios as coordination
+from tests.model.coordination.model import TurnModel
+from tests.model.coordination.progress import search
+from tests.model.coordination.rules import TurnRule
 from tests.model.engine import explore
 from tests.model.iceberg import scenarios as iceberg
 from tests.model.iceberg.model import IcebergModel
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.model.setting import Setting
 
-_RULES: Final[dict[str, Enum]] = {rule.name.lower(): rule for rule in (*Rule, *IcebergRule)}
+_RULES: Final[dict[str, Enum]] = {rule.name.lower(): rule for rule in (*Rule, *IcebergRule, *TurnRule)}
 _WIDE: Final[dict[str, Setting]] = {**scenarios.WIDE, **iceberg.WIDE}
 _ALL: Final[dict[str, Setting]] = {**_WIDE, **scenarios.SCENARIOS, **iceberg.SCENARIOS}
 
@@ -55,7 +59,21 @@ def main() -> int:
         end = "complete" if found.complete else "" if found.counterexample else "STOPPED"
         row = f"{name:<56} {found.states:>9,} states {time.monotonic() - begun:6.1f} s  {end}"
         print(row, found.counterexample or "", flush=True)  # noqa: T201 - a command line
-    return 0 if good else 1
+    return 0 if _turns(options) and good else 1
+
+
+def _turns(options: argparse.Namespace) -> bool:
+    """Search the scenarios of turns."""
+    wanted = coordination.WIDE if options.scenario is None else {**coordination.WIDE, **coordination.SCENARIOS}
+    rules = [_RULES[name] for name in options.without]
+    good = True
+    for name, setting in wanted.items():
+        if options.scenario is None or options.scenario in name:
+            model = TurnModel(coordination.without(setting, *(rule for rule in rules if isinstance(rule, TurnRule))))
+            states, broken = search(model, options.states_max)
+            print(f"turns: {name:<49} {states:>9,} states", broken or "", flush=True)  # noqa: T201 - as above
+            good &= broken is None
+    return good
 
 
 if __name__ == "__main__":

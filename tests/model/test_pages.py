@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.model.coordination.rules import TurnRule
 from tests.model.iceberg.rules import IcebergRule
 from tests.model.rules import Rule
 
@@ -24,3 +25,8 @@ def test_the_page_of_rules_lists_every_rule_of_the_model() -> None:
 def test_the_page_of_iceberg_lists_every_rule_of_its_model() -> None:
     """Each rule is there once, with its *Without it*; and no rule that the model of Iceberg does not have."""
     assert sorted(listed("iceberg.md")) == sorted(rule.name.lower() for rule in IcebergRule)
+
+
+def test_the_page_of_turns_lists_every_rule_of_its_model() -> None:
+    """As above."""
+    assert sorted(listed("coordination.md")) == sorted(rule.name.lower() for rule in TurnRule)

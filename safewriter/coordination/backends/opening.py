@@ -41,7 +41,11 @@ def open_backend(uri: str, *, lease_s: float = 30.0) -> Backend:
         from safewriter.objects.location import Location
         from safewriter.objects.s3 import open_store
 
-        return S3Backend(open_store(Location.parse(uri)))
+        try:
+            location = Location.parse(uri)
+        except ValueError as error:
+            raise SettingError(f"{PREFIX}backend", str(error)) from None
+        return S3Backend(open_store(location))
     if scheme == "dynamodb" and _TABLE.fullmatch(rest):
         from safewriter.coordination.backends.dynamodb import DynamoDBBackend, dynamodb_client
 

@@ -72,6 +72,9 @@ class Ending:
     def at_deadline(self) -> None:
         self._done.append("deadline")
 
+    def at_lost_turn(self) -> None:
+        self._done.append("turn lost")
+
     def finish(self) -> None:
         self._done.append("finished")
 

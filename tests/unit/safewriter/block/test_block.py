@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -185,3 +186,15 @@ def test_what_cannot_be_guarded_touches_nothing(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("SW_CHECKPOINT_BUCKET")
     with pytest.raises(SettingError, match="SW_CHECKPOINT_BUCKET"):
         of(monkeypatch)
+
+
+def test_a_block_belongs_to_the_turn_of_its_thread_or_to_the_one_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a coordinator it belongs to none."""
+    own, given = SimpleNamespace(left_s=1.0), SimpleNamespace(left_s=0.0)
+    assert of(monkeypatch).turn is None
+    assert not of(monkeypatch).has_lost_turn
+    monkeypatch.setattr("safewriter.block.block.turn_of_this_thread", lambda: own)
+    assert [of(monkeypatch).turn] == [own]
+    assert not of(monkeypatch).has_lost_turn
+    assert [of(monkeypatch, turn=given).turn] == [given]
+    assert of(monkeypatch, turn=given).has_lost_turn

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from safewriter.block.opening import claim
+from safewriter.block.opening import claim, note_in_turn
+from safewriter.coordination.record import OpenWrite
 from safewriter.deadline import Deadline
-from safewriter.errors import SettingError, TooLateError, TryAgainError, UnsupportedError
+from safewriter.errors import SettingError, TooLateError, TryAgainError, TurnLostError, UnsupportedError
 from safewriter.identity import Attempt, Run, Write, canonical_table
 from safewriter.objects.store import StoreError
 from safewriter.record.checkpoints import Checkpoints
@@ -157,3 +158,58 @@ def test_an_s3_that_refuses_is_told_from_one_that_does_not_answer(
         claim(block_of(store))
     text = "needs GetObject, PutObject and DeleteObject" if denied else "nothing was written: PUT markers/x: no"
     assert text in str(raised.value)
+
+
+# -- in a turn ---------------------------------------------------------------------------------------------------------
+
+
+class Turn:
+    """A turn of a coordinator's, which notes what it is asked."""
+
+    def __init__(self, *, error: Exception | None = None) -> None:
+        self._error = error
+        self.asked: list[object] = []
+
+    def check(self) -> None:
+        self.asked.append("check")
+        if self._error is not None:
+            raise self._error
+
+    def open_write(self, write: OpenWrite) -> None:
+        self.asked.append(write)
+        if self._error is not None:
+            raise self._error
+
+
+def claimed_in(store: MemoryObjectStore, turn: Turn | None) -> tuple[Block, Any]:
+    block = block_of(store, turn=turn)
+    document = SimpleNamespace(write_key=block.write.key, epoch=3)
+    return block, SimpleNamespace(held=SimpleNamespace(document=document))
+
+
+def test_a_turn_that_is_lost_claims_nothing(store: MemoryObjectStore) -> None:
+    """Neither marker nor document is put."""
+    with pytest.raises(TurnLostError):
+        claim(block_of(store, turn=Turn(error=TurnLostError("lost"))))
+    assert list(store.list("")) == []
+
+
+def test_a_claimed_write_is_noted_in_its_turn(store: MemoryObjectStore) -> None:
+    """By all that another process needs to settle it."""
+    turn = Turn()
+    block, claimed = claimed_in(store, turn)
+    note_in_turn(block, claimed)
+    assert turn.asked == [OpenWrite("s3://checkpoints/", block.write.key, 3)]
+    note_in_turn(*claimed_in(store, None))
+
+
+def test_a_note_that_the_lock_refuses_ends_the_block(store: MemoryObjectStore) -> None:
+    """Another job has the turn: no gate may open."""
+    with pytest.raises(TurnLostError):
+        note_in_turn(*claimed_in(store, Turn(error=TurnLostError("lost"))))
+
+
+def test_a_note_without_an_answer_is_a_reason_to_try_again(store: MemoryObjectStore) -> None:
+    """Nothing was written, since the gate has not opened."""
+    with pytest.raises(TryAgainError, match="nothing was written: no answer"):
+        note_in_turn(*claimed_in(store, Turn(error=StoreError("no answer"))))

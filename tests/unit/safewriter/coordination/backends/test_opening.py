@@ -1,49 +1,69 @@
 from __future__ import annotations
 
-import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
+from safewriter.coordination.backends.memory import named
 from safewriter.coordination.backends.opening import open_backend
-from safewriter.coordination.backends.zookeeper import ZooKeeperBackend
+from safewriter.coordination.backends.s3 import S3Backend
+from safewriter.coordination.record import Record
 from safewriter.errors import SettingError
+from tests.support.memory_store import MemoryObjectStore
+
+if TYPE_CHECKING:
+    from safewriter.objects import Location
 
 
-@pytest.mark.parametrize(
-    ("uri", "hosts", "path"),
-    [
-        ("zookeeper://zk:2181/locks", "zk:2181", "/locks/events"),
-        ("zookeeper://a.b:1,c-d:2,[::1]:3/soal/the.locks", "a.b:1,c-d:2,[::1]:3", "/soal/the.locks/events"),
-    ],
-)
-def test_a_zookeeper_uri_names_hosts_and_a_path(uri: str, hosts: str, path: str) -> None:
-    """`zookeeper://host:port[,host:port]/path` opens locks below that path, without a request yet."""
-    backend = open_backend(uri, lease_s=7)
-    assert isinstance(backend, ZooKeeperBackend)
-    assert (backend._hosts, backend._path("events")) == (hosts, path)
-    assert backend._session._client._session_timeout == 7000
+@pytest.fixture(autouse=True)
+def stores(monkeypatch: pytest.MonkeyPatch) -> list[MemoryObjectStore]:
+    """Every store that was opened."""
+    opened: list[MemoryObjectStore] = []
+
+    def open_store(location: Location) -> MemoryObjectStore:
+        opened.append(MemoryObjectStore(bucket=f"{location.bucket}/{location.key}".strip("/")))
+        return opened[-1]
+
+    monkeypatch.setattr("safewriter.objects.s3.open_store", open_store)
+    monkeypatch.delenv("SW_LOCKS", raising=False)
+    monkeypatch.delenv("SW_CHECKPOINT_BUCKET", raising=False)
+    return opened
 
 
-@pytest.mark.parametrize("rest", ["", "zk", "zk:2181", "zk:2181/", "zk/locks", "zk:1,/locks", "zk:1/a//b", "zk:1/../b"])
-def test_another_zookeeper_uri_is_refused(rest: str) -> None:
-    """A URI without hosts, ports or a path, or with a path that ZooKeeper does not know, is refused."""
-    with pytest.raises(SettingError, match=r"job\.coordinator\.backend"):
-        open_backend(f"zookeeper://{rest}")
+def test_a_service_is_named_by_its_uri(stores: list[MemoryObjectStore]) -> None:
+    """A bucket or a prefix of one, or this process's memory."""
+    assert open_backend("memory://here") is named("here")
+    found = open_backend("s3://bucket/prefix")
+    assert isinstance(found, S3Backend)
+    found.write(Record("lock"), None)
+    assert stores[0].uri("") == "s3://bucket/prefix/"
 
 
-@pytest.mark.parametrize("path", ["zookeeper", "zookeeper/locks"])
-def test_the_path_of_zookeeper_itself_is_refused(path: str) -> None:
-    """No lock stands where ZooKeeper keeps its own znodes."""
-    with pytest.raises(SettingError):
-        open_backend(f"zookeeper://zk:2181/{path}")
+def test_without_one_the_locks_lie_where_the_environment_says(
+    stores: list[MemoryObjectStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`SW_LOCKS`, else the checkpoint bucket."""
+    monkeypatch.setenv("SW_CHECKPOINT_BUCKET", "checkpoints")
+    assert isinstance(open_backend(""), S3Backend)
+    assert stores[0].uri("") == "s3://checkpoints/"
+    monkeypatch.setenv("SW_LOCKS", "memory://there")
+    assert open_backend("") is named("there")
 
 
-def test_without_kazoo_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where kazoo is not installed, the error says which extra brings it."""
-    for name in [name for name in sys.modules if name.startswith("safewriter.coordination.backends.zookeeper")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "kazoo", None)
-    for name in [name for name in sys.modules if name.startswith("kazoo.")]:
-        monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(SettingError, match=r"install soal\[zookeeper\]"):
-        open_backend("zookeeper://zk:2181/locks")
+def test_without_any_the_missing_setting_is_named() -> None:
+    """Nothing is locked."""
+    with pytest.raises(SettingError, match="SW_CHECKPOINT_BUCKET"):
+        open_backend("")
+
+
+@pytest.mark.parametrize("uri", ["bucket", "s3://", "memory://", "redis://here", "://x"])
+def test_any_other_text_is_refused_by_the_key(uri: str) -> None:
+    """With the services that there are."""
+    with pytest.raises(SettingError, match=r"job\.coordinator\.backend: .* is none of s3://"):
+        open_backend(uri)
+
+
+def test_a_bucket_that_cannot_be_one_is_refused_by_the_key() -> None:
+    """With what is wrong with it."""
+    with pytest.raises(SettingError, match=r"job\.coordinator\.backend: .* has no valid bucket name"):
+        open_backend("s3://No/prefix")

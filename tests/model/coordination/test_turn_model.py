@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.model.coordination.model import TurnModel
+from tests.model.coordination.progress import search
+from tests.model.coordination.rules import TurnRule
+from tests.model.coordination.scenarios import COUNTEREXAMPLES, SCENARIOS, without
+
+if TYPE_CHECKING:
+    from tests.model.coordination.setting import Setting
+
+
+@pytest.mark.parametrize("setting", [pytest.param(one, id=name) for name, one in SCENARIOS.items()])
+def test_no_promise_can_be_broken(setting: Setting) -> None:
+    """Every state is looked at; and from each, somebody who may run comes to his turn."""
+    states, broken = search(TurnModel(setting))
+    assert broken is None
+    assert states > 10
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "violation"),
+    [pytest.param(rule, *found, id=rule.name.lower()) for rule, found in COUNTEREXAMPLES.items()],
+)
+def test_each_rule_prevents_something(rule: TurnRule, name: str, violation: str) -> None:
+    """Without the rule a promise is broken, and the search finds how."""
+    assert search(TurnModel(without(SCENARIOS[name], rule)))[1] == violation
+
+
+def test_every_rule_is_accounted_for() -> None:
+    """Each has its counterexample; none is kept for politeness."""
+    assert set(COUNTEREXAMPLES) == set(TurnRule)

@@ -1,0 +1,122 @@
+"""How a block ends whose turn has ended, or may end at any moment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter.errors import TurnLostError
+from safewriter.record.document import Status
+from safewriter.settle.recovery import Cause
+from tests.unit.safewriter.block.ending_bench import LANDED, NOTHING_SENT, FakeSession, ending
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from tests.unit.safewriter.job import Job
+
+
+class Turn:
+    """A turn that a test ends."""
+
+    def __init__(self, left_s: float = 1.0) -> None:
+        self.left_s = left_s
+        self.checks = 0
+
+    def check(self) -> None:
+        self.checks += 1
+        if self.left_s <= 0:
+            raise self.lost_error()
+
+    def lost_error(self) -> TurnLostError:
+        return TurnLostError("the turn has ended")
+
+
+class Noting(FakeSession):
+    """A session that notes what is asked of it."""
+
+    done: list[str] = []  # noqa: RUF012 - each test makes its own
+
+    def shut(self, reason: str) -> None:
+        self.done.append(f"shut: {reason}")
+        super().shut(reason)
+
+    def cancel(self) -> None:
+        self.done.append("cancelled")
+
+    def publish(self) -> None:
+        self.done.append("published")
+        super().publish()
+
+
+def in_turn(job: Job, turn: Turn, session: Any) -> Any:
+    session.done = []
+    end = ending(job, session)
+    end._block = replace(end._block, turn=turn)  # type: ignore[arg-type]
+    return end
+
+
+def test_nothing_is_published_in_a_turn_that_has_ended() -> None:
+    """The commit would be one in another job's turn."""
+    session = Noting(sight=NOTHING_SENT)
+    end = in_turn(World().job().begin(), Turn(0.0), session)
+    with pytest.raises(TurnLostError):
+        end.succeed()
+    assert "published" not in session.done
+
+
+def test_a_commit_that_has_passed_the_gate_needs_no_turn_any_more() -> None:
+    """It was made in the turn; whether it landed, the table tells."""
+    turn = Turn(0.0)
+    job = World().job().begin().land()
+    in_turn(job, turn, Noting(sight=LANDED)).succeed()
+    assert turn.checks == 0
+    assert job.world.document.status is Status.COMMITTED
+
+
+def test_a_failed_block_undoes_nothing_in_another_job_s_turn() -> None:
+    """An undo would be a commit. What had landed stays, and the note on it says whose end it was."""
+    job = World().job().begin().land()
+    in_turn(job, Turn(0.0), Noting(sight=LANDED)).fail(ZeroDivisionError())
+    assert job.world.document.status is Status.COMMITTED
+    assert job.world.document.attempt.settled_by == Cause.TURN.value
+
+
+def test_a_failed_block_in_its_own_turn_is_undone() -> None:
+    """As without a coordinator."""
+    job = World().job().begin().land()
+    in_turn(job, Turn(), Noting(sight=LANDED)).fail(ZeroDivisionError())
+    assert job.world.document.status is Status.ROLLED_BACK
+    assert job.world.document.attempt.settled_by == Cause.EXCEPTION.value
+
+
+@pytest.mark.parametrize("error", [None, ZeroDivisionError()])
+def test_a_block_whose_turn_has_ended_says_so(error: Exception | None) -> None:
+    """Also if the script saw nothing of it, or another error before."""
+    job = World().job().begin()
+    with pytest.raises(TurnLostError) as raised:
+        in_turn(job, Turn(0.0), Noting()).fail(error)
+    assert raised.value.__cause__ is error
+    assert job.world.document.status is Status.ROLLED_BACK
+
+
+def test_a_lost_turn_shuts_the_gate_and_stops_the_work() -> None:
+    """On the watchdog's thread; after a success only the gate, which has nothing more to let through."""
+    session = Noting(sight=LANDED)
+    end = in_turn(World().job().begin().land(), Turn(), session)
+    end.at_lost_turn()
+    assert session.done == ["shut: the turn has ended", "cancelled"]
+    end.succeeded = True
+    end.at_lost_turn()
+    assert session.done[2:] == ["shut: the turn has ended"]
+
+
+def test_a_jvm_that_does_not_answer_leaves_a_lost_turn_to_the_next_holder(caplog: pytest.LogCaptureFixture) -> None:
+    """Its fence refuses what the gate may still let through."""
+
+    def hang() -> None:
+        raise OSError("the JVM is gone")
+
+    in_turn(World().job().begin(), Turn(0.0), Noting(answer=hang)).at_lost_turn()
+    assert "the turn has ended, and the JVM does not answer (the JVM is gone)" in caplog.text

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from safewriter.coordination.backend import RecordChanged
+from safewriter.coordination.backends.s3 import S3Backend
+from safewriter.coordination.record import Record
+from safewriter.errors import UnreadableCheckpointError
+from tests.support.memory_store import MemoryObjectStore
+
+
+@pytest.fixture
+def store() -> MemoryObjectStore:
+    return MemoryObjectStore(bucket="locks")
+
+
+def test_a_record_is_one_object_that_is_written_only_as_it_was_read(store: MemoryObjectStore) -> None:
+    """By its ETag; what another has written stays."""
+    backend = S3Backend(store)
+    assert backend.read("lock") is None
+    first = backend.write(Record("lock"), None)
+    assert [one.key for one in store.list("")] == ["locks/lock.json"]
+    assert backend.read("lock") == first
+    with pytest.raises(RecordChanged):
+        backend.write(Record("lock", token=9), None)
+    second = backend.write(Record("lock"), first)
+    assert second.version != first.version
+    with pytest.raises(RecordChanged):
+        backend.write(Record("lock", token=9), first)
+    assert backend.read("lock") == second
+
+
+def test_a_damaged_record_is_no_free_lock(store: MemoryObjectStore) -> None:
+    """The message says which object."""
+    store.put("locks/lock.json", b"{")
+    with pytest.raises(UnreadableCheckpointError, match=r"s3://locks/locks/lock\.json"):
+        S3Backend(store).read("lock")
+
+
+def test_locks_are_the_objects_of_their_folder(store: MemoryObjectStore) -> None:
+    """Nothing else that lies there."""
+    backend = S3Backend(store)
+    backend.write(Record("b.c"), None)
+    backend.write(Record("a"), None)
+    store.put("locks/readme.txt", b"")
+    store.put("checkpoints/x.json", b"")
+    assert list(backend.locks()) == ["a", "b.c"]
+
+
+def test_s3_tells_nobody_of_a_change(store: MemoryObjectStore) -> None:
+    """So a waiter sleeps; there is no session that could end."""
+    naps: list[float] = []
+    backend = S3Backend(store, sleep=naps.append)
+    backend.wait(None, 0.5)
+    backend.listen(lambda _: pytest.fail("told"))
+    backend.close()
+    assert naps == [0.5]
+
+
+def test_a_server_other_than_amazon_s_has_a_name(store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By which it is probed; that of S3 alone wins."""
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    assert S3Backend(store).server == ""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://all")
+    assert S3Backend(store).server == "http://all"
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://s3")
+    assert S3Backend(store).server == "http://s3"
+    assert S3Backend(store, server="").server == ""

@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter.coordination.acquiring import uptime_s
+from safewriter.coordination.backend import Stored
+from safewriter.coordination.configuration import Edge, OnBlocked
+from safewriter.coordination.record import End, OpenWrite, Record
+from safewriter.coordination.transitions import end, grant, join, open_write, renew
+from safewriter.errors import SettingError, TurnBlockedError, TurnSkippedError
+from safewriter.objects.store import StoreError
+from tests.unit.safewriter.coordination.bench import Clock, SlowBackend, acquirer, job, now_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WRITE = OpenWrite("s3://checkpoints", "key", 1)
+
+
+def held(backend: SlowBackend, record: Record | None = None, *, lease_s: float = 30.0) -> Record:
+    """Let somebody else hold the lock, with an open write."""
+    record = open_write(grant(record or Record("lock"), job("other", lease_s=lease_s), "other", "", 0), WRITE)
+    backend._records["lock"] = Stored(record, 1)
+    return record
+
+
+def change(backend: SlowBackend, change: Callable[[Record], Record]) -> None:
+    """Let somebody else change the record."""
+    number = int(str(backend._records["lock"].version))
+    backend._records["lock"] = Stored(change(now_of(backend)), number + 1)
+
+
+def test_a_free_lock_is_taken_with_one_look_and_one_write() -> None:
+    """The lease counts from when the write was sent."""
+    clock = Clock()
+    backend = SlowBackend(clock, latency_s=1)
+    stored, times = acquirer(backend, clock).acquire()
+    assert backend.requests == ["read", "write"]
+    assert (times.asked_s, times.answered_s) == (1002, 1004)
+    assert stored == backend._records["lock"]
+    assert stored.record.is_held_by("nonce")
+    assert stored.record.token == 1
+
+
+def test_a_lock_that_is_given_back_goes_to_the_waiter() -> None:
+    """It queues once, and is no waiter any more then."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend)
+    asking = acquirer(backend, clock)
+
+    def given_back() -> bool:
+        if now_of(backend).holder is not None:
+            change(backend, lambda record: end(record, End.COMPLETED, 0, record.holder.writes if record.holder else ()))
+        return True
+
+    asking.may_wait = given_back
+    stored, _ = asking.acquire()
+    assert stored.record.token == 2
+    assert stored.record.queue == ()
+    assert stored.record.tickets == 1
+    assert stored.record.unsettled == ()
+
+
+def test_a_holder_that_renews_keeps_its_lock() -> None:
+    """However long the others wait."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend)
+    asking = acquirer(backend, clock, max_wait_s=100)
+
+    def renewed() -> bool:
+        change(backend, renew)
+        return True
+
+    asking.may_wait = renewed
+    with pytest.raises(TurnBlockedError, match=r"^A has no turn on lock after 100 s: other holds lock\. Nothing was"):
+        asking.acquire()
+    assert now_of(backend).queue == ()
+
+
+def test_a_lock_is_taken_over_after_a_whole_lease_by_the_waiter_s_clock() -> None:
+    """From the answer that showed the grant first to the request that showed it last; its writes become unsettled."""
+    clock = Clock()
+    backend = SlowBackend(clock, latency_s=1)
+    held(backend, lease_s=10)
+    stored, times = acquirer(backend, clock, poll_s=1).acquire()
+    # Answered at 1002 first; asked beyond 1012 last: at 1013, by polls of a second and requests of two.
+    assert times.asked_s - 1002 - 2 > 10
+    assert times.asked_s - 1002 - 2 <= 10 + 3
+    assert stored.record.unsettled == (WRITE,)
+    assert stored.record.history[-1].end is End.EXPIRED
+    assert stored.record.token == 2
+
+
+def test_a_lease_has_not_ended_at_its_last_moment() -> None:
+    """Two clocks are never quite the same."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend, lease_s=10)
+    acquirer(backend, clock, poll_s=5).acquire()
+    assert clock.now_s == 1015
+
+
+def test_another_grant_begins_the_lease_anew() -> None:
+    """A waiter has watched the first one, not that one."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend, lease_s=10)
+    asking = acquirer(backend, clock, max_wait_s=15)
+    passed: list[float] = []
+
+    def another() -> bool:
+        if clock.now_s > 1008 and not passed:
+            passed.append(clock.now_s)
+            change(backend, lambda r: renew(grant(end(r, End.FAILED, 0), job("other", lease_s=10), "another", "", 0)))
+        return True
+
+    asking.may_wait = another
+    with pytest.raises(TurnBlockedError):
+        asking.acquire()
+
+
+@pytest.mark.parametrize("is_alive", [False, True])
+def test_a_service_that_knows_whether_the_holder_lives_is_believed(*, is_alive: bool) -> None:
+    """No lease has to end by a clock."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    record = held(backend, lease_s=10)
+    backend._records["lock"] = Stored(record, 1, is_alive)
+    asking = acquirer(backend, clock)
+    clock.now_s += 100 * is_alive
+    granted, _ = asking._try()
+    assert (granted is None) is is_alive
+
+
+# -- order and queue -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("policy", "error"), [(OnBlocked.RAISE, TurnBlockedError), (OnBlocked.SKIP, TurnSkippedError)])
+def test_a_job_that_the_order_blocks_raises_at_once_if_it_is_to(policy: OnBlocked, error: type[Exception]) -> None:
+    """It never queues."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    with pytest.raises(error, match=r"after 0 s: P has not completed a turn since A's own last one") as raised:
+        acquirer(backend, clock, predecessor="P", on_blocked=policy).acquire()
+    assert type(raised.value) is error
+    assert backend.requests == ["read", "read"]
+    assert not backend._records
+
+
+def test_a_job_that_is_to_skip_skips_a_lock_that_stays_held() -> None:
+    """After its time."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend)
+    with pytest.raises(TurnSkippedError):
+        acquirer(backend, clock, on_blocked=OnBlocked.SKIP, max_wait_s=0).acquire()
+
+
+def test_a_ring_that_nobody_can_start_is_refused_before_anything_is_locked() -> None:
+    """The record does not change."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    backend._records["lock"] = Stored(join(Record("lock"), job("B", predecessor="A"), "b", 0), 1)
+    with pytest.raises(SettingError, match=r"first\.run"):
+        acquirer(backend, clock, predecessor="B").acquire()
+    assert backend.requests == ["read", "read"]
+
+
+def waiting(backend: SlowBackend, *configurations: object, poll_s: float = 0.5) -> None:
+    record = Record("lock")
+    for number, one in enumerate(configurations):
+        record = join(record, one, f"w{number}", 0)  # type: ignore[arg-type]
+    backend._records["lock"] = Stored(record, 1)
+
+
+@pytest.mark.parametrize(("poll_s", "gives_up_after_s"), [(0.1, 1), (1, 6)])
+def test_a_waiter_that_asks_no_more_loses_its_place(poll_s: float, gives_up_after_s: float) -> None:
+    """After six of its polls, and a second at least."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    waiting(backend, job("dead", poll_s=poll_s))
+    acquirer(backend, clock, poll_s=0.25).acquire()
+    assert 0 < clock.now_s - 1000 - gives_up_after_s <= 0.5
+    assert now_of(backend).queue == ()
+
+
+@pytest.mark.parametrize("more", [{"predecessor": "dead", "edge": Edge.SOFT}, {"predecessor": "dead", "lag": 1}])
+def test_a_dead_waiter_loses_its_place_also_to_a_job_that_the_order_blocks(more: dict[str, Any]) -> None:
+    """A soft predecessor that died while it waited would block the job for ever."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    waiting(backend, job("dead", poll_s=0.1))
+    asking = acquirer(backend, clock, max_wait_s=5, **more)
+    if "edge" in more:
+        assert asking.acquire()[0].record.is_held_by("nonce")
+    else:
+        with pytest.raises(TurnBlockedError):
+            asking.acquire()
+    assert now_of(backend).queue == ()
+
+
+def test_a_waiter_that_others_go_before_keeps_its_place() -> None:
+    """While somebody holds the lock, nobody can tell whether the first waiter still asks."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    waiting(backend, job("first", poll_s=0.1))
+    asking = acquirer(backend, clock, "late", max_wait_s=0.5)
+    asking._try()
+    clock.now_s += 0.5
+    asking._try()
+    assert [waiter.nonce for waiter in now_of(backend).queue] == ["w0", "late"]
+    change(backend, lambda record: end(grant(record, job("soft"), "s", "", 0), End.COMPLETED, 0))
+    clock.now_s += 10
+    asking._try()
+    assert [waiter.nonce for waiter in now_of(backend).queue] == ["w0", "late"]
+
+
+# -- replies that are lost -------------------------------------------------------------------------------------------
+
+
+def test_a_waiter_whose_grant_had_no_answer_finds_itself_and_confirms_it() -> None:
+    """Others may have watched the grant since it landed: the lease counts from a renewal, not from the look."""
+    clock = Clock()
+    backend = SlowBackend(clock, latency_s=1)
+    backend.fail = lambda record: "lost" if record.is_held_by("nonce") and clock.now_s < 1005 else ""
+    stored, times = acquirer(backend, clock, poll_s=5).acquire()
+    assert backend.requests == ["read", "write", "read", "write"]
+    assert stored.record.token == 1
+    assert stored.record.holder is not None
+    assert stored.record.holder.beat == 1
+    assert times.asked_s == clock.now_s - 2
+
+
+def test_a_job_that_stops_asking_gives_back_what_it_may_have_got() -> None:
+    """A grant whose reply was lost, and its place in the queue."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    backend.fail = lambda record: "lost" if record.is_held_by("nonce") else ""
+    with pytest.raises(TurnBlockedError, match="no answer"):
+        acquirer(backend, clock, max_wait_s=0).acquire()
+    assert now_of(backend).holder is None
+    assert now_of(backend).history[-1].end is End.FAILED
+
+
+def test_a_job_leaves_as_far_as_the_service_answers() -> None:
+    """In spite of others that change the record meanwhile; without an answer its grant and its place expire."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend)
+    asking = acquirer(backend, clock, max_wait_s=0)
+    asking._try()
+    backend.before = lambda: change(backend, renew)
+    asking._leave()
+    assert now_of(backend).queue == ()
+    asking._try()
+    backend.fail = lambda _: "refused"
+    asking._leave()
+    assert len(now_of(backend).queue) == 1
+
+
+def test_a_lost_race_is_no_error() -> None:
+    """The job looks again at its next poll."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+
+    def another() -> None:
+        held(backend, lease_s=1)
+
+    backend.before = another
+    stored, _ = acquirer(backend, clock, max_wait_s=5).acquire()
+    assert stored.record.token == 2
+
+
+def test_a_service_that_refuses_the_caller_is_asked_no_more() -> None:
+    """To wait would not help."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+
+    def deny(_: object) -> Stored:
+        raise StoreError("no permission", denied=True)
+
+    backend.read = deny  # type: ignore[method-assign, assignment]
+    with pytest.raises(StoreError, match="no permission"):
+        acquirer(backend, clock).acquire()
+    assert clock.now_s == 1000
+
+
+def test_uptime_goes_on_while_the_machine_sleeps() -> None:
+    """A clock that stops in a sleep would let a holder believe in a lease that has ended."""
+    assert uptime_s() == pytest.approx(time.clock_gettime(time.CLOCK_BOOTTIME), abs=60)

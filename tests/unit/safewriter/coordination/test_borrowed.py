@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from safewriter.coordination import borrowed
+from safewriter.coordination.backends.memory import named
+from safewriter.coordination.borrowed import VARIABLE, borrowed_turn, lent
+from safewriter.coordination.record import End, OpenWrite
+from safewriter.coordination.transitions import end, grant
+from safewriter.errors import SettingError, TurnLostError
+from safewriter.objects.store import StoreError
+from tests.unit.safewriter.coordination.bench import Clock, SlowBackend, job, now_of, turn_of
+
+ONE = OpenWrite("s3://checkpoints", "one", 1)
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> SlowBackend:
+    """The lock service, with a turn on it that is lent to this process."""
+    service = SlowBackend(Clock())
+    monkeypatch.setattr(borrowed, "open_backend", lambda uri: service if uri == "memory://lent" else named(uri))
+    turn = turn_of(service, service.clock, "lent")
+    monkeypatch.setenv(VARIABLE, lent(turn, "memory://lent", "B"))
+    assert turn.is_lent
+    borrowed._of.cache_clear()
+    return service
+
+
+def taken_over(backend: SlowBackend) -> None:
+    stored = backend.read("lock")
+    assert stored is not None
+    backend.write(grant(end(stored.record, End.EXPIRED, 0), job("B"), "other", "", 0), stored)
+
+
+def test_without_the_variable_nothing_is_borrowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that runs by itself."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert borrowed_turn() is None
+
+
+def test_a_job_sees_the_turn_that_its_handler_holds(backend: SlowBackend) -> None:
+    """Always as the same object: that it is lost is not forgotten."""
+    turn = borrowed_turn()
+    assert turn is not None
+    assert (turn.lock, turn.job, turn.token, turn.nonce, turn.previous) == ("lock", "A", 1, "lent", "B")
+    turn.check()
+    assert turn.release(End.COMPLETED)
+    assert turn.latest_writes() == turn.writes == turn.unsettled == ()
+    turn.settled([ONE])
+    assert now_of(backend).is_held_by("lent")
+    assert borrowed_turn() is turn
+
+
+def test_a_job_notes_its_writes_itself(backend: SlowBackend) -> None:
+    """In spite of a renewal of the handler's in between."""
+    turn = borrowed_turn()
+    assert turn is not None
+    theirs = backend._records["lock"]
+
+    def renewed() -> None:
+        backend.write(theirs.record, theirs)
+
+    backend.before = renewed
+    turn.open_write(ONE)
+    assert (now_of(backend).holder or pytest.fail("free")).writes == (ONE,)
+
+
+def test_a_note_fails_once_another_job_has_the_turn(backend: SlowBackend) -> None:
+    """And from then on the block knows that it is lost."""
+    turn = borrowed_turn()
+    assert turn is not None
+    taken_over(backend)
+    with pytest.raises(TurnLostError, match=r"the turn of A on lock \(token 1\) has ended"):
+        turn.open_write(ONE)
+    assert turn.is_lost
+    assert not turn.release(End.COMPLETED)
+    assert now_of(backend).holder is not None
+    assert ONE not in (now_of(backend).holder or pytest.fail("free")).writes
+
+
+def test_a_check_finds_the_turn_lost(backend: SlowBackend) -> None:
+    """By the record."""
+    turn = borrowed_turn()
+    assert turn is not None
+    taken_over(backend)
+    assert not turn.is_lost
+    with pytest.raises(TurnLostError):
+        turn.check()
+    assert turn.is_lost
+
+
+def test_a_note_is_tried_a_bounded_number_of_times(backend: SlowBackend) -> None:
+    """The error says that nobody knows."""
+    turn = borrowed_turn()
+    assert turn is not None
+
+    real = backend.read
+
+    def again() -> None:
+        backend.write(now_of(backend), backend._records["lock"])
+
+    def read(lock: str) -> object:
+        backend.before = again
+        return real(lock)
+
+    backend.read = read  # type: ignore[method-assign, assignment]
+    with pytest.raises(StoreError, match="changes faster than it can be written"):
+        turn.open_write(ONE)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "1", json.dumps({"lock": "lock"})])
+def test_a_damaged_variable_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Without its turn the job would write unfenced."""
+    monkeypatch.setenv(VARIABLE, text)
+    borrowed._of.cache_clear()
+    with pytest.raises(SettingError, match=f"{VARIABLE}: is not the handler's"):
+        borrowed_turn()

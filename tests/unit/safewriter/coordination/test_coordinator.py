@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter.coordination import coordinator as coordinators
+from safewriter.coordination import current
+from safewriter.coordination.backends.memory import MemoryBackend, named
+from safewriter.coordination.configuration import OnBlocked
+from safewriter.coordination.coordinator import JobCoordinator
+from safewriter.coordination.record import End, OpenWrite, Record
+from safewriter.coordination.transitions import end, grant, open_write
+from safewriter.errors import SettingError, TurnBlockedError, TurnLostError, UnknownOutcomeError, UsageError
+from safewriter.objects.store import StoreError
+from tests.unit.safewriter.coordination.bench import job, now_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+ONE, TWO = OpenWrite("s3://checkpoints", "one", 1), OpenWrite("s3://checkpoints", "two", 1)
+
+
+@pytest.fixture(autouse=True)
+def _no_turn_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(current, "_TURNS", [])
+    yield
+    assert current._TURNS == []
+
+
+@pytest.fixture
+def backend() -> MemoryBackend:
+    return MemoryBackend()
+
+
+def of(backend: MemoryBackend, settled: list[OpenWrite] | None = None, **more: Any) -> JobCoordinator:
+    verdict: dict[str, Any] = {"settle": ([] if settled is None else settled).append, "decided": lambda writes: writes}
+    verdict.update({key: more.pop(key) for key in ("settle", "decided") if key in more})
+    return JobCoordinator(job(**{"max_wait_s": 0, **more}), backend, **verdict)
+
+
+def left_by_a_dead_holder(backend: MemoryBackend, *writes: OpenWrite) -> None:
+    record = grant(Record("lock"), job("dead"), "dead", "", 0)
+    for write in writes:
+        record = open_write(record, write)
+    backend.write(end(record, End.EXPIRED, 0), None)
+
+
+def taken_away(backend: MemoryBackend) -> None:
+    backend.write(end(now_of(backend), End.FORCED, 0), backend.read("lock"))
+
+
+def test_a_turn_that_ends_well_is_completed(backend: MemoryBackend) -> None:
+    """Meanwhile this thread writes in it."""
+    coordinator = of(backend)
+    with coordinator.turn() as turn:
+        assert coordinator.held is turn is current.turn_of_this_thread()
+        assert now_of(backend).is_held_by(turn.nonce)
+    assert coordinator.held is None
+    assert now_of(backend).job("A").completed == 1
+
+
+def test_a_block_that_raises_completes_nothing(backend: MemoryBackend) -> None:
+    """Its exception goes on, so that a stream replays the batch."""
+    with pytest.raises(ZeroDivisionError), of(backend).turn():
+        raise ZeroDivisionError
+    assert now_of(backend).history[-1].end is End.FAILED
+    assert now_of(backend).holder is None
+
+
+def test_a_block_s_exception_goes_on_also_without_the_lock_service(
+    backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What went wrong first is what the user must see."""
+
+    def fail(*_: object) -> Any:
+        raise StoreError("no answer")
+
+    with pytest.raises(ZeroDivisionError), of(backend).turn():
+        monkeypatch.setattr(backend, "write", fail)
+        raise ZeroDivisionError
+
+
+def test_a_block_that_outlives_its_turn_hears_of_it(backend: MemoryBackend) -> None:
+    """It does not count, and must not look as if it did."""
+    with pytest.raises(TurnLostError, match="an operator ended it"), of(backend).turn():
+        taken_away(backend)
+    assert now_of(backend).completions == 0
+
+
+def test_nothing_to_do_completes_a_turn(backend: MemoryBackend) -> None:
+    """The successors need not wait."""
+    of(backend).nothing_to_do()
+    assert now_of(backend).history[-1].end is End.NOTHING
+    assert now_of(backend).job("A").completed == 1
+
+
+def test_the_three_calls_of_the_article(backend: MemoryBackend) -> None:
+    """`register` tells who had the turn before."""
+    first, second = of(backend), of(backend, job="B")
+    first.lock()
+    assert first.register() is None
+    assert first.unlock()
+    second.lock()
+    assert second.register() == "A"
+    assert second.unlock()
+
+
+def test_calls_out_of_order_are_mistakes(backend: MemoryBackend) -> None:
+    """A turn is taken once; to give none back is none."""
+    coordinator = of(backend)
+    with pytest.raises(UsageError, match=r"call lock\(\) first"):
+        coordinator.register()
+    assert not coordinator.unlock()
+    coordinator.lock()
+    with pytest.raises(UsageError, match="has its turn on lock already"):
+        coordinator.lock()
+    coordinator.unlock()
+
+
+def test_a_job_that_the_order_blocks_gets_no_turn(backend: MemoryBackend) -> None:
+    """And writes in none."""
+    with pytest.raises(TurnBlockedError), of(backend, predecessor="P", on_blocked=OnBlocked.RAISE).turn():
+        pytest.fail("the block has begun")
+
+
+# -- what a dead holder left -----------------------------------------------------------------------------------------
+
+
+def test_what_a_dead_holder_left_open_is_settled_before_the_turn_begins(backend: MemoryBackend) -> None:
+    """Then nobody need look at it again."""
+    left_by_a_dead_holder(backend, ONE, TWO)
+    settled: list[OpenWrite] = []
+    coordinator = of(backend, settled)
+    coordinator.lock()
+    assert settled == [ONE, TWO]
+    assert now_of(backend).unsettled == ()
+    coordinator.unlock()
+
+
+@pytest.mark.parametrize("error", [UnknownOutcomeError("no verdict"), StoreError("no answer")])
+def test_without_a_verdict_there_is_no_turn(backend: MemoryBackend, error: Exception) -> None:
+    """The lock is free again, and what was settled is struck; the rest stays for the next one."""
+    left_by_a_dead_holder(backend, ONE, TWO)
+
+    def settle(write: OpenWrite) -> None:
+        if write == TWO:
+            raise error
+
+    with pytest.raises(TurnBlockedError, match=r"an earlier holder's write is not settled \(no .*Nothing was written"):
+        of(backend, settle=settle).lock()
+    assert now_of(backend).unsettled == (TWO,)
+    assert now_of(backend).holder is None
+    assert now_of(backend).completions == 0
+
+
+def test_a_bug_in_settling_gives_the_lock_back(backend: MemoryBackend) -> None:
+    """Nobody would renew it, and nobody could give it back later."""
+    left_by_a_dead_holder(backend, ONE)
+
+    def settle(_: OpenWrite) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        of(backend, settle=settle).lock()
+    assert now_of(backend).holder is None
+    assert now_of(backend).unsettled == (ONE,)
+
+
+# -- writes without a verdict ----------------------------------------------------------------------------------------
+
+
+def test_a_turn_with_a_write_without_a_verdict_is_not_completed(backend: MemoryBackend) -> None:
+    """The next holder settles that one."""
+    coordinator = of(backend, decided=lambda writes: [one for one in writes if one != TWO])
+    turn = coordinator.lock()
+    turn.open_write(ONE)
+    turn.open_write(TWO)
+    assert not coordinator.unlock()
+    assert now_of(backend).unsettled == (TWO,)
+    assert now_of(backend).history[-1].end is End.FAILED
+
+
+@pytest.mark.parametrize("error", [UnknownOutcomeError("no verdict"), StoreError("no answer")])
+def test_a_checkpoint_bucket_that_does_not_answer_keeps_no_lock(backend: MemoryBackend, error: Exception) -> None:
+    """The turn ends, not completed, and the next holder settles all of its writes."""
+
+    def decided(_: Iterable[OpenWrite]) -> Iterable[OpenWrite]:
+        raise error
+
+    coordinator = of(backend, decided=decided)
+    turn = coordinator.lock()
+    turn.open_write(ONE)
+    assert not coordinator.unlock()
+    assert now_of(backend).holder is None
+    assert now_of(backend).unsettled == (ONE,)
+    assert not turn._thread.is_alive()  # type: ignore[union-attr]
+
+
+def test_the_writes_of_a_job_to_which_the_turn_was_lent_are_looked_at(backend: MemoryBackend) -> None:
+    """They stand in the record only: the holder has not seen them."""
+    coordinator = of(backend, decided=lambda _: ())
+    turn = coordinator.lock()
+    turn.is_lent = True  # type: ignore[union-attr]
+    backend.write(open_write(now_of(backend), ONE), backend.read("lock"))
+    assert not coordinator.unlock()
+    assert now_of(backend).unsettled == (ONE,)
+
+
+# -- under the handler, and from settings ----------------------------------------------------------------------------
+
+
+class Lent:
+    """A turn that the handler holds."""
+
+    lock, job, nonce, token, previous, writes, unsettled, left_s = "lock", "A", "n", 1, "B", (), (), 1.0
+    released: tuple[object, ...] | None = None
+
+    def latest_writes(self) -> tuple[OpenWrite, ...]:
+        return ()
+
+    def release(self, *how: object) -> bool:
+        self.released = how
+        return True
+
+
+def test_under_the_handler_a_job_has_the_handler_s_turn(
+    backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock service is not asked; another lock is another matter."""
+    lent: Any = Lent()
+    monkeypatch.setattr(coordinators, "borrowed_turn", lambda: lent)
+    coordinator = of(backend)
+    with coordinator.turn() as turn:
+        assert [turn] == [lent]
+        assert coordinator.register() == "B"
+    assert backend.read("lock") is None
+    assert lent.released == (End.COMPLETED, ())
+    with of(backend, lock="another").turn() as turn:
+        assert [turn] != [lent]
+
+
+def test_a_coordinator_is_made_of_keys() -> None:
+    """And of the lock service that they name; a wrong one is refused by its key."""
+    keys = {"lock.name": "lock", "name": "A", "backend": "memory://keys"}
+    settings = {f"job.coordinator.{key}": value for key, value in keys.items()}
+    assert JobCoordinator.from_mapping(settings).backend is named("keys")
+
+    class Spark:
+        conf = settings
+
+    spark: Any = Spark()
+    assert JobCoordinator.from_spark(spark).configuration.job == "A"
+    with pytest.raises(SettingError, match="backend"):
+        JobCoordinator.from_mapping({**settings, "job.coordinator.backend": "redis://here"})

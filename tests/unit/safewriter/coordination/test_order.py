@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.coordination import order
+from safewriter.coordination.configuration import Configuration, Edge, FirstRun, Mode
+from safewriter.coordination.order import check_startable, obstacle
+from safewriter.coordination.record import End, Record
+from safewriter.coordination.transitions import end, goes_first, grant, join
+from safewriter.errors import SettingError
+from tests.unit.safewriter.coordination.bench import job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "coordination.md"
+SOFT, LAGGED, STRICT = {"edge": Edge.SOFT}, {"edge": Edge.LAGGED, "lag": 2}, {"mode": Mode.STRICT}
+FREE = Record("lock")
+
+
+def after(name: str, predecessor: str, **more: object) -> Configuration:
+    return job(name, predecessor=predecessor, **more)
+
+
+def had(record: Record, *turns: Configuration, how: End = End.COMPLETED) -> Record:
+    """Let jobs have turns, in or out of order."""
+    for one in turns:
+        record = end(grant(record, one, "n", "", 0), how, 0)
+    return record
+
+
+def may(record: Record, configuration: Configuration) -> bool:
+    name = configuration.job
+    return obstacle(record, name, record.job(name).ordered_by(configuration)) is None
+
+
+def waits(record: Record, *configurations: Configuration) -> Record:
+    for one in configurations:
+        record = join(record, one, f"waits-{one.job}", 0)
+    return record
+
+
+A = job("A")
+B, SOFT_B, LAGGED_B, STRICT_B = (after("B", "A", **more) for more in ({}, SOFT, LAGGED, STRICT))
+
+
+def test_row_1_a_job_without_a_predecessor_may_run() -> None:
+    """Whatever the others have done."""
+    assert may(FREE, A)
+    assert may(had(FREE, A, A), A)
+    assert may(FREE, job("A", mode=Mode.STRICT))
+
+
+@pytest.mark.parametrize("more", [{}, STRICT])
+def test_row_2_a_first_run_needs_no_predecessor(more: dict[str, object]) -> None:
+    """Until it has completed once."""
+    first = after("B", "A", first_run=FirstRun.RUN, **more)
+    assert may(FREE, first)
+    assert may(had(FREE, first, how=End.FAILED), first)
+    assert not may(had(FREE, first), first)
+
+
+@pytest.mark.parametrize("how", [End.COMPLETED, End.NOTHING])
+def test_row_3_a_completed_predecessor_lets_a_job_run(how: End) -> None:
+    """Also if it had nothing to do, and also again if the job did not complete its turn."""
+    record = had(FREE, A, how=how)
+    assert may(record, B)
+    assert may(had(record, B, how=End.FAILED), B)
+    assert may(had(record, B, A, A), B)
+
+
+@pytest.mark.parametrize("how", [End.FAILED, End.EXPIRED, End.FORCED])
+def test_row_4_a_predecessor_that_did_not_complete_blocks(how: End) -> None:
+    """Not at first, nor since the job's own last turn: a crash between register and completion counts for nothing."""
+    assert not may(FREE, B)
+    assert not may(had(FREE, A, how=how), B)
+    assert not may(had(had(FREE, A, B), A, how=how), B)
+
+
+def test_row_4_counts_from_the_job_s_own_last_completion() -> None:
+    """Also when the job has got another predecessor since, which completed before that."""
+    record = had(FREE, A, job("C"), B)
+    assert not may(record, after("B", "C"))
+    assert may(had(record, job("C")), after("B", "C"))
+
+
+def test_row_5_a_lagged_job_may_run_so_many_turns() -> None:
+    """At first, too: its predecessor need not have run at all."""
+    assert may(FREE, LAGGED_B)
+    assert may(had(FREE, LAGGED_B), LAGGED_B)
+    assert may(had(FREE, LAGGED_B, LAGGED_B, A, LAGGED_B), LAGGED_B)
+
+
+def test_row_6_a_lagged_job_has_no_more_turns_than_that() -> None:
+    """A completion of the predecessor's begins the count anew; unused turns do not add up."""
+    spent = had(FREE, LAGGED_B, LAGGED_B)
+    assert not may(spent, LAGGED_B)
+    assert not may(had(spent, A, A, LAGGED_B, LAGGED_B), LAGGED_B)
+
+
+def test_row_7_a_soft_predecessor_that_waits_goes_first() -> None:
+    """Whoever came first."""
+    record = waits(FREE, SOFT_B, A)
+    assert not may(record, SOFT_B)
+    waiter = goes_first(record, SOFT_B, "waits-B")
+    assert waiter is not None
+    assert waiter.job == "A"
+    assert goes_first(record, A, "waits-A") is None
+
+
+def test_row_8_a_soft_predecessor_that_does_not_wait_or_may_not_run_does_not_block() -> None:
+    """Nor does one that defers to the job itself."""
+    blocked = after("A", "nobody")
+    assert may(FREE, SOFT_B)
+    assert may(had(FREE, SOFT_B), SOFT_B)
+    assert may(waits(FREE, SOFT_B, blocked), SOFT_B)
+
+
+@pytest.mark.parametrize("names", ["AB", "ABC", "ABCD"])
+def test_row_8_in_a_ring_of_soft_edges_tickets_decide(names: str) -> None:
+    """All of them wait for all: without a first one nobody would ever run."""
+    ring = [after(name, names[number - 1], **SOFT) for number, name in enumerate(names)]
+    for order_ in permutations(ring):
+        record = waits(FREE, *order_)
+        firsts = [one.job for one in ring if may(record, one) and goes_first(record, one, f"waits-{one.job}") is None]
+        assert firsts == [order_[0].job]
+
+
+def test_row_8_a_job_outside_of_a_ring_defers_to_it() -> None:
+    """The ring's own jobs may run, so the one before it goes first."""
+    record = waits(FREE, after("D", "A", **SOFT), after("A", "B", **SOFT), after("B", "A", **SOFT))
+    assert not may(record, after("D", "A", **SOFT))
+
+
+def test_row_7_a_first_run_in_a_ring_of_soft_edges_defers_to_nobody() -> None:
+    """Row 2 comes before it."""
+    record = waits(FREE, after("B", "A", **SOFT), after("A", "B", first_run=FirstRun.RUN, **SOFT))
+    assert may(record, after("A", "B", first_run=FirstRun.RUN, **SOFT))
+    assert not may(record, after("B", "A", **SOFT))
+
+
+def test_row_9_in_the_ring_a_job_follows_its_predecessor() -> None:
+    """At once, and once it has completed."""
+    first = after("A", "B", first_run=FirstRun.RUN, **STRICT)
+    assert may(had(FREE, first), STRICT_B)
+    assert not may(had(FREE, first, how=End.EXPIRED), STRICT_B)
+
+
+def test_row_10_in_the_ring_a_job_redoes_its_own_turn() -> None:
+    """A turn that it did not complete."""
+    first = after("A", "B", first_run=FirstRun.RUN, **STRICT)
+    assert may(had(had(FREE, first), STRICT_B, how=End.FAILED), STRICT_B)
+
+
+def test_row_11_in_the_ring_nobody_else_may_run() -> None:
+    """Not before the first turn, not after a third job's, not twice in a row."""
+    first = after("A", "B", first_run=FirstRun.RUN, **STRICT)
+    assert not may(FREE, STRICT_B)
+    assert not may(had(FREE, first, STRICT_B), STRICT_B)
+    assert not may(had(FREE, first, job("C")), STRICT_B)
+    assert not may(waits(FREE, STRICT_B), STRICT_B)
+
+
+# -- the table itself ------------------------------------------------------------------------------------------------
+
+
+def rows(text: str) -> list[list[str]]:
+    """Return the cells of the rows that have a number."""
+    found = re.findall(r"^\| (\d+) +\|(.+)\|$", text, flags=re.MULTILINE)
+    return [[number, *(cell.strip().replace("`", "") for cell in cells.split("|"))] for number, cells in found]
+
+
+def test_guide_and_code_have_the_same_rows() -> None:
+    """Word for word."""
+    told = rows(order.__doc__ or "")
+    assert rows(GUIDE.read_text(encoding="utf-8")) == told
+    assert [row[0] for row in told] == [str(number) for number in range(1, len(told) + 1)]
+
+
+def test_each_row_has_a_test() -> None:
+    """By its number."""
+    named = {
+        int(found) for found in re.findall(r"^def test_row_(\d+)_", Path(__file__).read_text(), flags=re.MULTILINE)
+    }
+    assert named == {int(row[0]) for row in rows(order.__doc__ or "")}
+
+
+# -- a ring that nobody can start ------------------------------------------------------------------------------------
+
+
+def ring(**first: object) -> Iterable[Configuration]:
+    return after("A", "C", **first), after("B", "A"), after("C", "B")
+
+
+@pytest.mark.parametrize("more", [{}, STRICT])
+def test_a_ring_that_nobody_can_start_is_refused(more: dict[str, object]) -> None:
+    """By the job that closes it, with the key that helps."""
+    record = waits(FREE, after("A", "C", **more), after("B", "A", **more))
+    with pytest.raises(SettingError, match=r"^job\.coordinator\.first\.run: .*C after B after A after C"):
+        check_startable(record, after("C", "B", **more))
+
+
+def test_a_ring_that_somebody_can_start_is_accepted() -> None:
+    """By a first run, by an edge that is not hard, by a turn that was completed, or because a job is not known yet."""
+    for first in ({"first_run": FirstRun.RUN}, SOFT, LAGGED):
+        a, b, c = ring(**first)
+        check_startable(waits(FREE, a, b), c)
+    a, b, c = ring()
+    check_startable(waits(FREE, b), c)
+    check_startable(waits(FREE, job("A"), b), c)
+    check_startable(had(waits(FREE, a, b), job("A")), c)
+
+
+def test_a_job_behind_a_ring_is_not_the_one_that_closes_it() -> None:
+    """It only waits; the ring's own job is told."""
+    record = replace(
+        waits(FREE, after("A", "B")), jobs={n: FREE.job(n).ordered_by(after(n, o)) for n, o in ("AB", "BA")}
+    )
+    check_startable(record, after("D", "A"))

@@ -1,0 +1,84 @@
+"""Hourly Ingestion and Mutation, and a daily TTL, at one lock: by every order in which the jobs could ask."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+from typing import Any
+
+import pytest
+
+from safewriter.coordination.configuration import Configuration, Edge, FirstRun, Mode
+from safewriter.coordination.order import check_startable, obstacle
+from safewriter.coordination.record import End, Record
+from safewriter.coordination.transitions import end, goes_first, grant, join
+from tests.unit.safewriter.coordination.bench import job
+
+TURNS = {"Ingestion": 24, "Mutation": 24, "TTL": 1}
+
+
+def jobs(ttl: str) -> dict[str, Configuration]:
+    """Return the three jobs; `ttl`: the order that TTL and Ingestion keep."""
+    if ttl == "strict":
+        return {
+            "Ingestion": job("Ingestion", predecessor="TTL", mode=Mode.STRICT, first_run=FirstRun.RUN),
+            "Mutation": job("Mutation", predecessor="Ingestion", mode=Mode.STRICT),
+            "TTL": job("TTL", predecessor="Mutation", mode=Mode.STRICT),
+        }
+    edges: dict[str, dict[str, Any]] = {
+        "soft": {"edge": Edge.SOFT},
+        "lagged": {"edge": Edge.LAGGED, "lag": 24},
+    }
+    return {
+        "Ingestion": job("Ingestion", predecessor="TTL", **edges[ttl]),
+        "Mutation": job("Mutation", predecessor="Ingestion"),
+        "TTL": job("TTL", predecessor="Mutation"),
+    }
+
+
+def may_run(record: Record, configuration: Configuration) -> bool:
+    check_startable(record, configuration)
+    name = configuration.job
+    return obstacle(record, name, record.job(name).ordered_by(configuration)) is None
+
+
+@pytest.mark.parametrize("ttl", ["soft", "lagged"])
+@pytest.mark.parametrize("first", list(permutations(TURNS)))
+def test_24_hourly_turns_and_a_daily_one_pass_in_mode_completed(ttl: str, first: tuple[str, ...]) -> None:
+    """Each job waits for its next turn as soon as it has had one; in whatever order they come at first."""
+    configurations, left, record = jobs(ttl), dict(TURNS), Record("lock")
+    for name in first:
+        record = join(record, configurations[name], name, 0)
+    for _ in range(sum(TURNS.values())):
+        free = [
+            name
+            for name, configuration in configurations.items()
+            if left[name] and may_run(record, configuration) and goes_first(record, configuration, name) is None
+        ]
+        assert len(free) == 1, left
+        (name,) = free
+        left[name] -= 1
+        record = end(grant(record, configurations[name], name, "", 0), End.COMPLETED, 0)
+        if left[name]:
+            record = join(record, configurations[name], name, 0)
+    assert set(left.values()) == {0}
+
+
+def test_24_hourly_turns_and_a_daily_one_stall_in_the_strict_ring() -> None:
+    """In every order in which they could ask, and whichever of their turns fail: after a round nobody may run who still
+    has work.
+    """
+    configurations = jobs("strict")
+    start = (dict.fromkeys(TURNS, 0), Record("lock"))
+    todo, seen, ends = [start], set(), []
+    while todo:
+        done, record = todo.pop()
+        may = [name for name in TURNS if done[name] < TURNS[name] and may_run(record, configurations[name])]
+        if not may:
+            ends.append(done)
+        for name, how in product(may, (End.COMPLETED, End.FAILED)):
+            turn = end(grant(record, configurations[name], "nonce", "", 0), how, 0)
+            after = {**done, name: done[name] + (how is End.COMPLETED)}
+            if (key := (*after.values(), name, how)) not in seen:
+                seen.add(key)
+                todo.append((after, turn))
+    assert ends == [{"Ingestion": 2, "Mutation": 2, "TTL": 1}]

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from safewriter.coordination.configuration import Edge, FirstRun, Mode
+from safewriter.coordination.record import End, Job, OpenWrite, PastTurn, Record
+from safewriter.coordination.transitions import end, grant, join, open_write
+from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
+from tests.unit.safewriter.coordination.bench import job
+
+WRITE = OpenWrite("s3://checkpoints", "key", 2)
+
+
+def full() -> Record:
+    """A record that has something of everything."""
+    more = {"predecessor": "A", "edge": Edge.LAGGED, "lag": 3, "first_run": FirstRun.RUN}
+    record = end(open_write(grant(Record("lock", server="http://here"), job(), "a", "run", 1), WRITE), End.EXPIRED, 2)
+    record = open_write(grant(record, job("B", **more), "b", "", 3), OpenWrite("s3://other", "key", 1))
+    return join(record, job("C", predecessor="B", mode=Mode.STRICT, poll_s=0.25), "c", 4)
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    """With its enums as enums, and its tuples as tuples."""
+    found = Record.decode(full().encode(), "here")
+    assert found == full()
+    assert isinstance(found.history[0].end, End)
+    assert isinstance(found.jobs["C"].mode, Mode)
+    assert found.unsettled == (WRITE,)
+    assert Record.decode(Record("lock").encode(), "here") == Record("lock")
+
+
+def test_no_two_changes_have_equal_bytes() -> None:
+    """Nor equal ETags: otherwise a lost reply could not be told from somebody else's write."""
+    assert full().encode() != full().encode()
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"\xff", b"{"])
+def test_what_is_no_record_is_damaged(body: bytes) -> None:
+    """The message says where."""
+    with pytest.raises(UnreadableCheckpointError, match=r"s3://locks/lock\.json is not a lock's record"):
+        Record.decode(body, "s3://locks/lock.json")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lock": None, "token": None},
+        {"token": "many"},
+        {"holder": {"job": "A"}},
+        {"jobs": {"A": {"mode": "loose"}}},
+        {"queue": [{}]},
+        {"history": [{"end": "well"}]},
+        {"unsettled": [{"key": "x"}]},
+    ],
+)
+def test_a_record_with_a_damaged_field_is_damaged(change: dict[str, object]) -> None:
+    """It is not read as a free lock."""
+    with pytest.raises(UnreadableCheckpointError, match="is damaged"):
+        Record.decode(json.dumps({**json.loads(full().encode()), **change}).encode(), "here")
+
+
+def test_a_record_of_a_later_version_is_refused() -> None:
+    """What it says that this code does not know might matter."""
+    with pytest.raises(UnknownVersionError, match="has version 2"):
+        Record.decode(json.dumps({**json.loads(full().encode()), "version": 2}).encode(), "here")
+
+
+def test_a_job_that_nobody_knows_is_at_the_start() -> None:
+    """And to ask for it changes nothing."""
+    record = Record("lock")
+    assert record.job("A") == Job()
+    assert not record.jobs
+    assert record.with_job("A", Job(turns=1)).job("A").turns == 1
+    assert not record.jobs
+
+
+def test_a_grant_is_known_by_its_nonce() -> None:
+    """Not by its job: another process of the job may have asked, too."""
+    record = full()
+    assert record.is_held_by("b")
+    assert not record.is_held_by("B")
+    assert not Record("lock").is_held_by("")
+
+
+def test_a_past_turn_says_how_it_ended() -> None:
+    """For people; its times are wall clocks."""
+    assert full().history == (PastTurn("A", 1, 1, 2, End.EXPIRED, "run"),)

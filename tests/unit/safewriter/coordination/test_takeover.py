@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from safewriter.coordination.record import OpenWrite
+from safewriter.coordination.takeover import decided, settle
+from safewriter.errors import UnknownOutcomeError
+from safewriter.objects.store import StoreError
+from safewriter.record.document import Status
+from safewriter.settle.recovery import Cause
+from tests.unit.safewriter.world import World
+
+
+def write_of(world: World, epoch: int = 1) -> OpenWrite:
+    return OpenWrite("s3://checkpoints", world.key, epoch)
+
+
+def settle_in(world: World, write: OpenWrite) -> None:
+    settle(write, lambda location: world.bucket, lambda _: world.lake)
+
+
+def test_a_dead_holder_s_write_can_land_no_more() -> None:
+    """Its commit meets a fence, although its process lives and knows nothing of it."""
+    world = World()
+    job = world.job().begin()
+    settle_in(world, write_of(world))
+    assert world.document.status is Status.ROLLED_BACK
+    assert world.document.attempt.settled_by == Cause.TURN.value
+    assert not job.commit()
+    assert world.log.live() == ["foreign-0.parquet"]
+
+
+def test_a_dead_holder_s_commit_that_has_landed_stays() -> None:
+    """It was made in the holder's own turn."""
+    world = World()
+    job = world.job().begin().land()
+    settle_in(world, write_of(world))
+    assert world.document.status is Status.COMMITTED
+    assert job.files[0].path in world.log.live()
+
+
+def test_a_later_attempt_is_not_settled_with_an_earlier_one() -> None:
+    """It belongs to another turn."""
+    world = World()
+    world.job().begin()
+    settle_in(world, write_of(world))
+    world.job().begin()
+    settle_in(world, write_of(world))
+    assert (world.document.status, world.document.epoch) == (Status.IN_PROGRESS, 2)
+
+
+def test_a_write_without_a_document_needs_no_verdict() -> None:
+    """Without one nothing of it can be committed."""
+    settle_in(World(), OpenWrite("s3://checkpoints", "no such write", 1))
+
+
+def test_a_table_that_does_not_answer_leaves_the_write_open() -> None:
+    """The new holder then gives the lock back."""
+    world = World()
+    world.job().begin()
+
+    def fail(_: str) -> World:
+        raise StoreError("no answer")
+
+    with pytest.raises(UnknownOutcomeError):
+        settle(write_of(world), lambda location: world.bucket, fail)  # type: ignore[arg-type]
+    assert world.document.status is Status.IN_PROGRESS
+
+
+def test_a_write_is_undecided_until_its_document_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the document cannot be found; a later attempt's document decides the earlier one."""
+    world = World()
+    monkeypatch.setattr("safewriter.objects.s3.open_store", lambda location: world.bucket)
+    gone = OpenWrite("s3://checkpoints", "gone", 1)
+    world.job().begin()
+    first, second = write_of(world), write_of(world, 2)
+    assert list(decided([first, gone])) == []
+    settle_in(world, first)
+    assert list(decided([first])) == [first]
+    world.job().begin()
+    assert list(decided([first, second])) == [first]

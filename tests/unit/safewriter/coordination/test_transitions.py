@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.coordination.configuration import Edge
+from safewriter.coordination.record import HISTORY_MAX, End, OpenWrite, Record
+from safewriter.coordination.transitions import (
+    end,
+    forget_settled,
+    goes_first,
+    grant,
+    join,
+    leave,
+    open_write,
+    renew,
+    with_token,
+)
+from tests.unit.safewriter.coordination.bench import job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FREE = Record("lock")
+ONE, TWO = OpenWrite("s3://checkpoints", "one", 1), OpenWrite("s3://checkpoints", "two", 1)
+HELD = grant(FREE, job(), "a", "run", 5)
+
+
+def test_a_grant_registers_the_turn() -> None:
+    """With the next token, and as not yet done; whoever waited for it waits no more."""
+    waiting = join(join(FREE, job(), "a", 0), job("B"), "b", 0)
+    held = grant(waiting, job(lease_s=9), "a", "run", 5)
+    assert held.holder is not None
+    assert (held.holder.job, held.holder.nonce, held.holder.lease_s, held.holder.since_ms) == ("A", "a", 9, 5)
+    assert held.token == held.holder.token == held.job("A").registered == 1
+    assert not held.job("A").is_done
+    assert [waiter.nonce for waiter in held.queue] == ["b"]
+
+
+@pytest.mark.parametrize("how", list(End))
+def test_tokens_only_grow(how: End) -> None:
+    """However a turn ends."""
+    ended = end(HELD, how, 6)
+    assert ended.token == 1
+    assert grant(ended, job("B"), "b", "", 7).token == 2
+
+
+def test_a_held_lock_is_not_granted() -> None:
+    """Two holders would be one too many."""
+    with pytest.raises(ValueError, match="held by A"):
+        grant(HELD, job("B"), "b", "", 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        renew,
+        lambda record: open_write(record, ONE),
+        lambda record: end(record, End.FAILED, 0),
+        lambda record: with_token(record, 2),
+        lambda record: forget_settled(record, ()),
+    ],
+)
+def test_a_free_lock_has_no_holder_who_could_change_it(change: Callable[[Record], Record]) -> None:
+    """A bug of the caller's."""
+    with pytest.raises(ValueError, match="lock is free"):
+        change(FREE)
+
+
+def test_a_backend_may_number_the_grant() -> None:
+    """ZooKeeper has numbers of its own; the job's registration follows."""
+    numbered = with_token(HELD, 70)
+    assert numbered.holder is not None
+    assert (numbered.token, numbered.holder.token, numbered.job("A").registered) == (70, 70, 70)
+
+
+@pytest.mark.parametrize(
+    "change", [renew, lambda record: open_write(record, ONE), lambda record: forget_settled(record, (ONE,))]
+)
+def test_each_change_of_the_holder_is_a_sign_of_life(change: Callable[[Record], Record]) -> None:
+    """The holder counts its lease from each of them, so the others must see it."""
+    changed = change(HELD)
+    assert changed.holder is not None
+    assert changed.holder.beat == 1
+
+
+def test_a_write_is_noted_once() -> None:
+    """Each epoch of it."""
+    again = OpenWrite(ONE.checkpoints, ONE.write_key, 2)
+    noted = open_write(open_write(open_write(open_write(HELD, ONE), TWO), ONE), again)
+    assert noted.holder is not None
+    assert noted.holder.writes == (TWO, ONE, again)
+
+
+@pytest.mark.parametrize("how", [End.EXPIRED, End.FORCED])
+def test_the_writes_of_a_holder_that_lost_the_lock_stay(how: End) -> None:
+    """Beside those that it had not settled itself, each once."""
+    ended = end(open_write(open_write(HELD, ONE), TWO), how, 6)
+    assert ended.unsettled == (ONE, TWO)
+    later = end(open_write(grant(ended, job("B"), "b", "", 7), ONE), how, 8)
+    assert later.unsettled == (ONE, TWO)
+
+
+def test_a_release_keeps_the_writes_without_a_verdict() -> None:
+    """And those of earlier holders that it has not settled."""
+    held = open_write(open_write(HELD, ONE), TWO)
+    assert end(held, End.FAILED, 6, (ONE,)).unsettled == (TWO,)
+    assert end(held, End.COMPLETED, 6, (ONE, TWO)).unsettled == ()
+    left = end(grant(end(held, End.EXPIRED, 6), job("B"), "b", "", 7), End.FAILED, 8)
+    assert left.unsettled == (ONE, TWO)
+
+
+def test_a_turn_that_leaves_a_write_without_a_verdict_has_not_completed() -> None:
+    """Whoever gives it back may not know of a write that was noted a moment ago."""
+    left = end(open_write(HELD, ONE), End.COMPLETED, 6)
+    assert (left.history[-1].end, left.completions, left.unsettled) == (End.FAILED, 0, (ONE,))
+
+
+def test_settled_writes_are_forgotten() -> None:
+    """The others stay."""
+    held = grant(end(open_write(open_write(HELD, ONE), TWO), End.EXPIRED, 6), job("B"), "b", "", 7)
+    assert forget_settled(held, [ONE]).unsettled == (TWO,)
+
+
+@pytest.mark.parametrize(("how", "counts"), [(one, one in (End.COMPLETED, End.NOTHING)) for one in End])
+def test_only_a_turn_that_completes_counts(how: End, *, counts: bool) -> None:
+    """It gets a number of its own."""
+    ended = end(HELD, how, 6)
+    assert (ended.completions, ended.job("A").completed, ended.job("A").turns) == ((1, 1, 1) if counts else (0, 0, 0))
+    assert ended.job("A").is_done is counts
+    assert ended.holder is None
+
+
+def test_turns_are_counted_since_the_predecessor_s_last() -> None:
+    """And from the start, while it has none."""
+    after = job("B", predecessor="A")
+
+    def completed(record: Record, name: str) -> Record:
+        return end(grant(record, after if name == "B" else job(name), "n", "", 0), End.COMPLETED, 0)
+
+    record, counted = FREE, []
+    for name in "BBABBAAB":
+        record = completed(record, name)
+        counted.append(record.job("B").turns)
+    assert counted == [1, 2, 2, 1, 2, 2, 2, 1]
+    assert record.completions == 8
+
+
+def test_the_history_has_a_bound() -> None:
+    """The last ones stay."""
+    record = FREE
+    for _ in range(HISTORY_MAX + 2):
+        record = end(grant(record, job(), "n", "", 0), End.FAILED, 0)
+    assert [past.token for past in record.history] == list(range(3, HISTORY_MAX + 3))
+
+
+def test_waiters_queue_by_tickets() -> None:
+    """Whoever asks again under its nonce gets a new one; the job's order is noted with it."""
+    record = join(join(FREE, job(), "a", 1), job("B", predecessor="A", poll_s=0.25), "b", 2)
+    record = join(record, job(), "a", 3)
+    assert [(w.nonce, w.ticket, w.since_ms, w.poll_s) for w in record.queue] == [("b", 2, 2, 0.25), ("a", 3, 3, 0.5)]
+    assert record.job("B").predecessor == "A"
+    assert [waiter.nonce for waiter in leave(record, "b").queue] == ["a"]
+    assert leave(record, "b").tickets == 3
+
+
+def test_the_first_waiter_that_may_run_goes_first() -> None:
+    """One that the order blocks does not hold up the others."""
+    record = join(join(FREE, job("B", predecessor="A"), "b", 0), job(), "a", 0)
+    first = goes_first(record, job("C"), "c")
+    assert first is not None
+    assert first.nonce == "a"
+    assert goes_first(record, job(), "a") is None
+    assert goes_first(FREE, job(), "a") is None
+
+
+def test_a_soft_predecessor_goes_first_with_a_later_ticket() -> None:
+    """Only if the job has to defer to it."""
+    soft = job("B", predecessor="A", edge=Edge.SOFT)
+    record = join(join(FREE, soft, "b", 0), job(), "a", 0)
+    first = goes_first(record, soft, "b")
+    assert first is not None
+    assert first.nonce == "a"
+    assert goes_first(record, job("B", predecessor="A"), "b") is None

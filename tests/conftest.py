@@ -143,3 +143,9 @@ def logstore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogStore]:
     classes = [Path(one) for one in mutant.split(":")] if mutant else [compiled(folder)]
     with LogStore(folder / "stderr", *classes) as store:
         yield store
+
+
+@pytest.fixture(autouse=True)
+def turns_of_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process knows the turns that it holds; those that another test has left are none of this one's."""
+    monkeypatch.setattr("safewriter.coordination.current._TURNS", [])

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter import SafeWriter, SafeWriterError, SupersededError, TurnLostError
-from safewriter.coordination import Configuration, JobCoordinator, Turn, current
+from safewriter.coordination import Configuration, JobCoordinator, Turn
 from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.record import End
 from safewriter.coordination.transitions import end
 from tests.integration.safewriter.ice_rows import COLUMNS, append
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
@@ -61,9 +61,8 @@ class Lock:
 
 
 @pytest.fixture
-def lock() -> Iterator[Lock]:
-    yield Lock()
-    current._TURNS.clear()
+def lock() -> Lock:
+    return Lock()
 
 
 @pytest.fixture(params=["delta", "iceberg"])

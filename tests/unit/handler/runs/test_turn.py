@@ -1,0 +1,85 @@
+"""The handler's hold on a job's turn: when the job has to end for it, and what is said of it afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.runs.turn import JobTurn
+from safewriter.coordination import Configuration, JobCoordinator, Turn
+from safewriter.coordination.backends.memory import MemoryBackend
+from safewriter.coordination.record import End
+from safewriter.coordination.transitions import end
+from safewriter.objects import StoreError
+
+
+@pytest.fixture
+def backend() -> MemoryBackend:
+    return MemoryBackend()
+
+
+@pytest.fixture
+def coordinator(backend: MemoryBackend) -> JobCoordinator:
+    """A job that holds its turn; nobody renews it."""
+    made = JobCoordinator(Configuration(lock="table", job="job", lease_s=30), backend)
+    turn = made.lock()
+    assert isinstance(turn, Turn)
+    turn.stop()
+    turn._clock_s = lambda: 100.0
+    turn._sure_until_s = 124.0
+    return made
+
+
+def left(coordinator: JobCoordinator, seconds: float) -> None:
+    turn: Any = coordinator.held
+    turn._sure_until_s = 100.0 + seconds
+
+
+@pytest.mark.parametrize(("seconds", "ending"), [(24, False), (10, False), (9.9, True), (-1, True)])
+def test_the_job_has_to_end_before_its_turn_may_be_lost(
+    coordinator: JobCoordinator, seconds: float, *, ending: bool
+) -> None:
+    """Renewals keep more than a third of a lease; with less, ending the job comes first."""
+    left(coordinator, seconds)
+
+    turn = JobTurn(coordinator)
+    assert turn.is_ending == ending
+    assert (turn.loss is not None) == ending
+
+
+def test_without_a_turn_there_is_nothing_to_end() -> None:
+    """A job without coordination is told nothing."""
+    turn = JobTurn(None)
+    warned: list[str] = []
+    turn.give_back(warned.append, 1000)
+    assert (turn.is_ending, turn.loss, turn.variable, warned) == (False, None, None, [])
+
+
+def test_a_turn_that_was_lost_does_not_count(coordinator: JobCoordinator, backend: MemoryBackend) -> None:
+    """Although the job succeeded; the result says so."""
+    stored = backend.read("table")
+    assert stored is not None
+    backend.write(end(stored.record, End.FORCED, 0), stored)
+    warned: list[str] = []
+
+    turn = JobTurn(coordinator)
+    turn.completed()
+    turn.give_back(warned.append, 1000)
+    assert len(warned) == 1
+    assert "does not count as completed" in warned[0]
+
+
+def test_a_lock_service_that_does_not_answer_leaves_the_turn_to_its_lease(
+    coordinator: JobCoordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job's own outcome stands."""
+
+    def fail(*_: object) -> Any:
+        raise StoreError("no answer")
+
+    monkeypatch.setattr(coordinator, "unlock", fail)
+    warned: list[str] = []
+
+    JobTurn(coordinator).give_back(warned.append, 1000)
+    assert "its lease ends it" in warned[0]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from safewriter.coordination import current
 from safewriter.coordination.acquiring import Acquirer
@@ -12,6 +13,7 @@ from safewriter.coordination.backends.opening import backend_uri, open_backend
 from safewriter.coordination.borrowed import borrowed_turn, lent
 from safewriter.coordination.configuration import Configuration
 from safewriter.coordination.record import End
+from safewriter.coordination.stream import Batches, run_stream
 from safewriter.coordination.takeover import decided, settle
 from safewriter.coordination.turn import Turn
 from safewriter.errors import SafeWriterError, TurnBlockedError, UsageError
@@ -20,7 +22,8 @@ from safewriter.objects.store import StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from safewriter.coordination.backend import Backend
     from safewriter.coordination.borrowed import BorrowedTurn
@@ -60,6 +63,7 @@ class JobCoordinator:
         self._settle, self._decided = settle, decided
         self._turn: Turn | BorrowedTurn | None = None
         self._previous: str | None = None
+        self._batches = Batches(self)
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, str]) -> Self:
@@ -76,8 +80,8 @@ class JobCoordinator:
         """The turn that this coordinator holds."""
         return self._turn
 
-    def lock(self) -> Turn | BorrowedTurn:
-        """Take the turn: wait for lock and order, then settle what a dead holder left open.
+    def lock(self, *, may_wait: Callable[[], bool] | None = None) -> Turn | BorrowedTurn:
+        """Take the turn: wait for lock and order while `may_wait` allows it, then settle what a dead holder left open.
 
         Raises `TurnBlockedError` if the job gets no turn in time, `TurnSkippedError` if it is to skip it then.
         """
@@ -88,7 +92,8 @@ class JobCoordinator:
             current.begin(borrowed)
             return borrowed
         nonce = uuid.uuid4().hex[:16]
-        acquirer = Acquirer(self.backend, self.configuration, nonce, self._run, may_wait=self._may_wait)
+        both = self._may_wait if may_wait is None else lambda: may_wait() and self._may_wait()
+        acquirer = Acquirer(self.backend, self.configuration, nonce, self._run, may_wait=both)
         stored, times = acquirer.acquire()
         self._previous = _last_job(stored.record)
         turn = Turn(self.backend, self.configuration, stored, times)
@@ -113,19 +118,22 @@ class JobCoordinator:
     def unlock(self, end: End = End.COMPLETED) -> bool:
         """Give the turn back; return False if it was lost before, so that it does not count as completed.
 
-        A turn with a guarded write that has no verdict does not count as completed either.
+        A turn with a guarded write that has no verdict, as far as the checkpoint bucket answers, does not count as
+        completed either.
         """
-        turn, self._turn = self._turn, None
-        if turn is None:
-            return False
+        return self._turn is not None and self.give_back(self._turn, end)
+
+    def give_back(self, turn: Turn | BorrowedTurn, end: End) -> bool:
+        """Give a turn back as `unlock` does; call it again if the lock service did not answer (`StoreError`)."""
+        if turn is self._turn:
+            self._turn = None
         current.end(turn)
-        writes: tuple[OpenWrite, ...] = ()
-        done: tuple[OpenWrite, ...] = ()
         try:
             writes = turn.latest_writes()
             done = tuple(self._decided(writes)) if writes else ()
         except (SafeWriterError, StoreError):  # nobody can tell now; the next holder settles them
-            end = End.FAILED
+            turn.release(End.FAILED)
+            return False
         return turn.release(end, done) and len(done) == len(writes)
 
     def lend(self) -> str:
@@ -155,6 +163,26 @@ class JobCoordinator:
         if not self.unlock():
             turn.check()
             raise turn.lost_error()
+
+    def for_each_batch(self, function: Callable[[DataFrame, int], Any]) -> Callable[[DataFrame, int], None]:
+        """Return a function for `writeStream.foreachBatch` that calls `function` in a turn of its own for each batch.
+
+        It raises `TurnBlockedError` if there is no turn, so that Spark delivers the batch again. The turn completes
+        when the stream has recorded the batch, and fails if the function raises or the stream ends before. Raises
+        `SettingError` for `on.blocked=skip`, which would lose the batch. One coordinator serves one stream.
+        """
+        return self._batches.for_each(function)
+
+    def run_stream(
+        self, start: Callable[[], StreamingQuery], *, stop: threading.Event | None = None, restarts_max: int = 1000
+    ) -> StreamingQuery:
+        """Start a stream whose batches are this coordinator's, and wait for its end.
+
+        If it ends because a batch had no turn or lost it, it is started again: after 1 s, then after twice as long, up
+        to a minute, and at most `restarts_max` times between two recorded batches. Every other error goes on.
+        `stop` ends the stream. Returns the last start of it.
+        """
+        return run_stream(self._batches, start, stop=stop or threading.Event(), restarts_max=restarts_max)
 
     def _settle_earlier(self, turn: Turn) -> None:
         done: list[OpenWrite] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
-__all__ = ["WIDTH", "Anchor", "Canvas", "Tone"]
+__all__ = ["COLOURS", "PAPER", "WIDTH", "Anchor", "Canvas", "Tone"]
 
 WIDTH: Final = 900
 """All pictures are that wide, in pixels."""
@@ -15,8 +15,9 @@ Anchor = Literal["start", "middle", "end"]
 
 _NAMESPACE: Final = "http://www.w3.org/2000/svg"
 _HEAD_PX: Final = 7
-_PAPER: Final = ("#ffffff", "#0d1117")
-_COLOURS: Final[dict[Tone, tuple[str, str]]] = {
+PAPER: Final = ("#ffffff", "#0d1117")
+"""For light and for dark screens, as `COLOURS`."""
+COLOURS: Final[dict[Tone, tuple[str, str]]] = {
     "ink": ("#1f2328", "#e6edf3"),
     "muted": ("#59636e", "#9198a1"),
     "blue": ("#0969da", "#4493f8"),
@@ -104,8 +105,8 @@ def _style() -> str:
     light, dark = (
         " ".join(
             [
-                f".paper{{fill:{_PAPER[mode]};stroke:{_COLOURS['muted'][mode]};stroke-opacity:.4}}",
-                *(f".{tone}{{color:{colours[mode]}}}" for tone, colours in _COLOURS.items()),
+                f".paper{{fill:{PAPER[mode]};stroke:{COLOURS['muted'][mode]};stroke-opacity:.4}}",
+                *(f".{tone}{{color:{colours[mode]}}}" for tone, colours in COLOURS.items()),
             ]
         )
         for mode in (0, 1)

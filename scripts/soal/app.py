@@ -10,6 +10,7 @@ from scripts.soal.commands import bench, image, local, locks, runs
 from scripts.soal.commands.doctor import doctor
 from scripts.soal.commands.graduate import graduate
 from scripts.soal.commands.invoke import invoke
+from scripts.soal.commands.locks_demo import demo
 from scripts.soal.commands.logs import logs
 from scripts.soal.commands.orphans import orphans
 from scripts.soal.commands.recover import recover
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(local.app, name="local")
 app.add_typer(runs.app, name="runs")
+locks.app.command()(demo)
 app.add_typer(locks.app, name="locks")
 for _name, _app in (("bench", bench.app), ("image", image.app)):
     app.add_typer(_app, name=_name, rich_help_panel="Development")

@@ -1,0 +1,215 @@
+"""Turns for the batches of a stream, and a stream that starts again when it has given up its turn.
+
+Spark writes a batch into the stream's commit log only after `foreachBatch` has returned. A turn that ended before would
+let a successor run on a batch that Spark may still deliver again. So a thread holds the turn until the batch is
+recorded, or until the stream has ended without it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from safewriter.coordination import current
+from safewriter.coordination.acquiring import uptime_s
+from safewriter.coordination.configuration import PREFIX, OnBlocked
+from safewriter.coordination.record import End
+from safewriter.errors import SettingError, TurnBlockedError, TurnLostError
+from safewriter.objects.store import StoreError
+from safewriter.tables.stream import SparkStream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from safewriter.coordination.borrowed import BorrowedTurn
+    from safewriter.coordination.configuration import Configuration
+    from safewriter.coordination.turn import Turn
+
+__all__ = ["Batches", "Stream", "Turns", "run_stream"]
+
+_log = logging.getLogger(__name__)
+
+_FIRST_POLL_S: Final = 0.02
+_FIRST_PAUSE_S: Final = 1.0
+_PAUSE_MAX_S: Final = 60.0
+_STOP_POLL_S: Final = 1.0
+
+
+class Turns(Protocol):
+    """A coordinator, as far as a stream needs it."""
+
+    configuration: Configuration
+
+    def lock(self, *, may_wait: Callable[[], bool]) -> Turn | BorrowedTurn:
+        """Take the turn; wait for it while `may_wait` allows it."""
+        ...
+
+    def give_back(self, turn: Turn | BorrowedTurn, end: End) -> bool:
+        """Give the turn back; False if it does not count as completed."""
+        ...
+
+
+class Stream(Protocol):
+    """One start of a stream."""
+
+    run: str
+
+    def is_active(self) -> bool:
+        """Tell whether the stream goes on: it has not failed, and nobody has begun to stop it."""
+        ...
+
+    def has_ended(self) -> bool:
+        """Tell whether the stream can record no more batches."""
+        ...
+
+    def has_recorded(self, batch_id: int) -> bool:
+        """Tell whether the stream's commit log has the batch."""
+        ...
+
+
+class Batches:
+    """The batches of one coordinator's stream: a turn for each."""
+
+    def __init__(self, coordinator: Turns, stream_of: Callable[[DataFrame], Stream] = SparkStream.of) -> None:
+        self._coordinator = coordinator
+        self._stream_of = stream_of
+        self._holding: threading.Thread | None = None
+        self._given_up: str | None = None
+        self.recorded = 0
+        """How many batches have been recorded in their turns."""
+
+    def for_each(self, function: Callable[[DataFrame, int], Any]) -> Callable[[DataFrame, int], None]:
+        """Return the function for `foreachBatch`. Raises `SettingError` for `on.blocked=skip`."""
+        if self._coordinator.configuration.on_blocked is OnBlocked.SKIP:
+            raise SettingError(
+                f"{PREFIX}on.blocked",
+                "skip is not for streams: Spark would take the skipped batch as done; use wait or raise",
+            )
+        return partial(self._run, function)
+
+    def wait(self) -> None:
+        """Wait until the turn of the last batch has been given back: its stream has recorded it, or has ended."""
+        if self._holding is not None:
+            self._holding.join()
+
+    def gave_up(self, run: str) -> bool:
+        """Tell whether the stream's last start was `run`, and has ended because it had no turn, or lost it."""
+        return run == self._given_up
+
+    def _run(self, function: Callable[[DataFrame, int], Any], frame: DataFrame, batch_id: int) -> None:
+        self.wait()
+        stream = self._stream_of(frame)
+        try:
+            self._run_in_turn(partial(function, frame, batch_id), stream, batch_id)
+        except (TurnBlockedError, TurnLostError):
+            self._given_up = stream.run  # py4j loses the type of the error on its way
+            raise
+
+    def _run_in_turn(self, function: Callable[[], Any], stream: Stream, batch_id: int) -> None:
+        turn = self._coordinator.lock(may_wait=stream.is_active)
+        try:
+            function()
+            turn.check()
+        except BaseException:
+            with suppress(StoreError):  # the lease ends the turn, and the batch's own exception goes on
+                self._coordinator.give_back(turn, End.FAILED)
+            raise
+        current.end(turn)  # nothing that this process writes from now on belongs to the batch
+        # Not a daemon: the stream of a script that ends with `availableNow` records its last batch, too.
+        self._holding = threading.Thread(
+            target=self._hold, args=(turn, stream, batch_id), name="safewriter-batch", daemon=False
+        )
+        self._holding.start()
+
+    def _hold(self, turn: Turn | BorrowedTurn, stream: Stream, batch_id: int) -> None:
+        is_recorded = self._is_recorded(stream, batch_id)
+        if is_recorded:
+            self.recorded += 1
+        try:
+            is_given_back = self._give_back(turn, End.COMPLETED if is_recorded else End.FAILED)
+        except StoreError as error:
+            _log.warning("batch %d: the turn of %s on %s ends with its lease: %s", batch_id, turn.job, turn.lock, error)
+            return
+        if is_recorded and not is_given_back:
+            _log.warning("batch %d is recorded, but the turn of %s on %s does not count as completed: it was lost, or a"
+                         " write of the batch has no verdict", batch_id, turn.job, turn.lock)  # fmt: skip
+
+    def _is_recorded(self, stream: Stream, batch_id: int) -> bool:
+        """Wait for the stream to record the batch, or to end. A Java machine that answers no more for a lease counts
+        as a stream that has ended.
+        """
+        answered_s, pause_s = uptime_s(), _FIRST_POLL_S
+        while True:
+            try:
+                has_ended = stream.has_ended()  # asked first: it may record the batch and end between two questions
+                if stream.has_recorded(batch_id):
+                    return True
+                if has_ended:
+                    return False
+                answered_s = uptime_s()
+            except Exception as error:  # noqa: BLE001 - the log's store, or the Java machine, does not answer
+                if uptime_s() - answered_s > self._coordinator.configuration.lease_s:
+                    _log.warning("nobody can tell whether batch %d is recorded: %s", batch_id, error)
+                    return False
+            threading.Event().wait(pause_s)
+            pause_s = min(2 * pause_s, self._coordinator.configuration.poll_s)
+
+    def _give_back(self, turn: Turn | BorrowedTurn, how: End) -> bool:
+        """Ask again while the lease lasts: the successors wait for a completion that is not noted."""
+        while True:
+            try:
+                return self._coordinator.give_back(turn, how)
+            except StoreError:
+                if turn.left_s <= 0:
+                    raise
+                threading.Event().wait(self._coordinator.configuration.poll_s)
+
+
+def run_stream(
+    batches: Batches,
+    start: Callable[[], StreamingQuery],
+    *,
+    stop: threading.Event,
+    restarts_max: int,
+    pause_s: float = _FIRST_PAUSE_S,
+) -> StreamingQuery:
+    """Start a stream, and start it again whenever it has ended because of its turn; see `JobCoordinator.run_stream`."""
+    restarts, recorded, first_pause_s = 0, batches.recorded, pause_s
+    while True:
+        query = start()
+        try:
+            _await_end(query, stop)
+        except Exception:
+            batches.wait()
+            if not batches.gave_up(str(query.runId)):
+                raise
+            if batches.recorded > recorded:
+                restarts, recorded, pause_s = 0, batches.recorded, first_pause_s
+            if restarts >= restarts_max:
+                raise
+        else:
+            batches.wait()
+            return query
+        restarts += 1
+        _log.info("the stream has given up its turn, and starts again in %.0f s", pause_s)
+        if stop.wait(pause_s):
+            return query
+        pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+
+
+def _await_end(query: StreamingQuery, stop: threading.Event) -> None:
+    """Wait until the stream has ended; end it on `stop`, and if this thread is interrupted."""
+    try:
+        while not query.awaitTermination(_STOP_POLL_S):  # type: ignore[arg-type]  # seconds; a fraction is fine
+            if stop.is_set():
+                query.stop()
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            query.stop()
+        raise

@@ -1,0 +1,118 @@
+"""A stream that has given up its turn is started again; nothing else is."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from safewriter.coordination.stream import run_stream
+from tests.support.waiting import BUSY_S
+from tests.unit.safewriter.coordination.streams import Job
+
+
+class FakeQuery:
+    """What `start` returns: it ends with an error, with none, or once it is stopped."""
+
+    def __init__(self, error: Exception | None = None, *, ends: bool = True) -> None:
+        self.runId = uuid.uuid4().hex
+        self.error = error
+        self._ended = threading.Event()
+        if ends:
+            self._ended.set()
+
+    def awaitTermination(self, timeout: float) -> bool:  # noqa: N802 - Spark's name
+        has_ended = self._ended.wait(min(timeout, 0.01))
+        if has_ended and self.error is not None:
+            raise self.error
+        return has_ended
+
+    def stop(self) -> None:
+        self._ended.set()
+
+
+@pytest.fixture
+def job() -> Job:
+    return Job()
+
+
+def restarter(job: Job, queries: list[FakeQuery], stop: threading.Event | None = None, restarts_max: int = 5) -> Any:
+    starts = iter(queries)
+    return run_stream(
+        job.batches, lambda: next(starts), stop=stop or threading.Event(), restarts_max=restarts_max, pause_s=0.001  # type: ignore[arg-type, return-value]
+    )  # fmt: skip
+
+
+def given_up(job: Job) -> FakeQuery:
+    class GivenUp(FakeQuery):
+        def awaitTermination(self, timeout: float) -> bool:  # noqa: N802
+            job.batches._given_up = self.runId
+            return super().awaitTermination(timeout)
+
+    return GivenUp(RuntimeError("what py4j leaves of TurnBlockedError"))
+
+
+def test_a_stream_that_gave_up_its_turn_is_started_again(job: Job) -> None:
+    """Its error is one of any type; the coordinator remembers which start has given up."""
+    last = FakeQuery()
+    assert restarter(job, [given_up(job), given_up(job), last]) is last
+
+
+def test_a_stream_that_fails_for_another_reason_is_not_started_again(job: Job) -> None:
+    """The error goes on, whatever an earlier start has given up."""
+    with pytest.raises(RuntimeError, match="another reason"):
+        restarter(job, [given_up(job), FakeQuery(RuntimeError("another reason"))])
+
+
+def test_restarts_are_bounded(job: Job) -> None:
+    """Two restarts are allowed and three starts give up: the last error goes on."""
+    with pytest.raises(RuntimeError, match="TurnBlockedError"):
+        restarter(job, [given_up(job) for _ in range(3)], restarts_max=2)
+
+
+def test_a_recorded_batch_lets_the_restarts_count_from_the_start(job: Job) -> None:
+    """A stream that gives up now and then, and works in between, runs for ever."""
+    queries = [given_up(job) for _ in range(3)]
+    last = FakeQuery()
+    starts = iter([*queries, last])
+
+    def start() -> Any:
+        job.batches.recorded += 1
+        return next(starts)
+
+    assert run_stream(job.batches, start, stop=threading.Event(), restarts_max=1, pause_s=0.001) is last  # type: ignore[comparison-overlap]
+
+
+def test_a_stream_is_stopped_from_outside(job: Job) -> None:
+    """The event ends the running start, and no other one begins."""
+    stop, running = threading.Event(), FakeQuery(ends=False)
+    with ThreadPoolExecutor(1) as pool:
+        returned = pool.submit(restarter, job, [running], stop)
+        stop.set()
+        assert returned.result(BUSY_S) is running
+
+
+def test_an_interrupted_wait_stops_the_stream(job: Job) -> None:
+    """Ctrl-C ends the stream, too: nobody would start it again, or give its turn back."""
+    query = FakeQuery(ends=False)
+
+    class Interrupted(FakeQuery):
+        def awaitTermination(self, timeout: float) -> bool:  # noqa: N802
+            raise KeyboardInterrupt
+
+        def stop(self) -> None:
+            query.stop()
+
+    with pytest.raises(KeyboardInterrupt):
+        restarter(job, [Interrupted()])
+    assert query.awaitTermination(0)
+
+
+def test_a_stream_that_gives_up_while_it_is_stopped_is_not_started_again(job: Job) -> None:
+    """It waited for its turn when the stop came; its error is no failure."""
+    stop, query = threading.Event(), given_up(job)
+    stop.set()
+    assert restarter(job, [query], stop) is query

@@ -1,0 +1,200 @@
+"""Turns of a stream's batches: when they begin, how long they are held, and how they end."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter.coordination import Configuration, End, JobCoordinator, OnBlocked
+from safewriter.coordination.backends.memory import MemoryBackend
+from safewriter.coordination.current import turn_of_this_thread
+from safewriter.coordination.record import OpenWrite
+from safewriter.errors import SettingError, TurnBlockedError, TurnLostError
+from safewriter.objects.store import StoreError
+from tests.support.waiting import until
+from tests.unit.safewriter.coordination.streams import LOCK, FakeStream, Job
+
+if TYPE_CHECKING:
+    from safewriter.coordination.backend import Stored
+    from safewriter.coordination.record import Record
+
+
+@pytest.fixture
+def job() -> Job:
+    return Job()
+
+
+def nothing(frame: Any, batch_id: int) -> None:
+    """A batch that does nothing."""
+
+
+def test_a_turn_is_held_until_its_batch_is_recorded(job: Job) -> None:
+    """The function has returned and the lock is still held; the turn completes once the stream's log has the batch."""
+    job.batch(nothing)
+    assert job.record().holder is not None
+    job.stream.recorded.add(0)
+    job.batches.wait()
+    assert (job.record().holder, job.ends(), job.batches.recorded) == (None, [End.COMPLETED], 1)
+
+
+def test_a_turn_fails_whose_stream_ends_without_the_batch(job: Job) -> None:
+    """A stream that was stopped between the function's return and its own log delivers the batch again."""
+    job.batch(nothing)
+    job.stream.ended = True
+    job.batches.wait()
+    assert (job.record().holder, job.ends()) == (None, [End.FAILED])
+
+
+def test_a_stream_that_ends_right_after_its_last_batch_completes_the_turn(job: Job) -> None:
+    """The log decides, also where the stream has ended already (`availableNow`)."""
+    job.stream.recorded.add(0)
+    job.stream.ended = True
+    job.batch(nothing)
+    job.batches.wait()
+    assert job.ends() == [End.COMPLETED]
+
+
+def test_a_batch_recorded_between_two_questions_completes_the_turn(job: Job) -> None:
+    """The stream records the batch and ends right after it was asked for the batch."""
+
+    class Ending(FakeStream):
+        def has_recorded(self, batch_id: int) -> bool:
+            before = batch_id in self.recorded
+            self.recorded.add(batch_id)
+            self.ended = True
+            return before
+
+    job.stream = Ending()
+    job.batch(nothing)
+    job.batches.wait()
+    assert job.ends() == [End.COMPLETED]
+
+
+def test_the_next_batch_waits_for_the_turn_of_the_one_before(job: Job) -> None:
+    """Its thread still asks for the log when the next batch begins; two batches are two turns, both completed."""
+
+    class Late(FakeStream):
+        questions = 0
+
+        def has_recorded(self, batch_id: int) -> bool:
+            self.questions += 1
+            return self.questions > 2
+
+    job.stream = Late()
+    job.batch(nothing, 0)
+    job.batch(nothing, 1)
+    job.batches.wait()
+    assert job.ends() == [End.COMPLETED, End.COMPLETED]
+
+
+def test_a_batch_that_raises_gives_its_turn_back_at_once(job: Job) -> None:
+    """The turn failed, and the batch's own exception goes on to Spark."""
+
+    def fail(frame: Any, batch_id: int) -> None:
+        raise RuntimeError("its own")
+
+    with pytest.raises(RuntimeError, match="its own"):
+        job.batch(fail)
+    assert (job.record().holder, job.ends()) == (None, [End.FAILED])
+
+
+def test_a_batch_without_a_turn_raises(job: Job) -> None:
+    """So Spark delivers it again, and the function was not called."""
+    other = Job(job.backend)
+    other.coordinator.lock()
+    blocked = Job(job.backend, max_wait_s=0)
+    called: list[int] = []
+    with pytest.raises(TurnBlockedError):
+        blocked.batch(lambda _, batch_id: called.append(batch_id))
+    assert called == []
+    assert blocked.batches.gave_up(blocked.stream.run)
+    other.coordinator.unlock()
+
+
+def test_a_batch_that_has_outlived_its_turn_raises(job: Job) -> None:
+    """Another job may have written since; Spark delivers the batch again."""
+
+    def lose(frame: Any, batch_id: int) -> None:
+        held = job.coordinator.held
+        assert held is not None
+        held._lose("the test says so")  # type: ignore[union-attr]
+
+    with pytest.raises(TurnLostError):
+        job.batch(lose)
+    assert job.batches.gave_up(job.stream.run)
+
+
+def test_a_stream_that_is_being_stopped_does_not_wait_for_its_turn(job: Job) -> None:
+    """Spark's stop() waits for foreachBatch; the wait for the turn ends at the next poll."""
+    other = Job(job.backend)
+    other.coordinator.lock()
+    job.stream.stopped = True
+    with pytest.raises(TurnBlockedError):
+        job.batch(nothing)
+    other.coordinator.unlock()
+
+
+def test_skip_is_refused_for_streams() -> None:
+    """Spark would take a skipped batch as done; the message names the key."""
+    job = Job(on_blocked=OnBlocked.SKIP)
+    with pytest.raises(SettingError, match=r"job\.coordinator\.on\.blocked"):
+        job.batches.for_each(nothing)
+
+
+def test_a_write_after_the_batch_is_not_one_of_its_turn(job: Job) -> None:
+    """While the batch's recording is awaited, this process writes nothing under its turn."""
+    seen: list[object] = []
+    job.batch(lambda *_: seen.append(turn_of_this_thread()))
+    assert (seen, turn_of_this_thread()) == ([job.coordinator.held], None)
+    job.stream.ended = True
+    job.batches.wait()
+
+
+def test_a_java_machine_that_answers_no_more_ends_the_turn(job: Job) -> None:
+    """Nobody can tell whether the batch is recorded, so after a lease the turn counts as failed."""
+    silent = Job(job.backend, lease_s=1)
+    silent.stream.silent = True
+    silent.batch(nothing)
+    silent.batches.wait()
+    assert silent.ends() == [End.FAILED]
+
+
+def test_a_lock_service_that_does_not_answer_is_asked_again() -> None:
+    """The batch is recorded, and its successors wait for the completion: one lost answer must not lose that."""
+
+    class Failing(MemoryBackend):
+        failures = 0
+
+        def write(self, record: Record, after: Stored | None) -> Stored:
+            if record.holder is None and self.failures:
+                self.failures -= 1
+                raise StoreError("no answer")
+            return super().write(record, after)
+
+    backend = Failing()
+    job = Job(backend)
+    backend.failures = 3
+    job.stream.recorded.add(0)
+    job.batch(nothing)
+    job.batches.wait()
+    assert (backend.failures, job.ends()) == (0, [End.COMPLETED])
+
+
+def test_a_turn_whose_writes_nobody_can_look_at_is_given_back() -> None:
+    """The checkpoint bucket does not answer: the next holder settles the write, and nobody renews the turn any more."""
+
+    def no_answer(_: object) -> list[OpenWrite]:
+        raise StoreError("no answer")
+
+    backend = MemoryBackend()
+    coordinator = JobCoordinator(Configuration(lock=LOCK, job="Ingestion"), backend, decided=no_answer)
+    write = OpenWrite("s3://checkpoints", "sw-0", 1)
+    coordinator.lock().open_write(write)
+    assert coordinator.unlock() is False
+    stored = backend.read(LOCK)
+    assert stored is not None
+    assert (stored.record.holder, stored.record.unsettled) == (None, (write,))
+    assert stored.record.history[-1].end is End.FAILED
+    assert until(lambda: not any(one.name == "safewriter-turn" for one in threading.enumerate()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from time import sleep
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -87,7 +87,7 @@ def show(
     with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
         first = stored = service.read(lock)
         if for_s and first.record.holder is not None:
-            time.sleep(for_s)
+            sleep(for_s)
             stored = service.read(lock)
     out.show(lock_view(LockReport.of(stored, _TURNS)))
     if for_s and first.record.holder is not None:

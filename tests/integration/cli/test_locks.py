@@ -183,7 +183,7 @@ def test_show_can_look_whether_the_holder_renews(happens: str, told: str, monkey
         elif happens == "end":
             held.unlock(End.FAILED)
 
-    monkeypatch.setattr("scripts.soal.commands.locks.time.sleep", meanwhile)
+    monkeypatch.setattr("scripts.soal.commands.locks.sleep", meanwhile)
     code, _, said = soal("show", "L", "--backend", f"memory://renewing-{happens}", "--for-s", "0.01")
     held.unlock()
     assert (code, said.strip()) == (0, told)

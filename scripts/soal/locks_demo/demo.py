@@ -81,7 +81,7 @@ def demo(folder: Path, *, seed: int = 1, rounds: int = 8, says: Callable[[str], 
             **os.environ,
             **s3.environment(),
             "SW_CHECKPOINT_BUCKET": _CHECKPOINTS,
-            "SOAL_LOCKS": f"s3://{_LOCKS}/locks",
+            "SW_LOCKS": f"s3://{_LOCKS}/locks",
         }
         says("three Spark drivers start")
         events: list[Window | TurnEvent] = []

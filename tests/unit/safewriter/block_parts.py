@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from safewriter import SafeWriter
+
 
 class Spark:
     """A session of Spark, told from others by itself."""
@@ -80,3 +82,12 @@ class Ending:
 
     def never_began(self) -> None:
         self._done.append("settled: it never began")
+
+
+CLOSED = "write_closed journal nonce"
+
+
+def guarded() -> SafeWriter:
+    """A block on one table."""
+    spark: Any = Spark()
+    return SafeWriter(spark, "s3a://lake/t")

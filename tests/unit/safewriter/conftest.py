@@ -1,8 +1,15 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+from safewriter import writer
+from safewriter.block.block import Block
+from safewriter.block.registry import Registry
+from tests.unit.safewriter.block_parts import Ending, Heartbeat, Session, Thread, Watchdog
 
 
 @pytest.fixture
@@ -11,3 +18,44 @@ def exits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
     return codes
+
+
+@pytest.fixture
+def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """What a SafeWriter holds; nothing in it needs a JVM."""
+    done: list[str] = []
+    made = SimpleNamespace(
+        done=done,
+        session=Session(done),
+        check_batch=lambda: None,
+        write=SimpleNamespace(key="key"),
+        schedule=None,
+        turn=None,
+        journal="journal",
+        checkpoint_uri="s3://checkpoints/key",
+        checkpoints=SimpleNamespace(
+            renew_lease=lambda *names: done.append(f"lease of {names}"),
+            unmark=lambda *names: done.append(f"unmarked {names}"),
+        ),
+        attempt=SimpleNamespace(nonce="nonce"),
+    )
+
+    def of(*_: object, **options: Any) -> SimpleNamespace:
+        made.options = options
+        return made
+
+    monkeypatch.setattr(Block, "of", of)
+    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=False))
+    monkeypatch.setattr(writer, "note_in_turn", lambda block, _: None if block.turn is None else done.append("noted"))
+    monkeypatch.setattr(writer, "open_gate", lambda *_: done.append("opened"))
+    monkeypatch.setattr(writer, "open_skipping", lambda _: done.append("opened to be skipped"))
+    monkeypatch.setattr(writer, "tidy", lambda _, work: work())
+    monkeypatch.setattr(writer, "Ending", Ending)
+    monkeypatch.setattr(Thread, "done", done, raising=False)
+    monkeypatch.setattr(writer, "Watchdog", Watchdog)
+    monkeypatch.setattr(writer, "Heartbeat", Heartbeat)
+    monkeypatch.setattr(
+        "safewriter.record.journal.append", lambda where, what, nonce: done.append(f"{what} {where} {nonce}")
+    )
+    monkeypatch.setattr(writer, "_registry", Registry())
+    return made

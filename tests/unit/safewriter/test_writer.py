@@ -10,61 +10,9 @@ from typing import Any
 import pytest
 
 from safewriter import SafeWriter, writer
-from safewriter.block.block import Block
-from safewriter.block.registry import Registry
-from safewriter.errors import BlockOpenError, TooLateError, TurnLostError, UsageError
+from safewriter.errors import BlockOpenError, TooLateError, UsageError
 from safewriter.record.liveness import LEASE_MS
-from tests.unit.safewriter.block_parts import Ending, Heartbeat, Session, Spark, Thread, Watchdog
-
-
-@pytest.fixture
-def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """What a SafeWriter holds; nothing in it needs a JVM."""
-    done: list[str] = []
-    made = SimpleNamespace(
-        done=done,
-        session=Session(done),
-        check_batch=lambda: None,
-        write=SimpleNamespace(key="key"),
-        schedule=None,
-        turn=None,
-        journal="journal",
-        checkpoint_uri="s3://checkpoints/key",
-        checkpoints=SimpleNamespace(
-            renew_lease=lambda *names: done.append(f"lease of {names}"),
-            unmark=lambda *names: done.append(f"unmarked {names}"),
-        ),
-        attempt=SimpleNamespace(nonce="nonce"),
-    )
-
-    def of(*_: object, **options: Any) -> SimpleNamespace:
-        made.options = options
-        return made
-
-    monkeypatch.setattr(Block, "of", of)
-    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=False))
-    monkeypatch.setattr(writer, "note_in_turn", lambda block, _: None if block.turn is None else done.append("noted"))
-    monkeypatch.setattr(writer, "open_gate", lambda *_: done.append("opened"))
-    monkeypatch.setattr(writer, "open_skipping", lambda _: done.append("opened to be skipped"))
-    monkeypatch.setattr(writer, "tidy", lambda _, work: work())
-    monkeypatch.setattr(writer, "Ending", Ending)
-    monkeypatch.setattr(Thread, "done", done, raising=False)
-    monkeypatch.setattr(writer, "Watchdog", Watchdog)
-    monkeypatch.setattr(writer, "Heartbeat", Heartbeat)
-    monkeypatch.setattr(
-        "safewriter.record.journal.append", lambda where, what, nonce: done.append(f"{what} {where} {nonce}")
-    )
-    monkeypatch.setattr(writer, "_registry", Registry())
-    return made
-
-
-CLOSED = "write_closed journal nonce"
-
-
-def guarded() -> SafeWriter:
-    """A block on one table."""
-    spark: Any = Spark()
-    return SafeWriter(spark, "s3a://lake/t")
+from tests.unit.safewriter.block_parts import CLOSED, Spark, guarded
 
 
 def test_a_claimed_write_whose_gate_cannot_be_opened_is_settled(
@@ -269,48 +217,3 @@ def test_a_skipped_block_that_cannot_be_opened_settles_nothing(
     with pytest.raises(RuntimeError, match="no gate"), guarded():
         pytest.fail("the block has begun")
     assert block.done == ["verified", "restored", CLOSED]
-
-
-def test_a_block_in_a_turn_is_noted_before_its_gate_opens_and_watches_the_turn(block: SimpleNamespace) -> None:
-    """In steps of a second at most, since a renewal may prolong it and a loss may shorten it."""
-    for left_s, step_ms in ((9.0, 1000), (0.25, 250)):
-        block.done.clear()
-        block.turn = SimpleNamespace(left_s=left_s)
-        with guarded() as sw:
-            sw.success()
-        assert block.done == [
-            "verified",
-            "noted",
-            "opened",
-            f"Watchdog of [{step_ms}]",
-            "turn lost",
-            "succeeded",
-            "finished",
-            "Watchdog stopped",
-            "restored",
-            CLOSED,
-        ]
-
-
-def test_a_write_that_cannot_be_noted_is_settled(block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its gate never opens."""
-
-    def refuse(*_: object) -> None:
-        raise TurnLostError("another job has it")
-
-    monkeypatch.setattr(writer, "note_in_turn", refuse)
-    block.turn = SimpleNamespace(left_s=9.0)
-    with pytest.raises(TurnLostError), guarded():
-        pytest.fail("the block has begun")
-    assert block.done == ["verified", "settled: it never began", "restored", CLOSED]
-
-
-def test_a_write_that_was_committed_before_is_not_noted(
-    block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing of it can be committed any more."""
-    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=True))
-    block.turn = SimpleNamespace(left_s=9.0)
-    with guarded():
-        pass
-    assert "noted" not in block.done

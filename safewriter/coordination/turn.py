@@ -29,6 +29,8 @@ _RENEWALS: Final = 3
 _MARGIN: Final = 5
 """The holder stops itself this part of a lease before the lease can have ended: 1/5."""
 _PAUSE_S: Final = 0.05
+_TRIES: Final = 3
+"""How often a change that has no answer is tried."""
 _SESSION_ENDED: Final = "the lock service ended the session"
 
 
@@ -142,20 +144,21 @@ class Turn:
         anew, too.
         """
         with self._one_at_a_time:
+            unanswered = 0
             while True:
                 if self._lost is not None or (not is_last and self.left_s <= 0):
                     raise self.lost_error()
                 asked_s = self._clock_s()
                 try:
                     self._stored = self._backend.write(change(self._stored.record), self._stored)
-                except RecordChanged:
+                except (RecordChanged, StoreError) as error:
+                    # A request without an answer may land late; against the version that is read here it then fails.
                     if self._reread(is_last=is_last):
                         return
+                    unanswered += isinstance(error, StoreError)
+                    if unanswered == _TRIES:
+                        raise
                     continue
-                except StoreError:
-                    if is_last and self._reread(is_last=True):
-                        return
-                    raise
                 self._confirmed(asked_s)
                 return
 

@@ -171,6 +171,26 @@ def test_a_note_whose_reply_was_lost_is_made_again() -> None:
     assert turn.writes == (ONE,)
 
 
+@pytest.mark.parametrize("fault", ["lost", "refused"])
+@pytest.mark.parametrize("is_release", [False, True])
+def test_a_change_without_an_answer_is_tried_again(fault: str, *, is_release: bool) -> None:
+    """Three times at most; a request that lands late meets another version of the record by then."""
+    _, backend, turn = bench()
+    faults = iter([fault, fault])
+    backend.fail = lambda _: next(faults, "")
+    if is_release:
+        assert turn.release(End.COMPLETED)
+        assert now_of(backend).completions == 1
+        return
+    turn.open_write(ONE)
+    assert turn.writes == (ONE,)
+    backend.fail = lambda _: fault
+    tried = backend.requests.count("write")
+    with pytest.raises(StoreError):
+        turn.open_write(TWO)
+    assert backend.requests.count("write") == tried + 3
+
+
 def test_the_writes_of_a_job_to_which_the_turn_is_lent_are_looked_up() -> None:
     """The handler's own view of the record is older than they are."""
     _, backend, turn = bench()

@@ -13,6 +13,7 @@ from tests.support.turn_player import Events
 from tests.support.waiting import until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from safewriter.coordination.backend import Backend
@@ -49,7 +50,7 @@ class Arena:
         named = {PREFIX + key: value for key, value in mapping.items()}
         contender = self.service.contender(named, str(self.folder / "events"), skew_s=skew_s)
         self._contenders.append(contender)
-        return contender
+        return _Counted(contender, self)
 
     def coordinator(self, job: str, backend: Backend | None = None, **more: Any) -> JobCoordinator:
         """Make a job of this process, whose writes have verdicts and are settled at once."""
@@ -65,6 +66,10 @@ class Arena:
         stored = self.service.observer().read(LOCK)
         assert stored is not None
         return stored.record
+
+    def number(self, token: int) -> int:
+        """Return how many turns the lock has given until this one: tokens of some services grow by more than one."""
+        return 1 + len({past.token for past in self.record().history if past.token < token})
 
     def settle_server(self) -> None:
         """Let the server be probed, by a first turn's record that knows of it; tokens begin anew."""
@@ -109,3 +114,23 @@ class Arena:
         for contender in self._contenders:
             contender.thaw()
             contender.kill()
+
+
+class _Counted:
+    """A contender that answers with the number of its turn in place of its token."""
+
+    def __init__(self, contender: Contender, arena: Arena) -> None:
+        self._arena = arena
+        self._ask = contender.tell
+        self.kill, self.freeze, self.thaw = contender.kill, contender.freeze, contender.thaw
+
+    def tell(self, line: str) -> Callable[[], str]:
+        answer = self._ask(line)
+        return lambda: self._counted(answer())
+
+    def ask(self, line: str) -> str:
+        return self.tell(line)()
+
+    def _counted(self, answer: str) -> str:
+        verb, _, token = answer.partition(" ")
+        return f"{verb} {self._arena.number(int(token))}" if verb == "locked" else answer

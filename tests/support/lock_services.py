@@ -7,7 +7,7 @@ import functools
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -23,14 +23,16 @@ from scripts.emulator.exchange import ConnectionDropped
 from scripts.emulator.wire import OBSERVER
 from scripts.local_credentials import CREDENTIALS, REGION
 from tests.support.contenders import ProcessContender, ThreadContender, Wrapped
+from tests.support.zookeeper_service import LACKS, ZooKeeperLocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from safewriter.coordination.backend import Backend
     from tests.support.contenders import Contender
 
-__all__ = ["ATTRIBUTES", "KEYS", "S3", "SERVICES", "DynamoDB", "LostReply", "Memory", "Service"]
+__all__ = ["ATTRIBUTES", "KEYS", "S3", "SERVICES", "DynamoDB", "Entry", "LostReply", "Memory", "Servers", "Service"]
 
 _T = TypeVar("_T")
 ATTRIBUTES: Final = [{"AttributeName": "lock", "AttributeType": "S"}]
@@ -75,6 +77,16 @@ class LostReply:
         self._meanwhile()
         raise ConnectionDropped
 
+    def lose_answer(self) -> NoReturn:
+        """Do the same to a write that a backend has carried out."""
+        self._meanwhile()
+        raise StoreError("no answer")
+
+    def meet_outage(self) -> None:
+        """Let one call of a backend meet the outage, if it lasts."""
+        if sum(self.fails() for _ in range(_TRIES)) > 0:
+            raise StoreError("an outage")
+
     def around(self, backend: Backend, verb: str, request: Callable[[], _T]) -> _T:
         """Do the same where there is no wire."""
         if not self.is_next(is_write=verb == "write"):
@@ -87,8 +99,7 @@ class LostReply:
         return written  # type: ignore[no-any-return]
 
     def _answer(self, request: Callable[[], _T]) -> _T:
-        if sum(self.fails() for _ in range(_TRIES)) > 0:
-            raise StoreError("an outage")
+        self.meet_outage()
         return request()
 
 
@@ -226,20 +237,46 @@ def _nap(seconds: float) -> None:
         time.sleep(seconds)
 
 
+class Servers(Protocol):
+    """Returns the server of a fixture's name, started when it is asked for first."""
+
+    def __call__(self, fixture: str, /) -> Any: ...
+
+
 @contextlib.contextmanager
-def _memory(_: EmbeddedS3) -> Iterator[Service]:
+def _memory(_: Servers) -> Iterator[Service]:
     yield Memory()
 
 
 @contextlib.contextmanager
-def _s3(server: EmbeddedS3) -> Iterator[Service]:
-    yield S3(server)
+def _s3(servers: Servers) -> Iterator[Service]:
+    yield S3(servers("server"))
 
 
 @contextlib.contextmanager
-def _dynamodb(server: EmbeddedS3) -> Iterator[Service]:
-    yield DynamoDB(server)
+def _dynamodb(servers: Servers) -> Iterator[Service]:
+    yield DynamoDB(servers("server"))
 
 
-SERVICES: Final = {"memory": _memory, "s3": _s3, "dynamodb": _dynamodb}
-"""Each begins a test at an empty service. A further backend is one more line here, and a class like those above."""
+@contextlib.contextmanager
+def _zookeeper(servers: Servers) -> Iterator[Service]:
+    with contextlib.closing(ZooKeeperLocks(servers("zookeeper"))) as service:
+        yield service
+
+
+class Entry(NamedTuple):
+    """How a test begins at an empty service, and which tests do not apply to it, each with the reason."""
+
+    begin: Callable[[Servers], AbstractContextManager[Service]]
+    lacks: Mapping[str, str] = {}
+    is_sampled: bool = False
+    """Most tests with processes run on it in the matrix only."""
+
+
+SERVICES: Final = {
+    "memory": Entry(_memory),
+    "s3": Entry(_s3),
+    "dynamodb": Entry(_dynamodb, is_sampled=True),
+    "zookeeper": Entry(_zookeeper, LACKS, is_sampled=True),
+}
+"""A further backend is one more line here, and a class like those above."""

@@ -1,4 +1,9 @@
-"""One suite for all lock services: a test that takes `arena` runs on each of them."""
+"""One suite for all lock services: a test that takes `arena` runs on each of them.
+
+A test that takes `thorough` or `served` starts processes, which takes seconds: `scripts/test` runs it on memory and S3,
+and the mark `matrix` has it for the other services. All tests on all of them:
+`scripts/test tests/contract/coordination -m ''`.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,17 @@ import pytest
 from scripts.emulator import EmbeddedS3
 from tests.support.lock_arena import Arena
 from tests.support.lock_services import S3, SERVICES, DynamoDB
+from tests.support.zookeeper import start_zookeeper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from scripts.emulator.zookeeper import ZooKeeper
+
+THOROUGH = [
+    pytest.param(name, marks=[pytest.mark.matrix] if entry.is_sampled else []) for name, entry in SERVICES.items()
+]
 
 
 @pytest.fixture(scope="module")
@@ -22,22 +34,39 @@ def server() -> Iterator[EmbeddedS3]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+    """One server for all tests, whose shortest session is shorter than every lease here."""
+    with start_zookeeper(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server
+
+
+def _begun(request: pytest.FixtureRequest, folder: Path) -> Iterator[Arena]:
+    begin, lacks, _ = SERVICES[request.param]
+    if reason := lacks.get(request.node.name) or lacks.get(request.node.originalname):
+        pytest.skip(reason)
+    with begin(request.getfixturevalue) as service:
+        arena = Arena(service, folder)
+        yield arena
+        arena.end()
+
+
 @pytest.fixture(params=SERVICES)
-def arena(request: pytest.FixtureRequest, server: EmbeddedS3, tmp_path: Path) -> Iterator[Arena]:
+def arena(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Arena]:
     """Every service."""
-    with SERVICES[request.param](server) as service:
-        arena = Arena(service, tmp_path)
-        yield arena
-        arena.end()
+    yield from _begun(request, tmp_path)
 
 
-@pytest.fixture(params=[name for name in SERVICES if name != "memory"])
-def served(request: pytest.FixtureRequest, server: EmbeddedS3, tmp_path: Path) -> Iterator[Arena]:
-    """Every service with processes as contenders."""
-    with SERVICES[request.param](server) as service:
-        arena = Arena(service, tmp_path)
-        yield arena
-        arena.end()
+@pytest.fixture(params=THOROUGH)
+def thorough(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Arena]:
+    """Every service, for tests with processes: outside the matrix only memory and S3."""
+    yield from _begun(request, tmp_path)
+
+
+@pytest.fixture(params=THOROUGH[1:])
+def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Arena]:
+    """The same without memory, whose contenders are no processes."""
+    yield from _begun(request, tmp_path)
 
 
 @pytest.fixture(params=[S3, DynamoDB])

@@ -28,7 +28,7 @@ FULL = Record(
     holder=Holder("job", "nonce", 2**40, 30.5, 1, "run", 9, (WRITE,)),
     queue=tuple(Waiter(f"job-{number}", f"nonce-{number}", number, 1, 0.5) for number in range(50)),
     unsettled=(WRITE,),
-    jobs={"job": Job("other", registered=3), "other": Job()},
+    jobs={"job": Job("other", registered=2**40), "other": Job()},
     history=tuple(PastTurn("job", number, 1, 2, End.EXPIRED, "run") for number in range(HISTORY_MAX)),
     server="http://somewhere",
 )

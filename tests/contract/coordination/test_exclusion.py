@@ -40,16 +40,16 @@ def play(contenders: list[Contender], turns: int) -> None:
     ("jobs", "turns"), [(4, 20), pytest.param(8, 125, marks=[pytest.mark.matrix, pytest.mark.timeout(1200)])]
 )
 def test_jobs_that_contend_have_their_turns_one_after_the_other(arena: Arena, jobs: int, turns: int) -> None:
-    """No two windows overlap, no turn is lost, tokens count the turns, and no job gets twice as many as another."""
+    """No two windows overlap, no turn is lost, no two have one token, and no job gets twice as many as another."""
     arena.settle_server()
     play([arena.contender(f"job-{number}", lease_s=30, poll_s=0.02) for number in range(jobs)], turns)
 
     events = arena.events.all()
     check_windows(events)
     ends = sorted((event for event in events if event.what == "end"), key=lambda event: event.token)
-    assert [event.token for event in ends] == list(range(1, jobs * turns + 1))
+    assert len({event.token for event in ends}) == len(ends) == jobs * turns
     record = arena.record()
-    assert (record.token, record.completions, record.holder, record.queue) == (jobs * turns, jobs * turns, None, ())
+    assert (record.token, record.completions, record.holder, record.queue) == (ends[-1].token, jobs * turns, None, ())
     assert {past.end for past in record.history} == {End.COMPLETED}
     got = dict.fromkeys((event.job for event in ends), 0)
     for event in ends:

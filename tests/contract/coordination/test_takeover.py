@@ -13,9 +13,9 @@ SOON_S = 20.0
 """After a lease has ended a waiter has the lock within this time, on a busy machine too."""
 
 
-def test_tokens_grow_across_release_kill_and_expiry(arena: Arena) -> None:
+def test_tokens_grow_across_release_kill_and_expiry(thorough: Arena) -> None:
     """Whichever way a turn ends, the next one has a higher token, and the record tells how each ended."""
-    first, second, third = (arena.contender(job) for job in ("first", "second", "third"))
+    first, second, third = (thorough.contender(job) for job in ("first", "second", "third"))
 
     assert first.ask("lock") == "locked 1"
     assert first.ask("unlock") == "completed"
@@ -28,7 +28,7 @@ def test_tokens_grow_across_release_kill_and_expiry(arena: Arena) -> None:
     assert third.ask("unlock") == "lost"
     assert first.ask("unlock") == "completed"
 
-    past = [(turn.job, turn.token, turn.end) for turn in arena.record().history]
+    past = [(turn.job, thorough.number(turn.token), turn.end) for turn in thorough.record().history]
     assert past == [
         ("first", 1, End.COMPLETED),
         ("second", 2, End.EXPIRED),
@@ -37,13 +37,13 @@ def test_tokens_grow_across_release_kill_and_expiry(arena: Arena) -> None:
     ]
 
 
-def test_a_holder_that_renews_keeps_the_lock(arena: Arena) -> None:
+def test_a_holder_that_renews_keeps_the_lock(thorough: Arena) -> None:
     """A waiter sees several leases pass, and has its turn when the holder gives it."""
-    holder, waiter = arena.contender("holder"), arena.contender("waiter")
+    holder, waiter = thorough.contender("holder"), thorough.contender("waiter")
     holder.ask("lock")
     answer = waiter.tell("lock")
 
-    arena.until_beat(7)
+    thorough.until_beat(7)
 
     assert holder.ask("check") == "held"
     assert holder.ask("unlock") == "completed"
@@ -65,17 +65,17 @@ def test_a_dead_holder_s_lock_is_taken_after_its_lease_and_soon(arena: Arena) ->
     assert before_s + LEASE_S < begun_s < killed_s + LEASE_S + SOON_S
 
 
-def test_a_write_of_a_dead_holder_is_settled_before_the_next_turn_begins(arena: Arena) -> None:
+def test_a_write_of_a_dead_holder_is_settled_before_the_next_turn_begins(thorough: Arena) -> None:
     """The holder's note tells of it; from then on the table refuses it, and the record any further one."""
-    zombie, heir = arena.contender("zombie"), arena.contender("heir")
+    zombie, heir = thorough.contender("zombie"), thorough.contender("heir")
     zombie.ask("lock")
     assert zombie.ask("write opened") == "opened"
     zombie.freeze()
 
     assert heir.ask("lock") == "locked 2"
 
-    assert [event.what for event in arena.events.all()] == ["begin", "settle", "begin"]
-    assert arena.record().unsettled == ()
+    assert [event.what for event in thorough.events.all()] == ["begin", "settle", "begin"]
+    assert thorough.record().unsettled == ()
     assert heir.ask("write of-heir") == "opened"
     zombie.thaw()
     assert zombie.ask("commit opened") == "refused"
@@ -84,34 +84,34 @@ def test_a_write_of_a_dead_holder_is_settled_before_the_next_turn_begins(arena: 
     assert zombie.ask("unlock") == "lost"
     assert heir.ask("commit of-heir") == "committed"
     assert heir.ask("unlock") == "completed"
-    assert [(past.job, past.end) for past in arena.record().history] == [
+    assert [(past.job, past.end) for past in thorough.record().history] == [
         ("zombie", End.EXPIRED),
         ("heir", End.COMPLETED),
     ]
 
 
-def test_a_holder_that_was_frozen_beyond_its_lease_stops_itself(arena: Arena) -> None:
+def test_a_holder_that_was_frozen_beyond_its_lease_stops_itself(thorough: Arena) -> None:
     """Nobody has the lock yet when it wakes, but somebody could: it does not go on."""
-    holder = arena.contender("holder")
+    holder = thorough.contender("holder")
     holder.ask("lock")
     holder.freeze()
-    arena.pass_s(2 * LEASE_S)
+    thorough.pass_s(2 * LEASE_S)
 
     holder.thaw()
 
     assert holder.ask("check") == "lost"
     assert holder.ask("write late") == "lost"
-    assert arena.contender("next").ask("lock") == "locked 2"
+    assert thorough.contender("next").ask("lock") == "locked 2"
 
 
-def test_waiters_that_die_or_freeze_lose_their_place(arena: Arena) -> None:
+def test_waiters_that_die_or_freeze_lose_their_place(thorough: Arena) -> None:
     """The others go on after them; whoever wakes waits anew, and gets its turn."""
-    holder, dead, frozen, last = (arena.contender(job, lease_s=30) for job in ("holder", "dead", "frozen", "last"))
+    holder, dead, frozen, last = (thorough.contender(job, lease_s=30) for job in ("holder", "dead", "frozen", "last"))
     holder.ask("lock")
     answers = {}
     for number, waiter in enumerate((dead, frozen, last), start=1):
         answers[number] = waiter.tell("lock")
-        arena.until_queue(number)
+        thorough.until_queue(number)
     dead.kill()
     frozen.freeze()
 

@@ -24,6 +24,7 @@ _RESTED_ON: Final = {
     "boto3": "the guard's way to S3",
     "botocore": "the guard's way to S3",
     "pyiceberg": "the guard's way to Iceberg tables",
+    "kazoo": "the way to locks in ZooKeeper",
     "sqlalchemy": "the guard's way to Iceberg catalogs in a database",
     "sitecustomize": "the site's own start of Python",
     "usercustomize": "the user's own start of Python",

@@ -62,9 +62,13 @@ class CheckpointBucket(Construct):
             expiration=Duration.days(days),
             noncurrent_version_expiration=Duration.days(_OLD_LEASES_DAYS),
         )
+        # A lock's record itself never expires: its token must only grow.
+        locks = s3.LifecycleRule(
+            id="old-locks", prefix="locks/", noncurrent_version_expiration=Duration.days(_OLD_LEASES_DAYS)
+        )
         tidy = s3.LifecycleRule(id="delete-markers", expired_object_delete_marker=True)
         self.bucket = private_bucket(
-            self, "Bucket", key=key, unlogged=_UNLOGGED, lifecycle=[*finished, *records, leases, tidy]
+            self, "Bucket", key=key, unlogged=_UNLOGGED, lifecycle=[*finished, *records, leases, locks, tidy]
         )
         self._place = BucketPart(self.bucket.bucket_arn)
 

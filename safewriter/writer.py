@@ -122,7 +122,7 @@ class SafeWriter:
         """Claim the write and open the gate."""
         if self._entered:
             raise UsageError("a SafeWriter block can be entered only once; make a new one for another try")
-        self._block.check_batch()
+        self._block.check_surroundings()
         self._block.session.verify()
         _registry.open(self._spark, self._block.write)
         self._entered = True

@@ -27,7 +27,7 @@ from handler.runs.records import AttemptRunningError
 from handler.sandbox.sandbox import NoSpaceError
 from handler.sandbox.script import DownloadError
 from handler.secrets import SecretUnavailableError
-from safewriter.errors import TurnBlockedError, TurnSkippedError
+from safewriter.errors import TurnBlockedError, TurnLostError, TurnSkippedError, UnreadableCheckpointError
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
 
@@ -49,6 +49,8 @@ _RETRYABLE: Final = (
     SecretUnavailableError,
     StoreError,
     TurnBlockedError,
+    TurnLostError,
+    UnreadableCheckpointError,
 )
 
 

@@ -83,14 +83,22 @@ class Child:
     others: frozenset[Process]
     started_ms: int
 
-    def supervise(self, ladder: Ladder, *, clock: Clock, beat: Callable[[], bool] = lambda: True) -> Ended:
+    def supervise(
+        self,
+        ladder: Ladder,
+        *,
+        clock: Clock,
+        beat: Callable[[], bool] = lambda: True,
+        may_run: Callable[[], bool] = lambda: True,
+    ) -> Ended:
         """Wait for the command's end and return how it ended; no process of it runs any more, also if this raises.
 
         `beat` is called every few seconds while it lives; once it returns False the command is ended at once.
         """
         try:
             with _beating(beat) as cancelled:
-                stop, peak_mb = _descend(self.process, ladder, clock, self.others, cancelled)
+                is_to_end = lambda: cancelled.is_set() or not may_run()  # noqa: E731
+                stop, peak_mb = _descend(self.process, ladder, clock, self.others, is_to_end)
             ended_ms = clock()
             # Before other code reaps it: Popen takes a status that other code has collected for an exit code of 0.
             with suppress(subprocess.TimeoutExpired):
@@ -161,7 +169,7 @@ def _descend(
     ladder: Ladder,
     clock: Clock,
     others: frozenset[Process],
-    cancelled: threading.Event,
+    is_to_end: Callable[[], bool],
 ) -> tuple[Stop | None, int]:
     """Wait for the child's end and go down the ladder; return the last step taken and the highest memory seen."""
     stop: Stop | None = None
@@ -176,7 +184,7 @@ def _descend(
             if poll.poll(slice_s * 1000):
                 return stop, peak_mb
             peak_mb = max(peak_mb, resident_mb(without=others))
-            if stop is None and cancelled.is_set():
+            if stop is None and is_to_end():
                 stop = Stop.CANCELLED
                 signal_all(Signals.SIGTERM, without=others)
                 ladder = Ladder(clock(), min(ladder.kill_at_ms, clock() + _CANCEL_GRACE_MS))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from handler.input_errors import InputError
 from handler.observability import logger
 from handler.process.bounded_call import OverdueError, within
 from safewriter.coordination import End, JobCoordinator
+from safewriter.errors import SafeWriterError, SettingError, UnsupportedError
 from safewriter.objects import StoreError
 
 if TYPE_CHECKING:
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["JobTurn", "held"]
 
-_LEFT_SHARE: Final = 3
-"""The handler ends its job when less than this part of the lease is left, 1/3: renewals keep more."""
+_LEFT_SHARE: Final = 4
+"""The handler ends its job when less than this part of the lease is left, 1/4; a renewal begins with nearly half."""
 
 
 class JobTurn:
@@ -28,6 +30,8 @@ class JobTurn:
     def __init__(self, coordinator: JobCoordinator | None) -> None:
         self._coordinator = coordinator
         self._end = End.FAILED
+        self.loss: str | None = None
+        """Why the job was ended for its turn; None: it was not."""
 
     @property
     def variable(self) -> str | None:
@@ -36,19 +40,14 @@ class JobTurn:
             return None
         return self._coordinator.lend()
 
-    @property
-    def is_ending(self) -> bool:
-        """Whether the turn is lost, or may be lost before the job has been ended."""
-        if self._coordinator is None or self._coordinator.held is None:
-            return False
-        return self._coordinator.held.left_s < self._coordinator.configuration.lease_s / _LEFT_SHARE
-
-    @property
-    def loss(self) -> str | None:
-        """Why the job was ended for its turn; None: it was not."""
-        if self._coordinator is None or self._coordinator.held is None or not self.is_ending:
-            return None
-        return str(self._coordinator.held.lost_error())
+    def may_run(self) -> bool:
+        """Return False once the turn is lost, or may be lost before the job has been ended."""
+        held = None if self._coordinator is None else self._coordinator.held
+        if self._coordinator is None or held is None or self.loss is not None:
+            return self.loss is None
+        if held.left_s < self._coordinator.configuration.lease_s / _LEFT_SHARE:
+            self.loss = str(held.lost_error())
+        return self.loss is None
 
     def completed(self) -> None:
         """Note that the job has done what its turn was for."""
@@ -63,7 +62,7 @@ class JobTurn:
         try:
             if not within(left_ms, lambda: coordinator.unlock(self._end)) and self._end is End.COMPLETED:
                 warn(f"the turn on {lock} was lost, or has a write without a verdict; it does not count as completed")
-        except (StoreError, OverdueError) as error:
+        except (SafeWriterError, StoreError, OverdueError) as error:
             logger.warning("the turn on %s was not given back: %s", lock, error)
             warn(f"the turn on {lock} was not given back ({error}); its lease ends it, and it does not count")
 
@@ -80,9 +79,19 @@ def held(
         yield JobTurn(None)
         return
     coordinator = JobCoordinator(configuration, run=run_id, may_wait=lambda: schedule.left_ms(schedule.begin_by_ms) > 0)
-    coordinator.lock()
     turn = JobTurn(coordinator)
     try:
+        _lock(coordinator)
         yield turn
     finally:
         turn.give_back(warn, schedule.left_ms(schedule.settle_by_ms))
+        coordinator.backend.close()
+
+
+def _lock(coordinator: JobCoordinator) -> None:
+    try:
+        coordinator.lock()
+    except SettingError as error:
+        raise InputError(f"coordination.{error.name}", str(error).removeprefix(f"{error.name}: ")) from None
+    except UnsupportedError as error:
+        raise InputError("SW_LOCKS", str(error)) from None

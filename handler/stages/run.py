@@ -130,9 +130,7 @@ class _Run:
             ladder = Ladder(self._schedule.terminate_at_ms, self._schedule.kill_at_ms)
             try:
                 self._sandbox.go.touch()
-                ended = child.supervise(
-                    ladder, clock=clock, beat=lambda: supervisor.beat() and not self._turn.is_ending
-                )
+                ended = child.supervise(ladder, clock=clock, beat=supervisor.beat, may_run=self._turn.may_run)
             except BaseException:
                 progress.settled = self._settle(supervisor, None)
                 raise
@@ -154,10 +152,6 @@ class _Run:
                 missing=None if missing.seen is None else missing.seen.sentence,
             )
         )
-
-    def _beat(self, supervisor: RunSupervisor) -> bool:
-        """Renew the leases; False if somebody has cancelled the run, or its turn is about to be lost."""
-        return supervisor.beat() and not self._turn.is_ending
 
     def _begin(self) -> RunSupervisor:
         """Record the attempt and fetch the code."""

@@ -44,6 +44,7 @@ class Block:
     batch: MicroBatch | None
     journal: str | None
     turn: Turn | BorrowedTurn | None = None
+    is_turn_given: bool = False
 
     @classmethod
     def of(
@@ -91,10 +92,16 @@ class Block:
             batch=batch,
             journal=os.environ.get("SOAL_JOURNAL"),
             turn=turn_of_this_thread() if turn is None else turn,
+            is_turn_given=turn is not None,
         )
 
-    def check_batch(self) -> None:
-        """Raise `UsageError` unless the block was made in the same batch in which it is entered."""
+    def check_surroundings(self) -> None:
+        """Raise `UsageError` unless the block was made in the batch and in the turn in which it is entered."""
+        if not self.is_turn_given and turn_of_this_thread() is not self.turn:
+            raise UsageError(
+                "nothing was written: this SafeWriter was made outside the turn in which it is entered, so nothing"
+                " would fence its write; make it in the turn, or pass turn="
+            )
         if self.session.micro_batch() != self.batch:
             raise UsageError(
                 "nothing was written: this SafeWriter was made outside the batch in which it is entered, so it has"

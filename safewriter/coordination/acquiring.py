@@ -108,7 +108,8 @@ class Acquirer:
             try:
                 return self._try()
             except RecordChanged:
-                continue
+                if not self.may_wait():
+                    break
         return None, f"{self.configuration.lock} changes faster than it can be taken"
 
     def _try(self) -> tuple[tuple[Stored, Times] | None, str]:

@@ -76,6 +76,9 @@ class BorrowedTurn:
             return
         raise StoreError(f"the record of {self.lock} changes faster than it can be written")
 
+    def stop(self) -> None:
+        """The holder renews the turn."""
+
     def settled(self, writes: Collection[OpenWrite]) -> None:
         """The holder has settled earlier writes already."""
 

@@ -11,12 +11,12 @@ from safewriter.coordination import current
 from safewriter.coordination.acquiring import Acquirer
 from safewriter.coordination.backends.opening import backend_uri, open_backend
 from safewriter.coordination.borrowed import borrowed_turn, lent
-from safewriter.coordination.configuration import Configuration
+from safewriter.coordination.configuration import PREFIX, Configuration
 from safewriter.coordination.record import End
 from safewriter.coordination.stream import Batches, run_stream
 from safewriter.coordination.takeover import decided, settle
 from safewriter.coordination.turn import Turn
-from safewriter.errors import SafeWriterError, TurnBlockedError, UsageError
+from safewriter.errors import SafeWriterError, SettingError, TurnBlockedError, UsageError
 from safewriter.objects.store import StoreError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class JobCoordinator:
         *,
         run: str = "",
         may_wait: Callable[[], bool] = lambda: True,
-        settle: Callable[[OpenWrite], None] = settle,
+        settle: Callable[[OpenWrite], None] | None = None,
         decided: Callable[[Collection[OpenWrite]], Iterable[OpenWrite]] = decided,
     ) -> None:
         self.configuration = configuration
@@ -88,6 +88,10 @@ class JobCoordinator:
         if self._turn is not None:
             raise UsageError(f"{self.configuration.job} has its turn on {self.configuration.lock} already")
         if (borrowed := borrowed_turn()) is not None and borrowed.lock == self.configuration.lock:
+            if borrowed.job != self.configuration.job:
+                raise SettingError(
+                    f"{PREFIX}name", f"is {self.configuration.job!r}, and the event took the turn for {borrowed.job!r}"
+                )
             self._turn, self._previous = borrowed, borrowed.previous
             current.begin(borrowed)
             return borrowed
@@ -99,7 +103,7 @@ class JobCoordinator:
         turn = Turn(self.backend, self.configuration, stored, times)
         turn.start()
         try:
-            self._settle_earlier(turn)
+            self._settle_earlier(turn, both)
         except BaseException:
             turn.give_up()
             raise
@@ -128,10 +132,11 @@ class JobCoordinator:
         if turn is self._turn:
             self._turn = None
         current.end(turn)
+        turn.stop()
         try:
             writes = turn.latest_writes()
             done = tuple(self._decided(writes)) if writes else ()
-        except (SafeWriterError, StoreError):  # nobody can tell now; the next holder settles them
+        except Exception:  # noqa: BLE001 - nobody can tell now, whatever it is; the next holder settles them
             turn.release(End.FAILED)
             return False
         return turn.release(end, done) and len(done) == len(writes)
@@ -184,11 +189,14 @@ class JobCoordinator:
         """
         return run_stream(self._batches, start, stop=stop or threading.Event(), restarts_max=restarts_max)
 
-    def _settle_earlier(self, turn: Turn) -> None:
+    def _settle_earlier(self, turn: Turn, may_go_on: Callable[[], bool]) -> None:
         done: list[OpenWrite] = []
         for write in turn.unsettled:
             try:
-                self._settle(write)
+                if self._settle is None:
+                    settle(write, may_go_on)
+                else:
+                    self._settle(write)
             except (SafeWriterError, StoreError) as error:
                 turn.settled(done)
                 raise TurnBlockedError(

@@ -31,15 +31,17 @@ def end(turn: Turn | BorrowedTurn) -> None:
 
 
 def turn_of_this_thread() -> Turn | BorrowedTurn | None:
-    """Return the turn under which this thread writes: its own newest one, else the only one of the process, else the
-    one that the handler holds for it.
+    """Return the turn under which this thread writes: its own, else the only one of the process.
 
-    Raises `UsageError` if there are several, and none is this thread's own.
+    The turn that the handler holds for the process counts as its own. Raises `UsageError` if there are several.
     """
     with _LOCK:
         own = [turn for thread, turn in _TURNS if thread == threading.get_ident()]
         turns = own or [turn for _, turn in _TURNS]
-    if not own and len(turns) > 1:
+    borrowed = borrowed_turn()
+    if borrowed is not None and borrowed not in turns:
+        turns.append(borrowed)
+    if len(turns) > 1:
         names = ", ".join(sorted(turn.lock for turn in turns))
-        raise UsageError(f"this process holds turns on {names}, none of them on this thread; pass the write's turn=")
-    return turns[-1] if turns else borrowed_turn()
+        raise UsageError(f"the write may belong to a turn on {names}; it belongs to one, so pass it as turn=")
+    return turns[0] if turns else None

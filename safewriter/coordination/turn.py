@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -64,6 +65,7 @@ class Turn:
         """Another process notes writes under this turn, too."""
         self._one_at_a_time = threading.RLock()
         self._stopped = threading.Event()
+        self._process = os.getpid()
         self._thread = threading.Thread(target=self._renewing, name="safewriter-turn", daemon=True)
         self._confirmed(times.asked_s)
         backend.listen(self._heard)
@@ -73,7 +75,7 @@ class Turn:
     @property
     def left_s(self) -> float:
         """For how many seconds nobody can have taken this turn over. At zero the holder must not act any more."""
-        return 0.0 if self._lost is not None else self._sure_until_s - self._clock_s()
+        return 0.0 if self._lost is not None or os.getpid() != self._process else self._sure_until_s - self._clock_s()
 
     @property
     def is_lost(self) -> bool:
@@ -122,6 +124,8 @@ class Turn:
         """Give the turn back; False if it was lost before. Raises `StoreError` if the service does not answer; the
         lease ends the turn then, and it counts as not completed.
         """
+        if os.getpid() != self._process:  # the turn is the parent's
+            return False
         self.stop()
         try:
             self._change(lambda record: end(record, how, epoch_ms(), decided), is_last=True)

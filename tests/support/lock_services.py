@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import boto3
 from botocore.config import Config
 
-from safewriter.coordination.backend import RecordChanged
 from safewriter.coordination.backends.dynamodb import DynamoDBBackend
 from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
-from safewriter.objects.store import StoreError
-from scripts.emulator import EmbeddedS3, Match, Reply, Request, Rule
-from scripts.emulator.exchange import ConnectionDropped
+from scripts.emulator import EmbeddedS3, Match, Rule
 from scripts.emulator.wire import OBSERVER
 from scripts.local_credentials import CREDENTIALS, REGION
 from tests.support.contenders import ProcessContender, ThreadContender, Wrapped
+from tests.support.lost_reply import LostReply
 from tests.support.zookeeper_service import LACKS, ZooKeeperLocks
 
 if TYPE_CHECKING:
@@ -32,79 +29,20 @@ if TYPE_CHECKING:
     from safewriter.coordination.backend import Backend
     from tests.support.contenders import Contender
 
-__all__ = ["ATTRIBUTES", "KEYS", "S3", "SERVICES", "DynamoDB", "Entry", "LostReply", "Memory", "Servers", "Service"]
+__all__ = ["ATTRIBUTES", "KEYS", "S3", "SERVICES", "DynamoDB", "Entry", "Memory", "Servers", "Service"]
 
-_T = TypeVar("_T")
 ATTRIBUTES: Final = [{"AttributeName": "lock", "AttributeType": "S"}]
 KEYS: Final = [{"AttributeName": "lock", "KeyType": "HASH"}]
 """Of the table, as the stack makes it."""
-_TRIES: Final = len(PAUSES_S) + 1
-"""Requests in one call of a backend that is not answered."""
-_WRITES: Final = frozenset({"PutObject", "PutItem"})
-
-
-class LostReply:
-    """The next write is applied, then `meanwhile` happens, then its reply is lost.
-
-    `outage`: so many calls of the backend fail then, this one as the first; with 0 it may read back what became of it.
-    """
-
-    def __init__(self, meanwhile: Callable[[], object] = lambda: None, *, outage: int = 0) -> None:
-        self._meanwhile, self._left = meanwhile, outage * _TRIES
-        self._guard = threading.Lock()
-        self.has_begun = False
-
-    def is_next(self, *, is_write: bool) -> bool:
-        """Tell whether this request is the one whose reply is lost."""
-        with self._guard:
-            begins = is_write and not self.has_begun
-            self.has_begun |= begins
-            return begins
-
-    def fails(self) -> bool:
-        """Tell whether this request meets the outage."""
-        with self._guard:
-            fails = self.has_begun and self._left > 0
-            self._left -= fails
-            return fails
-
-    def __call__(self, request: Request) -> Reply:
-        if self.fails():
-            return Reply.error(503, "an outage")
-        if not self.is_next(is_write=request.operation in _WRITES):
-            return request.apply()
-        request.apply()
-        self._meanwhile()
-        raise ConnectionDropped
-
-    def lose_answer(self) -> NoReturn:
-        """Do the same to a write that a backend has carried out."""
-        self._meanwhile()
-        raise StoreError("no answer")
-
-    def meet_outage(self) -> None:
-        """Let one call of a backend meet the outage, if it lasts."""
-        if sum(self.fails() for _ in range(_TRIES)) > 0:
-            raise StoreError("an outage")
-
-    def around(self, backend: Backend, verb: str, request: Callable[[], _T]) -> _T:
-        """Do the same where there is no wire."""
-        if not self.is_next(is_write=verb == "write"):
-            return self._answer(request)
-        written: Any = request()
-        self._meanwhile()
-        found = self._answer(lambda: backend.read(written.record.lock))
-        if found is None or found.version != written.version:
-            raise RecordChanged
-        return written  # type: ignore[no-any-return]
-
-    def _answer(self, request: Callable[[], _T]) -> _T:
-        self.meet_outage()
-        return request()
 
 
 class Service(Protocol):
-    """One lock service. `backend` is a client that the faults hit, `observer` one that they do not."""
+    """One lock service. `backend` is a client that the faults hit, `observer` one that they do not.
+
+    `is_fair`: contenders get their turns in fair shares, also while all of them rush.
+    """
+
+    is_fair: bool
 
     def backend(self) -> Backend: ...
     def observer(self) -> Backend: ...
@@ -117,6 +55,8 @@ class Service(Protocol):
 
 class Memory:
     """Locks of this process; its contenders are threads, and have one clock."""
+
+    is_fair = True
 
     def __init__(self) -> None:
         self._memory = MemoryBackend()
@@ -142,6 +82,8 @@ class Memory:
 
 class S3:
     """Locks on an S3 that listens on a port of its own."""
+
+    is_fair = True
 
     def __init__(self, server: EmbeddedS3) -> None:
         self.server, self._space = server, f"s3-{uuid.uuid4().hex}"
@@ -171,6 +113,8 @@ class S3:
 
 class DynamoDB:
     """Locks in a table of the same server, which has a DynamoDB, too."""
+
+    is_fair = True
 
     def __init__(self, server: EmbeddedS3) -> None:
         self.server, self._space = server, f"locks-{uuid.uuid4().hex}"

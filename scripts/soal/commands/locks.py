@@ -14,6 +14,7 @@ from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.console.view import View
 from scripts.soal.local.home import Home
 from scripts.soal.locks.forcing import force
+from scripts.soal.locks.forcing import forget as strike
 from scripts.soal.locks.report import LockReport
 from scripts.soal.locks.service import LockService
 from scripts.soal.locks.views import lock_view, locks_view, turns_view
@@ -150,6 +151,32 @@ def release(
         forced = force(service, stored)
     out.show(lock_view(LockReport.of(forced, _TURNS)))
     out.remark(f"ended {told}; the next holder settles {len(forced.record.unsettled)} writes first")
+
+
+@app.command()
+def forget(
+    lock: Lock,
+    write: Annotated[str, typer.Option("--write", metavar="KEY", help="The write key, as soal locks show prints it.")],
+    backend: Service = None,
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Strike a write that nobody can settle, because its checkpoint document is gone, from a lock's record.
+
+    Look at the table before: if the write still lands, it lands in another job's turn. A write that has a document is
+    settled by the next holder, or decided with: soal recover --write KEY --verdict.
+    """
+    out = Output(as_json=as_json)
+    with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
+        stored = service.read(lock)
+        if not yes:
+            _ask(out, f"Strike write {write} from the record of {lock}, without a verdict?")
+        left = strike(service, stored, write)
+    out.show(lock_view(LockReport.of(left, _TURNS)))
 
 
 @app.command()

@@ -12,7 +12,8 @@ from safewriter.errors import SettingError, TurnBlockedError, TurnLostError
 from safewriter.objects.store import StoreError
 from scripts.emulator import Match, Refuse, Reply, Request, Rule
 from tests.support.lock_arena import LOCK
-from tests.support.lock_services import S3, DynamoDB, LostReply
+from tests.support.lock_services import S3, DynamoDB
+from tests.support.lost_reply import LostReply
 from tests.support.waiting import until
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from safewriter.coordination.backends.opening import open_backend
 from safewriter.coordination.record import HISTORY_MAX, End, Holder, Job, OpenWrite, PastTurn, Record, Waiter
 from safewriter.errors import SettingError
 from tests.support.lock_arena import LOCK
-from tests.support.lock_services import LostReply
+from tests.support.lost_reply import LostReply
 
 if TYPE_CHECKING:
     from safewriter.coordination.backend import Stored

@@ -56,7 +56,8 @@ def test_jobs_that_contend_have_their_turns_one_after_the_other(arena: Arena, jo
         got[event.job] += 1
         if got[event.job] == turns:  # the others are to have half as many at least
             break
-    assert min(got.values()) * 2 >= turns, got
+    if arena.service.is_fair:
+        assert min(got.values()) * 2 >= turns, got
 
 
 def test_clocks_that_differ_by_hours_change_nothing(served: Arena) -> None:

@@ -13,7 +13,7 @@ from safewriter.coordination.transitions import join
 from safewriter.errors import TurnBlockedError
 from safewriter.objects.store import StoreError
 from tests.support.lock_arena import LOCK
-from tests.support.lock_services import LostReply
+from tests.support.lost_reply import LostReply
 from tests.support.waiting import until
 
 if TYPE_CHECKING:

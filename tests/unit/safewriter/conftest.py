@@ -27,7 +27,7 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     made = SimpleNamespace(
         done=done,
         session=Session(done),
-        check_batch=lambda: None,
+        check_surroundings=lambda: None,
         write=SimpleNamespace(key="key"),
         schedule=None,
         turn=None,

@@ -99,7 +99,7 @@ def test_a_block_on_a_thread_of_no_batch_is_refused_before_anything_is_done(bloc
     def refuse() -> None:
         raise UsageError("no batch")
 
-    block.check_batch = refuse
+    block.check_surroundings = refuse
     with pytest.raises(UsageError, match="no batch"):
         guarded().__enter__()
     assert block.done == []

@@ -116,12 +116,12 @@ def test_a_block_that_was_made_in_another_batch_is_refused(
     """It bears the name of another write, and would be skipped once that is committed."""
     session = Session(made_in)
     found = of(monkeypatch, session)
-    found.check_batch()
+    found.check_surroundings()
 
     session.batch = entered_in
 
     with pytest.raises(UsageError, match="made outside the batch"):
-        found.check_batch()
+        found.check_surroundings()
 
 
 def test_without_a_deadline_nothing_ends_the_block(monkeypatch: pytest.MonkeyPatch) -> None:

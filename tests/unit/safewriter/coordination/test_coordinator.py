@@ -216,6 +216,8 @@ class Lent:
     lock, job, nonce, token, previous, writes, unsettled, left_s = "lock", "A", "n", 1, "B", (), (), 1.0
     released: tuple[object, ...] | None = None
 
+    def stop(self) -> None: ...
+
     def latest_writes(self) -> tuple[OpenWrite, ...]:
         return ()
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,13 @@ def _nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         current_thread.clear()
 
 
-BORROWED: Any = object()
+BORROWED: Any = SimpleNamespace(lock="lent")
 current_thread: list[ThreadPoolExecutor] = []
+
+
+@pytest.fixture
+def nobody_lends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(current, "borrowed_turn", lambda: None)
 
 
 def turn(lock: str) -> Any:
@@ -41,28 +47,41 @@ def test_without_a_turn_of_its_own_a_process_uses_its_handler_s() -> None:
     assert current.turn_of_this_thread() is BORROWED
 
 
-def test_a_thread_writes_in_its_own_newest_turn() -> None:
-    """When that has ended, in the one before."""
-    first: Any = turn("one")
-    second: Any = turn("two")
-    current.begin(first)
-    current.begin(second)
+def test_a_thread_writes_in_its_own_turn(nobody_lends: None) -> None:
+    """Whatever the other threads of the process hold."""
+    own: Any = turn("one")
+    current.begin(own)
     elsewhere(current.begin, turn("other"))
-    assert [current.turn_of_this_thread()] == [second]
-    current.end(second)
-    assert current.turn_of_this_thread() is first
+    assert [current.turn_of_this_thread()] == [own]
+    current.end(own)
+    assert getattr(current.turn_of_this_thread(), "lock", None) == "other"
 
 
-def test_the_only_turn_of_a_process_is_that_of_all_its_threads() -> None:
+def test_the_only_turn_of_a_process_is_that_of_all_its_threads(nobody_lends: None) -> None:
     """Spark calls `foreachBatch` on threads of its own."""
     only = turn("one")
     current.begin(only)
     assert elsewhere(current.turn_of_this_thread) is only
 
 
-def test_a_thread_that_could_mean_several_turns_is_refused() -> None:
-    """The wrong one would fence nothing."""
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_a_write_that_could_belong_to_several_turns_is_refused(nobody_lends: None, *, is_elsewhere: bool) -> None:
+    """It would be fenced in one of them only: in nested turns, and on a thread that holds none of several."""
     current.begin(turn("one"))
     current.begin(turn("two"))
-    with pytest.raises(UsageError, match=r"turns on one, two, none of them on this thread; pass the write's turn="):
-        elsewhere(current.turn_of_this_thread)
+    ask = partial(elsewhere, current.turn_of_this_thread) if is_elsewhere else current.turn_of_this_thread
+    with pytest.raises(UsageError, match=r"a turn on one, two; it belongs to one, so pass it as turn="):
+        ask()
+
+
+def test_the_handler_s_turn_counts_beside_one_of_the_script_s_own() -> None:
+    """Also if another thread of the script holds that one."""
+    elsewhere(current.begin, turn("own"))
+    with pytest.raises(UsageError, match="a turn on lent, own"):
+        current.turn_of_this_thread()
+
+
+def test_the_handler_s_turn_that_the_script_has_taken_up_is_one() -> None:
+    """The script's own coordinator gives it that turn."""
+    current.begin(BORROWED)
+    assert current.turn_of_this_thread() is BORROWED

@@ -189,6 +189,7 @@ def test_a_turn_whose_writes_nobody_can_look_at_is_given_back() -> None:
         raise StoreError("no answer")
 
     backend = MemoryBackend()
+    before = set(threading.enumerate())
     coordinator = JobCoordinator(Configuration(lock=LOCK, job="Ingestion"), backend, decided=no_answer)
     write = OpenWrite("s3://checkpoints", "sw-0", 1)
     coordinator.lock().open_write(write)
@@ -197,4 +198,4 @@ def test_a_turn_whose_writes_nobody_can_look_at_is_given_back() -> None:
     assert stored is not None
     assert (stored.record.holder, stored.record.unsettled) == (None, (write,))
     assert stored.record.history[-1].end is End.FAILED
-    assert until(lambda: not any(one.name == "safewriter-turn" for one in threading.enumerate()))
+    assert until(lambda: all(one.name != "safewriter-turn" for one in set(threading.enumerate()) - before))

@@ -16,7 +16,7 @@ def write_of(world: World, epoch: int = 1) -> OpenWrite:
 
 
 def settle_in(world: World, write: OpenWrite) -> None:
-    settle(write, lambda location: world.bucket, lambda _: world.lake)
+    settle(write, store=lambda _: world.bucket, table_store=lambda _: world.lake)
 
 
 def test_a_dead_holder_s_write_can_land_no_more() -> None:
@@ -49,11 +49,6 @@ def test_a_later_attempt_is_not_settled_with_an_earlier_one() -> None:
     assert (world.document.status, world.document.epoch) == (Status.IN_PROGRESS, 2)
 
 
-def test_a_write_without_a_document_needs_no_verdict() -> None:
-    """Without one nothing of it can be committed."""
-    settle_in(World(), OpenWrite("s3://checkpoints", "no such write", 1))
-
-
 def test_a_table_that_does_not_answer_leaves_the_write_open() -> None:
     """The new holder then gives the lock back."""
     world = World()
@@ -63,8 +58,17 @@ def test_a_table_that_does_not_answer_leaves_the_write_open() -> None:
         raise StoreError("no answer")
 
     with pytest.raises(UnknownOutcomeError):
-        settle(write_of(world), lambda location: world.bucket, fail)  # type: ignore[arg-type]
+        settle(write_of(world), store=lambda _: world.bucket, table_store=fail)  # type: ignore[arg-type]
     assert world.document.status is Status.IN_PROGRESS
+
+
+def test_a_document_that_is_not_there_proves_nothing() -> None:
+    """It may be gone, or this job may not read it; the write was claimed, so it may still land."""
+    world = World()
+    gone = OpenWrite("s3://checkpoints", "sw-gone", 1)
+
+    with pytest.raises(UnknownOutcomeError, match="soal locks forget LOCK --write sw-gone"):
+        settle(gone, store=lambda _: world.bucket, table_store=lambda _: world.lake)
 
 
 def test_a_write_is_undecided_until_its_document_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from safewriter.coordination.transitions import end, renew
 from safewriter.errors import TurnLostError
 from safewriter.record.document import Status
 from scripts.soal.console.problem import EXIT_TRY_AGAIN, Problem
-from scripts.soal.locks.forcing import force
+from scripts.soal.locks.forcing import force, forget
 from scripts.soal.locks.service import LockService
 from tests.unit.safewriter.world import World
 
@@ -87,7 +87,7 @@ def test_the_table_refuses_what_the_old_holder_still_sends() -> None:
     new = JobCoordinator(
         Configuration(lock=LOCK, job="TTL"),
         backend,
-        settle=lambda write: settle(write, lambda _: world.bucket, lambda _: world.lake),
+        settle=lambda write: settle(write, store=lambda _: world.bucket, table_store=lambda _: world.lake),
         decided=lambda writes: writes,
     )
     new.lock()
@@ -137,3 +137,16 @@ def test_a_record_that_never_rests_ends_the_command() -> None:
     turn.stop()
     with pytest.raises(Problem, match="changes faster than it can be written"):
         force(LockService(backend, "memory"), seen(backend))
+
+
+def test_a_write_that_nobody_can_settle_is_struck() -> None:
+    """Only that one, and only an unsettled one; the next holder need not settle it."""
+    backend = MemoryBackend()
+    job = coordinator(backend, "A")
+    turn = job.lock()
+    turn.open_write(WRITE)
+    force(LockService(backend, "memory"), seen(backend))
+
+    with pytest.raises(Problem, match="sw-other is no unsettled write of"):
+        forget(LockService(backend, "memory"), seen(backend), "sw-other")
+    assert forget(LockService(backend, "memory"), seen(backend), WRITE.write_key).record.unsettled == ()

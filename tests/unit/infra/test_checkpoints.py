@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from tests.support.cloud import Synthesised
 
 # As docs/concepts/protocol.md and handler/runs/records.py name them.
-FOLDERS = {"checkpoints", "open", "leases", "notes", "audit", "runs", "results", "cancels"}
+FOLDERS = {"checkpoints", "open", "leases", "notes", "audit", "runs", "results", "cancels", "locks"}
 JOB = {
-    "s3:GetObject": {"checkpoints", "leases", "notes", "runs", "cancels"},
-    "s3:PutObject": {"checkpoints", "open", "leases", "notes", "audit", "runs", "results"},
+    "s3:GetObject": {"checkpoints", "leases", "notes", "runs", "cancels", "locks"},
+    "s3:PutObject": {"checkpoints", "open", "leases", "notes", "audit", "runs", "results", "locks"},
     "s3:PutObjectTagging": {"checkpoints", "notes"},
     "s3:DeleteObject": {"open", "leases", "notes"},
 }
@@ -94,7 +94,7 @@ def test_documents_outlive_every_queue_that_could_replay_their_event(plain: Synt
     """An event waits at most 6 hours and its failure 14 days; each folder of documents lives longer than both."""
     expiring = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules(plain) if "ExpirationInDays" in rule}
 
-    assert expiring.keys() == {f"{folder}/" for folder in FOLDERS - {"open", "audit"}}
+    assert expiring.keys() == {f"{folder}/" for folder in (FOLDERS - {"locks"}) - {"open", "audit"}}
     assert all(days > FAILURE_QUEUE_DAYS for days in expiring.values())
     assert plain.the("SQS::Queue", "Failures")["MessageRetentionPeriod"] == FAILURE_QUEUE_DAYS * 86_400
 
@@ -111,16 +111,21 @@ def test_what_is_open_its_marker_and_the_audit_log_never_expire(plain: Synthesis
     assert len(taking) == (folder in ("checkpoints", "notes"))
 
 
+def test_a_lock_s_record_never_expires(plain: Synthesised) -> None:
+    """Its token must only grow, and an unsettled write must stay in it."""
+    assert not [rule for rule in rules(plain) if rule.get("Prefix") == "locks/" and "ExpirationInDays" in rule]
+
+
 def test_old_versions_and_unfinished_uploads_go(plain: Synthesised) -> None:
-    """Leases, of which a run leaves hundreds of old versions, are cleared after a day, the others after a week."""
+    """Leases and locks, of which a run leaves hundreds of old versions, go after a day, the others after a week."""
     old = {
         rule["Prefix"]: rule["NoncurrentVersionExpiration"]["NoncurrentDays"]
         for rule in rules(plain)
         if "NoncurrentVersionExpiration" in rule
     }
 
-    assert old.pop("leases/") == 1
-    assert old.keys() == {f"{folder}/" for folder in FOLDERS - {"leases", "audit"}}
+    assert (old.pop("leases/"), old.pop("locks/")) == (1, 1)
+    assert old.keys() == {f"{folder}/" for folder in FOLDERS - {"leases", "locks", "audit"}}
     assert set(old.values()) == {7}
     assert any("AbortIncompleteMultipartUpload" in rule for rule in rules(plain))
     assert any(rule.get("ExpiredObjectDeleteMarker") for rule in rules(plain))

@@ -83,6 +83,7 @@ class Player:
             return "blocked"
 
     def _do_ready(self, _: str) -> str:
+        self._coordinator.backend.read(self._coordinator.configuration.lock)
         return "ready"
 
     def _do_lock(self, _: str) -> str:

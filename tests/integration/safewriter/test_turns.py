@@ -107,7 +107,9 @@ def test_a_frozen_holder_cannot_commit_in_the_next_job_s_turn(table: Table, lock
     assert table.rows() == 5
     assert block.checkpoint is not None
     assert (block.checkpoint.status, block.checkpoint.attempt.settled_by) == ("rolled_back", "the turn was taken over")
-    with table.block() as own:
+    held = following.held
+    assert isinstance(held, Turn)
+    with table.block(held) as own:
         table.append(own, 2)
         own.success()
     assert following.unlock()

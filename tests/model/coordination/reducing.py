@@ -40,7 +40,8 @@ def _doomed(request: Request | None) -> Request | None:
 
 def _without_old_watches(record: Record, proc: Proc) -> Proc:
     """What has changed since begins anew at the next look."""
-    holder = proc.holder if record.holder and proc.holder.seen == (record.holder.nonce, record.holder.beat) else Watch()
+    now = record.holder
+    holder = proc.holder if now and proc.holder.seen == (now.nonce, now.beat, now.silent_s) else Watch()
     seen = {(waiter.nonce, waiter.ticket, record.token) for waiter in record.queue}
     return proc._replace(holder=holder, waiter=proc.waiter if proc.waiter.seen in seen else Watch())
 

@@ -178,10 +178,13 @@ def _conf(
     return {**given, **in_parameters}
 
 
-def _coordination(fields: Mapping[str, str], path: str) -> Configuration | None:
-    if not fields:
+def _coordination(fields: Mapping[str, str] | None, path: str) -> Configuration | None:
+    if fields is None:
         return None
     keys = {key if key.startswith(PREFIX) else PREFIX + key: value for key, value in fields.items()}
+    for key in fields:
+        if key.startswith(PREFIX) and key.removeprefix(PREFIX) in fields:
+            raise InputError(f"{path}.{key}", "stands here with its prefix and without; keep one of the two")
     try:
         configuration = Configuration.from_mapping(keys)
     except SettingError as error:

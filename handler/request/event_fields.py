@@ -91,7 +91,7 @@ class Common(BaseModel):
     """A name for people; the result shows it."""
     tags: _Tags = {}
     """Labels that `soal graduate` hands to EMR Serverless; the handler does not use them."""
-    coordination: dict[str, str] = {}
+    coordination: dict[str, str] | None = None
     """The job's turn: the keys `job.coordinator.…`, which may leave that prefix out. The handler takes the turn before
     the job, and gives it back once the job's writes are settled.
     """

@@ -9,6 +9,7 @@ from handler.input_errors import InputError
 from handler.observability import logger
 from handler.process.bounded_call import OverdueError, within
 from safewriter.coordination import End, JobCoordinator
+from safewriter.coordination.configuration import PREFIX
 from safewriter.errors import SafeWriterError, SettingError, UnsupportedError
 from safewriter.objects import StoreError
 
@@ -22,6 +23,10 @@ __all__ = ["JobTurn", "held"]
 
 _LEFT_SHARE: Final = 4
 """The handler ends its job when less than this part of the lease is left, 1/4; a renewal begins with nearly half."""
+_LEASE_MIN_S: Final = 25
+"""A job is dead about 11 s after that: a beat without an answer takes 6 s, and SIGTERM is followed by SIGKILL after 5.
+Until the lease has ended there are 1/4 of it, and the fifth that the holder keeps as its margin.
+"""
 
 
 class JobTurn:
@@ -33,9 +38,8 @@ class JobTurn:
         self.loss: str | None = None
         """Why the job was ended for its turn; None: it was not."""
 
-    @property
-    def variable(self) -> str | None:
-        """What the job's process is told of its turn."""
+    def lend(self) -> str | None:
+        """Return what the job's process needs to use the turn."""
         if self._coordinator is None or self._coordinator.held is None:
             return None
         return self._coordinator.lend()
@@ -69,16 +73,22 @@ class JobTurn:
 
 @contextmanager
 def held(
-    configuration: Configuration | None, schedule: Schedule, *, run_id: str, warn: Callable[[str], None]
+    configuration: Configuration | None, schedule: Schedule, *, run: str, warn: Callable[[str], None]
 ) -> Iterator[JobTurn]:
-    """Hold the job's turn for a block. The wait for it ends at half of the invocation's time.
+    """Hold the job's turn for a block. The wait for it ends at half of the invocation's time. `run` is the run's key: a
+    second delivery of a run that has completed its turn does not count as another one.
 
     Raises `TurnBlockedError` if the job gets none, `TurnSkippedError` if it is to skip it then.
     """
     if configuration is None:
         yield JobTurn(None)
         return
-    coordinator = JobCoordinator(configuration, run=run_id, may_wait=lambda: schedule.left_ms(schedule.begin_by_ms) > 0)
+    if configuration.lease_s < _LEASE_MIN_S:
+        raise InputError(
+            f"coordination.{PREFIX}lease.seconds",
+            f"{configuration.lease_s:g} is not enough: to end a job that loses its turn takes up to {_LEASE_MIN_S} s",
+        )
+    coordinator = _opened(configuration, run, lambda: schedule.left_ms(schedule.begin_by_ms) > 0)
     turn = JobTurn(coordinator)
     try:
         _lock(coordinator)
@@ -88,10 +98,25 @@ def held(
         coordinator.backend.close()
 
 
+def _opened(configuration: Configuration, run: str, may_wait: Callable[[], bool]) -> JobCoordinator:
+    try:
+        return JobCoordinator(configuration, run=run, run_has_one_turn=True, may_wait=may_wait)
+    except SettingError as error:
+        raise _of_the_function(error) from None
+
+
 def _lock(coordinator: JobCoordinator) -> None:
     try:
         coordinator.lock()
     except SettingError as error:
+        if error.name == f"{PREFIX}backend":
+            raise _of_the_function(error) from None
         raise InputError(f"coordination.{error.name}", str(error).removeprefix(f"{error.name}: ")) from None
     except UnsupportedError as error:
         raise InputError("SW_LOCKS", str(error)) from None
+
+
+def _of_the_function(error: SettingError) -> InputError:
+    """The event cannot name the lock service, so an error of it is one of the function's setting."""
+    name = "SW_LOCKS" if error.name == f"{PREFIX}backend" else error.name
+    return InputError(name, str(error).removeprefix(f"{error.name}: "))

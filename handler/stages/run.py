@@ -53,10 +53,10 @@ def run(progress: Progress, environment: Mapping[str, str], services: Services) 
     if configured is None or requested is None or prepared is None:
         raise AssertionError  # for the type checker: `prepare` sets them all or raises
     settings, invocation = configured.settings, progress.invocation
-    turn_of_job = held(requested.job.coordination, configured.schedule, run_id=invocation.run_id, warn=progress.warn)
+    turn_of_job = held(requested.job.coordination, configured.schedule, run=requested.job.run_key, warn=progress.warn)
     with turn_of_job as turn, _own_directories(progress, configured), open_sandbox(settings.tmp) as sandbox:
         files = place(requested.job, sandbox)
-        attempt = AttemptVariables.of(invocation.run_id, invocation.request_id, invocation.deadline, turn.variable)
+        attempt = AttemptVariables.of(invocation.run_id, invocation.request_id, invocation.deadline, turn.lend())
         command = compose(
             requested.job, files, sandbox, settings, prepared.machine, attempt, environment, prepared.secrets
         )

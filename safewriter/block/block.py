@@ -91,13 +91,13 @@ class Block:
             session=session,
             batch=batch,
             journal=os.environ.get("SOAL_JOURNAL"),
-            turn=turn_of_this_thread() if turn is None else turn,
+            turn=_turn_of(batch) if turn is None else turn,
             is_turn_given=turn is not None,
         )
 
     def check_surroundings(self) -> None:
         """Raise `UsageError` unless the block was made in the batch and in the turn in which it is entered."""
-        if not self.is_turn_given and turn_of_this_thread() is not self.turn:
+        if not self.is_turn_given and _turn_of(self.batch) is not self.turn:
             raise UsageError(
                 "nothing was written: this SafeWriter was made outside the turn in which it is entered, so nothing"
                 " would fence its write; make it in the turn, or pass turn="
@@ -139,6 +139,10 @@ def _write(batch: MicroBatch | None, table: Hashable, format: str, step: str | N
     return Write(
         run.of_stream(batch.query_id, batch.run_id), table, format, named if step is None else f"{step}, {named}"
     )
+
+
+def _turn_of(batch: MicroBatch | None) -> Turn | BorrowedTurn | None:
+    return turn_of_this_thread(None if batch is None else batch.run_id)
 
 
 def _commit_point(text: str) -> CommitPoint:

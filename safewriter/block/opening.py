@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from safewriter.block.claim import Claim, Claimer
 from safewriter.block.tidy import tidy
 from safewriter.coordination.record import OpenWrite
+from safewriter.deadline import epoch_ms
 from safewriter.errors import SettingError, TooLateError, TryAgainError, UnsupportedError, UsageError
 from safewriter.objects.store import StoreError
 from safewriter.record import journal
@@ -17,6 +18,8 @@ from safewriter.tables.session import Opening
 
 if TYPE_CHECKING:
     from safewriter.block.block import Block
+    from safewriter.coordination.borrowed import BorrowedTurn
+    from safewriter.coordination.turn import Turn
     from safewriter.tables.session import TableState
 
 __all__ = ["claim", "note_in_turn", "open_gate", "open_skipping"]
@@ -24,9 +27,9 @@ __all__ = ["claim", "note_in_turn", "open_gate", "open_skipping"]
 
 def claim(block: Block) -> Claim:
     """Claim the write, or find it committed. After an error nothing is claimed; the error names a problem with S3."""
+    if block.turn is not None:
+        _check(block.turn)
     try:
-        if block.turn is not None:
-            block.turn.check()
         return _claim(block)
     except StoreError as error:
         if error.denied:
@@ -40,6 +43,13 @@ def claim(block: Block) -> Claim:
         # Every request of the claim was answered, so nothing of this attempt can still arrive.
         tidy(block.checkpoint_uri, lambda: block.checkpoints.unmark(block.write.key, block.attempt.nonce))
         raise
+
+
+def _check(turn: Turn | BorrowedTurn) -> None:
+    try:
+        turn.check()
+    except StoreError as error:
+        raise TryAgainError(f"nothing was written: the service of lock {turn.lock} does not answer: {error}") from error
 
 
 def _claim(block: Block) -> Claim:
@@ -104,7 +114,8 @@ def note_in_turn(block: Block, claimed: Claim) -> None:
         return
     document = claimed.held.document
     try:
-        block.turn.open_write(OpenWrite(block.checkpoints.store.uri(""), document.write_key, document.epoch))
+        where = block.checkpoints.store.uri("")
+        block.turn.open_write(OpenWrite(where, document.write_key, document.epoch, epoch_ms()))
     except StoreError as error:
         raise TryAgainError(f"nothing was written: {error}") from error
 

@@ -2,12 +2,15 @@
 
 A waiter compares no clocks. It takes a lock over only if it has seen the same grant without a renewal for the holder's
 whole lease, by its own monotonic clock: from the end of the first request that saw it to the start of the last one.
+
+A waiter that leaves before that adds its time to the record, and the next one counts on from there. A waiter counts
+only the time that was in the record when it began, so that no second counts twice, however many wait at once.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from safewriter.coordination import probe
@@ -15,7 +18,7 @@ from safewriter.coordination.backend import RecordChanged
 from safewriter.coordination.configuration import OnBlocked
 from safewriter.coordination.order import check_startable, obstacle
 from safewriter.coordination.record import End, Record
-from safewriter.coordination.transitions import end, goes_first, grant, join, leave, renew
+from safewriter.coordination.transitions import end, goes_first, grant, has_completed, join, leave, next_waiter, renew
 from safewriter.deadline import epoch_ms
 from safewriter.errors import TurnBlockedError, TurnSkippedError
 from safewriter.objects.store import StoreError
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
     from safewriter.coordination.backend import Backend, Stored
     from safewriter.coordination.configuration import Configuration
-    from safewriter.coordination.record import Waiter
+    from safewriter.coordination.record import Holder, Waiter
 
 __all__ = ["Acquirer", "Times", "uptime_s"]
 
@@ -65,12 +68,16 @@ class _Watch:
 
 @dataclass(slots=True)
 class Acquirer:
-    """One job's way to one grant. `nonce` names the grant; `run` the run that asks, for people."""
+    """One job's way to one grant. `nonce` names the grant, `run` the run that asks, for people.
+
+    With `run_has_one_turn` a second turn of that run does not count: its event was delivered twice.
+    """
 
     backend: Backend
     configuration: Configuration
     nonce: str
     run: str = ""
+    run_has_one_turn: bool = False
     clock_s: Callable[[], float] = uptime_s
     may_wait: Callable[[], bool] = lambda: True
     _holder: _Watch = field(default_factory=_Watch)
@@ -146,7 +153,7 @@ class Acquirer:
     def _present(self, stored: Stored | None) -> Record:
         """Return the record; the first job at a lock, or at a lock on another server, probes the server first."""
         record = Record(self.configuration.lock) if stored is None else stored.record
-        if self.backend.server and record.server != self.backend.server:
+        if self.backend.server and self.backend.server not in record.servers:
             probe.check(self.backend)
             record = probe.noted(record, self.backend.server)
         return record
@@ -155,23 +162,37 @@ class Acquirer:
         """Return the change to make, if there is one, and why the job has no turn with it."""
         if record.holder is not None:
             if not self._is_dead(record, stored, times):
-                return self._waiting(record), f"{record.holder.job} holds {record.lock}"
+                return self._waiting(record, stored), f"{record.holder.job} holds {record.lock}"
             record = end(record, End.EXPIRED, epoch_ms())
-        first = goes_first(record, self.configuration, self.nonce)
-        if first is not None and self._gave_up(first, record.token, times):
-            return leave(record, first.nonce), f"{first.job} waited and asks no more"
-        wanted = record.job(self.configuration.job).ordered_by(self.configuration)
-        if reason := obstacle(record, self.configuration.job, wanted):
-            if self.configuration.on_blocked is not OnBlocked.WAIT:
+        following = next_waiter(record)
+        if following is not None and following.nonce != self.nonce and self._gave_up(following, record.token, times):
+            return leave(record, following.nonce), f"{following.job} waited and asks no more"
+        repeats = self.run_has_one_turn and has_completed(record, self.configuration.job, self.run)
+        if reason := None if repeats else self._obstacle(record):
+            if self.configuration.on_blocked is not OnBlocked.WAIT and not self.configuration.defers:
+                self._note_order(record, stored)
                 raise self._blocked(reason, 0.0)
-            return self._waiting(record), reason
+            return self._waiting(record, stored), reason
+        first = goes_first(record, self.configuration, self.nonce)
         if first is not None:
-            return self._waiting(record), f"{first.job} goes first"
-        return grant(record, self.configuration, self.nonce, self.run, epoch_ms()), ""
+            return self._waiting(record, stored), f"{first.job} goes first"
+        return grant(record, self.configuration, self.nonce, self.run, epoch_ms(), repeats=repeats), ""
 
-    def _waiting(self, record: Record) -> Record | None:
+    def _obstacle(self, record: Record) -> str | None:
+        name = self.configuration.job
+        return obstacle(record, name, record.job(name).ordered_by(self.configuration))
+
+    def _note_order(self, record: Record, stored: Stored | None) -> None:
+        """Note the order of a job that never waits, so that a ring which nobody can start is seen."""
+        name = self.configuration.job
+        wanted = record.job(name).ordered_by(self.configuration)
+        if record.jobs.get(name) != wanted:
+            self.backend.write(record.with_job(name, wanted), stored)
+
+    def _waiting(self, record: Record, stored: Stored | None) -> Record | None:
+        """Return the change that a waiter makes: it joins the queue, and notes a dead holder's end, or its probe."""
         if any(waiter.nonce == self.nonce for waiter in record.queue):
-            return None
+            return None if stored is not None and record == stored.record else record
         return join(record, self.configuration, self.nonce, epoch_ms())
 
     def _is_dead(self, record: Record, stored: Stored | None, times: Times) -> bool:
@@ -179,8 +200,11 @@ class Acquirer:
             raise AssertionError  # for the type checker
         if stored is not None and stored.is_alive is False:
             return True
-        unchanged_s = self._holder.unchanged_s((record.holder.nonce, record.holder.beat), times)
-        return unchanged_s > record.holder.lease_s
+        return self._silent_s(record.holder, times) > record.holder.lease_s
+
+    def _silent_s(self, holder: Holder, times: Times) -> float:
+        """Return for how long this waiter, and others before it began, saw no renewal."""
+        return holder.silent_s + self._holder.unchanged_s((holder.nonce, holder.beat, holder.silent_s), times)
 
     def _gave_up(self, waiter: Waiter, token: int, times: Times) -> bool:
         # With the token: the time counts in which the lock is free for this waiter, and ends with any other's turn.
@@ -198,13 +222,9 @@ class Acquirer:
         """Leave the queue, and give back a grant whose reply was lost. If the service does not answer, both expire."""
         for _ in range(5):
             try:
-                stored = self.backend.read(self.configuration.lock)
-                if stored is None:
-                    return
-                left = leave(stored.record, self.nonce)
-                if left.is_held_by(self.nonce):
-                    left = end(left, End.FAILED, epoch_ms())
-                if left == stored.record:
+                times, stored = self._read()
+                left = None if stored is None else self._left(stored.record, times)
+                if left is None:
                     return
                 self.backend.write(left, stored)
             except RecordChanged:
@@ -213,3 +233,13 @@ class Acquirer:
                 return
             else:
                 return
+
+    def _left(self, record: Record, times: Times) -> Record | None:
+        if record.is_held_by(self.nonce):
+            return end(record, End.FAILED, epoch_ms())
+        left = leave(record, self.nonce)
+        if left == record:
+            return None
+        if left.holder is None:
+            return left
+        return replace(left, holder=replace(left.holder, silent_s=self._silent_s(left.holder, times)))

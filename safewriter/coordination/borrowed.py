@@ -42,13 +42,17 @@ class BorrowedTurn:
     """A turn that another process holds."""
 
     def __init__(self, backend: Backend, told: dict[str, Any]) -> None:
-        self._backend = backend
+        self._backend, self._where = backend, str(told["backend"])
         self.lock, self.job = str(told["lock"]), str(told["job"])
         self.token, self.nonce = int(told["token"]), str(told["nonce"])
         self.previous: str | None = told["previous"]
         self.left_s = float("inf")  # the holder ends this process in time
         self.writes: tuple[OpenWrite, ...] = ()
         self.unsettled: tuple[OpenWrite, ...] = ()
+
+    def is_of(self, lock: str, backend: str) -> bool:
+        """Tell whether this is a turn at a lock of a backend, which its URI names."""
+        return (self.lock, self._where) == (lock, backend)
 
     @property
     def is_lost(self) -> bool:
@@ -93,7 +97,8 @@ class BorrowedTurn:
     def lost_error(self) -> TurnLostError:
         """Return the error that says that the turn is lost."""
         return TurnLostError(
-            f"the turn of {self.job} on {self.lock} (token {self.token}) has ended: another job has it"
+            f"the turn of {self.job} on {self.lock} (token {self.token}) has ended: another job has it, or this job"
+            " may not read the lock's record"
         )
 
 

@@ -21,6 +21,7 @@ __all__ = ["PREFIX", "Configuration", "Edge", "FirstRun", "Mode", "OnBlocked"]
 
 PREFIX: Final = "job.coordinator."
 _DAY_S: Final = 86_400
+_MINUTE_S: Final = 60
 _ENDLESS: Final = float("inf")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -122,6 +123,8 @@ class Configuration:
             raise _problem("predecessor", f"{self.job!r} is the job itself; name the job that goes before it")
         if self.predecessor is None and (self.edge is not Edge.HARD or self.first_run is not FirstRun.WAIT):
             raise _problem("predecessor", "is not set, and another key speaks of it; set it, or remove that key")
+        if self.mode is Mode.STRICT and self.predecessor is None:
+            raise _problem("predecessor", "is not set; in a strict ring each job names the one before it")
         if self.mode is Mode.STRICT and self.edge is not Edge.HARD:
             raise _problem(
                 "edge", f"{self.edge.value!r} is for mode 'completed'; the strict ring knows hard edges only"
@@ -130,7 +133,7 @@ class Configuration:
             ("lag", 1, _ENDLESS),
             ("max_wait_s", 0, _ENDLESS),
             ("lease_s", 1, _DAY_S),  # a dead job's lock and place must be free again some day
-            ("poll_s", 0.001, _DAY_S),
+            ("poll_s", 0.001, _MINUTE_S),  # others wait for six polls of a waiter that died
         ):
             if not least <= getattr(self, name) <= most:
                 raise _problem(name, f"{getattr(self, name)!r} is not between {least} and {most}")
@@ -161,14 +164,10 @@ class Configuration:
 
     @classmethod
     def from_spark(cls, spark: SparkSession) -> Configuration:
-        """Read the keys from a session's settings, with or without `spark.` before them."""
-        found: dict[str, str] = {}
-        for key in _KEYS.values():
-            for name in (f"spark.{PREFIX}{key}", PREFIX + key):
-                value = spark.conf.get(name, None)
-                if value is not None:
-                    found[PREFIX + key] = value
-        return cls.from_mapping(found)
+        """Read the keys from a session's settings, with or without `spark.` before them; without it a key wins."""
+        settings = spark.conf.getAll
+        prefixed = {key.removeprefix("spark."): value for key, value in settings.items() if key.startswith("spark.")}
+        return cls.from_mapping({**prefixed, **settings})
 
 
 def _value(name: str, kind: str, text: str) -> object:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 import uuid
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from safewriter.coordination import current
 from safewriter.coordination.acquiring import Acquirer
@@ -31,6 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["JobCoordinator"]
 
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_SPARE: Final = 4
+"""This part of a lease, 1/4, is left for the release when nobody can tell the verdicts."""
+
 
 class JobCoordinator:
     """Takes and gives back one job's turns at one lock.
@@ -50,15 +57,16 @@ class JobCoordinator:
         backend: Backend | None = None,
         *,
         run: str = "",
+        run_has_one_turn: bool = False,
         may_wait: Callable[[], bool] = lambda: True,
-        settle: Callable[[OpenWrite], None] | None = None,
+        settle: Callable[[OpenWrite, Callable[[], bool]], None] = settle,
         decided: Callable[[Collection[OpenWrite]], Iterable[OpenWrite]] = decided,
     ) -> None:
         self.configuration = configuration
         if backend is None:
             backend = open_backend(configuration.backend, lease_s=configuration.lease_s)
         self.backend = backend
-        self._run = run
+        self._run, self._run_has_one_turn = run, run_has_one_turn
         self._may_wait = may_wait
         self._settle, self._decided = settle, decided
         self._turn: Turn | BorrowedTurn | None = None
@@ -80,35 +88,37 @@ class JobCoordinator:
         """The turn that this coordinator holds."""
         return self._turn
 
-    def lock(self, *, may_wait: Callable[[], bool] | None = None) -> Turn | BorrowedTurn:
+    def lock(self, *, may_wait: Callable[[], bool] | None = None, stream: str | None = None) -> Turn | BorrowedTurn:
         """Take the turn: wait for lock and order while `may_wait` allows it, then settle what a dead holder left open.
 
-        Raises `TurnBlockedError` if the job gets no turn in time, `TurnSkippedError` if it is to skip it then.
+        `stream`: the id of the stream's start whose batch the turn is for. Raises `TurnBlockedError` if the job gets no
+        turn in time, `TurnSkippedError` if it is to skip it then.
         """
         if self._turn is not None:
             raise UsageError(f"{self.configuration.job} has its turn on {self.configuration.lock} already")
-        if (borrowed := borrowed_turn()) is not None and borrowed.lock == self.configuration.lock:
+        borrowed = borrowed_turn()
+        if borrowed is not None and borrowed.is_of(self.configuration.lock, backend_uri(self.configuration.backend)):
             if borrowed.job != self.configuration.job:
                 raise SettingError(
                     f"{PREFIX}name", f"is {self.configuration.job!r}, and the event took the turn for {borrowed.job!r}"
                 )
             self._turn, self._previous = borrowed, borrowed.previous
-            current.begin(borrowed)
+            current.begin(borrowed, stream)
             return borrowed
         nonce = uuid.uuid4().hex[:16]
         both = self._may_wait if may_wait is None else lambda: may_wait() and self._may_wait()
-        acquirer = Acquirer(self.backend, self.configuration, nonce, self._run, may_wait=both)
+        acquirer = Acquirer(self.backend, self.configuration, nonce, self._run, self._run_has_one_turn, may_wait=both)
         stored, times = acquirer.acquire()
         self._previous = _last_job(stored.record)
         turn = Turn(self.backend, self.configuration, stored, times)
-        turn.start()
         try:
+            turn.start()
             self._settle_earlier(turn, both)
         except BaseException:
             turn.give_up()
             raise
         self._turn = turn
-        current.begin(turn)
+        current.begin(turn, stream)
         return turn
 
     def register(self) -> str | None:
@@ -128,18 +138,34 @@ class JobCoordinator:
         return self._turn is not None and self.give_back(self._turn, end)
 
     def give_back(self, turn: Turn | BorrowedTurn, end: End) -> bool:
-        """Give a turn back as `unlock` does; call it again if the lock service did not answer (`StoreError`)."""
+        """Give a turn back as `unlock` does. While nobody else can have it, a service that does not answer is asked
+        again: the successors wait for a completion that is not noted. Raises `StoreError` after that.
+        """
         if turn is self._turn:
             self._turn = None
         current.end(turn)
         turn.stop()
         try:
-            writes = turn.latest_writes()
-            done = tuple(self._decided(writes)) if writes else ()
-        except Exception:  # noqa: BLE001 - nobody can tell now, whatever it is; the next holder settles them
-            turn.release(End.FAILED)
+            done = self._while_held(turn, lambda: self._verdicts(turn), spare_s=self.configuration.lease_s / _SPARE)
+        except Exception as error:  # noqa: BLE001 - nobody can tell now, whatever it is; the next holder settles them
+            _log.warning("the turn of %s on %s does not count as completed: %s", turn.job, turn.lock, error)
+            self._while_held(turn, lambda: turn.release(End.FAILED))
             return False
-        return turn.release(end, done) and len(done) == len(writes)
+        return self._while_held(turn, lambda: turn.release(end, done))
+
+    def _verdicts(self, turn: Turn | BorrowedTurn) -> tuple[OpenWrite, ...]:
+        writes = turn.latest_writes()
+        return tuple(self._decided(writes)) if writes else ()
+
+    def _while_held(self, turn: Turn | BorrowedTurn, call: Callable[[], _T], *, spare_s: float = 0.0) -> _T:
+        """Call again after no answer, as long as nobody else can have the turn, and `spare_s` of that are left."""
+        while True:
+            try:
+                return call()
+            except StoreError as error:
+                if error.denied or turn.left_s <= spare_s:
+                    raise
+                time.sleep(min(self.configuration.poll_s, turn.left_s))
 
     def lend(self) -> str:
         """Return what the process of a job needs to use the turn that this coordinator holds."""
@@ -156,7 +182,7 @@ class JobCoordinator:
     def turn(self) -> Iterator[Turn | BorrowedTurn]:
         """Hold a turn for a block. It completes if the block ends without an exception.
 
-        Raises `TurnLostError` at the end of a block that has outlived its turn.
+        Raises `TurnLostError` at the end of a block that has outlived its turn, or left a write without a verdict.
         """
         turn = self.lock()
         try:
@@ -166,7 +192,6 @@ class JobCoordinator:
                 self.unlock(End.FAILED)
             raise
         if not self.unlock():
-            turn.check()
             raise turn.lost_error()
 
     def for_each_batch(self, function: Callable[[DataFrame, int], Any]) -> Callable[[DataFrame, int], None]:
@@ -193,10 +218,7 @@ class JobCoordinator:
         done: list[OpenWrite] = []
         for write in turn.unsettled:
             try:
-                if self._settle is None:
-                    settle(write, may_go_on)
-                else:
-                    self._settle(write)
+                self._settle(write, may_go_on)
             except (SafeWriterError, StoreError) as error:
                 turn.settled(done)
                 raise TurnBlockedError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from safewriter.coordination.borrowed import borrowed_turn
 from safewriter.errors import UsageError
@@ -14,30 +14,38 @@ if TYPE_CHECKING:
 
 __all__ = ["begin", "end", "turn_of_this_thread"]
 
+
+class _Held(NamedTuple):
+    thread: int
+    turn: Turn | BorrowedTurn
+    stream: str | None
+
+
 _LOCK: Final = threading.Lock()
-_TURNS: Final[list[tuple[int, Turn | BorrowedTurn]]] = []
+_TURNS: Final[list[_Held]] = []
 
 
-def begin(turn: Turn | BorrowedTurn) -> None:
-    """Note a turn, on the thread that took it."""
+def begin(turn: Turn | BorrowedTurn, stream: str | None = None) -> None:
+    """Note a turn, on the thread that took it; one for a batch of a stream with the id of the stream's start."""
     with _LOCK:
-        _TURNS.append((threading.get_ident(), turn))
+        _TURNS.append(_Held(threading.get_ident(), turn, stream))
 
 
 def end(turn: Turn | BorrowedTurn) -> None:
     """Forget a turn."""
     with _LOCK:
-        _TURNS[:] = [(thread, one) for thread, one in _TURNS if one is not turn]
+        _TURNS[:] = [held for held in _TURNS if held.turn is not turn]
 
 
-def turn_of_this_thread() -> Turn | BorrowedTurn | None:
+def turn_of_this_thread(stream: str | None = None) -> Turn | BorrowedTurn | None:
     """Return the turn under which this thread writes: its own, else the only one of the process.
 
-    The turn that the handler holds for the process counts as its own. Raises `UsageError` if there are several.
+    The turn of a stream's batch is for that `stream` only. The turn that the handler holds for the process counts as
+    this thread's own. Raises `UsageError` if there are several.
     """
     with _LOCK:
-        own = [turn for thread, turn in _TURNS if thread == threading.get_ident()]
-        turns = own or [turn for _, turn in _TURNS]
+        own = [held.turn for held in _TURNS if held.thread == threading.get_ident()]
+        turns = own or [held.turn for held in _TURNS if held.stream in (None, stream)]
     borrowed = borrowed_turn()
     if borrowed is not None and borrowed not in turns:
         turns.append(borrowed)

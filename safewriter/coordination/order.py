@@ -10,9 +10,9 @@
 | 6   | completed | lagged | the job completed `lag` turns since                            | no      |
 | 7   | completed | soft   | the predecessor waits for the lock and may run                 | no      |
 | 8   | completed | soft   | it does not wait, or may not run, or waits for this job, too   | yes     |
-| 9   | strict    | hard   | the predecessor had the last turn, and completed it            | yes     |
-| 10  | strict    | hard   | the job itself had the last turn, and did not complete it      | yes     |
-| 11  | strict    | hard   | any other job had the last turn, or nobody had one             | no      |
+| 9   | strict    | hard   | the predecessor had the ring's last turn, and completed it     | yes     |
+| 10  | strict    | hard   | the job itself had it, and did not complete it                 | yes     |
+| 11  | strict    | hard   | any other job of the ring had it, or nobody had a turn         | no      |
 
 "Completed" includes a turn that the predecessor ended with "nothing to do". A turn that failed or expired completes
 nothing: the job may redo it (rows 3 and 10), and its successors wait. In a ring of soft edges whose jobs all wait,
@@ -80,14 +80,24 @@ def _is_in_ring(record: Record, name: str) -> bool:
 
 
 def _strict(record: Record, name: str, job: Job) -> str | None:
-    last = max(record.jobs, key=lambda one: record.jobs[one].registered, default=None)
-    if last is None or record.jobs[last].registered == 0:
+    last = max(_ring(record, name), key=lambda one: record.job(one).registered)
+    if record.job(last).registered == 0:
         return f"no job has had a turn yet, and {name} comes after {job.predecessor}"
-    is_done = record.jobs[last].is_done
+    is_done = record.job(last).is_done
     if (last == job.predecessor and is_done) or (last == name and not is_done):  # rows 9, 10
         return None
     state = "" if is_done else " and did not complete it"
     return f"{last} had the last turn{state}, and {name} comes after {job.predecessor}"
+
+
+def _ring(record: Record, name: str) -> list[str]:
+    """Return the job and those before it, as far as their order is known. No other job's turn counts in the ring."""
+    ring: list[str] = []
+    at: str | None = name
+    while at is not None and at not in ring:
+        ring.append(at)
+        at = record.job(at).predecessor
+    return ring
 
 
 def check_startable(record: Record, configuration: Configuration) -> None:

@@ -19,6 +19,7 @@ __all__ = ["check", "is_probed", "noted"]
 
 _LOCK: Final = "_probe"
 """No job's lock can have this name: a probe resets the record."""
+_SERVERS_MAX: Final = 8
 _WRITERS: Final = 8
 _ROUNDS: Final = 3
 _TRIES: Final = 50
@@ -53,7 +54,7 @@ def check(backend: Backend) -> None:
 
 def noted(record: Record, server: str) -> Record:
     """Note that the lock's server was probed."""
-    return replace(record, server=server)
+    return replace(record, servers=(*record.servers, server)[-_SERVERS_MAX:])
 
 
 def is_probed(lock: str) -> bool:

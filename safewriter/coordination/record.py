@@ -36,22 +36,32 @@ class End(StrEnum):
     """The job gave the turn back without completing it."""
     EXPIRED = "expired"
     """The holder's lease ended, and another job took the lock over."""
+    REPEATED = "repeated"
+    """The run had completed a turn before, so this one does not count: its event was delivered twice."""
     FORCED = "forced"
     """An operator ended it with `soal locks release --force`."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenWrite:
-    """A guarded write that a holder has opened: its checkpoint bucket (`s3://bucket/prefix`), write key and epoch."""
+    """A guarded write that a holder has opened: its checkpoint bucket (`s3://bucket/prefix`), write key and epoch.
+
+    `noted_ms`: when, by the holder's wall clock. A finished document expires, so an old write has none any more.
+    """
 
     checkpoints: str
     write_key: str
     epoch: int
+    noted_ms: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds the lock. `beat` grows with each renewal; `since_ms` is the holder's wall clock, for people only."""
+    """Who holds the lock. `beat` grows with each renewal; `since_ms` is the holder's wall clock, for people only.
+
+    `silent_s`: for how long waiters that have left since the last renewal saw none, one after the other. `repeats`: the
+    run has completed a turn before, and this one counts no second time.
+    """
 
     job: str
     nonce: str
@@ -61,6 +71,8 @@ class Holder:
     run: str = ""
     beat: int = 0
     writes: tuple[OpenWrite, ...] = ()
+    silent_s: float = 0.0
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +143,8 @@ class Record:
     """Writes of holders that lost the lock; the next holder settles them before its turn begins."""
     jobs: Mapping[str, Job] = field(default_factory=dict)
     history: tuple[PastTurn, ...] = ()
-    server: str = ""
-    """The server whose conditional writes were probed for this lock."""
+    servers: tuple[str, ...] = ()
+    """The last servers whose conditional writes were probed for this lock, by their endpoints."""
 
     def job(self, name: str) -> Job:
         """Return how far a job is; a job that nobody knows is at the start."""
@@ -179,7 +191,7 @@ class Record:
             unsettled=_writes(found["unsettled"]),
             jobs={name: _job(job) for name, job in found["jobs"].items()},
             history=tuple(PastTurn(**{**turn, "end": End(turn["end"])}) for turn in found["history"]),
-            server=str(found["server"]),
+            servers=tuple(map(str, found["servers"])),
         )
 
 

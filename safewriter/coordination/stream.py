@@ -46,8 +46,8 @@ class Turns(Protocol):
 
     configuration: Configuration
 
-    def lock(self, *, may_wait: Callable[[], bool]) -> Turn | BorrowedTurn:
-        """Take the turn; wait for it while `may_wait` allows it."""
+    def lock(self, *, may_wait: Callable[[], bool], stream: str) -> Turn | BorrowedTurn:
+        """Take the turn for a batch of a stream; wait for it while `may_wait` allows it."""
         ...
 
     def give_back(self, turn: Turn | BorrowedTurn, end: End) -> bool:
@@ -112,7 +112,7 @@ class Batches:
             raise
 
     def _run_in_turn(self, function: Callable[[], Any], stream: Stream, batch_id: int) -> None:
-        turn = self._coordinator.lock(may_wait=stream.is_active)
+        turn = self._coordinator.lock(may_wait=stream.is_active, stream=stream.run)
         try:
             function()
             turn.check()
@@ -132,7 +132,7 @@ class Batches:
         if is_recorded:
             self.recorded += 1
         try:
-            is_given_back = self._give_back(turn, End.COMPLETED if is_recorded else End.FAILED)
+            is_given_back = self._coordinator.give_back(turn, End.COMPLETED if is_recorded else End.FAILED)
         except StoreError as error:
             _log.warning("batch %d: the turn of %s on %s ends with its lease: %s", batch_id, turn.job, turn.lock, error)
             return
@@ -159,16 +159,6 @@ class Batches:
                     return False
             threading.Event().wait(pause_s)
             pause_s = min(2 * pause_s, self._coordinator.configuration.poll_s)
-
-    def _give_back(self, turn: Turn | BorrowedTurn, how: End) -> bool:
-        """Ask again while the lease lasts: the successors wait for a completion that is not noted."""
-        while True:
-            try:
-                return self._coordinator.give_back(turn, how)
-            except StoreError:
-                if turn.left_s <= 0:
-                    raise
-                threading.Event().wait(self._coordinator.configuration.poll_s)
 
 
 def run_stream(

@@ -7,13 +7,15 @@ then on the table itself refuses what the dead holder may still send.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Final
 
 from safewriter.deadline import epoch_ms
 from safewriter.errors import UnknownOutcomeError
 from safewriter.objects.location import Location
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import OPEN
+from safewriter.settings import boolean
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
 
 __all__ = ["decided", "settle"]
+
+_OLD_MS: Final = 7 * 24 * 3_600_000
 
 
 def settle(
@@ -34,18 +38,27 @@ def settle(
 ) -> None:
     """Settle a write of a holder that lost the lock, whether or not its process lives: it may commit no more.
 
-    Raises `UnknownOutcomeError` if the verdict cannot be had now, also for a document that is gone or may not be read:
-    the write was claimed before it was noted, so nobody knows whether it may still land.
+    Raises `UnknownOutcomeError` if the verdict cannot be had now, also for a document that is gone, or may not be read,
+    or is older than the write: the write was claimed before it was noted, so nobody knows whether it may still land. A
+    write that was noted a week ago is over: finished documents expire, and the sweeper gives a job up after that time.
     """
     from safewriter.objects import s3  # boto3
 
     checkpoints = Checkpoints((store or s3.open_store)(Location.parse(write.checkpoints)))
-    recovery = Recovery(checkpoints, table_store or s3.table_store, clock=epoch_ms, may_go_on=may_go_on)
-    if recovery.settle(write.write_key, Cause.TURN, Evidence(write.epoch)) is None:
+    recovery = Recovery(
+        checkpoints,
+        table_store or s3.table_store,
+        clock=epoch_ms,
+        audit_log=boolean(os.environ, "SW_AUDIT_LOG", default=True),
+        may_go_on=may_go_on,
+    )
+    stored = recovery.settle(write.write_key, Cause.TURN, Evidence(write.epoch))
+    has_expired = write.noted_ms < epoch_ms() - _OLD_MS
+    if (stored is None or stored.document.epoch < write.epoch) and not has_expired:
         raise UnknownOutcomeError(
-            f"{checkpoints.uri(write.write_key)} is not there, or may not be read, so nobody knows whether the write"
-            " may still land. Give the job the right to read it; if it was deleted, look at the table, and strike the"
-            f" write from the lock's record: soal locks forget LOCK --write {write.write_key}"
+            f"{checkpoints.uri(write.write_key)} is not there, may not be read, or is older than the write, so nobody"
+            " knows whether the write may still land. Give the job the right to read it; if it was deleted, look at the"
+            f" table, and strike the write from the lock's record: soal locks forget LOCK --write {write.write_key}"
         )
 
 

@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from safewriter.coordination.configuration import Configuration
     from safewriter.coordination.record import OpenWrite, Record
 
-__all__ = ["end", "forget_settled", "goes_first", "grant", "join", "leave", "open_write", "renew", "with_token"]
+__all__ = [
+    "end",
+    "forget_settled",
+    "goes_first",
+    "grant",
+    "has_completed",
+    "join",
+    "leave",
+    "next_waiter",
+    "open_write",
+    "renew",
+    "with_token",
+]
 
 _COMPLETING: Final = (End.COMPLETED, End.NOTHING)
 
@@ -52,29 +64,49 @@ def goes_first(record: Record, configuration: Configuration, nonce: str) -> Wait
     return None
 
 
-def grant(record: Record, configuration: Configuration, nonce: str, run: str, now_ms: int) -> Record:
-    """Give the free lock to a job, and register its turn."""
+def next_waiter(record: Record) -> Waiter | None:
+    """Return the waiter that takes the free lock next, if nobody else asks."""
+    waiters = sorted(record.queue, key=lambda one: one.ticket)
+    return next((one for one in waiters if obstacle(record, one.job, record.job(one.job)) is None), None)
+
+
+def grant(
+    record: Record, configuration: Configuration, nonce: str, run: str, now_ms: int, *, repeats: bool = False
+) -> Record:
+    """Give the free lock to a job, and register its turn. One that `repeats` a completed turn of its run changes
+    nothing in the order.
+    """
     if record.holder is not None:
         raise ValueError(f"{record.lock} is held by {record.holder.job}")
-    holder = Holder(configuration.job, nonce, record.token + 1, configuration.lease_s, now_ms, run)
-    job = record.job(configuration.job).ordered_by(configuration)
-    registered = replace(leave(record, nonce), holder=holder).with_job(configuration.job, replace(job, is_done=False))
-    return with_token(registered, holder.token)
+    holder = Holder(configuration.job, nonce, record.token + 1, configuration.lease_s, now_ms, run, repeats=repeats)
+    granted = replace(leave(record, nonce), holder=holder)
+    if not repeats:
+        job = record.job(configuration.job).ordered_by(configuration)
+        granted = granted.with_job(configuration.job, replace(job, is_done=False))
+    return with_token(granted, holder.token)
+
+
+def has_completed(record: Record, job: str, run: str) -> bool:
+    """Tell whether a run had a turn of the job that completed, as far as the history goes back."""
+    completed = (*_COMPLETING, End.REPEATED)
+    return bool(run) and any((past.job, past.run) == (job, run) and past.end in completed for past in record.history)
 
 
 def with_token(record: Record, token: int) -> Record:
     """Number the present grant."""
     if record.holder is None:
         raise ValueError(f"{record.lock} is free")
-    job = replace(record.job(record.holder.job), registered=token)
-    return replace(record, token=token, holder=replace(record.holder, token=token)).with_job(record.holder.job, job)
+    numbered = replace(record, token=token, holder=replace(record.holder, token=token))
+    if record.holder.repeats:
+        return numbered
+    return numbered.with_job(record.holder.job, replace(record.job(record.holder.job), registered=token))
 
 
 def renew(record: Record) -> Record:
     """Note a sign of life of the holder."""
     if record.holder is None:
         raise ValueError(f"{record.lock} is free")
-    return replace(record, holder=replace(record.holder, beat=record.holder.beat + 1))
+    return replace(record, holder=replace(record.holder, beat=record.holder.beat + 1, silent_s=0.0))
 
 
 def open_write(record: Record, write: OpenWrite) -> Record:
@@ -100,6 +132,8 @@ def end(record: Record, how: End, now_ms: int, decided: Collection[OpenWrite] = 
     open_writes = tuple(one for one in holder.writes if one not in decided)
     if open_writes and how in _COMPLETING:
         how = End.FAILED
+    if holder.repeats and how in _COMPLETING:
+        how = End.REPEATED
     past = PastTurn(holder.job, holder.token, holder.since_ms, now_ms, how, holder.run)
     ended = replace(
         record,

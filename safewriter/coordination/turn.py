@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +33,7 @@ _MARGIN: Final = 5
 _PAUSE_S: Final = 0.05
 _TRIES: Final = 3
 """How often a change that has no answer is tried."""
+_CHANGES_MAX: Final = 50
 _SESSION_ENDED: Final = "the lock service ended the session"
 
 
@@ -50,13 +52,14 @@ class Turn:
         times: Times,
         *,
         clock_s: Callable[[], float] = uptime_s,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         holder = stored.record.holder
         if holder is None:
             raise ValueError(f"{stored.record.lock} is free")
         self.lock, self.job, self.token = stored.record.lock, holder.job, holder.token
         self._backend, self._configuration, self.nonce = backend, configuration, holder.nonce
-        self._clock_s = clock_s
+        self._clock_s, self._sleep = clock_s, sleep
         self._stored = stored
         self._sure_until_s = 0.0
         self._lost: str | None = None
@@ -85,7 +88,7 @@ class Turn:
     def check(self) -> None:
         """Raise `TurnLostError` unless the turn is surely held; wait while the service only has to be asked again."""
         while self._suspended and self.left_s > 0:
-            self._stopped.wait(_PAUSE_S)
+            self._sleep(_PAUSE_S)
         if self.left_s <= 0:
             raise self.lost_error()
 
@@ -121,8 +124,9 @@ class Turn:
             self._change(lambda record: forget_settled(record, writes))
 
     def release(self, how: End, decided: Collection[OpenWrite] = ()) -> bool:
-        """Give the turn back; False if it was lost before. Raises `StoreError` if the service does not answer; the
-        lease ends the turn then, and it counts as not completed.
+        """Give the turn back; False if it was lost before, or if it counts as not completed: a write of it is not
+        `decided`. Raises `StoreError` if the service does not answer; the lease ends the turn then, and it counts as
+        not completed.
         """
         if os.getpid() != self._process:  # the turn is the parent's
             return False
@@ -131,7 +135,11 @@ class Turn:
             self._change(lambda record: end(record, how, epoch_ms(), decided), is_last=True)
         except TurnLostError:
             return False
-        self._lost = "was given back"
+        self._lost = "it was given back"
+        noted = next((past.end for past in reversed(self._stored.record.history) if past.token == self.token), how)
+        if noted is End.FAILED and how is not End.FAILED:
+            self._lost = "it was given back with a write that has no verdict, so it does not count as completed"
+            return False
         return True
 
     def stop(self) -> None:
@@ -149,7 +157,7 @@ class Turn:
         """
         with self._one_at_a_time:
             unanswered = 0
-            while True:
+            for _ in range(_CHANGES_MAX):
                 if self._lost is not None or (not is_last and self.left_s <= 0):
                     raise self.lost_error()
                 asked_s = self._clock_s()
@@ -165,6 +173,7 @@ class Turn:
                     continue
                 self._confirmed(asked_s)
                 return
+            raise StoreError(f"the record of {self.lock} changes faster than it can be written")
 
     def _reread(self, *, is_last: bool) -> bool:
         """Read the record again. Return True if a release of ours turns out to have landed."""
@@ -173,7 +182,8 @@ class Turn:
             ended = stored is not None and any(
                 past.token == self.token and past.end not in (End.EXPIRED, End.FORCED) for past in stored.record.history
             )
-            if is_last and ended:
+            if is_last and ended and stored is not None:
+                self._stored = stored
                 return True
             self._lose(_why(stored, self.nonce, self.token))
             raise self.lost_error()
@@ -208,6 +218,8 @@ class Turn:
     def lost_error(self) -> TurnLostError:
         """Return the error that says how the turn was lost."""
         why = self._lost or "its lease could not be renewed in time"
+        if os.getpid() != self._process:
+            why = "it belongs to the process that took it, which started this one"
         return TurnLostError(f"the turn of {self.job} on {self.lock} (token {self.token}) has ended: {why}")
 
     def give_up(self) -> None:
@@ -218,7 +230,7 @@ class Turn:
 
 def _why(stored: Stored | None, nonce: str, token: int) -> str:
     if stored is None:
-        return "its record is gone"
+        return "its record is gone, or this job may not read it any more"
     if stored.record.is_held_by(nonce):
         return _SESSION_ENDED
     is_forced = any(past.token == token and past.end is End.FORCED for past in stored.record.history)

@@ -95,6 +95,11 @@ class S3ObjectStore:
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._sleep = sleep
 
+    @property
+    def endpoint(self) -> str:
+        """The URL that requests go to, wherever it was set."""
+        return str(self._client.meta.endpoint_url)
+
     def get(self, key: str) -> StoredObject | None:
         def request() -> StoredObject | None:
             try:

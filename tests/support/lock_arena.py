@@ -56,7 +56,7 @@ class Arena:
         """Make a job of this process, whose writes have verdicts and are settled at once."""
         configuration = Configuration(lock=LOCK, job=job, **{"poll_s": 0.02, "max_wait_s": 20, **more})
         used = self.service.backend() if backend is None else backend
-        return JobCoordinator(configuration, used, settle=lambda _: None, decided=lambda writes: writes)
+        return JobCoordinator(configuration, used, settle=lambda _, __: None, decided=lambda writes: writes)
 
     def bystander(self, job: str, **more: Any) -> JobCoordinator:
         """Make a job whose requests no fault hits."""
@@ -75,7 +75,7 @@ class Arena:
         """Let the server be probed, by a first turn's record that knows of it; tokens begin anew."""
         backend = self.service.backend()
         if backend.server:
-            self.service.observer().write(Record(LOCK, server=backend.server), None)
+            self.service.observer().write(Record(LOCK, servers=(backend.server,)), None)
 
     def until_beat(self, beat: int) -> None:
         """Wait for renewals of the present holder."""

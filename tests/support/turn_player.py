@@ -118,7 +118,7 @@ class Player:
             completed += self._do_unlock("") == "completed"
         return f"completed {completed}"
 
-    def _settle(self, write: OpenWrite) -> None:
+    def _settle(self, write: OpenWrite, _: object) -> None:
         self._add("settle", write.write_key)
 
     def _decided(self, writes: Iterable[OpenWrite]) -> list[OpenWrite]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -44,6 +43,8 @@ _AGAIN: Final = (
 class _Client(Protocol):
     """What is used of boto3's client."""
 
+    @property
+    def meta(self) -> Any: ...  # noqa: ANN401 - as boto3
     def get_item(self, **asked: Any) -> dict[str, Any]: ...  # noqa: ANN401 - as boto3
     def put_item(self, **asked: Any) -> dict[str, Any]: ...  # noqa: ANN401 - as boto3
     def scan(self, **asked: Any) -> dict[str, Any]: ...  # noqa: ANN401 - as boto3
@@ -67,16 +68,16 @@ def dynamodb_client() -> _Client:
 class DynamoDBBackend:
     """Locks in one table, whose partition key is the text `lock`.
 
-    DynamoDB itself keeps its conditions. Any other server (an endpoint is set) is probed.
+    DynamoDB itself keeps its conditions. Any other `server` is probed.
     """
 
     def __init__(
-        self, client: _Client, table: str, *, server: str | None = None, sleep: Callable[[float], None] = time.sleep
+        self, client: _Client, table: str, *, server: str = "", sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self._client = client
         self._table = table
         self._sleep = sleep
-        self.server = _endpoint() if server is None else server
+        self.server = server
 
     def read(self, lock: str) -> Stored | None:
         item = self._tried("GetItem", lambda: self._item(lock))
@@ -185,7 +186,3 @@ def _again(error: Exception) -> bool:
     if not isinstance(error, ClientError):
         return True
     return error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500 or _code(error) in _AGAIN  # noqa: PLR2004
-
-
-def _endpoint() -> str:
-    return os.environ.get("AWS_ENDPOINT_URL_DYNAMODB") or os.environ.get("AWS_ENDPOINT_URL") or ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from safewriter.coordination.configuration import PREFIX
 from safewriter.errors import SettingError
@@ -12,7 +13,10 @@ from safewriter.errors import SettingError
 if TYPE_CHECKING:
     from safewriter.coordination.backend import Backend
 
-__all__ = ["backend_uri", "open_backend"]
+__all__ = ["backend_uri", "open_backend", "other_server"]
+
+_AWS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
+"""https://docs.aws.amazon.com/general/latest/gr/rande.html"""
 
 _TABLE: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 """https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html"""
@@ -22,6 +26,11 @@ _TABLE: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _ENSEMBLE: Final = re.compile(
     r"(?P<hosts>[\w.\[\]:-]+:\d+(,[\w.\[\]:-]+:\d+)*)/(?P<root>(?!zookeeper(/|$))\w[\w.-]*(/\w[\w.-]*)*)"
 )
+
+
+def other_server(endpoint: str) -> str:
+    """Return an endpoint that is not AWS's own, which keeps the conditions of writes; else nothing."""
+    return "" if (urlsplit(endpoint).hostname or "").endswith(_AWS) else endpoint
 
 
 def backend_uri(uri: str = "") -> str:
@@ -45,11 +54,13 @@ def open_backend(uri: str, *, lease_s: float = 30.0) -> Backend:
             location = Location.parse(uri)
         except ValueError as error:
             raise SettingError(f"{PREFIX}backend", str(error)) from None
-        return S3Backend(open_store(location))
+        store = open_store(location)
+        return S3Backend(store, server=other_server(store.endpoint))
     if scheme == "dynamodb" and _TABLE.fullmatch(rest):
         from safewriter.coordination.backends.dynamodb import DynamoDBBackend, dynamodb_client
 
-        return DynamoDBBackend(dynamodb_client(), rest)
+        client = dynamodb_client()
+        return DynamoDBBackend(client, rest, server=other_server(str(client.meta.endpoint_url)))
     if scheme == "memory" and rest:
         from safewriter.coordination.backends.memory import named
 

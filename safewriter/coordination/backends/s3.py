@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Final
 
 from safewriter.coordination.backend import RecordChanged, Stored
 from safewriter.coordination.record import Record
-from safewriter.objects.store import PreconditionFailed
+from safewriter.objects.store import PreconditionFailed, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,15 +24,13 @@ _SUFFIX: Final = ".json"
 class S3Backend:
     """Locks in one bucket, or below one prefix of it.
 
-    S3 itself keeps its conditions. Any other server (an endpoint is set) is probed: some ignore conditional headers.
+    S3 itself keeps its conditions. Any other `server` is probed: some ignore conditional headers.
     """
 
-    def __init__(
-        self, store: ObjectStore, *, server: str | None = None, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, store: ObjectStore, *, server: str = "", sleep: Callable[[float], None] = time.sleep) -> None:
         self._store = store
         self._sleep = sleep
-        self.server = _endpoint() if server is None else server
+        self.server = server
 
     def read(self, lock: str) -> Stored | None:
         found = self._store.get(_key(lock))
@@ -48,6 +45,9 @@ class S3Backend:
                 return Stored(record, self._store.create(key, body))
             return Stored(record, self._store.replace(key, body, etag=str(after.version)))
         except PreconditionFailed as error:
+            if after is None and self._store.get(key) is None:
+                uri = self._store.uri(key)
+                raise StoreError(f"{uri} exists but cannot be read; allow s3:GetObject on it", denied=True) from error
             raise RecordChanged(record.lock) from error
 
     def wait(self, seen: Stored | None, timeout_s: float) -> None:  # noqa: ARG002 - S3 tells nobody of a change
@@ -67,7 +67,3 @@ class S3Backend:
 
 def _key(lock: str) -> str:
     return f"{_FOLDER}{lock}{_SUFFIX}"
-
-
-def _endpoint() -> str:
-    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""

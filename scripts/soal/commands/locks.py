@@ -226,4 +226,4 @@ def _ask(out: Output, question: str) -> None:
     except EOFError:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
-        raise Problem("nothing was released", todo="answer y, or give --yes", exit_code=EXIT_FAILED)
+        raise Problem("nothing was changed", todo="answer y, or give --yes", exit_code=EXIT_FAILED)

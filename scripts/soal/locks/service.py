@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from safewriter.coordination.backends.opening import open_backend
+from safewriter.coordination.backends.opening import open_backend, other_server
 from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.coordination.probe import is_probed
 from safewriter.errors import SettingError, UnreadableCheckpointError
@@ -15,20 +15,22 @@ from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.target import asking, checkpoint_store, target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from safewriter.coordination.backend import Backend, Stored
+    from safewriter.objects import ObjectStore
     from scripts.soal.local.home import Home
 
 __all__ = ["LockService"]
 
 
 class LockService:
-    """A lock service, opened for one command. `where` names it for people."""
+    """A lock service, opened for one command. `where` names it for people; `store` opens a checkpoint bucket."""
 
-    def __init__(self, backend: Backend, where: str) -> None:
+    def __init__(self, backend: Backend, where: str, store: Callable[[Location], ObjectStore]) -> None:
         self.backend = backend
         self.where = where
+        self.store = store
 
     @classmethod
     @contextmanager
@@ -49,7 +51,8 @@ class LockService:
     def _of_bucket(cls, endpoint_url: str | None, bucket: str | None, home: Home, *, local: bool) -> LockService:
         found = target(endpoint_url, home, local=local)
         store = checkpoint_store(found, bucket, home)
-        return cls(S3Backend(store, server=found.endpoint), store.uri("").rstrip("/"))
+        backend = S3Backend(store, server=other_server(store.endpoint))
+        return cls(backend, store.uri("").rstrip("/"), found.store)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the locks that are there."""
@@ -75,9 +78,10 @@ class LockService:
 
 def _named(uri: str, endpoint_url: str | None, home: Home, *, local: bool) -> LockService:
     try:
-        if uri.startswith("s3://"):
-            found = target(endpoint_url, home, local=local)
-            return LockService(S3Backend(found.store(Location.parse(uri)), server=found.endpoint), uri)
-        return LockService(open_backend(uri), uri)
+        found = target(endpoint_url, home, local=local)
+        if not uri.startswith("s3://"):
+            return LockService(open_backend(uri), uri, found.store)
+        store = found.store(Location.parse(uri))
+        return LockService(S3Backend(store, server=other_server(store.endpoint)), uri, found.store)
     except (SettingError, ValueError) as error:
         raise Problem(str(error), todo="correct --backend, or SW_LOCKS") from error

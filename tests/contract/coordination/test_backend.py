@@ -30,7 +30,7 @@ FULL = Record(
     unsettled=(WRITE,),
     jobs={"job": Job("other", registered=2**40), "other": Job()},
     history=tuple(PastTurn("job", number, 1, 2, End.EXPIRED, "run") for number in range(HISTORY_MAX)),
-    server="http://somewhere",
+    servers=("http://somewhere",),
 )
 
 

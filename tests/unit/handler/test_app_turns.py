@@ -9,15 +9,17 @@ import pytest
 
 from handler.outcome.result import deliver, exit_status
 from handler.process.child import Stop
+from safewriter.coordination import Configuration
 from safewriter.coordination.backends.memory import named
 from safewriter.coordination.record import End, OpenWrite, Record
-from safewriter.coordination.transitions import open_write
+from safewriter.coordination.transitions import end, grant, open_write
 from tests.unit.handler.world import EVENT, UNKNOWN, World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK = {"lock.name": "table", "name": "Mutation"}
+INGESTION = Configuration(lock="table", job="Ingestion")
 AFTER = {**LOCK, "predecessor": "Ingestion", "on.blocked": "raise"}
 
 
@@ -46,8 +48,31 @@ def test_a_job_has_its_turn_while_it_runs_and_completes_it(world: World) -> None
     told = json.loads(world.command.environment["SOAL_TURN"])
     assert (told["lock"], told["job"], told["token"]) == ("table", "Mutation", 1)
     (past,) = record(world).history
-    assert (past.job, past.token, past.end, past.run) == ("Mutation", 1, End.COMPLETED, result.run_id)
+    assert (past.job, past.token, past.end, past.run) == ("Mutation", 1, End.COMPLETED, "t")
     assert record(world).holder is None
+
+
+def test_a_second_delivery_takes_no_successor_s_turn(world: World) -> None:
+    """Its job runs under the lock, whatever the order says, and the turn does not count."""
+    named(world.tmp.name).write(end(grant(Record("table"), INGESTION, "n", "", 0), End.COMPLETED, 0), None)
+    for _ in range(2):
+        assert handled(world, **AFTER).state == "SUCCESS"
+
+    assert [past.end for past in record(world).history] == [End.COMPLETED, End.COMPLETED, End.REPEATED]
+    assert record(world).completions == 2
+
+
+@pytest.mark.parametrize(
+    ("locks", "problem"), [("redis://x", "is none of s3://bucket/prefix"), ("zookeeper://x", "is none of")]
+)
+def test_a_lock_service_that_cannot_be_opened_is_an_error_of_the_function(
+    world: World, monkeypatch: pytest.MonkeyPatch, locks: str, problem: str
+) -> None:
+    """By the variable's name: no event may name the service."""
+    monkeypatch.setenv("SW_LOCKS", locks)
+    error = handled(world, **LOCK).error
+    assert error is not None
+    assert (error.field, problem in error.message, world.command) == ("SW_LOCKS", True, None)
 
 
 def test_without_coordination_nothing_is_locked(world: World) -> None:
@@ -128,6 +153,9 @@ def test_a_write_that_only_the_job_s_process_noted_stays_unsettled(
         ({"name": "Mutation"}, "coordination.job.coordinator.lock.name"),
         ({**LOCK, "predecessor": "Mutation"}, "coordination.job.coordinator.predecessor"),
         ({**LOCK, "mode": "loose"}, "coordination.job.coordinator.mode"),
+        ({}, "coordination.job.coordinator.lock.name"),
+        ({**LOCK, "job.coordinator.name": "Other"}, "coordination.job.coordinator.name"),
+        ({**LOCK, "lease.seconds": "24"}, "coordination.job.coordinator.lease.seconds"),
         ({**LOCK, "colour": "red"}, "coordination.job.coordinator.colour"),
         ({**LOCK, "job.coordinator.backend": "s3://mine"}, "coordination.job.coordinator.backend"),
     ],

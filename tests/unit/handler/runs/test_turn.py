@@ -55,7 +55,7 @@ def test_without_a_turn_there_is_nothing_to_end() -> None:
     turn = JobTurn(None)
     warned: list[str] = []
     turn.give_back(warned.append, 1000)
-    assert (turn.may_run(), turn.loss, turn.variable, warned) == (True, None, None, [])
+    assert (turn.may_run(), turn.loss, turn.lend(), warned) == (True, None, None, [])
 
 
 def test_a_turn_that_was_lost_does_not_count(coordinator: JobCoordinator, backend: MemoryBackend) -> None:

@@ -193,7 +193,7 @@ def test_a_block_belongs_to_the_turn_of_its_thread_or_to_the_one_it_is_given(mon
     own, given = SimpleNamespace(left_s=1.0), SimpleNamespace(left_s=0.0)
     assert of(monkeypatch).turn is None
     assert not of(monkeypatch).has_lost_turn
-    monkeypatch.setattr("safewriter.block.block.turn_of_this_thread", lambda: own)
+    monkeypatch.setattr("safewriter.block.block.turn_of_this_thread", lambda _: own)
     assert [of(monkeypatch).turn] == [own]
     assert not of(monkeypatch).has_lost_turn
     assert [of(monkeypatch, turn=given).turn] == [given]

@@ -4,6 +4,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from safewriter.coordination.acquiring import uptime_s
 from safewriter.coordination.backend import Stored
@@ -124,6 +126,68 @@ def test_another_grant_begins_the_lease_anew() -> None:
         asking.acquire()
 
 
+def test_waiters_that_wait_for_less_than_a_lease_take_it_over_together() -> None:
+    """Each adds to the record what it has seen; nobody's time counts twice."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend, lease_s=10)
+    for number, silent_s in enumerate((4, 8)):
+        with pytest.raises(TurnBlockedError):
+            acquirer(backend, clock, f"{number}", max_wait_s=4, poll_s=1).acquire()
+        holder = now_of(backend).holder
+        assert holder is not None
+        assert holder.silent_s == silent_s
+        clock.now_s += 100  # nobody looks
+    before_s = clock.now_s
+    assert acquirer(backend, clock, max_wait_s=4, poll_s=1).acquire()[0].record.token == 2
+    assert clock.now_s - before_s == 3
+
+
+def test_waiters_that_wait_at_the_same_time_count_their_time_once() -> None:
+    """The second one to leave began before the first one's time was in the record."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend, lease_s=10)
+    both = [acquirer(backend, clock, f"{number}") for number in range(2)]
+    for one in both:
+        one._try()
+    clock.now_s += 8
+    for one in both:
+        one._leave()
+    holder = now_of(backend).holder
+    assert holder is not None
+    assert holder.silent_s == 8
+
+
+@settings(max_examples=500, deadline=None, derandomize=True)
+@given(
+    steps=st.lists(st.sampled_from(["renew", "tick", "look 0", "look 1", "look 2", "leave 0", "leave 1", "leave 2"]))
+)
+def test_whoever_waits_and_leaves_a_lease_is_as_long_as_it_is(steps: list[str]) -> None:
+    """No job takes the lock over within ten seconds of a renewal, in whatever order three jobs look and leave."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend, lease_s=10)
+    renewed_s = clock.now_s
+    waiters = {number: acquirer(backend, clock, f"{number}") for number in "012"}
+    for step in steps:
+        verb, _, number = step.partition(" ")
+        if verb == "tick":
+            clock.now_s += 6
+        elif verb == "renew":
+            change(backend, renew)
+            renewed_s = clock.now_s
+        elif verb == "leave":
+            waiters[number]._leave()
+            waiters[number] = acquirer(backend, clock, number)
+        else:
+            waiters[number]._try()
+            holder = now_of(backend).holder
+            if holder is None or holder.job != "other":
+                assert clock.now_s - renewed_s > 10
+                return
+
+
 @pytest.mark.parametrize("is_alive", [False, True])
 def test_a_service_that_knows_whether_the_holder_lives_is_believed(*, is_alive: bool) -> None:
     """No lease has to end by a clock."""
@@ -142,14 +206,36 @@ def test_a_service_that_knows_whether_the_holder_lives_is_believed(*, is_alive: 
 
 @pytest.mark.parametrize(("policy", "error"), [(OnBlocked.RAISE, TurnBlockedError), (OnBlocked.SKIP, TurnSkippedError)])
 def test_a_job_that_the_order_blocks_raises_at_once_if_it_is_to(policy: OnBlocked, error: type[Exception]) -> None:
-    """It never queues."""
+    """It never queues, and notes its order once."""
     clock = Clock()
     backend = SlowBackend(clock)
-    with pytest.raises(error, match=r"after 0 s: P has not completed a turn since A's own last one") as raised:
-        acquirer(backend, clock, predecessor="P", on_blocked=policy).acquire()
-    assert type(raised.value) is error
-    assert backend.requests == ["read", "read"]
-    assert not backend._records
+    for requests in (["read", "write", "read"], ["read", "read"]):
+        backend.requests.clear()
+        with pytest.raises(error, match=r"after 0 s: P has not completed a turn since A's own last one") as raised:
+            acquirer(backend, clock, predecessor="P", on_blocked=policy).acquire()
+        assert type(raised.value) is error
+        assert backend.requests == requests
+    assert (now_of(backend).queue, now_of(backend).job("A").predecessor) == ((), "P")
+
+
+def test_a_ring_of_jobs_that_never_wait_is_seen() -> None:
+    """The second one closes it."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    with pytest.raises(TurnBlockedError):
+        acquirer(backend, clock, job="A", predecessor="B", on_blocked=OnBlocked.SKIP).acquire()
+    with pytest.raises(SettingError, match=r"first\.run"):
+        acquirer(backend, clock, job="B", predecessor="A", on_blocked=OnBlocked.RAISE).acquire()
+
+
+def test_a_job_with_a_soft_edge_waits_also_if_it_is_to_raise() -> None:
+    """Its predecessor only goes first; one that died while it waited is no obstacle for ever."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    waiting(backend, job("dead", poll_s=0.1))
+    asking = acquirer(backend, clock, predecessor="dead", edge=Edge.SOFT, on_blocked=OnBlocked.RAISE)
+    assert asking.acquire()[0].record.is_held_by("nonce")
+    assert clock.now_s > 1001
 
 
 def test_a_job_that_is_to_skip_skips_a_lock_that_stays_held() -> None:

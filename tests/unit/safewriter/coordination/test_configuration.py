@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +24,7 @@ class Spark:
     """The settings of a session."""
 
     def __init__(self, settings: dict[str, str]) -> None:
-        self.conf = settings
+        self.conf = SimpleNamespace(getAll=settings)
 
 
 def test_the_three_keys_of_the_article_are_enough() -> None:
@@ -74,6 +75,15 @@ def test_a_session_s_settings_may_bear_spark_s_prefix() -> None:
     assert Configuration.from_spark(session) == Configuration(lock="lock", job="ours")
 
 
+def test_a_wrong_key_of_a_session_is_refused() -> None:
+    """Without its predecessor a job would run out of order."""
+    session: Any = Spark(
+        {f"spark.{PREFIX}lock.name": "l", f"spark.{PREFIX}name": "j", f"spark.{PREFIX}predecesor": "p"}
+    )
+    with pytest.raises(SettingError, match=r"job\.coordinator\.predecesor: is not known"):
+        Configuration.from_spark(session)
+
+
 @pytest.mark.parametrize(
     ("keys", "key", "problem"),
     [
@@ -96,7 +106,8 @@ def test_a_session_s_settings_may_bear_spark_s_prefix() -> None:
         ({**NEEDED, "lease.seconds": "nan"}, "lease.seconds", "is not between 1 and"),
         ({**NEEDED, "lease.seconds": "inf"}, "lease.seconds", "86400"),
         ({**NEEDED, "poll.seconds": "0"}, "poll.seconds", "is not between 0.001 and"),
-        ({**NEEDED, "poll.seconds": "inf"}, "poll.seconds", "86400"),
+        ({**NEEDED, "poll.seconds": "61"}, "poll.seconds", "and 60"),
+        ({**NEEDED, "mode": "strict"}, "predecessor", "each job names the one before it"),
         ({**NEEDED, "poll.seconds": "soon"}, "poll.seconds", "not a number"),
         ({**NEEDED, "lock.name": "a/b"}, "lock.name", "is not a name"),
         ({**NEEDED, "name": ""}, "name", "is not a name"),

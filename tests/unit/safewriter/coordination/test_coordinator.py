@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,7 +35,8 @@ def backend() -> MemoryBackend:
 
 
 def of(backend: MemoryBackend, settled: list[OpenWrite] | None = None, **more: Any) -> JobCoordinator:
-    verdict: dict[str, Any] = {"settle": ([] if settled is None else settled).append, "decided": lambda writes: writes}
+    done = [] if settled is None else settled
+    verdict: dict[str, Any] = {"settle": lambda write, _: done.append(write), "decided": lambda writes: writes}
     verdict.update({key: more.pop(key) for key in ("settle", "decided") if key in more})
     return JobCoordinator(job(**{"max_wait_s": 0, **more}), backend, **verdict)
 
@@ -44,6 +46,19 @@ def left_by_a_dead_holder(backend: MemoryBackend, *writes: OpenWrite) -> None:
     for write in writes:
         record = open_write(record, write)
     backend.write(end(record, End.EXPIRED, 0), None)
+
+
+def silent_twice(call: Any) -> Any:
+    """Let the first two calls have no answer."""
+    calls: list[object] = []
+
+    def silent(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) <= 2:
+            raise StoreError("no answer")
+        return call(*arguments)
+
+    return silent
 
 
 def taken_away(backend: MemoryBackend) -> None:
@@ -76,7 +91,7 @@ def test_a_block_s_exception_goes_on_also_without_the_lock_service(
     def fail(*_: object) -> Any:
         raise StoreError("no answer")
 
-    with pytest.raises(ZeroDivisionError), of(backend).turn():
+    with pytest.raises(ZeroDivisionError), of(backend, lease_s=1).turn():
         monkeypatch.setattr(backend, "write", fail)
         raise ZeroDivisionError
 
@@ -86,6 +101,56 @@ def test_a_block_that_outlives_its_turn_hears_of_it(backend: MemoryBackend) -> N
     with pytest.raises(TurnLostError, match="an operator ended it"), of(backend).turn():
         taken_away(backend)
     assert now_of(backend).completions == 0
+
+
+def test_a_short_silence_of_the_lock_service_costs_no_completion(
+    backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked again while nobody else can have the turn; so is the bucket that knows the verdicts."""
+    coordinator = of(backend, poll_s=0.001, decided=silent_twice(lambda writes: writes))
+    coordinator.lock().open_write(ONE)
+    monkeypatch.setattr(backend, "write", silent_twice(backend.write))
+    monkeypatch.setattr(backend, "read", silent_twice(backend.read))
+    assert coordinator.unlock()
+    assert now_of(backend).completions == 1
+
+
+def test_a_service_that_refuses_a_release_is_not_asked_again(
+    backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To wait would not help."""
+    asked: list[object] = []
+
+    def deny(*_: object) -> Any:
+        asked.append(_)
+        raise StoreError("no permission", denied=True)
+
+    coordinator = of(backend)
+    coordinator.lock()
+    monkeypatch.setattr(backend, "write", deny)
+    with pytest.raises(StoreError, match="no permission"):
+        coordinator.unlock()
+    assert len(asked) <= 3
+
+
+def test_a_block_that_leaves_a_write_without_a_verdict_hears_of_it(backend: MemoryBackend) -> None:
+    """The turn does not count, and nobody took it."""
+    coordinator = of(backend, decided=lambda _: ())
+    told = "given back with a write that has no verdict, so it does not count"
+    with pytest.raises(TurnLostError, match=told), coordinator.turn() as turn:
+        turn.open_write(ONE)
+    assert (now_of(backend).completions, now_of(backend).unsettled) == (0, (ONE,))
+
+
+def test_a_coordinator_completes_as_many_turns_as_it_takes(backend: MemoryBackend) -> None:
+    """A run's name is for people, unless the run has one turn only."""
+    for count, ends in ((False, [End.COMPLETED, End.COMPLETED]), (True, [End.COMPLETED, End.REPEATED])):
+        backend = MemoryBackend()
+        for _ in range(2):
+            coordinator = JobCoordinator(job(), backend, run="run", run_has_one_turn=count)
+            with coordinator.turn():
+                pass
+        assert [past.end for past in now_of(backend).history] == ends
 
 
 def test_nothing_to_do_completes_a_turn(backend: MemoryBackend) -> None:
@@ -143,7 +208,7 @@ def test_without_a_verdict_there_is_no_turn(backend: MemoryBackend, error: Excep
     """The lock is free again, and what was settled is struck; the rest stays for the next one."""
     left_by_a_dead_holder(backend, ONE, TWO)
 
-    def settle(write: OpenWrite) -> None:
+    def settle(write: OpenWrite, _: object) -> None:
         if write == TWO:
             raise error
 
@@ -158,7 +223,7 @@ def test_a_bug_in_settling_gives_the_lock_back(backend: MemoryBackend) -> None:
     """Nobody would renew it, and nobody could give it back later."""
     left_by_a_dead_holder(backend, ONE)
 
-    def settle(_: OpenWrite) -> None:
+    def settle(*_: object) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -188,7 +253,7 @@ def test_a_checkpoint_bucket_that_does_not_answer_keeps_no_lock(backend: MemoryB
     def decided(_: Iterable[OpenWrite]) -> Iterable[OpenWrite]:
         raise error
 
-    coordinator = of(backend, decided=decided)
+    coordinator = of(backend, decided=decided, lease_s=1)
     turn = coordinator.lock()
     turn.open_write(ONE)
     assert not coordinator.unlock()
@@ -216,6 +281,9 @@ class Lent:
     lock, job, nonce, token, previous, writes, unsettled, left_s = "lock", "A", "n", 1, "B", (), (), 1.0
     released: tuple[object, ...] | None = None
 
+    def is_of(self, lock: str, backend: str) -> bool:
+        return (lock, backend) == ("lock", "memory://lent")
+
     def stop(self) -> None: ...
 
     def latest_writes(self) -> tuple[OpenWrite, ...]:
@@ -232,14 +300,16 @@ def test_under_the_handler_a_job_has_the_handler_s_turn(
     """The lock service is not asked; another lock is another matter."""
     lent: Any = Lent()
     monkeypatch.setattr(coordinators, "borrowed_turn", lambda: lent)
+    monkeypatch.setenv("SW_LOCKS", "memory://lent")
     coordinator = of(backend)
     with coordinator.turn() as turn:
         assert [turn] == [lent]
         assert coordinator.register() == "B"
     assert backend.read("lock") is None
     assert lent.released == (End.COMPLETED, ())
-    with of(backend, lock="another").turn() as turn:
-        assert [turn] != [lent]
+    for more in ({"lock": "another"}, {"backend": "memory://another"}):
+        with JobCoordinator(job(**more), backend).turn() as turn:
+            assert [turn] != [lent]
 
 
 def test_a_coordinator_is_made_of_keys() -> None:
@@ -248,10 +318,7 @@ def test_a_coordinator_is_made_of_keys() -> None:
     settings = {f"job.coordinator.{key}": value for key, value in keys.items()}
     assert JobCoordinator.from_mapping(settings).backend is named("keys")
 
-    class Spark:
-        conf = settings
-
-    spark: Any = Spark()
+    spark: Any = SimpleNamespace(conf=SimpleNamespace(getAll=settings))
     assert JobCoordinator.from_spark(spark).configuration.job == "A"
     with pytest.raises(SettingError, match="backend"):
         JobCoordinator.from_mapping({**settings, "job.coordinator.backend": "redis://here"})

@@ -74,6 +74,14 @@ def test_a_write_that_could_belong_to_several_turns_is_refused(nobody_lends: Non
         ask()
 
 
+def test_the_turn_of_a_stream_s_batch_is_that_stream_s_only(nobody_lends: None) -> None:
+    """Another stream of the process, and the main thread beside it, write in no turn; a helper of the batch in its."""
+    batch = turn("one")
+    elsewhere(current.begin, batch, "run-1")
+    assert current.turn_of_this_thread("run-1") is elsewhere(current.turn_of_this_thread) is batch
+    assert current.turn_of_this_thread("run-2") is current.turn_of_this_thread() is None
+
+
 def test_the_handler_s_turn_counts_beside_one_of_the_script_s_own() -> None:
     """Also if another thread of the script holds that one."""
     elsewhere(current.begin, turn("own"))

@@ -43,7 +43,7 @@ def test_a_release_that_landed_before_the_next_grant_counts() -> None:
 
 def test_a_release_that_got_lost_is_an_error() -> None:
     """A release that is not in the record raises the service's error; the lease ends the turn."""
-    coordinator = JobCoordinator(Configuration(lock="events", job="Job"), Losing(lands=False))
+    coordinator = JobCoordinator(Configuration(lock="events", job="Job", lease_s=1), Losing(lands=False))
     coordinator.lock()
     with pytest.raises(StoreError, match="no answer"):
         coordinator.unlock()

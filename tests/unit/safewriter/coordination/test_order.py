@@ -54,7 +54,6 @@ def test_row_1_a_job_without_a_predecessor_may_run() -> None:
     """Whatever the others have done."""
     assert may(FREE, A)
     assert may(had(FREE, A, A), A)
-    assert may(FREE, job("A", mode=Mode.STRICT))
 
 
 @pytest.mark.parametrize("more", [{}, STRICT])
@@ -163,8 +162,16 @@ def test_row_11_in_the_ring_nobody_else_may_run() -> None:
     first = after("A", "B", first_run=FirstRun.RUN, **STRICT)
     assert not may(FREE, STRICT_B)
     assert not may(had(FREE, first, STRICT_B), STRICT_B)
-    assert not may(had(FREE, first, job("C")), STRICT_B)
     assert not may(waits(FREE, STRICT_B), STRICT_B)
+
+
+def test_rows_9_to_11_speak_of_the_ring_s_own_jobs() -> None:
+    """A job that is none of the ring's, or has left it, may have a turn in between."""
+    a, b, c = (after(name, before, **STRICT) for name, before in ("AC", "BA", "CB"))
+    first = after("A", "C", first_run=FirstRun.RUN, **STRICT)
+    for outsider in (job("vacuum"), after("old", "B", **STRICT)):
+        record = had(FREE, first, b, outsider)
+        assert [may(record, one) for one in (a, b, c)] == [False, False, True]
 
 
 # -- the table itself ------------------------------------------------------------------------------------------------

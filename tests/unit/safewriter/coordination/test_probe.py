@@ -94,13 +94,13 @@ def test_a_lock_s_server_is_probed_once() -> None:
     stored, _ = Acquirer(server, job(), "nonce").acquire()
     probes = server.probes
     assert probes > 0
-    assert stored.record.server == "http://here"
+    assert stored.record.servers == ("http://here",)
     Acquirer(server, job(max_wait_s=0), "other")._try()
     assert server.probes == probes
     server.server = "http://there"
     Acquirer(server, job(max_wait_s=0), "another")._try()
     assert server.probes > probes
-    assert (server.read("lock") or pytest.fail("none")).record.server == "http://there"
+    assert (server.read("lock") or pytest.fail("none")).record.servers == ("http://here", "http://there")
 
 
 def test_a_lock_on_a_server_that_fails_its_probe_is_not_touched() -> None:

@@ -16,7 +16,9 @@ WRITE = OpenWrite("s3://checkpoints", "key", 2)
 def full() -> Record:
     """A record that has something of everything."""
     more = {"predecessor": "A", "edge": Edge.LAGGED, "lag": 3, "first_run": FirstRun.RUN}
-    record = end(open_write(grant(Record("lock", server="http://here"), job(), "a", "run", 1), WRITE), End.EXPIRED, 2)
+    record = end(
+        open_write(grant(Record("lock", servers=("http://here",)), job(), "a", "run", 1), WRITE), End.EXPIRED, 2
+    )
     record = open_write(grant(record, job("B", **more), "b", "", 3), OpenWrite("s3://other", "key", 1))
     return join(record, job("C", predecessor="B", mode=Mode.STRICT, poll_s=0.25), "c", 4)
 

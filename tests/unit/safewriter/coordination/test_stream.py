@@ -190,7 +190,7 @@ def test_a_turn_whose_writes_nobody_can_look_at_is_given_back() -> None:
 
     backend = MemoryBackend()
     before = set(threading.enumerate())
-    coordinator = JobCoordinator(Configuration(lock=LOCK, job="Ingestion"), backend, decided=no_answer)
+    coordinator = JobCoordinator(Configuration(lock=LOCK, job="Ingestion", lease_s=1), backend, decided=no_answer)
     write = OpenWrite("s3://checkpoints", "sw-0", 1)
     coordinator.lock().open_write(write)
     assert coordinator.unlock() is False

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from safewriter.coordination.record import OpenWrite
 from safewriter.coordination.takeover import decided, settle
+from safewriter.deadline import epoch_ms
 from safewriter.errors import UnknownOutcomeError
 from safewriter.objects.store import StoreError
 from safewriter.record.document import Status
@@ -65,10 +68,24 @@ def test_a_table_that_does_not_answer_leaves_the_write_open() -> None:
 def test_a_document_that_is_not_there_proves_nothing() -> None:
     """It may be gone, or this job may not read it; the write was claimed, so it may still land."""
     world = World()
-    gone = OpenWrite("s3://checkpoints", "sw-gone", 1)
+    gone = OpenWrite("s3://checkpoints", "sw-gone", 1, epoch_ms())
 
     with pytest.raises(UnknownOutcomeError, match="soal locks forget LOCK --write sw-gone"):
-        settle(gone, store=lambda _: world.bucket, table_store=lambda _: world.lake)
+        settle_in(world, gone)
+
+
+def test_a_document_that_is_older_than_the_write_proves_nothing() -> None:
+    """The bucket was restored, or the document deleted and the write claimed anew."""
+    world = World()
+    world.job().begin()
+    with pytest.raises(UnknownOutcomeError, match="is older than the write"):
+        settle_in(world, replace(write_of(world, 3), noted_ms=epoch_ms()))
+    assert world.document.status is Status.IN_PROGRESS
+
+
+def test_a_document_that_expired_long_after_its_verdict_blocks_nobody() -> None:
+    """A monthly job that was killed would lock all others out else."""
+    settle_in(World(), OpenWrite("s3://checkpoints", "sw-gone", 1, epoch_ms() - 8 * 24 * 3_600_000))
 
 
 def test_a_write_is_undecided_until_its_document_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -232,14 +232,14 @@ def test_a_holder_pauses_while_its_session_is_suspended() -> None:
     backend.listeners[0](Connection.SUSPENDED)
     waits: list[float] = []
 
-    def wait(timeout_s: float) -> bool:
+    def sleep(timeout_s: float) -> None:
         waits.append(timeout_s)
         clock.now_s += 1
         if len(waits) == 3:
             backend.listeners[0](Connection.CONNECTED)
-        return False
 
-    turn._stopped.wait = wait  # type: ignore[method-assign, assignment]
+    turn._sleep = sleep
+    turn.stop()  # as while the turn is given back
     turn.check()
     assert len(waits) == 3
     backend.listeners[0](Connection.SUSPENDED)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.coordination.backends.memory import named
-from safewriter.coordination.backends.opening import open_backend
+from safewriter.coordination.backends.opening import open_backend, other_server
 from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.coordination.record import Record
 from safewriter.errors import SettingError
@@ -15,13 +15,19 @@ if TYPE_CHECKING:
     from safewriter.objects import Location
 
 
+class Elsewhere(MemoryObjectStore):
+    """A bucket of a server that is not Amazon's."""
+
+    endpoint = "http://elsewhere"
+
+
 @pytest.fixture(autouse=True)
 def stores(monkeypatch: pytest.MonkeyPatch) -> list[MemoryObjectStore]:
     """Every store that was opened."""
     opened: list[MemoryObjectStore] = []
 
     def open_store(location: Location) -> MemoryObjectStore:
-        opened.append(MemoryObjectStore(bucket=f"{location.bucket}/{location.key}".strip("/")))
+        opened.append(Elsewhere(bucket=f"{location.bucket}/{location.key}".strip("/")))
         return opened[-1]
 
     monkeypatch.setattr("safewriter.objects.s3.open_store", open_store)
@@ -30,11 +36,29 @@ def stores(monkeypatch: pytest.MonkeyPatch) -> list[MemoryObjectStore]:
     return opened
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "is_probed"),
+    [
+        ("https://s3.eu-central-1.amazonaws.com", False),
+        ("https://bucket.vpce-1a2b.s3.eu-west-1.vpce.amazonaws.com", False),
+        ("https://s3.cn-north-1.amazonaws.com.cn", False),
+        ("https://dynamodb.us-east-1.api.aws", False),
+        ("http://127.0.0.1:9000", True),
+        ("https://s3.amazonaws.com.example.org", True),
+        ("https://notamazonaws.com", True),
+    ],
+)
+def test_any_server_but_amazon_s_own_is_probed(endpoint: str, *, is_probed: bool) -> None:
+    """Wherever the endpoint was set: the client tells where its requests go."""
+    assert other_server(endpoint) == (endpoint if is_probed else "")
+
+
 def test_a_service_is_named_by_its_uri(stores: list[MemoryObjectStore]) -> None:
     """A bucket or a prefix of one, or this process's memory."""
     assert open_backend("memory://here") is named("here")
     found = open_backend("s3://bucket/prefix")
     assert isinstance(found, S3Backend)
+    assert found.server == "http://elsewhere"
     found.write(Record("lock"), None)
     assert stores[0].uri("") == "s3://bucket/prefix/"
 

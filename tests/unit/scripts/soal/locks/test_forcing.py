@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,6 +18,7 @@ from safewriter.record.document import Status
 from scripts.soal.console.problem import EXIT_TRY_AGAIN, Problem
 from scripts.soal.locks.forcing import force, forget
 from scripts.soal.locks.service import LockService
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
@@ -39,7 +40,16 @@ def seen(backend: MemoryBackend) -> Stored:
 
 def coordinator(backend: MemoryBackend, job: str, settled: list[OpenWrite] | None = None) -> JobCoordinator:
     done: list[OpenWrite] = [] if settled is None else settled
-    return JobCoordinator(Configuration(lock=LOCK, job=job), backend, settle=done.append, decided=lambda writes: writes)
+    return JobCoordinator(
+        Configuration(lock=LOCK, job=job),
+        backend,
+        settle=lambda write, _: done.append(write),
+        decided=lambda writes: writes,
+    )
+
+
+def service(backend: MemoryBackend, bucket: Any = None) -> LockService:
+    return LockService(backend, "memory", lambda _: MemoryObjectStore() if bucket is None else bucket)
 
 
 class Interrupted(MemoryBackend):
@@ -62,7 +72,7 @@ def test_the_old_holder_writes_no_more_and_the_next_one_settles() -> None:
     turn = old.lock()
     turn.open_write(WRITE)
 
-    record = force(LockService(backend, "memory"), seen(backend)).record
+    record = force(service(backend), seen(backend)).record
     assert (record.holder, record.unsettled, record.history[-1].end) == (None, (WRITE,), End.FORCED)
     assert not record.job("Mutation").is_done
     with pytest.raises(TurnLostError, match="an operator ended it"):
@@ -82,12 +92,12 @@ def test_the_table_refuses_what_the_old_holder_still_sends() -> None:
     job.prepare()
     old = coordinator(backend, "Mutation")
     old.lock().open_write(OpenWrite("s3://checkpoints", world.key, job.document.epoch))
-    force(LockService(backend, "memory"), seen(backend))
+    force(service(backend), seen(backend))
 
     new = JobCoordinator(
         Configuration(lock=LOCK, job="TTL"),
         backend,
-        settle=lambda write: settle(write, store=lambda _: world.bucket, table_store=lambda _: world.lake),
+        settle=lambda write, _: settle(write, store=lambda _: world.bucket, table_store=lambda _: world.lake),
         decided=lambda writes: writes,
     )
     new.lock()
@@ -105,7 +115,7 @@ def test_a_renewal_meanwhile_does_not_save_the_turn() -> None:
     held.lock()
     first = seen(backend)
     backend.change = renew
-    assert force(LockService(backend, "memory"), first).record.holder is None
+    assert force(service(backend), first).record.holder is None
     assert not held.unlock()
 
 
@@ -116,8 +126,8 @@ def test_another_grant_is_left_alone() -> None:
     held.lock()
     first = seen(backend)
     backend.change = lambda record: end(record, End.EXPIRED, 0)
-    with pytest.raises(Problem, match="has ended by itself; nothing was released") as refused:
-        force(LockService(backend, "memory"), first)
+    with pytest.raises(Problem, match="has ended by itself; nothing was changed") as refused:
+        force(service(backend), first)
     assert refused.value.exit_code == EXIT_TRY_AGAIN
     assert seen(backend).record.history[-1].end is End.EXPIRED
     assert not held.unlock()
@@ -136,17 +146,30 @@ def test_a_record_that_never_rests_ends_the_command() -> None:
     turn: Turn = coordinator(backend, "Mutation").lock()  # type: ignore[assignment]
     turn.stop()
     with pytest.raises(Problem, match="changes faster than it can be written"):
-        force(LockService(backend, "memory"), seen(backend))
+        force(service(backend), seen(backend))
 
 
 def test_a_write_that_nobody_can_settle_is_struck() -> None:
-    """Only that one, and only an unsettled one; the next holder need not settle it."""
+    """Only that one, and only an unsettled one without a document; the next holder need not settle it."""
     backend = MemoryBackend()
     job = coordinator(backend, "A")
     turn = job.lock()
     turn.open_write(WRITE)
-    force(LockService(backend, "memory"), seen(backend))
+    force(service(backend), seen(backend))
 
     with pytest.raises(Problem, match="sw-other is no unsettled write of"):
-        forget(LockService(backend, "memory"), seen(backend), "sw-other")
-    assert forget(LockService(backend, "memory"), seen(backend), WRITE.write_key).record.unsettled == ()
+        forget(service(backend), seen(backend), "sw-other")
+    assert forget(service(backend), seen(backend), WRITE.write_key).record.unsettled == ()
+
+
+def test_a_write_whose_document_is_there_is_not_struck() -> None:
+    """It can be settled; to strike it would let it land in another job's turn."""
+    backend, world = MemoryBackend(), World()
+    job = world.job().begin()
+    turn = coordinator(backend, "A").lock()
+    turn.open_write(OpenWrite("s3://checkpoints", world.key, job.document.epoch))
+    force(service(backend), seen(backend))
+
+    with pytest.raises(Problem, match="is there, so the write can be settled; nothing was changed"):
+        forget(service(backend, world.bucket), seen(backend), world.key)
+    assert len(seen(backend).record.unsettled) == 1

@@ -17,7 +17,7 @@ DETACHED = (
 
 
 def leftovers(program: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "scripts.leftovers", sys.executable, "-c", program]
+    command = [sys.executable, "tests/support/leftovers.py", sys.executable, "-c", program]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
 
 

@@ -1,4 +1,4 @@
-"""Run a command and make sure that no process or file of it stays: `python -m scripts.leftovers COMMAND ...`.
+"""Run a command and make sure that no process or file of it stays: `python tests/support/leftovers.py COMMAND ...`.
 
 A process that outlives a test run holds a port, a lock or gigabytes, and spoils the next run. A process that the
 command starts, detached or not, becomes our child when its own parent ends, so it can be named, killed, and counted as
@@ -8,7 +8,6 @@ a failure. Temporary files are in a directory that is deleted at the end: a kill
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -19,13 +18,14 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
+from handler.process.tree import become_subreaper
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
 __all__ = ["main"]
 
-_PR_SET_CHILD_SUBREAPER: Final = 36
 # A process may need a moment to end; a Java virtual machine runs its shutdown hooks.
 _GRACE_S: Final = 5.0
 
@@ -37,7 +37,7 @@ def main(command: Sequence[str]) -> int:
 
 
 def _run(command: Sequence[str], place: str) -> int:
-    _adopt_orphans()
+    become_subreaper()
     child = subprocess.Popen(command, env={**os.environ, "TMPDIR": place})
 
     def forward(signum: int, _frame: FrameType | None) -> None:
@@ -51,18 +51,12 @@ def _run(command: Sequence[str], place: str) -> int:
     left = _still_there()
     for process in left:
         with contextlib.suppress(psutil.Error):
-            print(f"left behind: {process.pid} {' '.join(process.cmdline())[:200]}", file=sys.stderr)
+            sys.stderr.write(f"left behind: {process.pid} {' '.join(process.cmdline())[:200]}\n")
             process.kill()
     _still_there()
     if code == 0 and left:
         return 1
     return code if code >= 0 else 128 - code
-
-
-def _adopt_orphans() -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def _still_there() -> list[psutil.Process]:

@@ -1,17 +1,14 @@
 """AWS on this machine: S3 with faults on demand, and Lambda's runtime interface emulator."""
 
 from scripts.emulator.exchange import Exchange, Reply, Request
-from scripts.emulator.rules import Delay, Freeze, Kill, Late, LoseReply, Match, Refuse, Rule
+from scripts.emulator.rules import Delay, Kill, Match, Refuse, Rule
 from scripts.emulator.s3 import EmbeddedS3
 
 __all__ = [
     "Delay",
     "EmbeddedS3",
     "Exchange",
-    "Freeze",
     "Kill",
-    "Late",
-    "LoseReply",
     "Match",
     "Refuse",
     "Reply",

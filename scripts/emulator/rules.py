@@ -1,38 +1,25 @@
 """Faults as data: which request is hit, and what happens to it.
 
-    Rule(Match(operations={"PutObject"}, key_class="delta_log/commit"), LoseReply())
+    Rule(Match(operations={"PutObject"}, key_class="delta_log/commit"), Refuse())
 
-The first commit is applied, and the writer gets a 503. `nth` is the first matching request that the rule hits, `times`
-the number of hits in a row from there. Only one rule hits a request: the first in the list that takes it.
+The first commit is not applied, and the writer gets a 503. `nth` is the first matching request that the rule hits,
+`times` the number of hits in a row from there. Only one rule hits a request: the first in the list that takes it.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from scripts.emulator.exchange import ConnectionDropped, Reply, Request
 
-__all__ = [
-    "Delay",
-    "Effect",
-    "Freeze",
-    "Kill",
-    "Late",
-    "LoseReply",
-    "Match",
-    "Refuse",
-    "Rule",
-]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Set as AbstractSet
 
-Callback = Callable[[], None]
-
-# Nothing waits for ever: a test that forgets to release what it holds ends all the same.
-_HOLD_LIMIT_S: Final = 120.0
+__all__ = ["Delay", "Effect", "Kill", "Match", "Refuse", "Rule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +43,7 @@ class Match:
 
 
 class Effect(Protocol):
-    """The treatment of a request that is hit: it returns the client's answer, or a way to wait for it, or drops the
+    """The treatment of a request that is hit: it returns the client's answer, or a way to wait for it, or drops
     the connection.
     """
 
@@ -87,24 +74,11 @@ class Refuse:
 
 
 @dataclass(frozen=True, slots=True)
-class LoseReply:
-    """Apply it, and answer with an error all the same; with `status` None close the connection instead."""
-
-    status: int | None = 503
-
-    def __call__(self, request: Request) -> Reply:
-        request.apply()
-        if self.status is None:
-            raise ConnectionDropped
-        return Reply.error(self.status, "the reply was lost by a rule")
-
-
-@dataclass(frozen=True, slots=True)
 class Kill:
     """End the client, which `end` knows how to do: before it is applied, in the middle of its body, or after."""
 
     phase: Literal["before", "torn", "after"]
-    end: Callback
+    end: Callable[[], None]
 
     def __call__(self, request: Request) -> Reply:
         if self.phase == "torn":
@@ -113,56 +87,6 @@ class Kill:
             request.apply()
         self.end()
         raise ConnectionDropped
-
-
-@dataclass(frozen=True, slots=True)
-class Freeze:
-    """Stop the client, which `stop` knows how to do, then apply: the answer waits in a socket that nobody reads."""
-
-    stop: Callback
-
-    def __call__(self, request: Request) -> Reply:
-        request.body()
-        self.stop()
-        return request.apply()
-
-
-@dataclass(slots=True)
-class Late:
-    """Take the request whole, but apply it only on `release()`; meanwhile the network has it.
-
-    `then` is what the client sees at once: "dropped" (closed connection, for one that `end` has killed), a status, or
-    "waits" (nothing until the release).
-    """
-
-    then: Literal["dropped", "waits"] | int = "dropped"
-    end: Callback | None = None
-    _held: list[Request] = field(default_factory=list)
-    _released: threading.Event = field(default_factory=threading.Event)
-    _replies: list[Reply] = field(default_factory=list)
-
-    def __call__(self, request: Request) -> Reply | Callable[[], Reply]:
-        request.body()
-        self._held.append(request)
-        position = len(self._held) - 1
-        if self.end is not None:
-            self.end()
-        if self.then == "dropped":
-            raise ConnectionDropped
-        if isinstance(self.then, int):
-            return Reply.error(self.then, "the request is late by a rule")
-        return lambda: self._wait(position)
-
-    def release(self) -> tuple[Reply, ...]:
-        """Apply the held requests, in the order of arrival; return S3's answers."""
-        self._replies.extend(request.apply() for request in self._held[len(self._replies) :])
-        self._released.set()
-        return tuple(self._replies)
-
-    def _wait(self, position: int) -> Reply:
-        if not self._released.wait(_HOLD_LIMIT_S):
-            raise ConnectionDropped
-        return self._replies[position]
 
 
 @dataclass(slots=True)
@@ -204,7 +128,7 @@ class Rule:
         return reply() if callable(reply) else reply
 
     def fired(self, *, timeout_s: float) -> bool:
-        """Wait until the action of this rule has been carried out once (`Late`: until it holds a request); tell whether
-        it was within the time.
+        """Wait until the action of this rule has been carried out once (one that makes the client wait: until it holds
+        the request); tell whether it was within the time.
         """
         return self._fired.wait(timeout_s)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter import NotCommittedError, SafeWriter
-from scripts.emulator import Freeze, Match, Refuse, Rule
+from scripts.emulator import Match, Refuse, Rule
 from tests.integration.safewriter.ice_rows import append, foreign, ids, session_of
+from tests.support.network_faults import Freeze
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,80 @@
+"""Faults of the network and of its clients, as actions of a rule (scripts.emulator.rules)."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from scripts.emulator.exchange import ConnectionDropped, Reply, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Freeze", "Late", "LoseReply"]
+
+# Nothing waits for ever: a test that forgets to release what it holds ends all the same.
+_HOLD_LIMIT_S: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoseReply:
+    """Apply it, and answer with an error all the same; with `status` None close the connection instead."""
+
+    status: int | None = 503
+
+    def __call__(self, request: Request) -> Reply:
+        request.apply()
+        if self.status is None:
+            raise ConnectionDropped
+        return Reply.error(self.status, "the reply was lost by a rule")
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """Stop the client, which `stop` knows how to do, then apply: the answer waits in a socket that nobody reads."""
+
+    stop: Callable[[], None]
+
+    def __call__(self, request: Request) -> Reply:
+        request.body()
+        self.stop()
+        return request.apply()
+
+
+@dataclass(slots=True)
+class Late:
+    """Take the request whole, but apply it only on `release()`; meanwhile the network has it.
+
+    `then` is what the client sees at once: "dropped" (closed connection, for one that `end` has killed), a status, or
+    "waits" (nothing until the release).
+    """
+
+    then: Literal["dropped", "waits"] | int = "dropped"
+    end: Callable[[], None] | None = None
+    _held: list[Request] = field(default_factory=list)
+    _released: threading.Event = field(default_factory=threading.Event)
+    _replies: list[Reply] = field(default_factory=list)
+
+    def __call__(self, request: Request) -> Reply | Callable[[], Reply]:
+        request.body()
+        self._held.append(request)
+        position = len(self._held) - 1
+        if self.end is not None:
+            self.end()
+        if self.then == "dropped":
+            raise ConnectionDropped
+        if isinstance(self.then, int):
+            return Reply.error(self.then, "the request is late by a rule")
+        return lambda: self._wait(position)
+
+    def release(self) -> tuple[Reply, ...]:
+        """Apply the held requests, in the order of arrival; return S3's answers."""
+        self._replies.extend(request.apply() for request in self._held[len(self._replies) :])
+        self._released.set()
+        return tuple(self._replies)
+
+    def _wait(self, position: int) -> Reply:
+        if not self._released.wait(_HOLD_LIMIT_S):
+            raise ConnectionDropped
+        return self._replies[position]

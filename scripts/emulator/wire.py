@@ -2,7 +2,7 @@
 
 It also corrects moto where moto is more lenient than S3: requests are applied one at a time (moto checks a condition
 and then acts, with no lock, and lists a dict that another thread may change), a caller that may not list a bucket gets
-403 for a missing key, an upload has its real start time, and Glue checks a table's version.
+403 for a missing key, and an upload has its real start time.
 
 Requests to another server on this machine, a catalog, may pass through it too, so that they are counted and hit in one
 order with those to S3.
@@ -17,7 +17,6 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final
 
 from scripts.emulator.exchange import ConnectionDropped, Exchange, Reply, Request
-from scripts.emulator.glue import refusal
 from scripts.emulator.labels import catalog_operation
 from scripts.emulator.uploads import Beginnings
 
@@ -160,7 +159,7 @@ class Wire:
         if not may_list and request.operation in _LISTING:
             return Reply.error(403, "not allowed: s3:ListBucket")
         with self._applying, self._store.in_use():
-            reply = refusal(request) or self._beginnings.told(request, self._moto(request.environ))
+            reply = self._beginnings.told(request, self._moto(request.environ))
         if not may_list and request.operation in _READING and reply.status == _MISSING:
             return Reply.error(403, "not allowed: s3:ListBucket")
         return reply

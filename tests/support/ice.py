@@ -66,6 +66,9 @@ class Catalog:
     @classmethod
     def glue(cls, name: str, endpoint: str) -> Catalog:
         """A catalog in the Glue of an emulator, with paths as Glue's other users have them."""
+        from tests.support.glue_versions import check_versions  # moto's Glue, a quarter of a second
+
+        check_versions()
         where = {"type": "glue", "glue.endpoint": endpoint}
         made = cls._of(name, {**where, "client.region": REGION}, {**where, "glue.region": REGION})
         return replace(made, spark={**made.spark, "warehouse": warehouse(name, "s3")})

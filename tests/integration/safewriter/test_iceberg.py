@@ -1,6 +1,6 @@
 """A guarded block on an Iceberg table: real Spark, catalogs of each kind, the embedded S3.
 
-Glue is moto's, which checks no version of a table; the emulator does (scripts/emulator/glue.py).
+Glue is moto's, which checks no version of a table; the tests make it (tests/support/glue_versions.py).
 """
 
 from __future__ import annotations

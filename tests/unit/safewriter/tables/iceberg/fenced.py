@@ -17,6 +17,7 @@ from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.metadata import Fence
 from safewriter.tables.iceberg.name import TableName
 from scripts.emulator.iceberg_writer import BODY, IDS, add, open_catalog
+from tests.support.glue_versions import check_versions
 from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ class GlueTable(FencedTable):
     region = "eu-west-3"
 
     def __init__(self, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        check_versions()
         where = {"glue.endpoint": endpoint, "client.region": self.region}
         self.properties = {"type": "glue", "warehouse": "s3://lake/w", **where}
         super().__init__(monkeypatch)

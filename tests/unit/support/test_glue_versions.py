@@ -4,12 +4,14 @@ import boto3
 import pytest
 
 from scripts.emulator import EmbeddedS3
+from tests.support.glue_versions import check_versions
 
 TABLE = {"DatabaseName": "versions"}
 
 
 def test_a_version_is_changed_once() -> None:
     """Of two changes of one version the second is refused, and changes nothing; one that names no version is not."""
+    check_versions()
     with EmbeddedS3() as aws:
         glue = boto3.client("glue", endpoint_url=aws.endpoint)
         glue.create_database(DatabaseInput={"Name": "versions"})

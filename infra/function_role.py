@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from aws_cdk import Acknowledgment, RemovalPolicy, Validations
+from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Validations
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -18,10 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_sqs as sqs
 
     from infra.config import Config
 
-__all__ = ["FunctionRole", "retried_by_schedule", "traced"]
+__all__ = ["FunctionRole", "invoke_every", "traced"]
 
 
 class FunctionRole(Construct):
@@ -57,8 +60,17 @@ def traced(config: Config) -> lambda_.Tracing:
     return lambda_.Tracing.ACTIVE if config.tracing else lambda_.Tracing.DISABLED
 
 
-def retried_by_schedule(function: lambda_.Function) -> None:
-    """State why nothing keeps the failures of a function that only a schedule invokes."""
+def invoke_every(
+    scope: Construct, function: lambda_.Function, *, minutes: int, what: str, undelivered: sqs.IQueue
+) -> None:
+    """Let a schedule invoke a function that nothing else invokes; nothing keeps its failures, and this says why."""
+    events.Rule(
+        scope,
+        "Schedule",
+        description=f"SoAL: {what}",
+        schedule=events.Schedule.rate(Duration.minutes(minutes)),
+        targets=[targets.LambdaFunction(function, dead_letter_queue=undelivered, retry_attempts=0)],
+    )
     for rule in ("LambdaDLQ", "LambdaAsyncFailureDestination"):
         Validations.of(function).acknowledge(
             Acknowledgment(

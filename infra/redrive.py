@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from aws_cdk import Duration
-from aws_cdk import aws_events as events
-from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.environment import redrive_environment
-from infra.function_role import FunctionRole, retried_by_schedule, traced
+from infra.function_role import FunctionRole, invoke_every, traced
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -75,11 +73,4 @@ class Redrive(Construct):
             timeout=Duration.seconds(_TIMEOUT_S),
             tracing=traced(config),
         )
-        retried_by_schedule(self.function)
-        events.Rule(
-            self,
-            "Schedule",
-            description="SoAL: redrive",
-            schedule=events.Schedule.rate(Duration.minutes(config.redrive_minutes)),
-            targets=[targets.LambdaFunction(self.function, dead_letter_queue=undelivered, retry_attempts=0)],
-        )
+        invoke_every(self, self.function, minutes=config.redrive_minutes, what="redrive", undelivered=undelivered)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from aws_cdk import Duration
-from aws_cdk import aws_events as events
-from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.function_role import FunctionRole, retried_by_schedule, traced
+from infra.function_role import FunctionRole, invoke_every, traced
 from infra.interfaces import deny_to_code, interface_statements
 
 if TYPE_CHECKING:
@@ -69,12 +67,5 @@ class Sweeper(Construct):
             vpc=network.vpc,
             vpc_subnets=network.subnets,
         )
-        retried_by_schedule(self.function)
+        invoke_every(self, self.function, minutes=config.sweep_minutes, what="sweep", undelivered=undelivered)
         deny_to_code(self.function, self.role, network)
-        events.Rule(
-            self,
-            "Schedule",
-            description="SoAL: sweep",
-            schedule=events.Schedule.rate(Duration.minutes(config.sweep_minutes)),
-            targets=[targets.LambdaFunction(self.function, dead_letter_queue=undelivered, retry_attempts=0)],
-        )

@@ -38,10 +38,12 @@ class Triggers(Construct):
     ) -> None:
         super().__init__(scope, name)
         self.queue: sqs.Queue | None = None
+        target = targets.LambdaFunction(alias, dead_letter_queue=failures)
         if config.schedule is not None:
-            self._rule("Schedule", alias, failures, schedule=events.Schedule.expression(config.schedule))
+            events.Rule(self, "Schedule", schedule=events.Schedule.expression(config.schedule), targets=[target])
         if config.s3_trigger is not None:
-            self._rule("Objects", alias, failures, pattern=_created(config.s3_trigger.bucket, config.s3_trigger.prefix))
+            created = _created(config.s3_trigger.bucket, config.s3_trigger.prefix)
+            events.Rule(self, "Objects", event_pattern=created, targets=[target])
         if config.queue:
             self.queue = private_queue(
                 self,
@@ -60,18 +62,6 @@ class Triggers(Construct):
                     reason="A queue has no destination here: what is tried too often goes to its dead-letter queue",
                 )
             )
-
-    def _rule(
-        self,
-        name: str,
-        alias: lambda_.Alias,
-        failures: sqs.IQueue,
-        *,
-        schedule: events.Schedule | None = None,
-        pattern: events.EventPattern | None = None,
-    ) -> None:
-        target = targets.LambdaFunction(alias, dead_letter_queue=failures)
-        events.Rule(self, name, event_pattern=pattern, schedule=schedule, targets=[target])
 
 
 def _created(bucket: str, prefix: str) -> events.EventPattern:

@@ -48,17 +48,17 @@ def default_base(dockerfile: Path = DOCKERFILE) -> str:
     return match[1]
 
 
-def pin_base(docker: Docker, dockerfile: Path = DOCKERFILE) -> str:
+def pin_base(docker: Docker) -> str:
     """Pull the Dockerfile's base by its tag and write the digest behind it; return the new name.
 
     The digest is that of the index, so it holds for x86_64 and arm64. Raises `DockerError` if it cannot be pulled.
     """
-    tagged = default_base(dockerfile).partition("@")[0]
+    tagged = default_base().partition("@")[0]
     docker.read("pull", "--quiet", tagged, timeout_s=_PULL_TIMEOUT_S)
     digests = json.loads(docker.read("image", "inspect", "--format", "{{json .RepoDigests}}", tagged))
-    text = pinned(dockerfile.read_text(encoding="utf-8"), tagged, digests)
-    dockerfile.write_text(text, encoding="utf-8")
-    return default_base(dockerfile)
+    text = pinned(DOCKERFILE.read_text(encoding="utf-8"), tagged, digests)
+    DOCKERFILE.write_text(text, encoding="utf-8")
+    return default_base()
 
 
 def pinned(text: str, tagged: str, digests: list[str]) -> str:

@@ -33,7 +33,6 @@ class Build:
     base: str
     tag: str = TAG
     certificates: Path | None = None
-    dockerfile: Path = DOCKERFILE
     platform: str | None = None
     target: str | None = None
 
@@ -45,7 +44,7 @@ class Build:
         platform = () if self.platform is None else ("--platform", self.platform)
         proxies = [name for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY") if environ.get(name)]
         return (
-            *("--file", str(self.dockerfile), "--tag", self.tag, "--build-arg", f"BASE={self.base}"),
+            *("--file", str(DOCKERFILE), "--tag", self.tag, "--build-arg", f"BASE={self.base}"),
             *("--build-arg", f"VERSION={version('soal')}", "--build-arg", f"REVISION={_revision(root)}"),
             *(word for name in proxies for word in ("--build-arg", name)),
             *secret,

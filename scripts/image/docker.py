@@ -48,38 +48,33 @@ class Docker:
 
     def read(self, *arguments: str, timeout_s: float = _LOOK_TIMEOUT_S) -> str:
         """Run a command; return its output. Raises `DockerError` if it fails."""
-        command = [self.program, *arguments]
-        try:
-            done = subprocess.run(
-                command,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=timeout_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise DockerError(f"docker {arguments[0]}: not done after {timeout_s:g} s") from error
+        done = self._run(arguments, timeout_s, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if done.returncode != 0:
             raise DockerError(f"docker {arguments[0]}: {(done.stderr or done.stdout).strip()[-_TAIL:]}")
         return done.stdout
 
     def show(self, *arguments: str, timeout_s: float) -> None:
         """Run a command whose output is for the reader, on stderr. Raises `DockerError` if it fails."""
+        done = self._run(arguments, timeout_s, stdout=2)
+        if done.returncode != 0:
+            raise DockerError(f"docker {arguments[0]} failed (exit code {done.returncode}); see above")
+
+    def _run(
+        self, arguments: tuple[str, ...], timeout_s: float, *, stdout: int, stderr: int | None = None
+    ) -> subprocess.CompletedProcess[str]:
         try:
-            done = subprocess.run(
+            return subprocess.run(
                 [self.program, *arguments],
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
-                stdout=2,
+                stdout=stdout,
+                stderr=stderr,
+                text=True,
                 timeout=timeout_s,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
             raise DockerError(f"docker {arguments[0]}: not done after {timeout_s:g} s") from error
-        if done.returncode != 0:
-            raise DockerError(f"docker {arguments[0]} failed (exit code {done.returncode}); see above")
 
     def has(self, image: str) -> bool:
         """Tell whether the daemon has an image."""
@@ -103,16 +98,16 @@ class Docker:
 
 
 @contextlib.contextmanager
-def docker(home: Path, environ: Mapping[str, str] = os.environ) -> Iterator[Docker]:
+def docker(home: Path) -> Iterator[Docker]:
     """Yield the daemon that answers, or one of our own for as long as the block takes (images stay in `home`).
 
     Raises `DaemonError` where there is none.
     """
-    if (found := _answering(environ)) is not None:
+    if (found := _answering(os.environ)) is not None:
         yield found
         return
     with own_daemon(home) as host:
-        yield Docker(_builder(environ), host, is_own=True)
+        yield Docker(_builder(os.environ), host, is_own=True)
 
 
 def _answering(environ: Mapping[str, str]) -> Docker | None:

@@ -12,15 +12,13 @@ import io
 import socket
 import threading
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import ThreadedWSGIServer
+from werkzeug.test import run_wsgi_app
 
 from scripts.emulator.exchange import ConnectionDropped
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["KeepAliveServer"]
 
@@ -62,15 +60,9 @@ class _Handler(MotoRequestHandler):
         if not environ.get("wsgi.input_terminated"):
             body = _Counted(self.rfile, int(environ.get("CONTENT_LENGTH") or 0))
             environ["wsgi.input"] = body
-        answered: list[tuple[str, list[tuple[str, str]]]] = []
-
-        def start_response(status: str, headers: list[tuple[str, str]], _error: object = None) -> Callable[..., None]:
-            answered[:] = [(status, headers)]
-            return lambda _data: None
-
         try:
-            content = b"".join(self.server.app(environ, start_response))
-            self._send(*answered[0], content)
+            chunks, status, headers = run_wsgi_app(self.server.app, environ, buffered=True)
+            self._send(status, list(headers), b"".join(chunks))
         except (ConnectionDropped, ConnectionError, ValueError):  # ValueError: the file of a closed connection
             self.close_connection = True
         if body is not None and body.left_bytes:

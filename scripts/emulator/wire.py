@@ -16,7 +16,9 @@ import time
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final
 
-from scripts.emulator.exchange import ConnectionDropped, Exchange, Reply, Request
+from werkzeug.test import run_wsgi_app
+
+from scripts.emulator.exchange import Exchange, Reply, Request
 from scripts.emulator.labels import catalog_operation
 from scripts.emulator.uploads import Beginnings
 
@@ -165,23 +167,8 @@ class Wire:
         return reply
 
     def _moto(self, environ: dict[str, Any]) -> Reply:
-        answered: list[tuple[str, list[tuple[str, str]]]] = []
-
-        def start_response(status: str, headers: list[tuple[str, str]], _error: object = None) -> Callable[..., None]:
-            answered[:] = [(status, headers)]
-            return lambda _data: None
-
-        chunks = self._app(environ, start_response)
-        try:
-            body = b"".join(chunks)
-        finally:
-            close = getattr(chunks, "close", None)
-            if close is not None:
-                close()
-        if not answered:
-            raise ConnectionDropped
-        status, headers = answered[0]
-        return Reply(int(status.split(" ", 1)[0]), tuple(headers), body)
+        chunks, status, headers = run_wsgi_app(self._app, environ, buffered=True)
+        return Reply(int(status.split(" ", 1)[0]), tuple(headers), b"".join(chunks))
 
 
 def _asked(address: str, request: Request) -> Reply:

@@ -38,11 +38,9 @@ class Exchange:
     """The record of one request. Times are monotonic, in nanoseconds; `body_bytes` is the size on the wire.
 
     `status` is the client's answer, None if it got none. `applied` is S3's own answer, None if the request never
-    reached S3. `mutation` counts the mutating requests from 1, None for those that only read.
+    reached S3.
     """
 
-    ordinal: int
-    mutation: int | None
     operation: str
     bucket: str
     key: str
@@ -51,7 +49,6 @@ class Exchange:
     body_bytes: int
     status: int | None
     applied: int | None
-    rule: str | None
     started_ns: int
     ended_ns: int
 
@@ -87,8 +84,6 @@ class Request:
     """One request: its meaning, its body (read when it is first asked for), and the way to apply it."""
 
     environ: dict[str, Any]
-    ordinal: int
-    mutation: int | None
     operation: str
     bucket: str
     key: str
@@ -102,7 +97,7 @@ class Request:
 
     @classmethod
     def of(cls, environ: dict[str, Any], apply_to: Callable[[Request], Reply]) -> Request:
-        """Read the meaning of a WSGI request; the ordinals are 0 until the trace has counted it."""
+        """Read the meaning of a WSGI request."""
         path = str(environ.get("PATH_INFO", "/")).encode("latin-1").decode("utf-8", "replace").lstrip("/")
         bucket, _, key = path.partition("/")
         query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
@@ -118,8 +113,6 @@ class Request:
         credential = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
         return cls(
             environ=environ,
-            ordinal=0,
-            mutation=None,
             operation=name,
             bucket=bucket,
             key=key,

@@ -97,13 +97,9 @@ class Rule:
     action: Effect
     nth: int = 1
     times: int | None = 1
-    name: str = ""
     _seen: int = 0
     _hits: int = 0
     _fired: threading.Event = field(default_factory=threading.Event)
-
-    def __post_init__(self) -> None:
-        self.name = self.name or type(self.action).__name__.lower()
 
     @property
     def hits(self) -> int:

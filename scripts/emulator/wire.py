@@ -59,8 +59,6 @@ class Wire:
         self._counting = threading.Lock()
         self._rules = list(rules)
         self._trace: list[Exchange] = []
-        self._ordinal = 0
-        self._mutation = 0
         self._in_flight = 0
         self._beginnings = Beginnings()
         self._catalogs: dict[str, str] = {}
@@ -103,10 +101,9 @@ class Wire:
             return self._in_flight == 0
 
     def clear_trace(self) -> None:
-        """Forget the trace and count from 1 again."""
+        """Forget the trace."""
         with self._counting:
             self._trace.clear()
-            self._ordinal = self._mutation = 0
 
     def _observed(self, request: Request) -> Reply:
         started_ns = time.monotonic_ns()
@@ -116,26 +113,19 @@ class Wire:
             reply = request.apply() if rule is None else rule.act(request)
             status = reply.status
         finally:
-            self._record(request, rule, status, started_ns)
+            self._record(request, status, started_ns)
         return reply
 
     def _count(self, request: Request) -> Rule | None:
-        """Give the request its ordinals and find the rule that hits it, as one step."""
+        """Let the rules count the request; return the one that hits it."""
         with self._counting:
             self._in_flight += 1
-            self._ordinal += 1
-            request.ordinal = self._ordinal
-            if request.is_mutating:
-                self._mutation += 1
-                request.mutation = self._mutation
             # Every rule counts, also behind one that fires, so `nth` means the same whatever other rules there are.
             fired = [rule for rule in self._rules if rule.takes(request)]
             return fired[0] if fired else None
 
-    def _record(self, request: Request, rule: Rule | None, status: int | None, started_ns: int) -> None:
+    def _record(self, request: Request, status: int | None, started_ns: int) -> None:
         exchange = Exchange(
-            ordinal=request.ordinal,
-            mutation=request.mutation,
             operation=request.operation,
             bucket=request.bucket,
             key=request.key,
@@ -144,7 +134,6 @@ class Wire:
             body_bytes=request.body_bytes,
             status=status,
             applied=request.applied,
-            rule=None if rule is None else rule.name,
             started_ns=started_ns,
             ended_ns=time.monotonic_ns(),
         )

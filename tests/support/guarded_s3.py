@@ -70,7 +70,7 @@ class Permissions:
 
     def rule(self) -> Rule:
         """Return what enforces them, for `EmbeddedS3(rules=[…])`."""
-        return Rule(Match(), self, times=None, name="permissions")
+        return Rule(Match(), self, times=None)
 
     def __call__(self, request: Request) -> Reply:
         role = request.access_key or "nobody"

@@ -17,7 +17,7 @@ from safewriter.objects.store import StoreError
 from tests.unit.safewriter.coordination.bench import job, now_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 ONE, TWO = OpenWrite("s3://checkpoints", "one", 1), OpenWrite("s3://checkpoints", "two", 1)
 
@@ -46,19 +46,6 @@ def left_by_a_dead_holder(backend: MemoryBackend, *writes: OpenWrite) -> None:
     for write in writes:
         record = open_write(record, write)
     backend.write(end(record, End.EXPIRED, 0), None)
-
-
-def silent_twice(call: Any) -> Any:
-    """Let the first two calls have no answer."""
-    calls: list[object] = []
-
-    def silent(*arguments: Any) -> Any:
-        calls.append(arguments)
-        if len(calls) <= 2:
-            raise StoreError("no answer")
-        return call(*arguments)
-
-    return silent
 
 
 def taken_away(backend: MemoryBackend) -> None:
@@ -101,56 +88,6 @@ def test_a_block_that_outlives_its_turn_hears_of_it(backend: MemoryBackend) -> N
     with pytest.raises(TurnLostError, match="an operator ended it"), of(backend).turn():
         taken_away(backend)
     assert now_of(backend).completions == 0
-
-
-def test_a_short_silence_of_the_lock_service_costs_no_completion(
-    backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is asked again while nobody else can have the turn; so is the bucket that knows the verdicts."""
-    coordinator = of(backend, poll_s=0.001, decided=silent_twice(lambda writes: writes))
-    coordinator.lock().open_write(ONE)
-    monkeypatch.setattr(backend, "write", silent_twice(backend.write))
-    monkeypatch.setattr(backend, "read", silent_twice(backend.read))
-    assert coordinator.unlock()
-    assert now_of(backend).completions == 1
-
-
-def test_a_service_that_refuses_a_release_is_not_asked_again(
-    backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To wait would not help."""
-    asked: list[object] = []
-
-    def deny(*_: object) -> Any:
-        asked.append(_)
-        raise StoreError("no permission", denied=True)
-
-    coordinator = of(backend)
-    coordinator.lock()
-    monkeypatch.setattr(backend, "write", deny)
-    with pytest.raises(StoreError, match="no permission"):
-        coordinator.unlock()
-    assert len(asked) <= 3
-
-
-def test_a_block_that_leaves_a_write_without_a_verdict_hears_of_it(backend: MemoryBackend) -> None:
-    """The turn does not count, and nobody took it."""
-    coordinator = of(backend, decided=lambda _: ())
-    told = "given back with a write that has no verdict, so it does not count"
-    with pytest.raises(TurnLostError, match=told), coordinator.turn() as turn:
-        turn.open_write(ONE)
-    assert (now_of(backend).completions, now_of(backend).unsettled) == (0, (ONE,))
-
-
-def test_a_coordinator_completes_as_many_turns_as_it_takes(backend: MemoryBackend) -> None:
-    """A run's name is for people, unless the run has one turn only."""
-    for count, ends in ((False, [End.COMPLETED, End.COMPLETED]), (True, [End.COMPLETED, End.REPEATED])):
-        backend = MemoryBackend()
-        for _ in range(2):
-            coordinator = JobCoordinator(job(), backend, run="run", run_has_one_turn=count)
-            with coordinator.turn():
-                pass
-        assert [past.end for past in now_of(backend).history] == ends
 
 
 def test_nothing_to_do_completes_a_turn(backend: MemoryBackend) -> None:
@@ -244,32 +181,6 @@ def test_a_turn_with_a_write_without_a_verdict_is_not_completed(backend: MemoryB
     assert not coordinator.unlock()
     assert now_of(backend).unsettled == (TWO,)
     assert now_of(backend).history[-1].end is End.FAILED
-
-
-@pytest.mark.parametrize("error", [UnknownOutcomeError("no verdict"), StoreError("no answer")])
-def test_a_checkpoint_bucket_that_does_not_answer_keeps_no_lock(backend: MemoryBackend, error: Exception) -> None:
-    """The turn ends, not completed, and the next holder settles all of its writes."""
-
-    def decided(_: Iterable[OpenWrite]) -> Iterable[OpenWrite]:
-        raise error
-
-    coordinator = of(backend, decided=decided, lease_s=1)
-    turn = coordinator.lock()
-    turn.open_write(ONE)
-    assert not coordinator.unlock()
-    assert now_of(backend).holder is None
-    assert now_of(backend).unsettled == (ONE,)
-    assert not turn._thread.is_alive()  # type: ignore[union-attr]
-
-
-def test_the_writes_of_a_job_to_which_the_turn_was_lent_are_looked_at(backend: MemoryBackend) -> None:
-    """They stand in the record only: the holder has not seen them."""
-    coordinator = of(backend, decided=lambda _: ())
-    turn = coordinator.lock()
-    turn.is_lent = True  # type: ignore[union-attr]
-    backend.write(open_write(now_of(backend), ONE), backend.read("lock"))
-    assert not coordinator.unlock()
-    assert now_of(backend).unsettled == (ONE,)
 
 
 # -- under the handler, and from settings ----------------------------------------------------------------------------

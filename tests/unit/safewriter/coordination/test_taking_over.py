@@ -1,0 +1,168 @@
+"""When a waiter takes the lock over from a holder that renews no more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from safewriter.coordination.backend import Stored
+from safewriter.coordination.record import End, OpenWrite, Record
+from safewriter.coordination.transitions import end, grant, open_write, renew
+from safewriter.errors import TurnBlockedError
+from tests.unit.safewriter.coordination.bench import Clock, SlowBackend, acquirer, job, now_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+WRITE = OpenWrite("s3://checkpoints", "key", 1)
+
+
+def held(backend: SlowBackend, record: Record | None = None, *, lease_s: float = 30.0) -> Record:
+    """Let somebody else hold the lock, with an open write."""
+    record = open_write(grant(record or Record("lock"), job("other", lease_s=lease_s), "other", "", 0), WRITE)
+    backend._records["lock"] = Stored(record, 1)
+    return record
+
+
+def change(backend: SlowBackend, change: Callable[[Record], Record]) -> None:
+    """Let somebody else change the record."""
+    number = int(str(backend._records["lock"].version))
+    backend._records["lock"] = Stored(change(now_of(backend)), number + 1)
+
+
+def test_a_holder_that_renews_keeps_its_lock() -> None:
+    """However long the others wait."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend)
+    asking = acquirer(backend, clock, max_wait_s=100)
+
+    def renewed() -> bool:
+        change(backend, renew)
+        return True
+
+    asking.may_wait = renewed
+    with pytest.raises(TurnBlockedError, match=r"^A has no turn on lock after 100 s: other holds lock\. Nothing was"):
+        asking.acquire()
+    assert now_of(backend).queue == ()
+
+
+def test_a_lock_is_taken_over_after_a_whole_lease_by_the_waiter_s_clock() -> None:
+    """From the answer that showed the grant first to the request that showed it last; its writes become unsettled."""
+    clock = Clock()
+    backend = SlowBackend(clock, latency_s=1)
+    held(backend, lease_s=10)
+    stored, times = acquirer(backend, clock, poll_s=1).acquire()
+    # Answered at 1002 first; asked beyond 1012 last: at 1013, by polls of a second and requests of two.
+    assert times.asked_s - 1002 - 2 > 10
+    assert times.asked_s - 1002 - 2 <= 10 + 3
+    assert stored.record.unsettled == (WRITE,)
+    assert stored.record.history[-1].end is End.EXPIRED
+    assert stored.record.token == 2
+
+
+def test_a_lease_has_not_ended_at_its_last_moment() -> None:
+    """Two clocks are never quite the same."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend, lease_s=10)
+    acquirer(backend, clock, poll_s=5).acquire()
+    assert clock.now_s == 1015
+
+
+def test_another_grant_begins_the_lease_anew() -> None:
+    """A waiter has watched the first one, not that one."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend, lease_s=10)
+    asking = acquirer(backend, clock, max_wait_s=15)
+    passed: list[float] = []
+
+    def another() -> bool:
+        if clock.now_s > 1008 and not passed:
+            passed.append(clock.now_s)
+            change(backend, lambda r: renew(grant(end(r, End.FAILED, 0), job("other", lease_s=10), "another", "", 0)))
+        return True
+
+    asking.may_wait = another
+    with pytest.raises(TurnBlockedError):
+        asking.acquire()
+
+
+def test_waiters_that_wait_for_less_than_a_lease_take_it_over_together() -> None:
+    """Each adds to the record what it has seen; nobody's time counts twice."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend, lease_s=10)
+    for number, silent_s in enumerate((4, 8)):
+        with pytest.raises(TurnBlockedError):
+            acquirer(backend, clock, f"{number}", max_wait_s=4, poll_s=1).acquire()
+        holder = now_of(backend).holder
+        assert holder is not None
+        assert holder.silent_s == silent_s
+        clock.now_s += 100  # nobody looks
+    before_s = clock.now_s
+    assert acquirer(backend, clock, max_wait_s=4, poll_s=1).acquire()[0].record.token == 2
+    assert clock.now_s - before_s == 3
+
+
+def test_waiters_that_wait_at_the_same_time_count_their_time_once() -> None:
+    """The second one to leave began before the first one's time was in the record."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend, lease_s=10)
+    both = [acquirer(backend, clock, f"{number}") for number in range(2)]
+    for one in both:
+        one._try()
+    clock.now_s += 8
+    for one in both:
+        one._leave()
+    holder = now_of(backend).holder
+    assert holder is not None
+    assert holder.silent_s == 8
+
+
+@settings(max_examples=500, deadline=None, derandomize=True)
+@given(
+    steps=st.lists(st.sampled_from(["renew", "tick", "look 0", "look 1", "look 2", "leave 0", "leave 1", "leave 2"]))
+)
+def test_whoever_waits_and_leaves_a_lease_is_as_long_as_it_is(steps: list[str]) -> None:
+    """No job takes the lock over within ten seconds of a renewal, in whatever order three jobs look and leave."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend, lease_s=10)
+    renewed_s = clock.now_s
+    waiters = {number: acquirer(backend, clock, f"{number}") for number in "012"}
+    for step in steps:
+        verb, _, number = step.partition(" ")
+        if verb == "tick":
+            clock.now_s += 6
+        elif verb == "renew":
+            change(backend, renew)
+            renewed_s = clock.now_s
+        elif verb == "leave":
+            waiters[number]._leave()
+            waiters[number] = acquirer(backend, clock, number)
+        else:
+            waiters[number]._try()
+            holder = now_of(backend).holder
+            if holder is None or holder.job != "other":
+                assert clock.now_s - renewed_s > 10
+                return
+
+
+@pytest.mark.parametrize("is_alive", [False, True])
+def test_a_service_that_knows_whether_the_holder_lives_is_believed(*, is_alive: bool) -> None:
+    """No lease has to end by a clock."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    record = held(backend, lease_s=10)
+    backend._records["lock"] = Stored(record, 1, is_alive)
+    asking = acquirer(backend, clock)
+    clock.now_s += 100 * is_alive
+    granted, _ = asking._try()
+    assert (granted is None) is is_alive

@@ -1,0 +1,81 @@
+"""The renewals of a turn in the background."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.coordination.backends.memory import MemoryBackend
+from safewriter.coordination.record import End
+from safewriter.coordination.transitions import end
+from tests.support.waiting import BUSY_S
+from tests.unit.safewriter.coordination.bench import Clock, SlowBackend, now_of, turn_of
+
+if TYPE_CHECKING:
+    from safewriter.coordination.turn import Turn
+
+
+def bench(latency_s: float = 0.0) -> tuple[Clock, SlowBackend, Turn]:
+    clock = Clock()
+    backend = SlowBackend(clock, latency_s)
+    return clock, backend, turn_of(backend, clock, lease_s=10)
+
+
+class Waits:
+    """Stands for the event on which the renewals wait; each wait takes its time."""
+
+    def __init__(self, clock: Clock, most: int) -> None:
+        self.clock, self.most = clock, most
+        self.waits: list[float] = []
+        self.was_set = False
+
+    def wait(self, timeout_s: float) -> bool:
+        self.waits.append(round(timeout_s, 2))
+        self.clock.now_s += timeout_s
+        return self.was_set or len(self.waits) > self.most
+
+    def set(self) -> None:
+        self.was_set = True
+
+
+def test_a_turn_is_renewed_each_third_of_its_lease() -> None:
+    """And holds as long as that goes well."""
+    clock, backend, turn = bench()
+    turn._stopped = waits = Waits(clock, 6)  # type: ignore[assignment]
+    turn._renewing()
+    assert waits.waits == [3.33] * 7
+    assert (now_of(backend).holder or pytest.fail("free")).beat == 6
+    assert turn.left_s > 0
+
+
+def test_a_renewal_without_an_answer_is_tried_again_soon_until_the_lease_has_ended() -> None:
+    """Then the holder has stopped itself, and the renewals with it."""
+    clock, backend, turn = bench()
+    backend.fail = lambda _: "refused"
+    turn._stopped = waits = Waits(clock, 1000)  # type: ignore[assignment]
+    turn._renewing()
+    assert waits.waits[:2] == [3.33, 0.47]
+    assert min(waits.waits) == 0.05
+    assert len(waits.waits) < 100
+    assert turn.left_s <= 0
+
+
+def test_renewals_end_with_the_turn() -> None:
+    """No thread stays behind."""
+    _, backend, turn = bench()
+    turn.start()
+    assert turn.release(End.COMPLETED)
+    turn._thread.join(BUSY_S)
+    assert not turn._thread.is_alive()
+    assert backend.requests[-1] == "write"
+
+
+def test_renewals_end_when_the_turn_is_lost() -> None:
+    """They do not bring it back."""
+    clock, backend, turn = bench()
+    MemoryBackend.write(backend, end(now_of(backend), End.FORCED, 0), backend._records["lock"])
+    turn._stopped = waits = Waits(clock, 9)  # type: ignore[assignment]
+    turn._renewing()
+    assert waits.waits == [3.33]
+    assert (now_of(backend).holder or pytest.fail("free")).beat == 0

@@ -16,6 +16,7 @@ from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
 from scripts.emulator import EmbeddedS3, Match, Rule
+from scripts.emulator.keepalive import KeepAliveServer
 from scripts.emulator.wire import OBSERVER
 from scripts.local_credentials import CREDENTIALS, REGION
 from tests.support.contenders import ProcessContender, ThreadContender, Wrapped
@@ -107,6 +108,10 @@ class S3:
     def lose(self, fault: LostReply) -> None:
         self.server.wire.add(Rule(Match(), fault, times=None))
 
+    def restarted(self) -> AbstractContextManager[None]:
+        """Let the server be away for a block; it comes back with the same data."""
+        return _restarted(self.server)
+
     def forget(self, lock: str) -> None:
         self._observing.delete_object(Bucket=self._space, Key=f"locks/{lock}.json")
 
@@ -146,6 +151,10 @@ class DynamoDB:
 
     def lose(self, fault: LostReply) -> None:
         self.server.wire.add(Rule(Match(), fault, times=None))
+
+    def restarted(self) -> AbstractContextManager[None]:
+        """Let the server be away for a block; it comes back with the same data."""
+        return _restarted(self.server)
 
     def forget(self, lock: str) -> None:
         self._observing.delete_item(TableName=self._space, Key={"lock": {"S": lock}})
@@ -224,3 +233,12 @@ SERVICES: Final = {
     "zookeeper": Entry(_zookeeper, LACKS, is_sampled=True),
 }
 """A further backend is one more line here, and a class like those above."""
+
+
+@contextlib.contextmanager
+def _restarted(server: EmbeddedS3) -> Iterator[None]:
+    port = server.port
+    server._server.stop()
+    yield
+    server._server = KeepAliveServer(server.wire, port)
+    server._server.start()

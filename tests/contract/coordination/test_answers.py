@@ -153,3 +153,23 @@ def test_a_table_that_is_not_there_is_named(on_dynamodb: Arena) -> None:
 
     with pytest.raises(SettingError, match=r"no DynamoDB table locks-\w+.*coordination=dynamodb.*create-table"):
         on_dynamodb.coordinator("job").lock()
+
+
+def test_a_turn_outlives_a_restart_of_the_server(on_wire: Arena) -> None:
+    """While the server is away the holder goes on, and cannot open a write; on the same data all goes on."""
+    on_wire.settle_server()
+    service = on_wire.service
+    assert isinstance(service, S3 | DynamoDB)
+    on_wire.bystander("first").nothing_to_do()
+    coordinator = on_wire.coordinator("job", lease_s=LONG_S)
+    turn = coordinator.lock()
+
+    with service.restarted():
+        turn.check()
+        with pytest.raises(StoreError):
+            turn.open_write(WRITE)
+
+    turn.open_write(WRITE)
+    assert coordinator.unlock()
+    assert [past.token for past in on_wire.record().history] == [1, 2]
+    assert on_wire.bystander("next").lock().token == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -94,17 +95,11 @@ def test_a_turn_outlives_a_restart_of_the_server(
 
         checker = threading.Thread(target=check)
 
-        class Noting(threading.Event):
-            def wait(self, timeout: float | None = None) -> bool:
-                if threading.current_thread() is checker:
-                    waits.set()
-                return super().wait(timeout)
+        def sleep(pause_s: float) -> None:
+            waits.set()
+            time.sleep(pause_s)
 
-            def set(self) -> None:
-                super().set()
-                renewing.set()
-
-        renewing, turn._stopped = turn._stopped, Noting()
+        turn._sleep = sleep
         server.kill()
         assert until(lambda: turn._suspended)
         checker.start()

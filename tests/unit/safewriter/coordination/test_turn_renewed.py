@@ -8,9 +8,9 @@ import pytest
 
 from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.record import End
-from safewriter.coordination.transitions import end
+from safewriter.coordination.transitions import end, grant
 from tests.support.waiting import BUSY_S
-from tests.unit.safewriter.coordination.bench import Clock, SlowBackend, now_of, turn_of
+from tests.unit.safewriter.coordination.bench import Clock, SlowBackend, job, now_of, turn_of
 
 if TYPE_CHECKING:
     from safewriter.coordination.turn import Turn
@@ -74,7 +74,8 @@ def test_renewals_end_with_the_turn() -> None:
 def test_renewals_end_when_the_turn_is_lost() -> None:
     """They do not bring it back."""
     clock, backend, turn = bench()
-    MemoryBackend.write(backend, end(now_of(backend), End.FORCED, 0), backend._records["lock"])
+    taken_over = grant(end(now_of(backend), End.FORCED, 0), job("B"), "other", "", 0)
+    MemoryBackend.write(backend, taken_over, backend._records["lock"])
     turn._stopped = waits = Waits(clock, 9)  # type: ignore[assignment]
     turn._renewing()
     assert waits.waits == [3.33]

@@ -3,8 +3,8 @@
 A waiter compares no clocks. It takes a lock over only if it has seen the same grant without a renewal for the holder's
 whole lease, by its own monotonic clock: from the end of the first request that saw it to the start of the last one.
 
-A waiter that leaves before that adds its time to the record, and the next one counts on from there. A waiter counts
-only the time that was in the record when it began, so that no second counts twice, however many wait at once.
+A waiter that leaves before that writes what it has counted into the record. Others count on from there if that is more
+than they have counted. They add only the time after they have read it, so no second counts twice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ __all__ = ["Acquirer", "Times", "uptime_s"]
 
 _CLAIM_S: Final = 1.0
 _CLAIM_POLLS: Final = 6
-"""A waiter that is next and asks no more loses its place after so many of its polls, and a second at least."""
+"""A waiter that is next and asks no more loses its place after so many of its polls, a second at least, and a minute at
+most; if it lives, it joins again.
+"""
+_CLAIM_MAX_S: Final = 60.0
 _ATTEMPTS: Final = 10
 """Attempts in one poll, while others change the record."""
 
@@ -54,16 +57,18 @@ class Times:
 
 @dataclass(slots=True)
 class _Watch:
-    """How long something has been seen without a change."""
+    """How long something has been seen without a change. `before_s`: by others, until `since_s` at the latest."""
 
     seen: object = None
     since_s: float = 0.0
+    before_s: float = 0.0
 
-    def unchanged_s(self, what: object, times: Times) -> float:
-        if what != self.seen:
-            self.seen, self.since_s = what, times.answered_s
-            return 0.0
-        return times.asked_s - self.since_s
+    def unchanged_s(self, what: object, times: Times, before_s: float = 0.0) -> float:
+        unchanged_s = self.before_s + times.asked_s - self.since_s
+        if what == self.seen and unchanged_s >= before_s:
+            return unchanged_s
+        self.seen, self.since_s, self.before_s = what, times.answered_s, before_s
+        return before_s
 
 
 @dataclass(slots=True)
@@ -165,12 +170,12 @@ class Acquirer:
                 return self._waiting(record, stored), f"{record.holder.job} holds {record.lock}"
             record = end(record, End.EXPIRED, epoch_ms())
         following = next_waiter(record)
-        if following is not None and following.nonce != self.nonce and self._gave_up(following, record.token, times):
+        if following is not None and self._gave_up(following, record.token, times):
             return leave(record, following.nonce), f"{following.job} waited and asks no more"
         repeats = self.run_has_one_turn and has_completed(record, self.configuration.job, self.run)
         if reason := None if repeats else self._obstacle(record):
             if self.configuration.on_blocked is not OnBlocked.WAIT and not self.configuration.defers:
-                self._note_order(record, stored)
+                self._note(record, stored)
                 raise self._blocked(reason, 0.0)
             return self._waiting(record, stored), reason
         first = goes_first(record, self.configuration, self.nonce)
@@ -182,12 +187,12 @@ class Acquirer:
         name = self.configuration.job
         return obstacle(record, name, record.job(name).ordered_by(self.configuration))
 
-    def _note_order(self, record: Record, stored: Stored | None) -> None:
-        """Note the order of a job that never waits, so that a ring which nobody can start is seen."""
+    def _note(self, record: Record, stored: Stored | None) -> None:
+        """Note the order of a job that never waits, so that a ring which nobody can start is seen, and its probe."""
         name = self.configuration.job
-        wanted = record.job(name).ordered_by(self.configuration)
-        if record.jobs.get(name) != wanted:
-            self.backend.write(record.with_job(name, wanted), stored)
+        noted = record.with_job(name, record.job(name).ordered_by(self.configuration))
+        if stored is None or noted != stored.record:
+            self.backend.write(noted, stored)
 
     def _waiting(self, record: Record, stored: Stored | None) -> Record | None:
         """Return the change that a waiter makes: it joins the queue, and notes a dead holder's end, or its probe."""
@@ -204,12 +209,12 @@ class Acquirer:
 
     def _silent_s(self, holder: Holder, times: Times) -> float:
         """Return for how long this waiter, and others before it began, saw no renewal."""
-        return holder.silent_s + self._holder.unchanged_s((holder.nonce, holder.beat, holder.silent_s), times)
+        return self._holder.unchanged_s((holder.nonce, holder.beat), times, holder.silent_s)
 
     def _gave_up(self, waiter: Waiter, token: int, times: Times) -> bool:
         # With the token: the time counts in which the lock is free for this waiter, and ends with any other's turn.
         unchanged_s = self._waiter.unchanged_s((waiter.nonce, waiter.ticket, token), times)
-        return unchanged_s > max(_CLAIM_S, _CLAIM_POLLS * waiter.poll_s)
+        return unchanged_s > min(max(_CLAIM_S, _CLAIM_POLLS * waiter.poll_s), _CLAIM_MAX_S)
 
     def _blocked(self, reason: str, waited_s: float) -> TurnBlockedError:
         kind = TurnSkippedError if self.configuration.on_blocked is OnBlocked.SKIP else TurnBlockedError
@@ -220,7 +225,8 @@ class Acquirer:
 
     def _leave(self) -> None:
         """Leave the queue, and give back a grant whose reply was lost. If the service does not answer, both expire."""
-        for _ in range(5):
+        unanswered = 0
+        for _ in range(_ATTEMPTS):
             try:
                 times, stored = self._read()
                 left = None if stored is None else self._left(stored.record, times)
@@ -230,7 +236,9 @@ class Acquirer:
             except RecordChanged:
                 continue
             except StoreError:
-                return
+                unanswered += 1
+                if unanswered > 1:
+                    return
             else:
                 return
 

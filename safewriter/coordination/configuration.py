@@ -21,7 +21,6 @@ __all__ = ["PREFIX", "Configuration", "Edge", "FirstRun", "Mode", "OnBlocked"]
 
 PREFIX: Final = "job.coordinator."
 _DAY_S: Final = 86_400
-_MINUTE_S: Final = 60
 _ENDLESS: Final = float("inf")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -133,7 +132,7 @@ class Configuration:
             ("lag", 1, _ENDLESS),
             ("max_wait_s", 0, _ENDLESS),
             ("lease_s", 1, _DAY_S),  # a dead job's lock and place must be free again some day
-            ("poll_s", 0.001, _MINUTE_S),  # others wait for six polls of a waiter that died
+            ("poll_s", 0.001, _DAY_S),
         ):
             if not least <= getattr(self, name) <= most:
                 raise _problem(name, f"{getattr(self, name)!r} is not between {least} and {most}")

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from safewriter.coordination import current
@@ -35,6 +35,7 @@ __all__ = ["JobCoordinator"]
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
+_PAUSE_MAX_S: Final = 1.0
 _SPARE: Final = 4
 """This part of a lease, 1/4, is left for the release when nobody can tell the verdicts."""
 
@@ -163,9 +164,10 @@ class JobCoordinator:
             try:
                 return call()
             except StoreError as error:
-                if error.denied or turn.left_s <= spare_s:
+                left_s = turn.left_s - spare_s
+                if error.denied or left_s <= 0:
                     raise
-                time.sleep(min(self.configuration.poll_s, turn.left_s))
+                time.sleep(min(self.configuration.poll_s, _PAUSE_MAX_S, left_s))
 
     def lend(self) -> str:
         """Return what the process of a job needs to use the turn that this coordinator holds."""
@@ -174,9 +176,13 @@ class JobCoordinator:
         return lent(self._turn, backend_uri(self.configuration.backend), self._previous)
 
     def nothing_to_do(self) -> None:
-        """Take a turn and complete it at once: the successors need not wait for this job."""
-        self.lock()
-        self.unlock(End.NOTHING)
+        """Take a turn and complete it at once: the successors need not wait for this job.
+
+        Raises `TurnLostError` if it does not count.
+        """
+        turn = self.lock()
+        if not self.unlock(End.NOTHING):
+            raise turn.lost_error()
 
     @contextmanager
     def turn(self) -> Iterator[Turn | BorrowedTurn]:
@@ -216,26 +222,27 @@ class JobCoordinator:
 
     def _settle_earlier(self, turn: Turn, may_go_on: Callable[[], bool]) -> None:
         done: list[OpenWrite] = []
-        for write in turn.unsettled:
-            try:
+        try:
+            for write in turn.unsettled:
                 self._settle(write, may_go_on)
-            except (SafeWriterError, StoreError) as error:
+                done.append(write)
+            turn.settled(done)
+        except (SafeWriterError, StoreError) as error:
+            with suppress(SafeWriterError, StoreError):  # the first error tells more
                 turn.settled(done)
-                raise TurnBlockedError(
-                    f"{turn.job} has no turn on {turn.lock}: an earlier holder's write is not settled ({error})."
-                    " Nothing was written"
-                ) from error
-            done.append(write)
-        turn.settled(done)
+            raise TurnBlockedError(
+                f"{turn.job} has no turn on {turn.lock}: an earlier holder's write is not settled ({error})."
+                " Nothing was written"
+            ) from error
 
 
 @contextmanager
 def _unanswered() -> Iterator[None]:
-    """Let the block's own exception go on if the lock service does not answer; the lease ends the turn."""
+    """Let the block's own exception go on whatever the lock service says; the lease ends the turn."""
     try:
         yield
-    except StoreError:
-        return
+    except (SafeWriterError, StoreError) as error:
+        _log.warning("the turn was not given back: %s", error)
 
 
 def _last_job(record: Record) -> str | None:

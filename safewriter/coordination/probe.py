@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier
@@ -10,46 +11,37 @@ from typing import TYPE_CHECKING, Final
 from safewriter.coordination.backend import RecordChanged
 from safewriter.coordination.record import Record
 from safewriter.errors import UnsupportedError
-from safewriter.objects.store import StoreError
 
 if TYPE_CHECKING:
     from safewriter.coordination.backend import Backend, Stored
 
 __all__ = ["check", "is_probed", "noted"]
 
-_LOCK: Final = "_probe"
-"""No job's lock can have this name: a probe resets the record."""
+_PREFIX: Final = "_probe"
+"""No job's lock can have such a name."""
 _SERVERS_MAX: Final = 8
 _WRITERS: Final = 8
 _ROUNDS: Final = 3
-_TRIES: Final = 50
-"""Rounds are tried so often: other jobs may probe at the same time, and the winner is one of theirs then."""
 
 
 def check(backend: Backend) -> None:
-    """Raise `UnsupportedError` if the server does not keep conditions: stale writers, then several at once.
+    """Raise `UnsupportedError` if the server does not keep conditions: several writers at once, then stale ones.
 
-    Raises `StoreError` if too many others probe at the same time.
+    Each probe has a record of its own, which stays: whoever probes at the same time does not disturb it.
     """
-    stored = backend.read(_LOCK)
-    if stored is None and _winners(backend, None) > 1:
-        raise _refused(backend, "several writers created one record that was not there")
-    won = 0
-    for rounds in range(1, _TRIES + 1):
-        stored = backend.read(_LOCK)
+    record = Record(f"{_PREFIX}-{uuid.uuid4().hex}")
+    if (winners := _winners(backend, record, None)) != 1:
+        raise _refused(backend, f"{winners} of {_WRITERS} writers created one record that was not there")
+    for _ in range(_ROUNDS):
+        stored = backend.read(record.lock)
         if stored is None:
             raise _refused(backend, "a record that was written cannot be read")
-        if _wins(backend, None):
+        if _wins(backend, record, None):
             raise _refused(backend, "it creates a record that is there, in spite of the condition")
-        winners = _winners(backend, stored)
-        if winners > 1 or (winners == 0 and _is_unchanged(backend, stored)):
+        if (winners := _winners(backend, record, stored)) != 1:
             raise _refused(backend, f"{winners} of {_WRITERS} writers replaced one version of a record")
-        if _wins(backend, stored):
+        if _wins(backend, record, stored):
             raise _refused(backend, "it replaces a record that has changed, in spite of the condition")
-        won += winners
-        if won and rounds >= _ROUNDS:
-            return
-    raise StoreError(f"{backend.server} is probed by too many jobs at once")
 
 
 def noted(record: Record, server: str) -> Record:
@@ -58,29 +50,24 @@ def noted(record: Record, server: str) -> Record:
 
 
 def is_probed(lock: str) -> bool:
-    """Tell whether this is the record that probes write, and no lock."""
-    return lock == _LOCK
+    """Tell whether this is a record that a probe has written, and no lock."""
+    return lock.startswith(_PREFIX)
 
 
-def _wins(backend: Backend, after: Stored | None) -> bool:
+def _wins(backend: Backend, record: Record, after: Stored | None) -> bool:
     try:
-        backend.write(Record(_LOCK), after)
+        backend.write(record, after)
     except RecordChanged:
         return False
     return True
 
 
-def _is_unchanged(backend: Backend, stored: Stored) -> bool:
-    now = backend.read(_LOCK)
-    return now is not None and now.version == stored.version
-
-
-def _winners(backend: Backend, after: Stored | None) -> int:
+def _winners(backend: Backend, record: Record, after: Stored | None) -> int:
     barrier = Barrier(_WRITERS)
 
     def write() -> bool:
         barrier.wait()
-        return _wins(backend, after)
+        return _wins(backend, record, after)
 
     with ThreadPoolExecutor(_WRITERS) as pool:
         return sum(one.result() for one in [pool.submit(write) for _ in range(_WRITERS)])
@@ -89,5 +76,4 @@ def _winners(backend: Backend, after: Stored | None) -> int:
 def _refused(backend: Backend, problem: str) -> UnsupportedError:
     return UnsupportedError(
         f"{backend.server or 'this server'} cannot keep a lock: {problem}. Nothing was locked; name another service"
-        " with job.coordinator.backend"
     )

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
     from safewriter.coordination.configuration import Configuration
 
-__all__ = ["HISTORY_MAX", "End", "Holder", "Job", "OpenWrite", "PastTurn", "Record", "Waiter"]
+__all__ = ["HISTORY_MAX", "RUNS_MAX", "End", "Holder", "Job", "OpenWrite", "PastTurn", "Record", "Waiter"]
 
 SCHEMA_VERSION: Final = 1
 HISTORY_MAX: Final = 100
+RUNS_MAX: Final = 50
 
 
 class End(StrEnum):
@@ -104,6 +105,8 @@ class Job:
     is_done: bool = True
     """The turn that registered last has completed."""
     turns: int = 0
+    runs: tuple[str, ...] = ()
+    """The last runs that completed a turn, for those of a handler: a second delivery of one does not count."""
 
     def ordered_by(self, configuration: Configuration) -> Job:
         """Return the job with the order that a configuration asks for."""
@@ -201,4 +204,4 @@ def _writes(found: list[dict[str, Any]]) -> tuple[OpenWrite, ...]:
 
 def _job(found: dict[str, Any]) -> Job:
     kinds = {"mode": Mode(found["mode"]), "edge": Edge(found["edge"]), "first_run": FirstRun(found["first_run"])}
-    return Job(**{**found, **kinds})
+    return Job(**{**found, **kinds, "runs": tuple(map(str, found["runs"]))})

@@ -7,7 +7,9 @@ then on the table itself refuses what the dead holder may still send.
 
 from __future__ import annotations
 
+import logging
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from safewriter.deadline import epoch_ms
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["decided", "settle"]
 
+_log = logging.getLogger(__name__)
 _OLD_MS: Final = 7 * 24 * 3_600_000
+_READERS: Final = 16
 
 
 def settle(
@@ -53,20 +57,30 @@ def settle(
         may_go_on=may_go_on,
     )
     stored = recovery.settle(write.write_key, Cause.TURN, Evidence(write.epoch))
-    has_expired = write.noted_ms < epoch_ms() - _OLD_MS
-    if (stored is None or stored.document.epoch < write.epoch) and not has_expired:
+    if stored is not None and stored.document.epoch >= write.epoch:
+        return
+    if write.noted_ms >= epoch_ms() - _OLD_MS:
         raise UnknownOutcomeError(
             f"{checkpoints.uri(write.write_key)} is not there, may not be read, or is older than the write, so nobody"
             " knows whether the write may still land. Give the job the right to read it; if it was deleted, look at the"
             f" table, and strike the write from the lock's record: soal locks forget LOCK --write {write.write_key}"
         )
+    _log.warning(
+        "write %s of an earlier turn has no document at %s any more, and was noted more than a week ago: it is over",
+        write.write_key,
+        checkpoints.uri(write.write_key),
+    )
 
 
 def decided(writes: Iterable[OpenWrite]) -> Iterator[OpenWrite]:
     """Yield the writes whose documents have a verdict."""
     from safewriter.objects.s3 import open_store
 
-    for write in writes:
+    def is_decided(write: OpenWrite) -> bool:
         stored = Checkpoints(open_store(Location.parse(write.checkpoints))).read(write.write_key)
-        if stored is not None and (stored.document.epoch > write.epoch or stored.document.status not in OPEN):
-            yield write
+        return stored is not None and (stored.document.epoch > write.epoch or stored.document.status not in OPEN)
+
+    asked = list(writes)
+    with ThreadPoolExecutor(_READERS) as pool:  # one after the other, a turn of many writes would outlast its lease
+        verdicts = pool.map(is_decided, asked)
+        yield from (write for write, decided in zip(asked, verdicts, strict=True) if decided)

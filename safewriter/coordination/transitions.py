@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from safewriter.coordination.order import obstacle
-from safewriter.coordination.record import HISTORY_MAX, End, Holder, PastTurn, Waiter
+from safewriter.coordination.record import HISTORY_MAX, RUNS_MAX, End, Holder, PastTurn, Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -87,9 +87,8 @@ def grant(
 
 
 def has_completed(record: Record, job: str, run: str) -> bool:
-    """Tell whether a run had a turn of the job that completed, as far as the history goes back."""
-    completed = (*_COMPLETING, End.REPEATED)
-    return bool(run) and any((past.job, past.run) == (job, run) and past.end in completed for past in record.history)
+    """Tell whether a run was one of the last that completed a turn of the job."""
+    return bool(run) and run in record.job(job).runs
 
 
 def with_token(record: Record, token: int) -> Record:
@@ -141,11 +140,14 @@ def end(record: Record, how: End, now_ms: int, decided: Collection[OpenWrite] = 
         unsettled=(*record.unsettled, *(write for write in open_writes if write not in record.unsettled)),
         history=(*record.history, past)[-HISTORY_MAX:],
     )
-    return _completed(ended, holder.job) if how in _COMPLETING else ended
+    return _completed(ended, holder) if how in _COMPLETING else ended
 
 
-def _completed(record: Record, name: str) -> Record:
-    job, number = record.job(name), record.completions + 1
+def _completed(record: Record, holder: Holder) -> Record:
+    name, number = holder.job, record.completions + 1
+    job = record.job(name)
     is_first_since = job.predecessor is not None and record.job(job.predecessor).completed > job.completed
     done = replace(job, completed=number, is_done=True, turns=1 if is_first_since else job.turns + 1)
+    if holder.run:
+        done = replace(done, runs=(*(run for run in job.runs if run != holder.run), holder.run)[-RUNS_MAX:])
     return replace(record, completions=number).with_job(name, done)

@@ -104,6 +104,10 @@ class Checkpoints:
         document = self._parsed(key, found, Checkpoint.from_bytes)
         return StoredCheckpoint(document, found.etag, found.last_modified, found.server_date)
 
+    def has(self, write_key: str) -> bool:
+        """Tell whether the document is there, also one that may not be read. Needs the right to list."""
+        return any(found.key == _document(write_key) for found in self.store.list(_document(write_key)))
+
     def _parsed(self, key: str, found: StoredObject, parse: Callable[[bytes], _T]) -> _T:
         try:
             return parse(found.body)

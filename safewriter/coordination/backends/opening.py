@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["backend_uri", "open_backend", "other_server"]
 
-_AWS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
-"""https://docs.aws.amazon.com/general/latest/gr/rande.html"""
+_AWS: Final = re.compile(
+    r"(.+\.)?(s3[a-z0-9-]*|dynamodb|ddb)(\.dualstack)?(\.[a-z]{2,}(-[a-z]+)+-\d+)?(\.vpce)?\.(amazonaws\.com(\.cn)?|api\.aws)"
+)
+"""https://docs.aws.amazon.com/general/latest/gr/rande.html; a name that it misses costs a probe."""
 
 _TABLE: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 """https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html"""
@@ -30,7 +32,7 @@ _ENSEMBLE: Final = re.compile(
 
 def other_server(endpoint: str) -> str:
     """Return an endpoint that is not AWS's own, which keeps the conditions of writes; else nothing."""
-    return "" if (urlsplit(endpoint).hostname or "").endswith(_AWS) else endpoint
+    return "" if _AWS.fullmatch(urlsplit(endpoint).hostname or "") else endpoint
 
 
 def backend_uri(uri: str = "") -> str:

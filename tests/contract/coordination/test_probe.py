@@ -76,7 +76,7 @@ def test_a_server_that_ignores_a_condition_is_refused(on_wire: Arena, header: st
 @pytest.mark.parametrize(
     ("creating", "other", "problem"),
     [
-        (True, 2, "several writers created one"),
+        (True, 2, "2 of 8 writers created one"),
         (True, 9, "it creates a record that is there"),
         (False, 2, "2 of 8 writers"),
         (False, 9, "it replaces a record that has changed"),

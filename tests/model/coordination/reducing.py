@@ -41,7 +41,7 @@ def _doomed(request: Request | None) -> Request | None:
 def _without_old_watches(record: Record, proc: Proc) -> Proc:
     """What has changed since begins anew at the next look."""
     now = record.holder
-    holder = proc.holder if now and proc.holder.seen == (now.nonce, now.beat, now.silent_s) else Watch()
+    holder = proc.holder if now and proc.holder.seen == (now.nonce, now.beat) else Watch()
     seen = {(waiter.nonce, waiter.ticket, record.token) for waiter in record.queue}
     return proc._replace(holder=holder, waiter=proc.waiter if proc.waiter.seen in seen else Watch())
 

@@ -79,7 +79,7 @@ def test_a_borrowed_turn_opens_no_write_after_the_session(
 ) -> None:
     """A job under the handler opens no write once the handler's session has ended, though nobody has the lock yet."""
     turn = JobCoordinator(job(lock), backend).lock()
-    told = {"lock": lock, "job": "Job", "token": turn.token, "nonce": turn.nonce, "previous": None}
+    told = {"lock": lock, "job": "Job", "token": turn.token, "nonce": turn.nonce, "previous": None, "backend": "x"}
     borrowed = BorrowedTurn(other, told)
     borrowed.check()
     end_session(backend)

@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
-from handler.runs.turn import JobTurn
+from handler.runs.turn import JobTurn, held
 from safewriter.coordination import Configuration, JobCoordinator, Turn
 from safewriter.coordination.backends.memory import MemoryBackend
+from safewriter.coordination.configuration import OnBlocked
 from safewriter.coordination.record import End
 from safewriter.coordination.transitions import end
+from safewriter.deadline import Deadline, epoch_ms
+from safewriter.errors import TurnBlockedError
 from safewriter.objects import StoreError
+from safewriter.schedule import Schedule
 
 
 @pytest.fixture
@@ -85,3 +89,19 @@ def test_a_lock_service_that_does_not_answer_leaves_the_turn_to_its_lease(
 
     JobTurn(coordinator).give_back(warned.append, 1000)
     assert "its lease ends it" in warned[0]
+
+
+def test_the_session_with_the_lock_service_ends_with_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the job got no turn: a warm function would gather sessions."""
+    closed: list[MemoryBackend] = []
+    monkeypatch.setenv("SW_LOCKS", "memory://closing")
+
+    def close(backend: MemoryBackend) -> None:
+        closed.append(backend)
+
+    monkeypatch.setattr(MemoryBackend, "close", close)
+    schedule = Schedule.of(Deadline(epoch_ms() + 60_000, epoch_ms()), 10_000)
+    configuration = Configuration(lock="closing", job="B", predecessor="A", on_blocked=OnBlocked.RAISE)
+    with pytest.raises(TurnBlockedError), held(configuration, schedule, run="run", warn=print):
+        pytest.fail("the job has begun")
+    assert len(closed) == 1

@@ -117,3 +117,12 @@ def test_a_damaged_variable_is_refused(monkeypatch: pytest.MonkeyPatch, text: st
     borrowed._of.cache_clear()
     with pytest.raises(SettingError, match=f"{VARIABLE}: is not the handler's"):
         borrowed_turn()
+
+
+def test_a_lent_turn_is_one_at_its_own_lock_and_service(backend: SlowBackend) -> None:
+    """A lock of the same name elsewhere is another one."""
+    turn = borrowed_turn()
+    assert turn is not None
+    assert turn.is_of("lock", "memory://lent")
+    assert not turn.is_of("lock", "memory://other")
+    assert not turn.is_of("other", "memory://lent")

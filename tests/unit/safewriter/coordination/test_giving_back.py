@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.coordinator import JobCoordinator
-from safewriter.coordination.record import End, OpenWrite
-from safewriter.coordination.transitions import open_write
-from safewriter.errors import TurnLostError, UnknownOutcomeError
+from safewriter.coordination.record import End, OpenWrite, Record
+from safewriter.coordination.transitions import end, grant, open_write
+from safewriter.errors import SettingError, TurnBlockedError, TurnLostError, UnknownOutcomeError
 from safewriter.objects.store import StoreError
 from tests.unit.safewriter.coordination.bench import job, now_of
 
@@ -120,3 +121,103 @@ def test_the_writes_of_a_job_to_which_the_turn_was_lent_are_looked_at(backend: M
     backend.write(open_write(now_of(backend), ONE), backend.read("lock"))
     assert not coordinator.unlock()
     assert now_of(backend).unsettled == (ONE,)
+
+
+def test_time_for_the_release_is_left_when_nobody_can_tell_the_verdicts(
+    backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The turn is still held when it is given back."""
+
+    def decided(_: object) -> Any:
+        raise StoreError("no answer")
+
+    coordinator = of(backend, decided=decided, lease_s=1, poll_s=0.01)
+    turn = coordinator.lock()
+    turn.open_write(ONE)
+    write, left_s = backend.write, []
+
+    def noting(*arguments: Any) -> Any:
+        left_s.append(turn.left_s)
+        return write(*arguments)
+
+    monkeypatch.setattr(backend, "write", noting)
+    assert not coordinator.unlock()
+    assert min(left_s) > 0
+
+
+def test_a_job_waits_only_while_both_its_coordinator_and_its_caller_allow_it(backend: MemoryBackend) -> None:
+    """The one ends with the invocation, the other with the stream; settling ends with them, too."""
+    backend.write(grant(Record("lock"), job("other"), "other", "", 0), None)
+    for own, asked in ((False, True), (True, False)):
+        coordinator = JobCoordinator(job(max_wait_s=60), backend, may_wait=partial(bool, own))
+        with pytest.raises(TurnBlockedError):
+            coordinator.lock(may_wait=partial(bool, asked))
+
+
+def test_settling_is_told_when_it_has_to_end(backend: MemoryBackend) -> None:
+    """With the wait for the turn."""
+    record = open_write(grant(Record("lock"), job("dead"), "dead", "", 0), ONE)
+    backend.write(end(record, End.EXPIRED, 0), None)
+    told: list[bool] = []
+    coordinator = of(backend, settle=lambda _, may_go_on: told.append(may_go_on()))
+    coordinator._may_wait = lambda: False
+    coordinator.lock()
+    assert told == [False]
+
+
+def test_a_turn_without_anything_to_do_that_was_lost_is_none(
+    backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not count, and must not look as if it did."""
+    coordinator = of(backend)
+    lock = coordinator.lock
+
+    def lock_and_lose() -> Any:
+        turn = lock()
+        backend.write(end(now_of(backend), End.FORCED, 0), backend.read("lock"))
+        return turn
+
+    monkeypatch.setattr(coordinator, "lock", lock_and_lose)
+    with pytest.raises(TurnLostError, match="an operator ended it"):
+        coordinator.nothing_to_do()
+
+
+def test_a_block_s_exception_goes_on_whatever_the_lock_service_says(
+    backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if its table is gone by then."""
+
+    def gone(*_: object) -> Any:
+        raise SettingError("job.coordinator.backend", "there is no table")
+
+    with pytest.raises(KeyError, match="mine"), of(backend).turn():
+        monkeypatch.setattr(backend, "write", gone)
+        raise KeyError("mine")
+
+
+def test_a_silent_service_after_settling_is_no_turn(backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream starts again after that, as after a verdict that nobody can tell."""
+    record = open_write(grant(Record("lock"), job("dead"), "dead", "", 0), ONE)
+    backend.write(end(record, End.EXPIRED, 0), None)
+
+    def settle(*_: object) -> None:
+        monkeypatch.setattr(backend, "write", silent)
+
+    def silent(*_: object) -> Any:
+        raise StoreError("no answer")
+
+    with pytest.raises(TurnBlockedError, match=r"is not settled \(no answer\)"):
+        of(backend, settle=settle).lock()
+
+
+def test_a_service_is_asked_again_soon_also_by_a_job_that_polls_seldom(
+    backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The successors wait for the release."""
+    pauses: list[float] = []
+    coordinator = of(backend, poll_s=60)
+    coordinator.lock()
+    monkeypatch.setattr("safewriter.coordination.coordinator.time.sleep", pauses.append)
+    monkeypatch.setattr(backend, "write", silent_twice(silent_twice(backend.write)))
+    assert coordinator.unlock()
+    assert set(pauses) == {1.0}

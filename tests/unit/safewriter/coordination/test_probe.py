@@ -8,12 +8,12 @@ import pytest
 from safewriter.coordination import probe
 from safewriter.coordination.acquiring import Acquirer
 from safewriter.coordination.backends.memory import MemoryBackend
-from safewriter.coordination.record import Record
 from safewriter.errors import UnsupportedError
 from tests.unit.safewriter.coordination.bench import job
 
 if TYPE_CHECKING:
     from safewriter.coordination.backend import Stored
+    from safewriter.coordination.record import Record
 
 
 class Server(MemoryBackend):
@@ -56,7 +56,7 @@ def test_a_server_that_keeps_its_conditions_passes() -> None:
 @pytest.mark.parametrize(
     ("server", "problem"),
     [
-        (Server(creates=False), "several writers created one record"),
+        (Server(creates=False), "8 of 8 writers created one record"),
         (Server(replaces=False), "8 of 8 writers replaced one version"),
         (Server(one_wins=False), "2 of 8 writers replaced one version"),
         (Server(reads=False), "cannot be read"),
@@ -69,11 +69,23 @@ def test_a_server_that_does_not_is_refused(server: Server, problem: str) -> None
 
 
 def test_a_server_that_creates_what_is_there_is_refused() -> None:
-    """Also if an earlier probe has left the object."""
-    server = Server(creates=False)
-    server._records = {"_probe": MemoryBackend().write(Record("_probe"), None)}
+    """Although only one of several at once has won."""
+
+    class Later(Server):
+        def write(self, record: Record, after: Stored | None) -> Stored:
+            is_later = threading.current_thread() is threading.main_thread()
+            return super().write(record, super().read(record.lock) if is_later and after is None else after)
+
     with pytest.raises(UnsupportedError, match="creates a record that is there, in spite of the condition"):
-        probe.check(server)
+        probe.check(Later())
+
+
+def test_a_server_that_was_refused_is_refused_again() -> None:
+    """Each probe creates a record of its own."""
+    server = Server(creates=False)
+    for _ in range(2):
+        with pytest.raises(UnsupportedError, match="writers created one record"):
+            probe.check(server)
 
 
 def test_a_server_that_replaces_what_has_changed_is_refused() -> None:

@@ -100,3 +100,13 @@ def test_a_write_is_undecided_until_its_document_says_otherwise(monkeypatch: pyt
     assert list(decided([first])) == [first]
     world.job().begin()
     assert list(decided([first, second])) == [first]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_takeover_keeps_the_audit_log_as_the_setting_says(monkeypatch: pytest.MonkeyPatch, *, wanted: bool) -> None:
+    """A line for each rollback, or none."""
+    monkeypatch.setenv("SW_AUDIT_LOG", str(wanted).lower())
+    world = World()
+    world.job().begin()
+    settle_in(world, write_of(world))
+    assert any(found.key.startswith("audit/") for found in world.bucket.list("")) is wanted

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safewriter.coordination.backend import Stored
+from safewriter.coordination.configuration import Edge
 from safewriter.coordination.record import End, OpenWrite, Record
-from safewriter.coordination.transitions import end, grant, open_write, renew
+from safewriter.coordination.transitions import end, grant, join, open_write, renew
 from safewriter.errors import TurnBlockedError
 from tests.unit.safewriter.coordination.bench import Clock, SlowBackend, acquirer, job, now_of
 
@@ -166,3 +167,46 @@ def test_a_service_that_knows_whether_the_holder_lives_is_believed(*, is_alive: 
     clock.now_s += 100 * is_alive
     granted, _ = asking._try()
     assert (granted is None) is is_alive
+
+
+def test_a_waiter_that_may_not_run_notes_a_dead_holder_s_end() -> None:
+    """Else operators see a holder that is none, and the next waiter watches another whole lease."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend, lease_s=10)
+    with pytest.raises(TurnBlockedError, match="has not completed a turn"):
+        acquirer(backend, clock, predecessor="other", max_wait_s=15, poll_s=1).acquire()
+    assert now_of(backend).holder is None
+    assert now_of(backend).history[-1].end is End.EXPIRED
+    assert now_of(backend).unsettled == (WRITE,)
+
+
+def test_a_waiter_that_is_not_next_keeps_its_place() -> None:
+    """A soft predecessor goes before the job that asks, but waits for a third one; nobody can tell whether it lives."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    record = join(Record("lock"), job("A", predecessor="B", edge=Edge.SOFT), "a", 0)
+    record = join(join(record, job("D", poll_s=10), "d", 0), job("B", poll_s=0.1), "b", 0)
+    backend._records["lock"] = Stored(record, 1)
+    asking = acquirer(backend, clock, "a", job="A", predecessor="B", edge=Edge.SOFT)
+    for _ in range(10):
+        asking._try()
+        clock.now_s += 1
+    assert [waiter.nonce for waiter in now_of(backend).queue] == ["a", "d", "b"]
+
+
+@pytest.mark.parametrize("wait_s", [0, 5])
+def test_visitors_that_leave_do_not_delay_a_takeover(wait_s: float) -> None:
+    """A waiter that stays keeps what it has counted, unless others have counted more."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend, lease_s=30)
+    asking = acquirer(backend, clock)
+    for _ in range(31):
+        asking._try()
+        with pytest.raises(TurnBlockedError):
+            acquirer(backend, clock, "visitor", max_wait_s=wait_s, poll_s=1).acquire()
+        clock.now_s += 1
+        if clock.now_s > 1031:
+            break
+    assert asking._try()[0] is not None

@@ -11,6 +11,7 @@ from safewriter.coordination.transitions import (
     forget_settled,
     goes_first,
     grant,
+    has_completed,
     join,
     leave,
     open_write,
@@ -183,3 +184,34 @@ def test_a_soft_predecessor_goes_first_with_a_later_ticket() -> None:
     assert first is not None
     assert first.nonce == "a"
     assert goes_first(record, job("B", predecessor="A"), "b") is None
+
+
+@pytest.mark.parametrize("how", [End.COMPLETED, End.NOTHING])
+def test_a_turn_that_repeats_another_changes_nothing_in_the_order(how: End) -> None:
+    """Whether it completes or fails, and whatever number a backend gives it."""
+    before = end(HELD, End.COMPLETED, 6)
+    for one in (how, End.FAILED):
+        granted = grant(before, job(), "again", "run", 7, repeats=True)
+        assert (granted.token, granted.jobs) == (2, before.jobs)
+        assert with_token(granted, 70).jobs == before.jobs
+        after = end(granted, one, 8)
+        assert (after.jobs, after.completions) == (before.jobs, before.completions)
+        assert after.history[-1].end is (End.FAILED if one is End.FAILED else End.REPEATED)
+
+
+def test_a_run_has_completed_its_turn_as_long_as_its_job_remembers_it() -> None:
+    """The last fifty runs of each job, however many turns other jobs have had; a run without a name has none."""
+    done = end(HELD, End.COMPLETED, 6)
+    assert has_completed(done, "A", "run")
+    assert not has_completed(done, "B", "run")
+    assert not has_completed(done, "A", "other")
+    assert not has_completed(end(HELD, End.FAILED, 6), "A", "run")
+    assert not has_completed(end(grant(FREE, job(), "a", "", 5), End.COMPLETED, 6), "A", "")
+    for number in range(200):
+        done = end(grant(done, job("B"), "b", f"b{number}", 7), End.COMPLETED, 8)
+    assert has_completed(done, "A", "run")
+    assert len(done.job("B").runs) == 50
+    assert has_completed(done, "B", "b199")
+    assert not has_completed(done, "B", "b149")
+    again = end(grant(done, job("B"), "b", "b199", 7), End.COMPLETED, 8)
+    assert again.job("B").runs == done.job("B").runs

@@ -245,3 +245,39 @@ def test_a_holder_pauses_while_its_session_is_suspended() -> None:
     clock.now_s += 10
     with pytest.raises(TurnLostError):
         turn.check()
+
+
+def test_a_record_that_never_rests_ends_a_change() -> None:
+    """The tries are bounded, also when the turn is given back."""
+    _, backend, turn = bench()
+    write, tries = backend.write, []
+
+    def raced(record: Record, after: Stored | None) -> Stored:
+        tries.append(record)
+        write(join(now_of(backend), job("B"), "b", 0), backend._records["lock"])
+        return write(record, after)
+
+    backend.write = raced  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="changes faster than it can be written"):
+        turn.release(End.COMPLETED)
+    assert len(tries) <= 50
+
+
+def test_a_release_whose_reply_was_lost_tells_whether_it_counts() -> None:
+    """The record knows that a write had no verdict."""
+    for decided in ((ONE,), ()):
+        _, backend, turn = bench()
+        turn.open_write(ONE)
+        backend.fail = lambda record: "lost" if record.holder is None else ""
+        assert turn.release(End.COMPLETED, decided) is bool(decided)
+
+
+def test_a_forked_process_has_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It neither acts in the turn nor gives it back."""
+    _, backend, turn = bench()
+    monkeypatch.setattr("safewriter.coordination.turn.os.getpid", lambda: -1)
+    assert turn.left_s == 0
+    with pytest.raises(TurnLostError, match="it belongs to the process that took it"):
+        turn.check()
+    assert not turn.release(End.COMPLETED)
+    assert now_of(backend).is_held_by(turn.nonce)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,7 +44,16 @@ def stores(monkeypatch: pytest.MonkeyPatch) -> list[MemoryObjectStore]:
         ("https://bucket.vpce-1a2b.s3.eu-west-1.vpce.amazonaws.com", False),
         ("https://s3.cn-north-1.amazonaws.com.cn", False),
         ("https://dynamodb.us-east-1.api.aws", False),
+        ("https://s3-us-west-2.amazonaws.com", False),
+        ("https://s3.dualstack.eu-central-1.amazonaws.com", False),
+        ("https://s3express-use1-az4.us-east-1.amazonaws.com", False),
+        ("https://vpce-1-2.dynamodb.us-gov-west-1.vpce.amazonaws.com", False),
+        ("https://123456789012.ddb.eu-west-1.amazonaws.com", False),
         ("http://127.0.0.1:9000", True),
+        ("http://s3-minio-1.elb.eu-west-1.amazonaws.com:9000", True),
+        ("http://s3.eu-west-1.elb.amazonaws.com", True),
+        ("http://ec2-1-2-3-4.eu-west-1.compute.amazonaws.com:9000", True),
+        ("https://abc.execute-api.eu-west-1.amazonaws.com", True),
         ("https://s3.amazonaws.com.example.org", True),
         ("https://notamazonaws.com", True),
     ],
@@ -91,3 +101,10 @@ def test_a_bucket_that_cannot_be_one_is_refused_by_the_key() -> None:
     """With what is wrong with it."""
     with pytest.raises(SettingError, match=r"job\.coordinator\.backend: .* has no valid bucket name"):
         open_backend("s3://No/prefix")
+
+
+def test_a_table_of_another_server_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the client's own endpoint."""
+    client = SimpleNamespace(meta=SimpleNamespace(endpoint_url="http://elsewhere"))
+    monkeypatch.setattr("safewriter.coordination.backends.dynamodb.dynamodb_client", lambda: client)
+    assert open_backend("dynamodb://locks").server == "http://elsewhere"

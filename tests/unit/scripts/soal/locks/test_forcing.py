@@ -173,3 +173,30 @@ def test_a_write_whose_document_is_there_is_not_struck() -> None:
     with pytest.raises(Problem, match="is there, so the write can be settled; nothing was changed"):
         forget(service(backend, world.bucket), seen(backend), world.key)
     assert len(seen(backend).record.unsettled) == 1
+
+
+def test_a_document_of_an_earlier_attempt_does_not_save_the_write() -> None:
+    """The bucket was restored: nobody can settle the later attempt by it."""
+    backend, world = MemoryBackend(), World()
+    world.job().begin()
+    coordinator(backend, "A").lock().open_write(OpenWrite("s3://checkpoints", world.key, 2))
+    force(service(backend), seen(backend))
+    assert forget(service(backend, world.bucket), seen(backend), world.key).record.unsettled == ()
+
+
+def test_a_document_that_may_not_be_read_is_there() -> None:
+    """The operator's role lacks GetObject: S3 answers as if there were none, and only the listing tells."""
+    backend, world = MemoryBackend(), World()
+    job = world.job().begin()
+    coordinator(backend, "A").lock().open_write(OpenWrite("s3://checkpoints", world.key, job.document.epoch))
+    force(service(backend), seen(backend))
+
+    class Unreadable:
+        def __init__(self, store: Any) -> None:
+            self.uri, self.list = store.uri, store.list
+
+        def get(self, _: str) -> None:
+            return None
+
+    with pytest.raises(Problem, match="is there, so the write can be settled"):
+        forget(service(backend, Unreadable(world.bucket)), seen(backend), world.key)

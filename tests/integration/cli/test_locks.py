@@ -107,7 +107,7 @@ def test_release_asks_and_fences(bench: Bench) -> None:
     for answer in ("", "n\n"):
         assert bench.soal("release", "TABLE", "--force", answer=answer)[::2] == (
             1,
-            "nothing was released / answer y, or give --yes",
+            "nothing was changed / answer y, or give --yes",
         )
     turn.check()
 

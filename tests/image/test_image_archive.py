@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,14 +38,17 @@ def test_java_starts_with_the_archive_or_not_at_all(daemon: Docker, image: str) 
     daemon.read(*way, *address, image, "-c", CHECK, timeout_s=120)
 
 
-def test_a_job_takes_its_classes_from_the_archive(cage: Cage) -> None:
+def test_a_job_takes_its_classes_from_the_archive(cage: Cage, tmp_path: Path) -> None:
     """Nearly all that a guarded append loads from jars; and nothing is remarked."""
-    log = "/tmp/classes.log"
-    with cage.function({"JAVA_TOOL_OPTIONS": f"-Xlog:class+load=info:file={log}"}) as function:
+    tmp_path.chmod(0o777)  # the function runs as another user, and empties its own /tmp after the job
+    with cage.function(
+        {"JAVA_TOOL_OPTIONS": "-Xlog:class+load=info:file=/log/classes.log"}, mounts=[f"{tmp_path}:/log"]
+    ) as function:
         result = cage.run(function, APPENDS)
-        assert (result.state, result.warnings) == ("SUCCESS", ()), result.log_tail
-        archived = int(function.inside("grep", "-c", "source: shared objects file (top)", log))
-        others = int(function.inside("grep", "-cE", "source: (file:|jar:)[^ ]+[.]jar", log))
+    assert (result.state, result.warnings) == ("SUCCESS", ()), result.log_tail
+    log = (tmp_path / "classes.log").read_text(encoding="utf-8")
+    archived = log.count("source: shared objects file (top)")
+    others = len(re.findall(r"source: (?:file:|jar:)\S+[.]jar", log))
     assert archived > CLASSES_MIN
     assert archived / (archived + others) > SHARE_MIN
 

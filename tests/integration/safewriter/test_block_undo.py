@@ -72,7 +72,16 @@ FEATURES = {
 }
 
 
-@pytest.mark.parametrize("properties", FEATURES.values(), ids=FEATURES.keys())
+SHORT = ("plain", "column mapping", "v2 checkpoints")
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        pytest.param(value, id=name, marks=[] if name in SHORT else [pytest.mark.matrix])
+        for name, value in FEATURES.items()
+    ],
+)
 def test_an_undo_is_right_under_every_table_feature_that_allows_one(
     spark: SparkSession, lake: Lake, properties: str
 ) -> None:

@@ -27,11 +27,11 @@ SCENARIOS: Final = {
     "an operator": Setting(jobs=(_A, _B), kinds=frozenset({Fault.FORCE}), faults=1),
     "a ring, two turns each, a kill": Setting(jobs=_RING, kinds=_KILL, faults=1, attempts=2),
     "a soft ring": Setting(jobs=_SOFT_RING, queued=True, time=False),
-    "slow answers, a renewal": Setting(jobs=(_A, _B), queued=True, renewals=1, slow=True),
 }
 """Searched to their end in `scripts/test`."""
 
 WIDE: Final = {
+    "slow answers, a renewal": Setting(jobs=(_A, _B), queued=True, renewals=1, slow=True),
     "two jobs, a kill, a renewal": Setting(jobs=(_A, _B), kinds=_KILL, faults=1, renewals=1),
     "two jobs, a lost answer, a renewal": Setting(jobs=(_A, _B), kinds=_ANSWERS, faults=1, renewals=1),
     "two jobs, two turns each": Setting(jobs=(_A, _B), attempts=2),

@@ -7,7 +7,7 @@ import pytest
 from tests.model.coordination.model import TurnModel
 from tests.model.coordination.progress import search
 from tests.model.coordination.rules import TurnRule
-from tests.model.coordination.scenarios import COUNTEREXAMPLES, SCENARIOS, without
+from tests.model.coordination.scenarios import COUNTEREXAMPLES, SCENARIOS, WIDE, without
 
 if TYPE_CHECKING:
     from tests.model.coordination.setting import Setting
@@ -27,7 +27,7 @@ def test_no_promise_can_be_broken(setting: Setting) -> None:
 )
 def test_each_rule_prevents_something(rule: TurnRule, name: str, violation: str) -> None:
     """Without the rule a promise is broken, and the search finds how."""
-    assert search(TurnModel(without(SCENARIOS[name], rule)))[1] == violation
+    assert search(TurnModel(without({**SCENARIOS, **WIDE}[name], rule)))[1] == violation
 
 
 def test_every_rule_is_accounted_for() -> None:

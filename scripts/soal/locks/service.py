@@ -78,13 +78,14 @@ class LockService:
 
 def _named(uri: str, endpoint_url: str | None, home: Home, *, local: bool) -> LockService:
     try:
+        is_s3 = uri.startswith("s3://")
+        if not is_s3 and (local or endpoint_url is not None):
+            raise Problem(
+                f"--local and --endpoint-url name an S3, and {uri} is none",
+                todo="leave them out (AWS_ENDPOINT_URL_DYNAMODB names a DynamoDB), or give --backend s3://…",
+            )
         found = target(endpoint_url, home, local=local)
-        if not uri.startswith("s3://"):
-            if local or endpoint_url is not None:
-                raise Problem(
-                    f"--local and --endpoint-url name an S3, and {uri} is none",
-                    todo="leave them out (AWS_ENDPOINT_URL_DYNAMODB names a DynamoDB), or give --backend s3://…",
-                )
+        if not is_s3:
             return LockService(open_backend(uri), uri, found.store)
         store = found.store(Location.parse(uri))
         return LockService(S3Backend(store, server=other_server(store.endpoint)), uri, found.store)

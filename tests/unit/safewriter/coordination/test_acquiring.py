@@ -198,13 +198,20 @@ def test_a_job_that_stops_asking_gives_back_what_it_may_have_got() -> None:
 
 
 def test_a_job_leaves_as_far_as_the_service_answers() -> None:
-    """In spite of others that change the record meanwhile; without an answer its grant and its place expire."""
+    """In spite of others that change the record meanwhile, and of one lost answer; after a second one its grant and its
+    place expire.
+    """
     clock = Clock()
     backend = SlowBackend(clock)
     held(backend)
     asking = acquirer(backend, clock, max_wait_s=0)
     asking._try()
     backend.before = lambda: change(backend, renew)
+    asking._leave()
+    assert now_of(backend).queue == ()
+    asking._try()
+    silent = ["refused"]
+    backend.fail = lambda _: silent.pop() if silent else ""
     asking._leave()
     assert now_of(backend).queue == ()
     asking._try()

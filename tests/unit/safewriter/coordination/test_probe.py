@@ -8,7 +8,8 @@ import pytest
 from safewriter.coordination import probe
 from safewriter.coordination.acquiring import Acquirer
 from safewriter.coordination.backends.memory import MemoryBackend
-from safewriter.errors import UnsupportedError
+from safewriter.coordination.configuration import OnBlocked
+from safewriter.errors import TurnBlockedError, UnsupportedError
 from tests.unit.safewriter.coordination.bench import job
 
 if TYPE_CHECKING:
@@ -129,3 +130,19 @@ def test_a_service_without_a_server_s_name_is_not_probed() -> None:
     backend.server = ""
     Acquirer(backend, job(), "nonce").acquire()
     assert backend.probes == 0
+
+
+def test_a_job_that_never_waits_notes_its_probe() -> None:
+    """Though the order blocks it: the next attempt need not probe."""
+    server = Server()
+    for probes in (True, False):
+        before = server.probes
+        with pytest.raises(TurnBlockedError):
+            Acquirer(server, job(predecessor="P", on_blocked=OnBlocked.RAISE), "nonce").acquire()
+        assert (server.probes > before) is probes
+    server.server = "http://there"
+    for probes in (True, False):
+        before = server.probes
+        with pytest.raises(TurnBlockedError):
+            Acquirer(server, job(predecessor="P", on_blocked=OnBlocked.RAISE), "nonce").acquire()
+        assert (server.probes > before) is probes

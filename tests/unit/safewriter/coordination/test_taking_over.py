@@ -210,3 +210,21 @@ def test_visitors_that_leave_do_not_delay_a_takeover(wait_s: float) -> None:
         if clock.now_s > 1031:
             break
     assert asking._try()[0] is not None
+
+
+def test_a_waiter_counts_on_from_one_that_has_watched_for_longer() -> None:
+    """That one began before it, and leaves."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    held(backend, lease_s=30)
+    first, second = acquirer(backend, clock, "first"), acquirer(backend, clock, "second")
+    first._try()
+    clock.now_s += 20
+    second._try()
+    clock.now_s += 5
+    first._leave()
+    second._try()
+    clock.now_s += 5
+    assert second._try()[0] is None
+    clock.now_s += 1
+    assert second._try()[0] is not None

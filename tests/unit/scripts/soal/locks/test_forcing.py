@@ -16,6 +16,7 @@ from safewriter.coordination.transitions import end, renew
 from safewriter.errors import TurnLostError
 from safewriter.record.document import Status
 from scripts.soal.console.problem import EXIT_TRY_AGAIN, Problem
+from scripts.soal.local.home import Home
 from scripts.soal.locks.forcing import force, forget
 from scripts.soal.locks.service import LockService
 from tests.support.memory_store import MemoryObjectStore
@@ -23,6 +24,7 @@ from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from safewriter.coordination.backend import Stored
     from safewriter.coordination.record import Record
@@ -200,3 +202,13 @@ def test_a_document_that_may_not_be_read_is_there() -> None:
 
     with pytest.raises(Problem, match="is there, so the write can be settled"):
         forget(service(backend, Unreadable(world.bucket)), seen(backend), world.key)
+
+
+@pytest.mark.parametrize(
+    "options", [{"endpoint_url": "http://127.0.0.1:9", "local": False}, {"endpoint_url": None, "local": True}]
+)
+def test_an_endpoint_of_s3_is_not_taken_for_another_service_s(tmp_path: Path, options: dict[str, Any]) -> None:
+    """The command would end a turn on the real table."""
+    with pytest.raises(Problem, match="name an S3, and dynamodb://locks is none"):  # noqa: SIM117
+        with LockService.open("dynamodb://locks", bucket=None, home=Home(tmp_path), **options):
+            pytest.fail("opened")

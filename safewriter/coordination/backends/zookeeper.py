@@ -178,12 +178,15 @@ class ZooKeeperBackend:
             self._something.wait_for(lambda: self._events != before, max(0.0, until_s - time.monotonic()))
 
     def _has_changed(self, seen: Stored, timeout_s: float) -> bool:
-        """Set watches on the record and its holder. kazoo keeps a watcher of one path once, however often it is set."""
-        watched = [self._path(seen.record.lock)]
+        """Watch the holder, whose znode goes with its turn; of a free lock the record. A waiter need not wake for the
+        holder's renewals, nor for those that join. kazoo keeps a watcher of one path once, however often it is set.
+        """
         if seen.record.holder is not None and seen.is_alive:
-            watched.append(self._node(seen.record.lock, seen.record.holder))
-        found = [self._session.ask(self._watching(path), timeout_s) for path in watched]
-        return any(stat is None for stat in found) or found[0].version != seen.version
+            return (
+                self._session.ask(self._watching(self._node(seen.record.lock, seen.record.holder)), timeout_s) is None
+            )
+        stat = self._session.ask(self._watching(self._path(seen.record.lock)), timeout_s)
+        return stat is None or stat.version != seen.version
 
     def _watching(self, path: str) -> Callable[[KazooClient], list[Any]]:
         return lambda client: [client.exists_async(path, watch=self._happened)]

@@ -89,7 +89,7 @@ def test_json_is_the_result_document_and_nothing_else(soal: Soal, client: S3Clie
 def test_a_job_past_its_deadline_exits_124(soal: Soal, client: S3Client) -> None:
     """The handler answers TIMED_OUT before the emulator's own kill."""
     uri = script(client, "sleeps", "import time\ntime.sleep(600)\n")
-    answer = soal("local", "invoke", uri, "--json", "--timeout-s", "16")
+    answer = soal("local", "invoke", uri, "--json", "--timeout-s", "8")
     assert (answer.code, answer.json["state"]) == (124, "TIMED_OUT")
     assert answer.json["timings"]["remainingMs"] > 0
 

@@ -72,7 +72,7 @@ FEATURES = {
 }
 
 
-SHORT = ("plain", "column mapping", "v2 checkpoints")
+SHORT = ("column mapping", "v2 checkpoints")
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,15 @@ OPERATIONS: Final = {
     "overwrite of the schema": (write("overwrite", 6, overwriteSchema="true"), "WRITE"),
     "replace as select": (sql(REPLACE), "CREATE OR REPLACE TABLE AS SELECT"),
 }
-SIMILAR: Final = ("insert", "update", "delete", "dynamic overwrite", "overwrite", "overwrite of the schema")
+SIMILAR: Final = (
+    "insert",
+    "update",
+    "delete",
+    "dynamic overwrite",
+    "replaceWhere",
+    "overwrite",
+    "overwrite of the schema",
+)
 """What takes the same way as others here."""
 
 

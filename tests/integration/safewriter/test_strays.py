@@ -47,7 +47,7 @@ def elsewhere(work: Callable[[], Any]) -> Any:
         return pool.submit(work).result()
 
 
-@pytest.mark.parametrize("write", [append, delete])
+@pytest.mark.parametrize("write", [append, pytest.param(delete, marks=pytest.mark.matrix)])
 @pytest.mark.parametrize("session", ["the block's", "another"])
 def test_another_thread_writes_nothing_to_a_table_with_an_open_block(
     spark: SparkSession, lake: Lake, write: Callable[[SparkSession, str, int], None], session: str
@@ -116,7 +116,7 @@ def test_a_frame_of_another_session_is_refused(spark: SparkSession, lake: Lake, 
 
 
 @pytest.mark.parametrize("write", [append, delete_some])
-@pytest.mark.parametrize("skipped", [False, True])
+@pytest.mark.parametrize("skipped", [pytest.param(False, marks=pytest.mark.matrix), True])
 def test_a_statement_that_outlives_its_block_commits_nothing(
     spark: SparkSession,
     lake: Lake,
@@ -167,7 +167,7 @@ def test_a_statement_that_outlives_its_block_commits_nothing(
 @pytest.mark.parametrize(
     "change",
     [
-        "SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
+        pytest.param("SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')", marks=pytest.mark.matrix),
         "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
         "ADD COLUMNS (note STRING)",
     ],

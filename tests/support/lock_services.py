@@ -38,12 +38,7 @@ KEYS: Final = [{"AttributeName": "lock", "KeyType": "HASH"}]
 
 
 class Service(Protocol):
-    """One lock service. `backend` is a client that the faults hit, `observer` one that they do not.
-
-    `is_fair`: contenders get their turns in fair shares, also while all of them rush.
-    """
-
-    is_fair: bool
+    """One lock service. `backend` is a client that the faults hit, `observer` one that they do not."""
 
     def backend(self) -> Backend: ...
     def observer(self) -> Backend: ...
@@ -56,8 +51,6 @@ class Service(Protocol):
 
 class Memory:
     """Locks of this process; its contenders are threads, and have one clock."""
-
-    is_fair = True
 
     def __init__(self) -> None:
         self._memory = MemoryBackend()
@@ -83,8 +76,6 @@ class Memory:
 
 class S3:
     """Locks on an S3 that listens on a port of its own."""
-
-    is_fair = True
 
     def __init__(self, server: EmbeddedS3) -> None:
         self.server, self._space = server, f"s3-{uuid.uuid4().hex}"
@@ -118,8 +109,6 @@ class S3:
 
 class DynamoDB:
     """Locks in a table of the same server, which has a DynamoDB, too."""
-
-    is_fair = True
 
     def __init__(self, server: EmbeddedS3) -> None:
         self.server, self._space = server, f"locks-{uuid.uuid4().hex}"

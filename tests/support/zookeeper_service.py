@@ -29,8 +29,6 @@ LACKS: Final = {
 class ZooKeeperLocks:
     """Locks below a znode of their own. Their backends' sessions end with the test."""
 
-    is_fair = False  # each change wakes all waiters, and a job that has had its turn is quicker than those that join
-
     def __init__(self, server: ZooKeeper) -> None:
         self._hosts, self._root = server.hosts, f"locks-{uuid.uuid4().hex}"
         self._faulty: list[_Faulty] = []

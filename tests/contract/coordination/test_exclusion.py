@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tests.support.turn_player import Event
 
 HOUR_S = 3600.0
+LONG = 100
 
 
 def check_windows(events: list[Event]) -> None:
@@ -56,7 +57,7 @@ def play(contenders: list[Contender], turns: int) -> None:
     ("jobs", "turns"), [(4, 20), pytest.param(8, 125, marks=[pytest.mark.matrix, pytest.mark.timeout(1200)])]
 )
 def test_jobs_that_contend_have_their_turns_one_after_the_other(arena: Arena, jobs: int, turns: int) -> None:
-    """No two windows overlap, no turn is lost, no two have one token, and no job gets twice as many as another."""
+    """No windows overlap, no turn is lost, no two have one token; in a long run no job gets twice as many as another."""
     arena.settle_server()
     play([arena.contender(f"job-{number}", lease_s=30, poll_s=0.02) for number in range(jobs)], turns)
 
@@ -67,9 +68,9 @@ def test_jobs_that_contend_have_their_turns_one_after_the_other(arena: Arena, jo
     record = arena.record()
     assert (record.token, record.completions, record.holder, record.queue) == (ends[-1].token, jobs * turns, None, ())
     assert {past.end for past in record.history} == {End.COMPLETED}
-    if arena.service.is_fair:
-        got = turns_while_all_wanted_one(events, turns)
-        assert max(got.values()) <= 2 * min(got.values()), got
+    got = turns_while_all_wanted_one(events, turns)
+    most = 2 if turns >= LONG else 4  # the first joins of a short run weigh more
+    assert max(got.values()) <= most * min(got.values()), got
 
 
 def test_clocks_that_differ_by_hours_change_nothing(served: Arena) -> None:

@@ -57,7 +57,7 @@ def play(contenders: list[Contender], turns: int) -> None:
     ("jobs", "turns"), [(4, 20), pytest.param(8, 125, marks=[pytest.mark.matrix, pytest.mark.timeout(1200)])]
 )
 def test_jobs_that_contend_have_their_turns_one_after_the_other(arena: Arena, jobs: int, turns: int) -> None:
-    """No windows overlap, no turn is lost, no two have one token; in a long run no job gets twice as many as another."""
+    """No windows overlap, no turn is lost, each has a token of its own; in a long run all get their share."""
     arena.settle_server()
     play([arena.contender(f"job-{number}", lease_s=30, poll_s=0.02) for number in range(jobs)], turns)
 

@@ -52,7 +52,7 @@ def test_a_committed_write_is_skipped(spark: SparkSession, ice: Ice, monkeypatch
 
 
 def test_a_retry_skips_what_is_published_though_its_snapshot_is_expired(
-    spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, s3: EmbeddedS3, ice: Ice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process died before it could say so; the mark outlives the snapshot."""
     block = SafeWriter(spark, ice.name, format="iceberg").__enter__()
@@ -64,6 +64,7 @@ def test_a_retry_skips_what_is_published_though_its_snapshot_is_expired(
     spark.sql(f"CALL {catalog}.system.expire_snapshots(table => '{table}', older_than => now(), retain_last => 1)")
     assert len(ice.history()) == 1
 
+    monkeypatch.setattr(s3.wire, "clock_ahead_s", 30)  # the lease of the dead has run out
     next_attempt(monkeypatch)
     with SafeWriter(spark, ice.name, format="iceberg") as again:
         assert again.already_committed

@@ -77,10 +77,11 @@ def test_one_of_many_conditional_creations_wins(s3: EmbeddedS3) -> None:
 
 def test_no_update_by_compare_and_swap_is_lost(s3: EmbeddedS3) -> None:
     """Counting with If-Match by many clients at once ends at the number of successes."""
-    s3.client().put_object(Bucket="lake", Key="n", Body=b"0")
+    clients = [s3.client() for _ in range(4)]
+    clients[0].put_object(Bucket="lake", Key="n", Body=b"0")
 
-    def increase(_: int) -> int:
-        client = s3.client()
+    def increase(number: int) -> int:
+        client = clients[number % 4]
         for _attempt in range(200):
             read = client.get_object(Bucket="lake", Key="n")
             value = int(read["Body"].read()) + 1

@@ -58,7 +58,7 @@ def test_a_fault_at_every_boundary(
         pytest.param(ANY, "after", id="after the marker"),
         pytest.param(DATA, "before", id="before the data", marks=pytest.mark.matrix),
         pytest.param(DATA, "after", id="after the data", marks=pytest.mark.matrix),
-        pytest.param(COMMIT, "before", id="before the commit"),
+        pytest.param(COMMIT, "before", id="before the commit", marks=pytest.mark.matrix),
         pytest.param(COMMIT, "torn", id="in the commit"),
         pytest.param(COMMIT, "after", id="after it"),
     ],
@@ -66,7 +66,7 @@ def test_a_fault_at_every_boundary(
 def test_a_kill_at_the_boundaries_that_matter_most(
     case: DeltaCase, victim: Child, boundary: Match, phase: Literal["before", "torn", "after"], run_key: str
 ) -> None:
-    """The short selection: the first request, the data file, the commit."""
+    """The first request, the data file, the commit. The short selection: after the marker, in and after the commit."""
     rule = case.s3.wire.add(Rule(boundary, Kill(phase, victim.kill)))
     victim.tell(case.order(run_key))
     victim.end()
@@ -92,6 +92,7 @@ def test_a_killed_creation_can_be_written_again(
     assert case.written() == ["SAFEWRITER FENCE", "WRITE"]
 
 
+@pytest.mark.matrix  # the late creation above takes the same way
 def test_a_commit_that_lands_after_recovery_changes_nothing(case: DeltaCase, victim: Child, run_key: str) -> None:
     """The fence has its slot, and the dead writer cannot try another."""
     late = Late(end=victim.kill)
@@ -116,7 +117,9 @@ def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
     assert case.lake.orphans() == set(), "the thawed writer has tidied up after itself"
 
 
-@pytest.mark.parametrize("status", [503, 500, None], ids=["503", "500", "dropped"])
+@pytest.mark.parametrize(
+    "status", [503, pytest.param(500, marks=pytest.mark.matrix), None], ids=["503", "500", "dropped"]
+)
 def test_a_lost_reply_of_the_commit_makes_one_version(case: DeltaCase, status: int | None) -> None:
     """The client's own repetition meets its own object: it is known as ours, and not committed twice."""
     case.s3.wire.add(Rule(COMMIT, LoseReply(status)))

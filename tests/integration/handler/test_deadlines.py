@@ -113,6 +113,10 @@ EXPECTED = {
     "sleeps_before_success": ("INCOMPLETE", "committed", 7),
     "sleeps_before_success_that_decides": ("TIMED_OUT", "rolled_back", 3),
 }
+SHORT = ("sleeps_in_a_python_worker_and_sleeps_on", "stops_its_own_jvm", "sleeps_before_success")
+"""One of each end: rolled back, committed though nobody could be asked, committed. The others are of the matrix; on the
+guard alone, tests/integration/safewriter/test_deadline.py has their like.
+"""
 KILLED = {"stops_its_own_jvm", "sleeps_in_a_python_worker_and_sleeps_on"}
 """Who could ask these for requests on their way has been killed, so a marker may stay for the sweeper."""
 
@@ -146,13 +150,17 @@ def run(s3: EmbeddedS3, job: str, file: Path) -> Result:
 
 
 @pytest.fixture(scope="module")
-def results(s3: EmbeddedS3, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
+def results(
+    request: pytest.FixtureRequest, s3: EmbeddedS3, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Result]:
+    """Of the jobs whose tests were selected."""
     folder = tmp_path_factory.mktemp("clocks")
-    with ThreadPoolExecutor(len(JOBS)) as pool:
-        return dict(zip(JOBS, pool.map(lambda job: run(s3, job, folder / job), JOBS), strict=True))
+    jobs = [job for job in JOBS if any(item.name.endswith(f"[{job}]") for item in request.session.items)]
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        return dict(zip(jobs, pool.map(lambda job: run(s3, job, folder / job), jobs), strict=True))
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", [pytest.param(job, marks=() if job in SHORT else pytest.mark.matrix) for job in JOBS])
 def test_a_job_that_meets_its_deadline_is_settled_and_says_so(
     s3: EmbeddedS3, results: dict[str, Result], job: str
 ) -> None:

@@ -158,7 +158,7 @@ def test_a_supervisor_tells_the_truth_about_a_dead_child(
     ice.check()
 
 
-@pytest.mark.parametrize("commit_point", ["write", "success"])
+@pytest.mark.parametrize("commit_point", ["write", pytest.param("success", marks=pytest.mark.matrix)])
 def test_a_deadline_drops_what_is_staged(
     spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch, commit_point: Literal["write", "success"]
 ) -> None:

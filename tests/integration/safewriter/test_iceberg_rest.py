@@ -70,7 +70,7 @@ def table(started: tuple[EmbeddedS3, RestCatalog]) -> Iterator[RestTable]:
     started[0].wire.clear_rules()
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [pytest.param(1, marks=pytest.mark.matrix), 2, 3])
 def test_a_fence_is_a_tag_and_changes_nothing_else(table: RestTable, version: int) -> None:
     """The server has done what pyiceberg would have done, in each format version."""
     table.create_again(min(version, 2))
@@ -139,7 +139,7 @@ def test_a_snapshot_that_is_not_there_leaves_it_open(table: RestTable) -> None:
         table.pointer().commit(held, Fence(FENCE, 5, WEEK_MS))
 
 
-@pytest.mark.parametrize("status", [None, 502, 503])
+@pytest.mark.parametrize("status", [None, pytest.param(502, marks=pytest.mark.matrix), 503])
 def test_a_lost_answer_is_an_error_and_the_fence_is_there(table: RestTable, status: int | None) -> None:
     """Whoever reads again finds it; the same request is too late."""
     held, fence = table.pointer().read(), table.fence()
@@ -154,7 +154,7 @@ def test_a_lost_answer_is_an_error_and_the_fence_is_there(table: RestTable, stat
     assert not table.pointer().commit(held, fence)
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [pytest.param(1, marks=pytest.mark.matrix), 2])
 def test_java_reads_what_is_written_without_it(table: RestTable, version: int) -> None:
     """A fence that goes past the server, into its database and with a file of ours: the server shows it, checks the
     whole file as it does, and goes on from there.

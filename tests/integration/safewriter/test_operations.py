@@ -138,7 +138,7 @@ def test_an_operation_is_taken_back_by_a_failed_block_and_landed_by_the_next(
     "statement",
     [
         "OPTIMIZE {table}",
-        "ALTER TABLE {table} SET TBLPROPERTIES ('x' = 'y')",
+        pytest.param("ALTER TABLE {table} SET TBLPROPERTIES ('x' = 'y')", marks=pytest.mark.matrix),
         "RESTORE TABLE {table} TO VERSION AS OF 0",
     ],
 )
@@ -162,8 +162,11 @@ def test_an_operation_that_writes_no_rows_is_refused_in_a_block(
     "statement",
     [
         "DELETE FROM {table} WHERE id = 99",
-        "UPDATE {table} SET id = 1 WHERE id = 99",
-        "MERGE INTO {table} t USING {table} s ON t.id = s.id AND s.id = 99 WHEN MATCHED THEN DELETE",
+        pytest.param("UPDATE {table} SET id = 1 WHERE id = 99", marks=pytest.mark.matrix),
+        pytest.param(
+            "MERGE INTO {table} t USING {table} s ON t.id = s.id AND s.id = 99 WHEN MATCHED THEN DELETE",
+            marks=pytest.mark.matrix,
+        ),
         "INSERT INTO {table} SELECT id FROM {table} WHERE id = 99",
     ],
 )
@@ -197,7 +200,9 @@ def test_a_table_that_was_recreated_while_the_block_was_open_is_not_written(spar
     assert lake.rows() == 0
 
 
-@pytest.mark.parametrize("create", ["CREATE OR REPLACE TABLE", "CREATE TABLE IF NOT EXISTS"])
+@pytest.mark.parametrize(
+    "create", ["CREATE OR REPLACE TABLE", pytest.param("CREATE TABLE IF NOT EXISTS", marks=pytest.mark.matrix)]
+)
 def test_a_table_that_was_replaced_before_is_settled_as_any_other(spark: SparkSession, lake: Lake, create: str) -> None:
     """CREATE OR REPLACE gives it another id than its version 0 has; a failed block is undone, and its retry lands."""
     table = f"delta.`{lake.table}`"

@@ -60,7 +60,13 @@ def name(spark: SparkSession) -> str:
 
 @pytest.mark.parametrize(
     ("statement", "is_known"),
-    [(ctas, True), (ctas, False), (create, True), (save_as_table, False), (own_transaction, True)],
+    [
+        (ctas, True),
+        pytest.param(ctas, False, marks=pytest.mark.matrix),
+        (create, True),
+        (save_as_table, False),
+        (own_transaction, True),
+    ],
 )
 def test_a_statement_that_delta_does_not_skip_ends_the_block_without_an_error(
     spark: SparkSession,
@@ -147,7 +153,9 @@ def test_a_copy_of_a_skipped_blocks_session_writes_its_own_blocks(
     assert lake.rows() == 13
 
 
-@pytest.mark.parametrize("first", ["fails before it writes", "fails after it has written"])
+@pytest.mark.parametrize(
+    "first", [pytest.param("fails before it writes", marks=pytest.mark.matrix), "fails after it has written"]
+)
 def test_a_table_inside_the_guarded_one_keeps_its_files(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:

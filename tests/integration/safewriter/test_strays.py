@@ -115,7 +115,7 @@ def test_a_frame_of_another_session_is_refused(spark: SparkSession, lake: Lake, 
     assert lake.rows() == 10
 
 
-@pytest.mark.parametrize("write", [append, delete_some])
+@pytest.mark.parametrize("write", [pytest.param(append, marks=pytest.mark.matrix), delete_some])
 @pytest.mark.parametrize("skipped", [pytest.param(False, marks=pytest.mark.matrix), True])
 def test_a_statement_that_outlives_its_block_commits_nothing(
     spark: SparkSession,

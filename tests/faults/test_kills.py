@@ -92,7 +92,6 @@ def test_a_killed_creation_can_be_written_again(
     assert case.written() == ["SAFEWRITER FENCE", "WRITE"]
 
 
-@pytest.mark.matrix  # the late creation above takes the same way
 def test_a_commit_that_lands_after_recovery_changes_nothing(case: DeltaCase, victim: Child, run_key: str) -> None:
     """The fence has its slot, and the dead writer cannot try another."""
     late = Late(end=victim.kill)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,7 +73,7 @@ def aws(request: pytest.FixtureRequest) -> tuple[Path, ...]:
 def spark(s3: EmbeddedS3, aws: tuple[Path, ...]) -> Iterator[SparkSession]:
     """The one Spark session of a test run: a process can have no second context, and a Java machine costs seconds."""
     before = dict(os.environ)
-    os.environ.update(s3.environment())
+    os.environ.update(s3.environment(), PYSPARK_PYTHON=sys.executable)  # Python workers with this run's packages
     try:
         session = build_session(s3.endpoint, more_jars=(*LOCAL_JARS, *aws))
     finally:  # the Java machine has its credentials now, and no other test may find them

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["S3ObjectStore", "open_store", "s3_client", "table_store"]
+__all__ = ["S3ObjectStore", "custom_endpoint", "open_store", "s3_client", "table_store"]
 
 _T = TypeVar("_T")
 
@@ -44,12 +44,14 @@ _DENIED: Final = (
 )
 
 
-def s3_client(*, connect_timeout_s: float = 2.0, read_timeout_s: float = 5.0, tries: int = 1) -> S3Client:
+def s3_client(
+    *, connect_timeout_s: float = 2.0, read_timeout_s: float = 5.0, tries: int = 1, endpoint: str | None = None
+) -> S3Client:
     """Make a client whose calls end in bounded time.
 
     boto3's own retries are off by default: a retried conditional PUT that had landed looks like a lost race, so the
-    store below retries itself and reads back. Endpoint, region and credentials come from the environment as always with
-    boto3.
+    store below retries itself and reads back. Region and credentials come from the environment as always with boto3;
+    so does the endpoint, unless it is given.
     """
     import boto3  # takes an eighth of a second, so late: Java starts meanwhile
     from botocore.config import Config
@@ -58,14 +60,15 @@ def s3_client(*, connect_timeout_s: float = 2.0, read_timeout_s: float = 5.0, tr
         connect_timeout=connect_timeout_s,
         read_timeout=read_timeout_s,
         retries={"total_max_attempts": tries, "mode": "standard"},
-        s3={"addressing_style": "path"} if _custom_endpoint() else {},
+        s3={"addressing_style": "path"} if endpoint or custom_endpoint() else {},
         max_pool_connections=16,
     )
-    return boto3.session.Session().client("s3", config=config)
+    return boto3.session.Session().client("s3", config=config, endpoint_url=endpoint)
 
 
-def _custom_endpoint() -> bool:
-    return any(os.environ.get(name) for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"))
+def custom_endpoint() -> str | None:
+    """Return the endpoint that the environment names instead of AWS's own."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
 @functools.lru_cache(maxsize=4)

@@ -1,0 +1,1 @@
+"""Snapshots: a DataFrame as sharded key-value files, published whole or not at all."""

@@ -1,0 +1,113 @@
+"""What a build of a snapshot asks for, with the names and the defaults of shardyfusion's writer."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.objects.location import Location
+from safewriter.snapshots.errors import ConfigValidationError
+from safewriter.snapshots.keys import KeyEncoding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Duplicates", "ManifestOptions", "OutputOptions", "WriteConfig"]
+
+_SEGMENT: Final = re.compile(r"[A-Za-z0-9._=-]+")
+
+
+class Duplicates(StrEnum):
+    """What happens to rows that have one key."""
+
+    ERROR = "error"
+    """The build fails, and names the key."""
+    ANY = "any"
+    """One of the rows stays, and nobody says which."""
+
+
+def _segment(name: str, value: str) -> str:
+    if not _SEGMENT.fullmatch(value) or set(value) == {"."}:
+        raise ConfigValidationError(
+            f"{name} {value!r} is not one path segment of letters, digits, '.', '_', '=' and '-'"
+        )
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions:
+    """Where the shards go. `local_root` is for files under work; each task makes a directory of its own below it."""
+
+    run_id: str | None = None
+    db_path_template: str = "db={db_id:05d}"
+    shard_prefix: str = "shards"
+    local_root: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "soal-snapshots")
+
+    def __post_init__(self) -> None:
+        if self.run_id is not None:
+            _segment("run_id", self.run_id)
+        _segment("shard_prefix", self.shard_prefix)
+        try:
+            first, second = (self.db_path_template.format(db_id=number) for number in (1, 2))
+        except (KeyError, IndexError, ValueError) as error:
+            raise ConfigValidationError(
+                f"db_path_template {self.db_path_template!r} cannot be filled: {error}"
+            ) from None
+        if first == second:
+            raise ConfigValidationError(f"db_path_template {self.db_path_template!r} does not name {{db_id}}")
+        _segment("db_path_template", first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestOptions:
+    """What else the manifest holds."""
+
+    custom_manifest_fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteConfig:
+    """One snapshot.
+
+    Parameters
+    ----------
+    num_dbs
+        The number of shards; None with `max_keys_per_shard`, by which the number of rows decides.
+    s3_prefix
+        `s3://bucket/prefix`, where the snapshot lies.
+    key_encoding
+        How the shards store keys.
+    duplicates
+        What happens to rows of one key.
+    """
+
+    num_dbs: int | None
+    s3_prefix: str
+    key_encoding: KeyEncoding = KeyEncoding.U64BE
+    max_keys_per_shard: int | None = None
+    duplicates: Duplicates = Duplicates.ERROR
+    output: OutputOptions = field(default_factory=OutputOptions)
+    manifest: ManifestOptions = field(default_factory=ManifestOptions)
+
+    def __post_init__(self) -> None:
+        if (self.num_dbs is None) == (self.max_keys_per_shard is None):
+            raise ConfigValidationError("give num_dbs, or max_keys_per_shard, and not both")
+        for name in ("num_dbs", "max_keys_per_shard"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigValidationError(f"{name} is {value}; it must be 1 or more")
+        try:
+            location = Location.parse(self.s3_prefix)
+        except ValueError as error:
+            raise ConfigValidationError(f"s3_prefix: {error}") from None
+        if not location.key:
+            raise ConfigValidationError(f"s3_prefix {self.s3_prefix!r} names a whole bucket; give s3://bucket/prefix")
+
+    @property
+    def location(self) -> Location:
+        """Where the snapshot lies."""
+        return Location.parse(self.s3_prefix)

@@ -1,0 +1,73 @@
+"""What may go wrong with a snapshot. A message names the column, the key or the object, and what to do."""
+
+from __future__ import annotations
+
+from safewriter.errors import SafeWriterError
+
+__all__ = [
+    "ConfigValidationError",
+    "KeyRangeError",
+    "ManifestParseError",
+    "PublishConflictError",
+    "PublishCurrentError",
+    "ReaderStateError",
+    "ShardAssignmentError",
+    "ShardCoverageError",
+    "ShardWriteError",
+    "SnapshotError",
+]
+
+
+class SnapshotError(SafeWriterError):
+    """Base of all of them."""
+
+
+class ConfigValidationError(SnapshotError):
+    """A build cannot be as it is configured. Nothing was read or written."""
+
+
+class KeyRangeError(SnapshotError):
+    """A key that is null, of another type, or out of the range of its encoding."""
+
+
+class ShardAssignmentError(SnapshotError):
+    """A row that belongs to no shard, or was written to another one than it belongs to."""
+
+
+class ShardCoverageError(SnapshotError):
+    """The tasks of a build did not answer for each row and each shard. Nothing was published."""
+
+
+class ShardWriteError(SnapshotError):
+    """A shard could not be written.
+
+    `db_id`, `attempt`, `db_url` and `rows_written` tell which one, and how far it was.
+    """
+
+    def __init__(self, message: str, *, db_id: int, attempt: str, db_url: str, rows_written: int) -> None:
+        super().__init__(message)
+        self.db_id, self.attempt, self.db_url, self.rows_written = db_id, attempt, db_url, rows_written
+
+
+class PublishCurrentError(SnapshotError):
+    """Nobody knows whether `_CURRENT` points to the new manifest, which is at `manifest_ref`."""
+
+    def __init__(self, message: str, *, manifest_ref: str) -> None:
+        super().__init__(message)
+        self.manifest_ref = manifest_ref
+
+
+class PublishConflictError(SnapshotError):
+    """Another build has published since this one began, so this one is not current; its manifest: `manifest_ref`."""
+
+    def __init__(self, message: str, *, manifest_ref: str) -> None:
+        super().__init__(message)
+        self.manifest_ref = manifest_ref
+
+
+class ManifestParseError(SnapshotError):
+    """A manifest or `_CURRENT` is damaged, or of a version that this code does not know."""
+
+
+class ReaderStateError(SnapshotError):
+    """There is no snapshot to read, or the reader is closed."""

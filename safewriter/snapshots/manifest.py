@@ -1,0 +1,213 @@
+"""The manifest of a snapshot, a small SQLite file, and `_CURRENT`, which points to it.
+
+Source of the formats: shardyfusion's manifest of version 4 and its `_CURRENT` of version 1. A `sha256` of each shard is
+ours; readers that do not know the column ignore it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.parsing import parsed
+from safewriter.snapshots.errors import ManifestParseError
+from safewriter.snapshots.keys import KeyEncoding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CONTENT_TYPE", "CURRENT", "Current", "Manifest", "Shard", "manifest_key"]
+
+CONTENT_TYPE: Final = "application/x-sqlite3"
+CURRENT: Final = "_CURRENT"
+_FORMAT: Final = 4
+_CURRENT_FORMAT: Final = 1
+_MAGIC: Final = b"SQLite format 3\0"
+_SHARDING: Final = {"strategy": "hash", "hash_algorithm": "xxh3_64"}
+_TABLES: Final = """
+CREATE TABLE build_meta (run_id TEXT NOT NULL, created_at TEXT NOT NULL, num_dbs INTEGER NOT NULL,
+ s3_prefix TEXT NOT NULL, key_col TEXT NOT NULL, sharding TEXT NOT NULL, db_path_template TEXT NOT NULL,
+ shard_prefix TEXT NOT NULL, format_version INTEGER NOT NULL, key_encoding TEXT NOT NULL,
+ custom TEXT NOT NULL DEFAULT '{}');
+CREATE TABLE shards (db_id INTEGER PRIMARY KEY, db_url TEXT NOT NULL, attempt INTEGER NOT NULL CHECK (attempt >= 0),
+ row_count INTEGER NOT NULL, db_bytes INTEGER NOT NULL, min_key TEXT, max_key TEXT, checkpoint_id TEXT,
+ writer_info TEXT NOT NULL, sha256 TEXT);
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """A shard that has rows. `checkpoint_id` changes with its content; keys are JSON values, None for raw bytes."""
+
+    db_id: int
+    db_url: str
+    attempt: int
+    row_count: int
+    db_bytes: int
+    min_key: int | str | None
+    max_key: int | str | None
+    checkpoint_id: str
+    writer_info: Mapping[str, Any]
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One snapshot."""
+
+    run_id: str
+    created_at: str
+    num_dbs: int
+    s3_prefix: str
+    key_col: str
+    db_path_template: str
+    shard_prefix: str
+    key_encoding: KeyEncoding
+    shards: tuple[Shard, ...]
+    custom: Mapping[str, Any] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        """Return the SQLite file."""
+        connection = sqlite3.connect(":memory:")
+        try:
+            connection.executescript(_TABLES)
+            connection.execute(
+                "INSERT INTO build_meta VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    self.run_id,
+                    self.created_at,
+                    self.num_dbs,
+                    self.s3_prefix,
+                    self.key_col,
+                    json.dumps(_SHARDING, sort_keys=True),
+                    self.db_path_template,
+                    self.shard_prefix,
+                    _FORMAT,
+                    self.key_encoding.value,
+                    json.dumps(dict(self.custom), sort_keys=True),
+                ),
+            )
+            connection.executemany("INSERT INTO shards VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", map(_row, self.shards))
+            connection.commit()
+            return connection.serialize()
+        finally:
+            connection.close()
+
+    @classmethod
+    def decode(cls, body: bytes, where: str) -> Manifest:
+        """Read a manifest. Raises `ManifestParseError`, which says what is wrong with it."""
+        if not body.startswith(_MAGIC):
+            raise ManifestParseError(f"{where} is no SQLite file, so it is no manifest")
+        connection = sqlite3.connect(":memory:")
+        connection.row_factory = sqlite3.Row
+        try:
+            connection.deserialize(body)
+            metas = connection.execute("SELECT * FROM build_meta").fetchall()
+            rows = connection.execute("SELECT * FROM shards ORDER BY db_id").fetchall()
+            return _manifest(metas, rows)
+        except (sqlite3.Error, KeyError, IndexError, TypeError, ValueError) as error:
+            raise ManifestParseError(f"{where} is no manifest that this code can read: {error}") from error
+        finally:
+            connection.close()
+
+
+def _row(shard: Shard) -> tuple[object, ...]:
+    return (
+        shard.db_id,
+        shard.db_url,
+        shard.attempt,
+        shard.row_count,
+        shard.db_bytes,
+        None if shard.min_key is None else json.dumps(shard.min_key),
+        None if shard.max_key is None else json.dumps(shard.max_key),
+        shard.checkpoint_id,
+        json.dumps(dict(shard.writer_info), sort_keys=True),
+        shard.sha256,
+    )
+
+
+def _manifest(metas: list[sqlite3.Row], rows: list[sqlite3.Row]) -> Manifest:
+    (meta,) = metas
+    if meta["format_version"] != _FORMAT:
+        raise ValueError(f"it has format {meta['format_version']!r}; this code knows {_FORMAT}")
+    sharding = parsed(meta["sharding"])
+    if not isinstance(sharding, dict) or {key: sharding.get(key) for key in _SHARDING} != _SHARDING:
+        raise ValueError(f"its sharding {sharding!r} is not by hash with xxh3_64")
+    shards = tuple(map(_shard, rows))
+    if any(not 0 <= shard.db_id < meta["num_dbs"] for shard in shards):
+        raise ValueError(f"a shard has a number beyond the {meta['num_dbs']} that there are")
+    return Manifest(
+        run_id=meta["run_id"],
+        created_at=meta["created_at"],
+        num_dbs=meta["num_dbs"],
+        s3_prefix=meta["s3_prefix"],
+        key_col=meta["key_col"],
+        db_path_template=meta["db_path_template"],
+        shard_prefix=meta["shard_prefix"],
+        key_encoding=KeyEncoding(meta["key_encoding"]),
+        shards=shards,
+        custom=parsed(meta["custom"]),
+    )
+
+
+def _shard(row: sqlite3.Row) -> Shard:
+    return Shard(
+        db_id=row["db_id"],
+        db_url=row["db_url"],
+        attempt=row["attempt"],
+        row_count=row["row_count"],
+        db_bytes=row["db_bytes"],
+        min_key=None if row["min_key"] is None else parsed(row["min_key"]),
+        max_key=None if row["max_key"] is None else parsed(row["max_key"]),
+        checkpoint_id=row["checkpoint_id"],
+        writer_info=parsed(row["writer_info"]),
+        sha256=row["sha256"] if "sha256" in row.keys() else None,  # noqa: SIM118 - a row's `in` asks its values
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """What `_CURRENT` says. `fencing_token` is ours: the token of the turn in which the snapshot was published."""
+
+    manifest_ref: str
+    run_id: str
+    updated_at: str
+    fencing_token: int | None = None
+    manifest_content_type: str = CONTENT_TYPE
+    format_version: int = _CURRENT_FORMAT
+
+    def encode(self) -> bytes:
+        """Return the JSON document."""
+        return json.dumps(
+            {key: value for key, value in asdict(self).items() if value is not None}, sort_keys=True
+        ).encode()
+
+    @classmethod
+    def decode(cls, body: bytes, where: str) -> Current:
+        """Read the document. Raises `ManifestParseError`."""
+        try:
+            found = parsed(body)
+            token = found.get("fencing_token")
+            return cls(
+                str(found["manifest_ref"]),
+                str(found["run_id"]),
+                str(found["updated_at"]),
+                None if token is None else int(token),
+                str(found["manifest_content_type"]),
+                int(found.get("format_version", _CURRENT_FORMAT)),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ManifestParseError(f"{where} does not say which snapshot is current: {error!r}") from error
+
+
+def stamp(moment: datetime) -> str:
+    """Return a moment as snapshots write it in paths: UTC, with six digits of the second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def manifest_key(run_id: str, created: datetime) -> str:
+    """Return the key of a run's manifest."""
+    return f"manifests/{stamp(created)}_run_id={run_id}/manifest"

@@ -1,0 +1,177 @@
+"""What a task of a build does on an executor: it writes the shards of its partition, one after the other.
+
+The rows come sorted by shard and key. A shard is uploaded once it is whole, below a path that no other attempt of the
+task has, so a killed, a speculative or a repeated task never writes to another one's objects. A failing task uploads
+nothing more; what it has uploaded is in no manifest.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from safewriter.snapshots.errors import KeyRangeError, ShardWriteError
+from safewriter.snapshots.rows import runs
+from safewriter.snapshots.shard_file import FILE_NAME, ShardFile, sha256_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from safewriter.snapshots.keys import KeyEncoding
+    from safewriter.snapshots.rows import Run
+    from safewriter.snapshots.upload import Uploader
+
+__all__ = ["RESULT", "RESULT_DDL", "ShardTask", "TaskId"]
+
+RESULT: Final = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("db_id", pa.int32()),  # null in the row that a task ends with: how many rows came to it
+        ("rows", pa.int64()),
+        ("stored", pa.int64()),
+        ("db_url", pa.string()),
+        ("attempt", pa.int32()),
+        ("task_attempt_id", pa.int64()),
+        ("stage_id", pa.int32()),
+        ("db_bytes", pa.int64()),
+        ("sha256", pa.string()),
+        ("checkpoint_id", pa.string()),
+        ("min_key", pa.binary()),
+        ("max_key", pa.binary()),
+        ("duration_ms", pa.int64()),
+    ]
+)
+"""A row for each shard that has rows, and one for the task."""
+RESULT_DDL: Final = (
+    "partition int, db_id int, rows long, stored long, db_url string, attempt int, task_attempt_id long, stage_id int,"
+    " db_bytes long, sha256 string, checkpoint_id string, min_key binary, max_key binary, duration_ms long"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskId:
+    """Which attempt at which partition this is, as Spark counts; a repeated stage counts its attempts anew."""
+
+    partition: int
+    attempt: int
+    task_attempt_id: int
+    stage_id: int
+
+
+@dataclass(slots=True)
+class _Open:
+    """The shard under work."""
+
+    db_id: int
+    file: ShardFile
+    began_s: float
+    rows: int = 0
+    first: bytes | None = None
+    last: bytes | None = None
+
+
+@dataclass(slots=True)
+class ShardTask:
+    """The shards of one partition. `url_of` names the directory of a shard's attempt, by its token."""
+
+    task: TaskId
+    num_dbs: int
+    encoding: KeyEncoding
+    replaces: bool
+    local_root: str
+    shard_url: Callable[[int, str], str]
+    uploader: Uploader
+    _folder: Path = field(init=False)
+    _open: _Open | None = None
+    _rows: int = 0
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a result for each shard, and one for the task."""
+        Path(self.local_root).mkdir(parents=True, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix="task-", dir=self.local_root))
+        try:
+            for batch in batches:
+                for run in runs(batch, self.num_dbs, self.encoding):
+                    if self._open is not None and self._open.db_id != run.db_id:
+                        yield _result(self._close())
+                    self._add(run)
+            if self._open is not None:
+                yield _result(self._close())
+            yield _result({"partition": self.task.partition, "rows": self._rows, "stored": 0})
+        finally:
+            if self._open is not None:
+                self._open.file.close()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _add(self, run: Run) -> None:
+        if self._open is None:
+            file = ShardFile(self._folder / f"{run.db_id}.db", replaces=self.replaces)
+            file.__enter__()
+            self._open = _Open(run.db_id, file, time.monotonic())
+        shard = self._open
+        try:
+            shard.file.add(run.keys, run.values)
+        except sqlite3.IntegrityError as error:
+            raise KeyRangeError(_doubled(run, shard)) from error
+        shard.rows += len(run.keys)
+        self._rows += len(run.keys)
+        shard.first = run.keys[0] if shard.first is None else shard.first
+        shard.last = run.keys[-1]
+
+    def _close(self) -> dict[str, Any]:
+        shard, self._open = self._open, None
+        if shard is None:
+            raise AssertionError  # for the type checker
+        token = f"{self.task.attempt:02d}-{uuid.uuid4().hex[:16]}"
+        url = self.shard_url(shard.db_id, token)
+        try:
+            stored = shard.file.stored_rows()
+            shard.file.__exit__(None)
+            digest, size = sha256_of(shard.file.path), shard.file.path.stat().st_size
+            self.uploader.upload(shard.file.path, f"{url}/{FILE_NAME}")
+        except Exception as error:
+            raise ShardWriteError(
+                f"shard {shard.db_id} was not written to {url} after {shard.rows} rows: {error}",
+                db_id=shard.db_id,
+                attempt=token,
+                db_url=url,
+                rows_written=shard.rows,
+            ) from error
+        shard.file.path.unlink()
+        return {
+            "partition": self.task.partition,
+            "db_id": shard.db_id,
+            "rows": shard.rows,
+            "stored": stored,
+            "db_url": url,
+            "attempt": self.task.attempt,
+            "task_attempt_id": self.task.task_attempt_id,
+            "stage_id": self.task.stage_id,
+            "db_bytes": size,
+            "sha256": digest,
+            "checkpoint_id": uuid.uuid4().hex,
+            "min_key": shard.first,
+            "max_key": shard.last,
+            "duration_ms": round((time.monotonic() - shard.began_s) * 1000),
+        }
+
+
+def _result(found: dict[str, Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([found], schema=RESULT)
+
+
+def _doubled(run: Run, shard: _Open) -> str:
+    before = shard.last
+    for key in run.keys:
+        if key == before:
+            return f"two rows of shard {shard.db_id} have the key {key!r} (as stored); see duplicates="
+        before = key
+    return f"two rows of shard {shard.db_id} have one key; see duplicates="

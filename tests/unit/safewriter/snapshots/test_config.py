@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from safewriter.snapshots.config import OutputOptions, WriteConfig
+from safewriter.snapshots.errors import ConfigValidationError
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"num_dbs": None}, "give num_dbs, or max_keys_per_shard"),
+        ({"max_keys_per_shard": 5}, "give num_dbs, or max_keys_per_shard"),
+        ({"num_dbs": 0}, "num_dbs is 0"),
+        ({"num_dbs": None, "max_keys_per_shard": -1}, "max_keys_per_shard is -1"),
+        ({"s3_prefix": "s3://bucket"}, "names a whole bucket"),
+        ({"s3_prefix": "gs://bucket/prefix"}, "s3_prefix"),
+    ],
+)
+def test_a_build_that_cannot_be_is_refused_by_its_setting(changes: dict[str, Any], problem: str) -> None:
+    """Before anything is read."""
+    with pytest.raises(ConfigValidationError, match=problem):
+        WriteConfig(**{"num_dbs": 2, "s3_prefix": "s3://b/p", **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"db_path_template": "db"}, "does not name {db_id}"),
+        ({"db_path_template": "db={number}"}, "cannot be filled"),
+        ({"db_path_template": "a/{db_id}"}, "not one path segment"),
+        ({"shard_prefix": ".."}, "shard_prefix '..' is not one path segment"),
+        ({"shard_prefix": ""}, "not one path segment"),
+        ({"run_id": "a/b"}, "run_id"),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused_by_its_setting(changes: dict[str, Any], problem: str) -> None:
+    """A shard's path is one that other readers know."""
+    with pytest.raises(ConfigValidationError, match=problem):
+        OutputOptions(**changes)

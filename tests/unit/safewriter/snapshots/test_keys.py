@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xxhash
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safewriter.snapshots.errors import KeyRangeError
+from safewriter.snapshots.keys import Key, KeyEncoding, digest, digests, digests_of_integers, encode
+
+# What shardyfusion's router gives, with their remainders by 8 and by 3.
+GOLDEN: dict[Key, tuple[int, int, int]] = {
+    0: (14374147212387527897, 1, 2),
+    1: (3439722301264460078, 6, 2),
+    -1: (5841669975847748627, 3, 2),
+    42: (15395265915043915720, 0, 1),
+    255: (936843873771430885, 5, 1),
+    2**31: (7714710879142532484, 4, 0),
+    2**32: (17197929579947543131, 3, 1),
+    2**63 - 1: (11687913294787043142, 6, 0),
+    -(2**63): (9407778237848358495, 7, 0),
+    "": (3244421341483603138, 2, 1),
+    b"": (3244421341483603138, 2, 1),
+    "a": (16629034431890738719, 7, 1),
+    "hello": (10760762337991515389, 5, 2),
+    b"hello": (10760762337991515389, 5, 2),
+    "0": (1838281907459330133, 5, 0),
+    "café": (5513492080776525439, 7, 1),
+    b"\x00": (14144645293874801883, 3, 0),
+    b"\xff\x00": (794437103675513319, 7, 0),
+}
+
+
+@pytest.mark.parametrize("key", GOLDEN)
+def test_a_key_has_the_digest_that_others_route_by(key: Key) -> None:
+    """One at a time and many at once."""
+    wanted, by_8, by_3 = GOLDEN[key]
+    assert (digest(key), digest(key) % 8, digest(key) % 3) == (wanted, by_8, by_3)
+    many = digests_of_integers(np.array([key], np.int64)) if isinstance(key, int) else digests([key])
+    assert many.tolist() == [wanted]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=50))
+def test_many_integers_are_hashed_as_each_of_them(keys: list[int]) -> None:
+    """By another implementation of XXH3."""
+    found = digests_of_integers(np.array(keys, np.int64)).tolist()
+    assert found == [xxhash.xxh3_64_intdigest(key.to_bytes(8, "little", signed=True)) for key in keys]
+
+
+@pytest.mark.parametrize(
+    ("key", "encoding", "stored"),
+    [
+        (0, KeyEncoding.U64BE, bytes(8)),
+        (2**64 - 1, KeyEncoding.U64BE, b"\xff" * 8),
+        (258, KeyEncoding.U32BE, b"\x00\x00\x01\x02"),
+        ("é", KeyEncoding.UTF8, b"\xc3\xa9"),
+        (b"\xff", KeyEncoding.RAW, b"\xff"),
+        ("a", KeyEncoding.RAW, b"a"),
+    ],
+)
+def test_a_key_is_stored_as_its_encoding_says(key: Key, encoding: KeyEncoding, stored: bytes) -> None:
+    """Big-endian, so that bytes are in the order of the numbers."""
+    assert encode(key, encoding) == stored
+
+
+@pytest.mark.parametrize(
+    ("key", "encoding"),
+    [
+        (-1, KeyEncoding.U64BE),
+        (2**64, KeyEncoding.U64BE),
+        (2**32, KeyEncoding.U32BE),
+        (True, KeyEncoding.U64BE),
+        ("1", KeyEncoding.U64BE),
+        (1, KeyEncoding.UTF8),
+        (None, KeyEncoding.RAW),
+    ],
+)
+def test_a_key_that_its_encoding_cannot_hold_is_refused(key: Key, encoding: KeyEncoding) -> None:
+    """It names the key."""
+    with pytest.raises(KeyRangeError, match=repr(key)):
+        encode(key, encoding)
+
+
+@pytest.mark.parametrize("key", [2**63, -(2**63) - 1, 1.5, None])
+def test_what_cannot_be_hashed_is_no_key(key: Key) -> None:
+    """Integers are hashed over 64 bits with a sign."""
+    with pytest.raises(KeyRangeError):
+        digest(key)

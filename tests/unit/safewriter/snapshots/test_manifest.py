@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from safewriter.snapshots.errors import ManifestParseError
+from safewriter.snapshots.keys import KeyEncoding
+from safewriter.snapshots.manifest import CONTENT_TYPE, Current, Manifest, Shard, manifest_key
+
+SHARD = Shard(
+    db_id=3,
+    db_url="s3://b/p/shards/run_id=r/db=00003/attempt=00-x",
+    attempt=0,
+    row_count=2,
+    db_bytes=4096,
+    min_key=1,
+    max_key=2**63,
+    checkpoint_id="c",
+    writer_info={"stage_id": 1},
+    sha256="0" * 64,
+)
+MANIFEST = Manifest(
+    run_id="r",
+    created_at="2026-11-22T00:00:00+00:00",
+    num_dbs=8,
+    s3_prefix="s3://b/p",
+    key_col="id",
+    db_path_template="db={db_id:05d}",
+    shard_prefix="shards",
+    key_encoding=KeyEncoding.U64BE,
+    shards=(SHARD,),
+    custom={"team": "a"},
+)
+
+
+def test_a_manifest_comes_back_as_it_was() -> None:
+    """Also one without shards, and one whose keys are no JSON."""
+    for manifest in (MANIFEST, replace(MANIFEST, shards=()), replace(MANIFEST, shards=(replace(SHARD, min_key=None),))):
+        assert Manifest.decode(manifest.encode(), "m") == manifest
+
+
+def test_a_manifest_is_a_file_of_format_4() -> None:
+    """As the format's notes have it: tables, columns, and the members of `sharding`."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(MANIFEST.encode())
+        columns = {
+            table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+            for table in ("build_meta", "shards")
+        }
+        meta = connection.execute("SELECT sharding, format_version, custom FROM build_meta")
+        sharding, version, custom = meta.fetchone()
+        found = connection.execute("SELECT min_key, max_key, writer_info FROM shards").fetchall()
+    assert " ".join(columns["build_meta"]) == (
+        "run_id created_at num_dbs s3_prefix key_col sharding db_path_template shard_prefix format_version key_encoding"
+        " custom"
+    )
+    assert " ".join(columns["shards"][:9]) == (
+        "db_id db_url attempt row_count db_bytes min_key max_key checkpoint_id writer_info"
+    )
+    assert (json.loads(sharding), version) == ({"strategy": "hash", "hash_algorithm": "xxh3_64"}, 4)
+    assert json.loads(custom) == {"team": "a"}
+    assert found == [("1", str(2**63), '{"stage_id": 1}')]
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE build_meta SET format_version = 3", "format 3"),
+        ('UPDATE build_meta SET sharding = \'{"strategy": "cel"}\'', "not by hash"),
+        ("UPDATE shards SET db_id = 8", "beyond the 8"),
+        ("DELETE FROM build_meta", "values to unpack"),
+        ("DROP TABLE shards", "no such table"),
+    ],
+)
+def test_a_manifest_that_cannot_be_right_is_refused(statement: str, problem: str) -> None:
+    """It says what is wrong, and where."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(MANIFEST.encode())
+        connection.execute(statement)
+        connection.commit()
+        body = connection.serialize()
+    with pytest.raises(ManifestParseError, match=f"^s3://b/m .*{problem}"):
+        Manifest.decode(body, "s3://b/m")
+
+
+def test_what_is_no_sqlite_file_is_no_manifest() -> None:
+    """An empty object neither."""
+    for body in (b"", b"{}"):
+        with pytest.raises(ManifestParseError, match="no SQLite file"):
+            Manifest.decode(body, "m")
+
+
+def test_current_says_where_the_manifest_is() -> None:
+    """Five members that other readers ask for; the token is there if there was a turn."""
+    current = Current("s3://b/m", "r", "2026-11-22T00:00:00.000000Z")
+    assert json.loads(current.encode()) == {
+        "manifest_ref": "s3://b/m",
+        "manifest_content_type": CONTENT_TYPE,
+        "run_id": "r",
+        "updated_at": "2026-11-22T00:00:00.000000Z",
+        "format_version": 1,
+    }
+    for one in (current, replace(current, fencing_token=7)):
+        assert Current.decode(one.encode(), "c") == one
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"manifest_ref": "s3://b/m"}'])
+def test_a_damaged_current_is_refused(body: bytes) -> None:
+    """It points nowhere."""
+    with pytest.raises(ManifestParseError, match="does not say which snapshot is current"):
+        Current.decode(body, "c")
+
+
+def test_a_manifest_lies_at_the_moment_and_the_run() -> None:
+    """The moment in UTC, with six digits."""
+    moment: Any = datetime(2026, 11, 22, 1, 2, 3, 4, tzinfo=UTC)
+    assert manifest_key("r", moment) == "manifests/2026-11-22T01:02:03.000004Z_run_id=r/manifest"

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from safewriter.snapshots.errors import KeyRangeError, ShardAssignmentError
+from safewriter.snapshots.keys import KeyEncoding, digest, encode
+from safewriter.snapshots.rows import KEY, SHARD, VALUE, runs, shards_of
+
+
+def batch(keys: list[Any], num_dbs: int, kind: pa.DataType) -> pa.RecordBatch:
+    ordered = sorted((digest(key) % num_dbs, key) for key in keys)
+    columns = [
+        pa.array([shard for shard, _ in ordered], pa.int32()),
+        pa.array([key for _, key in ordered], kind),
+        pa.array([repr(key).encode() for _, key in ordered], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=[SHARD, KEY, VALUE])
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind", "encoding"),
+    [
+        (list(range(100)), pa.int64(), KeyEncoding.U64BE),
+        (list(range(100)), pa.int32(), KeyEncoding.U32BE),
+        ([f"k{number}" for number in range(100)], pa.string(), KeyEncoding.UTF8),
+        ([bytes([number, 255]) for number in range(100)], pa.binary(), KeyEncoding.RAW),
+    ],
+)
+def test_rows_come_in_runs_of_one_shard(keys: list[Any], kind: pa.DataType, encoding: KeyEncoding) -> None:
+    """With stored keys, each in its own shard, and none is missing."""
+    found = list(runs(batch(keys, 7, kind), 7, encoding))
+    assert len(found) == len({run.db_id for run in found}) == 7
+    for run in found:
+        of_run = sorted(encode(key, encoding) for key in keys if digest(key) % 7 == run.db_id)
+        assert sorted(run.keys) == of_run
+    values = {key: value for run in found for key, value in zip(run.keys, run.values, strict=True)}
+    assert values == {encode(key, encoding): repr(key).encode() for key in keys}
+
+
+def test_a_row_that_came_to_another_shard_is_not_written() -> None:
+    """Whoever moved it there: no reader would find it."""
+    wrong = pa.RecordBatch.from_arrays(
+        [pa.array([(digest(5) + 1) % 4], pa.int32()), pa.array([5]), pa.array([b"v"])], names=[SHARD, KEY, VALUE]
+    )
+    with pytest.raises(ShardAssignmentError, match="the row with key 5 came to shard"):
+        list(runs(wrong, 4, KeyEncoding.U64BE))
+
+
+def test_a_key_without_a_value_has_no_shard() -> None:
+    """The message says what to do."""
+    with pytest.raises(KeyRangeError, match="a key is null"):
+        shards_of(pa.array([1, None]), 2)
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind", "encoding", "problem"),
+    [
+        ([-1], pa.int64(), KeyEncoding.U64BE, "key -1 is not from 0 to 18446744073709551615"),
+        ([2**32], pa.int64(), KeyEncoding.U32BE, "key 4294967296 is not from 0 to 4294967295"),
+        (["1"], pa.string(), KeyEncoding.U64BE, "has the type string"),
+    ],
+)
+def test_a_key_out_of_range_is_named(keys: list[Any], kind: pa.DataType, encoding: KeyEncoding, problem: str) -> None:
+    """With the range of its encoding."""
+    with pytest.raises(KeyRangeError, match=problem):
+        list(runs(batch(keys, 2, kind), 2, encoding))

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from safewriter.objects.store import StoreError
+from safewriter.snapshots.errors import KeyRangeError, ShardWriteError
+from safewriter.snapshots.keys import KeyEncoding, digest
+from safewriter.snapshots.rows import KEY, SHARD, VALUE
+from safewriter.snapshots.shard_file import sha256_of
+from safewriter.snapshots.task import ShardTask, TaskId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Uploads:
+    """Takes files: their rows, size and digest, by URL."""
+
+    def __init__(self, fails_at: int = 99) -> None:
+        self.files: dict[str, tuple[dict[bytes, bytes], int, str]] = {}
+        self._fails_at = fails_at
+
+    def upload(self, path: Path, url: str) -> None:
+        if len(self.files) == self._fails_at:
+            raise StoreError("no answer")
+        with closing(sqlite3.connect(path)) as connection:
+            rows = dict(connection.execute("SELECT k, v FROM kv"))
+        self.files[url] = (rows, path.stat().st_size, sha256_of(path))
+
+
+def task(uploads: Any, folder: Path, *, replaces: bool = False) -> ShardTask:
+    return ShardTask(
+        TaskId(1, 2, 77, 5),
+        4,
+        KeyEncoding.U64BE,
+        replaces,
+        str(folder),
+        lambda db_id, attempt: f"s3://b/db={db_id}/attempt={attempt}",
+        uploads,
+    )
+
+
+def batches(keys: list[int], size: int = 30) -> Iterator[pa.RecordBatch]:
+    ordered = sorted((digest(key) % 4, key) for key in keys)
+    for first in range(0, len(ordered), size):
+        part = ordered[first : first + size]
+        columns = [pa.array([shard for shard, _ in part], pa.int32()), pa.array([key for _, key in part])]
+        yield pa.RecordBatch.from_arrays([*columns, pa.array([b"v"] * len(part))], names=[SHARD, KEY, VALUE])
+
+
+def test_each_shard_of_a_partition_becomes_a_file(tmp_path: Path) -> None:
+    """However its rows are cut into batches; the task tells of each, and how many rows came to it."""
+    uploads = Uploads()
+    found = [row for result in task(uploads, tmp_path).run(batches(list(range(500)))) for row in result.to_pylist()]
+    *shards, whole = found
+    assert (whole["db_id"], whole["rows"], whole["partition"]) == (None, 500, 1)
+    assert [row["db_id"] for row in shards] == [0, 1, 2, 3]
+    for row in shards:
+        rows, size, digest_ = uploads.files[f"{row['db_url']}/shard.db"]
+        own = [number for number in range(500) if digest(number) % 4 == row["db_id"]]
+        assert sorted(int.from_bytes(key, "big") for key in rows) == own
+        assert (row["rows"], row["stored"], row["db_bytes"], row["sha256"]) == (len(rows), len(rows), size, digest_)
+        assert (row["min_key"], row["max_key"]) == (min(rows), max(rows))
+        assert (row["attempt"], row["task_attempt_id"], row["stage_id"]) == (2, 77, 5)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_two_attempts_write_to_one_place(tmp_path: Path) -> None:
+    """Also if Spark counts their attempts alike, as it does after a stage is repeated."""
+    uploads = Uploads()
+    for _ in range(2):
+        list(task(uploads, tmp_path).run(batches([1, 2, 3])))
+    assert len({url for url in uploads.files if "/db=" in url}) == len(uploads.files)
+    assert len(uploads.files) == 2 * len({digest(key) % 4 for key in (1, 2, 3)})
+
+
+def test_a_task_that_fails_uploads_nothing_more(tmp_path: Path) -> None:
+    """The error tells which shard it was; no file stays on the machine."""
+    uploads = Uploads(fails_at=1)
+    with pytest.raises(ShardWriteError, match="shard 1 was not written to s3://b/db=1/attempt=02-") as failed:
+        list(task(uploads, tmp_path).run(batches(list(range(500)))))
+    assert (failed.value.db_id, len(uploads.files)) == (1, 1)
+    assert failed.value.rows_written == len([n for n in range(500) if digest(n) % 4 == 1])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [1, 30])
+def test_two_rows_of_one_key_fail_the_task_or_one_of_them_stays(tmp_path: Path, size: int) -> None:
+    """Also if they stand in two batches; the key is named, and its shard is not uploaded."""
+    uploads = Uploads()
+    with pytest.raises(KeyRangeError, match=r"have (the|one) key"):
+        list(task(uploads, tmp_path).run(batches([7, 7], size)))
+    assert not uploads.files
+    results = list(task(uploads, tmp_path, replaces=True).run(batches([7, 7], size)))
+    shard, whole = (row for result in results for row in result.to_pylist())
+    assert (shard["rows"], shard["stored"], whole["rows"]) == (2, 1, 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_without_rows_writes_nothing(tmp_path: Path) -> None:
+    """It says so: a task that does not answer is no empty one."""
+    uploads = Uploads()
+    (result,) = task(uploads, tmp_path).run(iter(()))
+    assert (result.to_pylist()[0]["rows"], uploads.files) == (0, {})

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from safewriter.coordination.current import turn_of_this_thread
 from safewriter.snapshots.config import Duplicates
 from safewriter.snapshots.errors import ConfigValidationError, ShardCoverageError
 from safewriter.snapshots.keys import KeyEncoding
@@ -68,14 +69,21 @@ def binary_col(column: str) -> ValueSpec:
 def write_sharded(df: DataFrame, config: WriteConfig, *, key_col: str, value_spec: ValueSpec) -> BuildResult:
     """Write a snapshot and make it current.
 
+    In a turn of the coordinator, `_CURRENT` gets the turn's token at once, and refuses a lower one from then on.
+
     Raises `ConfigValidationError` for a build that cannot be, `ShardCoverageError` if not each row was written,
-    `PublishConflictError` if another build was faster. `_CURRENT` is as it was then.
+    `PublishConflictError` if another build was faster, `TurnLostError` if the turn has ended. `_CURRENT` is as it was
+    then.
     """
     from safewriter.objects.s3 import open_store
 
+    turn = turn_of_this_thread()
     run_id = config.output.run_id or uuid.uuid4().hex
     publisher = Publisher(open_store(config.location))
-    base = publisher.base()
+    if turn is not None:
+        turn.check()
+    token = None if turn is None else turn.token
+    base = publisher.base(token)
     began = time.monotonic()
     created = datetime.now(UTC)
     num_dbs, rows_read = _sizes(df, config)
@@ -94,7 +102,9 @@ def write_sharded(df: DataFrame, config: WriteConfig, *, key_col: str, value_spe
         shards=shards,
         custom=config.manifest.custom_manifest_fields,
     )
-    ref = publisher.publish(manifest, base)
+    if turn is not None:
+        turn.check()
+    ref = publisher.publish(manifest, base, token=token)
     ended = time.monotonic()
     stats = BuildStats(round((written - began) * 1000), round((ended - written) * 1000), rows_read, rows)
     return BuildResult(run_id, ref, shards, stats)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Base", "Publisher"]
 
 _PAUSES_S: Final = (1.0, 2.0, 4.0)
+_TRIES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,26 @@ class Publisher:
     sleep: Callable[[float], None] = time.sleep
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    def base(self) -> Base:
-        """Return what is current now. Raises `ManifestParseError` if nobody can read it."""
-        found = self.store.get(CURRENT)
-        if found is None:
-            return Base(None, None)
-        return Base(found.etag, Current.decode(found.body, self.store.uri(CURRENT)))
+    def base(self, token: int | None = None) -> Base:
+        """Return what is current now. A `token` is written there at once, if a lower one is: an earlier holder that
+        goes on publishes nothing after that.
+
+        Raises `ManifestParseError` if nobody can read it, `PublishConflictError` if a higher token is there.
+        """
+        for _ in range(_TRIES):
+            found = self.store.get(CURRENT)
+            if found is None:
+                return Base(None, None)
+            current = Current.decode(found.body, self.store.uri(CURRENT))
+            if token is None or token == current.fencing_token:
+                return Base(found.etag, current)
+            self._check_token(token, current, current.manifest_ref)
+            fenced = replace(current, fencing_token=token)
+            try:
+                return Base(self.store.replace(CURRENT, fenced.encode(), etag=found.etag), fenced)
+            except PreconditionFailed:
+                continue
+        raise StoreError(f"{self.store.uri(CURRENT)} changes faster than it can be written")
 
     def publish(self, manifest: Manifest, base: Base, *, token: int | None = None) -> str:
         """Make a manifest current, and return where it is.
@@ -55,12 +70,8 @@ class Publisher:
         self._again(lambda: self._write_manifest(key, manifest.encode()))
         ref = self.store.uri(key)
         before = None if base.current is None else base.current.fencing_token
-        if token is not None and before is not None and token < before:
-            raise PublishConflictError(
-                f"{self.store.uri(CURRENT)} was published with token {before}, and this build has {token}: another job"
-                f" has had its turn since. The manifest is at {ref}",
-                manifest_ref=ref,
-            )
+        if token is not None and base.current is not None:
+            self._check_token(token, base.current, ref)
         current = Current(ref, manifest.run_id, stamp(self.now()), before if token is None else token)
         try:
             self._again(lambda: self._swap(current, base))
@@ -77,6 +88,14 @@ class Publisher:
                 manifest_ref=ref,
             ) from error
         return ref
+
+    def _check_token(self, token: int, current: Current, ref: str) -> None:
+        if current.fencing_token is not None and token < current.fencing_token:
+            raise PublishConflictError(
+                f"{self.store.uri(CURRENT)} has token {current.fencing_token}, and this build has {token}: another job"
+                " has had its turn since, so this snapshot is not current",
+                manifest_ref=ref,
+            )
 
     def _write_manifest(self, key: str, body: bytes) -> None:
         try:

@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING
 import pytest
 import xxhash
 
+from safewriter.coordination import Configuration, End, JobCoordinator
+from safewriter.coordination.backends.memory import MemoryBackend
+from safewriter.coordination.record import OpenWrite
+from safewriter.coordination.transitions import end
+from safewriter.errors import TurnLostError
+from safewriter.objects.s3 import open_store
 from safewriter.snapshots.build import binary_col, write_sharded
 from safewriter.snapshots.config import WriteConfig
 from safewriter.snapshots.errors import PublishConflictError
 from safewriter.snapshots.keys import KeyEncoding
+from safewriter.snapshots.publish import Publisher
 from safewriter.snapshots.reader import SnapshotReader
 from tests.support.lake import LAKE
 
@@ -128,3 +135,24 @@ def test_the_slower_of_two_builds_is_told_so(
         assert reader.refresh()
         assert reader.get(1) == b"faster"
         assert not reader.refresh()
+
+
+def test_a_build_in_a_turn_is_fenced_by_its_token(spark: SparkSession) -> None:
+    """One whose turn was taken away publishes nothing; `_CURRENT` bears the token of the last one that did."""
+    backend = MemoryBackend()
+    config = WriteConfig(num_dbs=2, s3_prefix=f"{PREFIX}-turn")
+    frame = spark.range(10).selectExpr("id", "'v' AS v")
+    coordinator = JobCoordinator(Configuration(lock="snapshot", job="builder"), backend)
+    with coordinator.turn() as turn:
+        write_sharded(frame, config, key_col="id", value_spec=binary_col("v"))
+        token = turn.token
+    assert Publisher(open_store(config.location)).base().current.fencing_token == token  # type: ignore[union-attr]
+
+    with pytest.raises(TurnLostError), coordinator.turn() as turn:
+        stored = backend.read("snapshot")
+        assert stored is not None
+        backend.write(end(stored.record, End.FORCED, 0), stored)
+        with pytest.raises(TurnLostError):
+            turn.open_write(OpenWrite("s3://checkpoints", "key", 1))  # it learns of it
+        write_sharded(frame, config, key_col="id", value_spec=binary_col("v"))
+    assert Publisher(open_store(config.location)).base().current.fencing_token == token  # type: ignore[union-attr]

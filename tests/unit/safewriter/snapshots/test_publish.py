@@ -111,9 +111,45 @@ def test_a_pointer_that_nobody_answers_for_is_no_success(store: Store, publisher
 def test_a_lower_token_is_refused(store: Store, publisher: Publisher) -> None:
     """Another job has had its turn since; the token of a snapshot without one stays."""
     publisher.publish(run("seventh"), publisher.base(), token=7)
-    with pytest.raises(PublishConflictError, match="token 7, and this build has 6"):
+    with pytest.raises(PublishConflictError, match="has token 7, and this build has 6"):
         publisher.publish(run("sixth"), publisher.base(), token=6)
     publisher.publish(run("without"), publisher.base())
     assert (current(store).run_id, current(store).fencing_token) == ("without", 7)
     publisher.publish(run("eighth"), publisher.base(), token=8)
     assert current(store).fencing_token == 8
+
+
+def test_a_holder_that_thaws_publishes_nothing_in_another_job_s_turn(store: Store, publisher: Publisher) -> None:
+    """The next build has put its token there when it began; the frozen one does not know that."""
+    publisher.publish(run("before"), publisher.base(5), token=5)
+    frozen = publisher.base(6)
+    following = publisher.base(7)
+    with pytest.raises(PublishConflictError, match="has changed since this build began"):
+        publisher.publish(run("frozen"), frozen, token=6)
+    with pytest.raises(PublishConflictError, match="has token 7, and this build has 6"):
+        publisher.base(6)
+    assert (current(store).run_id, current(store).fencing_token) == ("before", 7)
+    publisher.publish(run("following"), following, token=7)
+    assert current(store).run_id == "following"
+
+
+def test_a_token_is_there_once(store: Store, publisher: Publisher) -> None:
+    """Two builds of one turn change nothing for each other."""
+    publisher.publish(run("before"), publisher.base(5), token=5)
+    assert publisher.base(5) == publisher.base(5) == publisher.base()
+
+
+def test_a_pointer_that_changes_meanwhile_is_read_again(store: Store, publisher: Publisher) -> None:
+    """Until the token is there."""
+    publisher.publish(run("before"), publisher.base())
+    replaced = store.replace
+
+    def raced(key: str, body: bytes, *, etag: str, tag: str = "") -> str:
+        store.replace = replaced  # type: ignore[method-assign]
+        publisher.publish(run("meanwhile"), publisher.base())
+        return replaced(key, body, etag=etag, tag=tag)
+
+    store.replace = raced  # type: ignore[method-assign]
+    base = publisher.base(3)
+    assert base.current is not None
+    assert (base.current.run_id, base.current.fencing_token) == ("meanwhile", 3)

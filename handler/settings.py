@@ -168,5 +168,5 @@ def read_settings(environment: Mapping[str, str]) -> HandlerSettings:
     try:
         guard = GuardSettings.from_environment(given)
     except SettingError as error:
-        raise InputError(error.name, str(error).removeprefix(f"{error.name}: ")) from None
+        raise InputError(error.name, error.problem) from None
     return validated(HandlerSettings, {**given, "guard": guard})

@@ -49,7 +49,7 @@ class SettingError(UsageError):
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"{name}: {problem}")
-        self.name = name
+        self.name, self.problem = name, problem
 
 
 class UnguardedSessionError(UsageError):

@@ -188,7 +188,7 @@ def _coordination(fields: Mapping[str, str] | None, path: str) -> Configuration 
     try:
         configuration = Configuration.from_mapping(keys)
     except SettingError as error:
-        raise InputError(f"{path}.{error.name}", str(error).removeprefix(f"{error.name}: ")) from None
+        raise InputError(f"{path}.{error.name}", error.problem) from None
     if configuration.backend:
         raise InputError(f"{path}.{PREFIX}backend", "is the function's to say; set SW_LOCKS for the function")
     return configuration

@@ -111,7 +111,7 @@ def _lock(coordinator: JobCoordinator) -> None:
     except SettingError as error:
         if error.name == f"{PREFIX}backend":
             raise _of_the_function(error) from None
-        raise InputError(f"coordination.{error.name}", str(error).removeprefix(f"{error.name}: ")) from None
+        raise InputError(f"coordination.{error.name}", error.problem) from None
     except UnsupportedError as error:
         raise InputError("SW_LOCKS", str(error)) from None
 
@@ -119,4 +119,4 @@ def _lock(coordinator: JobCoordinator) -> None:
 def _of_the_function(error: SettingError) -> InputError:
     """The event cannot name the lock service, so an error of it is one of the function's setting."""
     name = "SW_LOCKS" if error.name == f"{PREFIX}backend" else error.name
-    return InputError(name, str(error).removeprefix(f"{error.name}: "))
+    return InputError(name, error.problem)

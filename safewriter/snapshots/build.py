@@ -163,9 +163,10 @@ def _shards(
     """Write all shards in one Spark job, and return what the tasks tell."""
     from pyspark.sql import functions
     from pyspark.sql.pandas.functions import arrow_udf
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     from safewriter.objects.s3 import custom_endpoint
-    from safewriter.snapshots.task import RESULT_DDL
+    from safewriter.snapshots.task import RESULT
 
     missing = {key_col, value_spec.column} - set(df.columns)
     if missing:
@@ -188,7 +189,7 @@ def _shards(
         str(config.output.local_root),
         custom_endpoint(),
     )
-    return list(moved.mapInArrow(plan.write, RESULT_DDL).collect())
+    return list(moved.mapInArrow(plan.write, from_arrow_schema(RESULT)).collect())
 
 
 def _shard_function(num_dbs: int) -> Callable[[pa.Array], pa.Array]:

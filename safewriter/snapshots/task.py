@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from safewriter.snapshots.rows import Run
     from safewriter.snapshots.upload import Uploader
 
-__all__ = ["RESULT", "RESULT_DDL", "ShardTask", "TaskId"]
+__all__ = ["RESULT", "ShardTask", "TaskId"]
 
 RESULT: Final = pa.schema(
     [
@@ -50,10 +50,6 @@ RESULT: Final = pa.schema(
     ]
 )
 """A row for each shard that has rows, and one for the task."""
-RESULT_DDL: Final = (
-    "partition int, db_id int, rows long, stored long, db_url string, attempt int, task_attempt_id long, stage_id int,"
-    " db_bytes long, sha256 string, checkpoint_id string, min_key binary, max_key binary, duration_ms long"
-)
 
 
 @dataclass(frozen=True, slots=True)

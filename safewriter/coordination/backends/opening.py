@@ -12,8 +12,10 @@ from safewriter.errors import SettingError
 
 if TYPE_CHECKING:
     from safewriter.coordination.backend import Backend
+    from safewriter.coordination.backends.s3 import S3Backend
+    from safewriter.objects.s3 import S3ObjectStore
 
-__all__ = ["backend_uri", "open_backend", "other_server"]
+__all__ = ["backend_uri", "open_backend", "other_server", "s3_backend"]
 
 _AWS: Final = re.compile(
     r"(.+\.)?(s3[a-z0-9-]*|dynamodb|ddb)(\.dualstack)?(\.[a-z]{2,}(-[a-z]+)+-\d+)?(\.vpce)?\.(amazonaws\.com(\.cn)?|api\.aws)"
@@ -35,6 +37,13 @@ def other_server(endpoint: str) -> str:
     return "" if _AWS.fullmatch(urlsplit(endpoint).hostname or "") else endpoint
 
 
+def s3_backend(store: S3ObjectStore) -> S3Backend:
+    """Return the lock service in a bucket or prefix; a server that is not AWS's own is probed."""
+    from safewriter.coordination.backends.s3 import S3Backend
+
+    return S3Backend(store, server=other_server(store.endpoint))
+
+
 def backend_uri(uri: str = "") -> str:
     """Return the URI of the lock service that counts: the given one, else `SW_LOCKS`, else the checkpoint bucket."""
     return uri or os.environ.get("SW_LOCKS", "") or _checkpoint_bucket()
@@ -48,7 +57,6 @@ def open_backend(uri: str, *, lease_s: float = 30.0) -> Backend:
     uri = backend_uri(uri)
     scheme, _, rest = uri.partition("://")
     if scheme == "s3" and rest:
-        from safewriter.coordination.backends.s3 import S3Backend
         from safewriter.objects.location import Location
         from safewriter.objects.s3 import open_store
 
@@ -56,8 +64,7 @@ def open_backend(uri: str, *, lease_s: float = 30.0) -> Backend:
             location = Location.parse(uri)
         except ValueError as error:
             raise SettingError(f"{PREFIX}backend", str(error)) from None
-        store = open_store(location)
-        return S3Backend(store, server=other_server(store.endpoint))
+        return s3_backend(open_store(location))
     if scheme == "dynamodb" and _TABLE.fullmatch(rest):
         from safewriter.coordination.backends.dynamodb import DynamoDBBackend, dynamodb_client
 

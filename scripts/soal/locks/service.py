@@ -6,8 +6,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from safewriter.coordination.backends.opening import open_backend, other_server
-from safewriter.coordination.backends.s3 import S3Backend
+from safewriter.coordination.backends.opening import open_backend, s3_backend
 from safewriter.coordination.probe import is_probed
 from safewriter.errors import SettingError, UnreadableCheckpointError
 from safewriter.objects import Location
@@ -51,8 +50,7 @@ class LockService:
     def _of_bucket(cls, endpoint_url: str | None, bucket: str | None, home: Home, *, local: bool) -> LockService:
         found = target(endpoint_url, home, local=local)
         store = checkpoint_store(found, bucket, home)
-        backend = S3Backend(store, server=other_server(store.endpoint))
-        return cls(backend, store.uri("").rstrip("/"), found.store)
+        return cls(s3_backend(store), store.uri("").rstrip("/"), found.store)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the locks that are there."""
@@ -87,7 +85,6 @@ def _named(uri: str, endpoint_url: str | None, home: Home, *, local: bool) -> Lo
         found = target(endpoint_url, home, local=local)
         if not is_s3:
             return LockService(open_backend(uri), uri, found.store)
-        store = found.store(Location.parse(uri))
-        return LockService(S3Backend(store, server=other_server(store.endpoint)), uri, found.store)
+        return LockService(s3_backend(found.store(Location.parse(uri))), uri, found.store)
     except (SettingError, ValueError) as error:
         raise Problem(str(error), todo="correct --backend, or SW_LOCKS") from error

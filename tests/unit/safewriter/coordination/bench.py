@@ -5,18 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from safewriter.coordination.acquiring import Acquirer, Times
+from safewriter.coordination.backend import Stored
 from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.configuration import Configuration
+from safewriter.coordination.coordinator import JobCoordinator
+from safewriter.coordination.record import OpenWrite, Record
+from safewriter.coordination.transitions import grant, open_write
 from safewriter.coordination.turn import Turn
 from safewriter.objects.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.coordination.backend import Backend, Connection, Stored
-    from safewriter.coordination.record import Record
+    from safewriter.coordination.backend import Backend, Connection
 
-__all__ = ["Clock", "SlowBackend", "acquirer", "job", "now_of", "turn_of"]
+__all__ = ["WRITE", "Clock", "SlowBackend", "acquirer", "change", "coordinator_of", "held", "job", "now_of", "turn_of"]
+
+WRITE = OpenWrite("s3://checkpoints", "key", 1)
 
 
 def job(name: str = "A", **more: Any) -> Configuration:
@@ -92,3 +97,24 @@ def turn_of(backend: Backend, clock: Clock, nonce: str = "nonce", **more: Any) -
 def now_of(backend: MemoryBackend) -> Record:
     """Return the record, without a request."""
     return backend._records["lock"].record
+
+
+def held(backend: SlowBackend, record: Record | None = None, *, lease_s: float = 30.0) -> Record:
+    """Let somebody else hold the lock, with an open write."""
+    record = open_write(grant(record or Record("lock"), job("other", lease_s=lease_s), "other", "", 0), WRITE)
+    backend._records["lock"] = Stored(record, 1)
+    return record
+
+
+def change(backend: SlowBackend, change: Callable[[Record], Record]) -> None:
+    """Let somebody else change the record."""
+    number = int(str(backend._records["lock"].version))
+    backend._records["lock"] = Stored(change(now_of(backend)), number + 1)
+
+
+def coordinator_of(backend: MemoryBackend, settled: list[OpenWrite] | None = None, **more: Any) -> JobCoordinator:
+    """Return a job that asks once, and whose writes all have a verdict; `settled` gets what it settles."""
+    done = [] if settled is None else settled
+    verdict: dict[str, Any] = {"settle": lambda write, _: done.append(write), "decided": lambda writes: writes}
+    verdict.update({key: more.pop(key) for key in ("settle", "decided") if key in more})
+    return JobCoordinator(job(**{"max_wait_s": 0, **more}), backend, **verdict)

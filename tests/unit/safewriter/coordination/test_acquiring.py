@@ -1,36 +1,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from safewriter.coordination.acquiring import uptime_s
 from safewriter.coordination.backend import Stored
 from safewriter.coordination.configuration import Edge, OnBlocked
-from safewriter.coordination.record import End, OpenWrite, Record
-from safewriter.coordination.transitions import end, grant, join, open_write, renew
+from safewriter.coordination.record import End, Record
+from safewriter.coordination.transitions import end, grant, join, renew
 from safewriter.errors import SettingError, TurnBlockedError, TurnSkippedError
 from safewriter.objects.store import StoreError
-from tests.unit.safewriter.coordination.bench import Clock, SlowBackend, acquirer, job, now_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-WRITE = OpenWrite("s3://checkpoints", "key", 1)
-
-
-def held(backend: SlowBackend, record: Record | None = None, *, lease_s: float = 30.0) -> Record:
-    """Let somebody else hold the lock, with an open write."""
-    record = open_write(grant(record or Record("lock"), job("other", lease_s=lease_s), "other", "", 0), WRITE)
-    backend._records["lock"] = Stored(record, 1)
-    return record
-
-
-def change(backend: SlowBackend, change: Callable[[Record], Record]) -> None:
-    """Let somebody else change the record."""
-    number = int(str(backend._records["lock"].version))
-    backend._records["lock"] = Stored(change(now_of(backend)), number + 1)
+from tests.unit.safewriter.coordination.bench import Clock, SlowBackend, acquirer, change, held, job, now_of
 
 
 def test_a_free_lock_is_taken_with_one_look_and_one_write() -> None:

@@ -14,6 +14,7 @@ from safewriter.coordination.record import End, OpenWrite, Record
 from safewriter.coordination.transitions import end, grant, open_write
 from safewriter.errors import SettingError, TurnBlockedError, TurnLostError, UnknownOutcomeError, UsageError
 from safewriter.objects.store import StoreError
+from tests.unit.safewriter.coordination.bench import coordinator_of as of
 from tests.unit.safewriter.coordination.bench import job, now_of
 
 if TYPE_CHECKING:
@@ -32,13 +33,6 @@ def _no_turn_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def backend() -> MemoryBackend:
     return MemoryBackend()
-
-
-def of(backend: MemoryBackend, settled: list[OpenWrite] | None = None, **more: Any) -> JobCoordinator:
-    done = [] if settled is None else settled
-    verdict: dict[str, Any] = {"settle": lambda write, _: done.append(write), "decided": lambda writes: writes}
-    verdict.update({key: more.pop(key) for key in ("settle", "decided") if key in more})
-    return JobCoordinator(job(**{"max_wait_s": 0, **more}), backend, **verdict)
 
 
 def left_by_a_dead_holder(backend: MemoryBackend, *writes: OpenWrite) -> None:

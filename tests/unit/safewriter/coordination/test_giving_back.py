@@ -13,6 +13,7 @@ from safewriter.coordination.record import End, OpenWrite, Record
 from safewriter.coordination.transitions import end, grant, open_write
 from safewriter.errors import SettingError, TurnBlockedError, TurnLostError, UnknownOutcomeError
 from safewriter.objects.store import StoreError
+from tests.unit.safewriter.coordination.bench import coordinator_of as of
 from tests.unit.safewriter.coordination.bench import job, now_of
 
 if TYPE_CHECKING:
@@ -25,13 +26,6 @@ ONE = OpenWrite("s3://checkpoints", "one", 1)
 @pytest.fixture
 def backend() -> MemoryBackend:
     return MemoryBackend()
-
-
-def of(backend: MemoryBackend, settled: list[OpenWrite] | None = None, **more: Any) -> JobCoordinator:
-    done = [] if settled is None else settled
-    verdict: dict[str, Any] = {"settle": lambda write, _: done.append(write), "decided": lambda writes: writes}
-    verdict.update({key: more.pop(key) for key in ("settle", "decided") if key in more})
-    return JobCoordinator(job(**{"max_wait_s": 0, **more}), backend, **verdict)
 
 
 def silent_twice(call: Any) -> Any:

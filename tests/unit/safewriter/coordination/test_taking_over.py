@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safewriter.coordination.backend import Stored
 from safewriter.coordination.configuration import Edge
-from safewriter.coordination.record import End, OpenWrite, Record
-from safewriter.coordination.transitions import end, grant, join, open_write, renew
+from safewriter.coordination.record import End, Record
+from safewriter.coordination.transitions import end, grant, join, renew
 from safewriter.errors import TurnBlockedError
-from tests.unit.safewriter.coordination.bench import Clock, SlowBackend, acquirer, job, now_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-WRITE = OpenWrite("s3://checkpoints", "key", 1)
-
-
-def held(backend: SlowBackend, record: Record | None = None, *, lease_s: float = 30.0) -> Record:
-    """Let somebody else hold the lock, with an open write."""
-    record = open_write(grant(record or Record("lock"), job("other", lease_s=lease_s), "other", "", 0), WRITE)
-    backend._records["lock"] = Stored(record, 1)
-    return record
-
-
-def change(backend: SlowBackend, change: Callable[[Record], Record]) -> None:
-    """Let somebody else change the record."""
-    number = int(str(backend._records["lock"].version))
-    backend._records["lock"] = Stored(change(now_of(backend)), number + 1)
+from tests.unit.safewriter.coordination.bench import WRITE, Clock, SlowBackend, acquirer, change, held, job, now_of
 
 
 def test_a_holder_that_renews_keeps_its_lock() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.location import Location
 from safewriter.snapshots.errors import ConfigValidationError
-from safewriter.snapshots.keys import KeyEncoding
+from safewriter.snapshots.format.encoding import KeyEncoding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,6 +8,7 @@ __all__ = [
     "ConfigValidationError",
     "KeyRangeError",
     "ManifestParseError",
+    "ManifestPublishError",
     "PublishConflictError",
     "PublishCurrentError",
     "ReaderStateError",
@@ -49,6 +50,10 @@ class ShardWriteError(SnapshotError):
         self.db_id, self.attempt, self.db_url, self.rows_written = db_id, attempt, db_url, rows_written
 
 
+class ManifestPublishError(SnapshotError):
+    """A manifest could not be written. `_CURRENT` is as it was."""
+
+
 class PublishCurrentError(SnapshotError):
     """Nobody knows whether `_CURRENT` points to the new manifest, which is at `manifest_ref`."""
 
@@ -58,9 +63,11 @@ class PublishCurrentError(SnapshotError):
 
 
 class PublishConflictError(SnapshotError):
-    """Another build has published since this one began, so this one is not current; its manifest: `manifest_ref`."""
+    """Another build has published since this one began, so this one is not current. `manifest_ref`: its manifest, if it
+    is written.
+    """
 
-    def __init__(self, message: str, *, manifest_ref: str) -> None:
+    def __init__(self, message: str, *, manifest_ref: str | None) -> None:
         super().__init__(message)
         self.manifest_ref = manifest_ref
 

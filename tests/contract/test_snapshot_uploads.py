@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.objects.store import StoreError
-from safewriter.snapshots.upload import Uploader
+from safewriter.snapshots.write.upload import Uploader
 from scripts.emulator import EmbeddedS3, Match, Refuse, Rule
 
 if TYPE_CHECKING:

@@ -17,17 +17,20 @@ from safewriter.coordination.record import OpenWrite
 from safewriter.coordination.transitions import end
 from safewriter.errors import TurnLostError
 from safewriter.objects.s3 import open_store
-from safewriter.snapshots.build import binary_col, write_sharded
 from safewriter.snapshots.config import WriteConfig
 from safewriter.snapshots.errors import PublishConflictError
-from safewriter.snapshots.keys import KeyEncoding
-from safewriter.snapshots.publish import Publisher
-from safewriter.snapshots.reader import SnapshotReader
+from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.read.reader import SnapshotReader
+from safewriter.snapshots.write.build import write_sharded
+from safewriter.snapshots.write.job import Job
+from safewriter.snapshots.write.publish import Publisher
+from safewriter.snapshots.write.values import binary_col
 from tests.support.lake import LAKE
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+    from safewriter.snapshots.write.job import Written
     from scripts.emulator.s3 import EmbeddedS3
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("lake")]
@@ -94,7 +97,7 @@ def test_keys_may_be_texts(spark: SparkSession, s3: EmbeddedS3) -> None:
 
 @pytest.mark.parametrize(
     ("key", "problem"),
-    [("id DIV 2", "have the key"), ("id - 1", "is not from 0 to"), ("nullif(id, 7)", "a key is null")],
+    [("id DIV 2", "have the id"), ("id - 1", "is not from 0 to"), ("nullif(id, 7)", "a key is null")],
 )
 def test_rows_that_cannot_be_keys_fail_the_build(spark: SparkSession, s3: EmbeddedS3, key: str, problem: str) -> None:
     """Two rows of one key, a negative key, no key: `_CURRENT` stays as it was."""
@@ -114,20 +117,18 @@ def test_the_slower_of_two_builds_is_told_so(
     spark: SparkSession, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one has published meanwhile; a reader that refreshes goes on with that."""
-    from safewriter.snapshots import build
-
     config = WriteConfig(num_dbs=2, s3_prefix=f"{PREFIX}-race")
     frame = spark.range(10).selectExpr("id", "'first' AS v")
     write_sharded(frame, config, key_col="id", value_spec=binary_col("v"))
-    shards = build._shards
+    run = Job.run
 
-    def slower(*arguments: object) -> object:
-        found = shards(*arguments)  # type: ignore[arg-type]
-        monkeypatch.setattr(build, "_shards", shards)
+    def slower(job: Job, df: DataFrame, rows_read: int | None = None) -> Written:
+        written = run(job, df, rows_read)
+        monkeypatch.setattr(Job, "run", run)
         write_sharded(frame.selectExpr("id", "'faster' AS v"), config, key_col="id", value_spec=binary_col("v"))
-        return found
+        return written
 
-    monkeypatch.setattr(build, "_shards", slower)
+    monkeypatch.setattr(Job, "run", slower)
     with SnapshotReader(config.s3_prefix) as reader:
         with pytest.raises(PublishConflictError):
             write_sharded(frame.selectExpr("id", "'slower' AS v"), config, key_col="id", value_spec=binary_col("v"))

@@ -1,32 +1,27 @@
-"""The manifest of a snapshot, a small SQLite file, and `_CURRENT`, which points to it.
+"""The manifest of a snapshot: a small SQLite file, which never changes.
 
-Source of the formats: shardyfusion's manifest of version 4 and its `_CURRENT` of version 1. A `sha256` of each shard is
-ours; readers that do not know the column ignore it.
+Source of the format: shardyfusion's manifest of version 4. A `sha256` of each shard is ours; readers that do not know
+the column ignore it.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.parsing import parsed
 from safewriter.snapshots.errors import ManifestParseError
-from safewriter.snapshots.keys import KeyEncoding
+from safewriter.snapshots.format.encoding import KeyEncoding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CONTENT_TYPE", "CURRENT", "Current", "Manifest", "Shard", "manifest_key"]
+__all__ = ["Manifest", "Shard"]
 
-CONTENT_TYPE: Final = "application/x-sqlite3"
-CURRENT: Final = "_CURRENT"
 _FORMAT: Final = 4
-_CURRENT_FORMAT: Final = 1
 _MAGIC: Final = b"SQLite format 3\0"
-_SHARDING: Final = {"strategy": "hash", "hash_algorithm": "xxh3_64"}
 _TABLES: Final = """
 CREATE TABLE build_meta (run_id TEXT NOT NULL, created_at TEXT NOT NULL, num_dbs INTEGER NOT NULL,
  s3_prefix TEXT NOT NULL, key_col TEXT NOT NULL, sharding TEXT NOT NULL, db_path_template TEXT NOT NULL,
@@ -56,7 +51,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """One snapshot."""
+    """One snapshot. `sharding` is the rule that gives each key its shard; `routing_of` reads it."""
 
     run_id: str
     created_at: str
@@ -66,8 +61,19 @@ class Manifest:
     db_path_template: str
     shard_prefix: str
     key_encoding: KeyEncoding
+    sharding: Mapping[str, Any]
     shards: tuple[Shard, ...]
     custom: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """The rows of all shards."""
+        return sum(shard.row_count for shard in self.shards)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all shards."""
+        return sum(shard.db_bytes for shard in self.shards)
 
     def encode(self) -> bytes:
         """Return the SQLite file."""
@@ -82,7 +88,7 @@ class Manifest:
                     self.num_dbs,
                     self.s3_prefix,
                     self.key_col,
-                    json.dumps(_SHARDING, sort_keys=True),
+                    json.dumps(dict(self.sharding), sort_keys=True),
                     self.db_path_template,
                     self.shard_prefix,
                     _FORMAT,
@@ -134,8 +140,8 @@ def _manifest(metas: list[sqlite3.Row], rows: list[sqlite3.Row]) -> Manifest:
     if meta["format_version"] != _FORMAT:
         raise ValueError(f"it has format {meta['format_version']!r}; this code knows {_FORMAT}")
     sharding = parsed(meta["sharding"])
-    if not isinstance(sharding, dict) or {key: sharding.get(key) for key in _SHARDING} != _SHARDING:
-        raise ValueError(f"its sharding {sharding!r} is not by hash with xxh3_64")
+    if not isinstance(sharding, dict):
+        raise TypeError(f"its sharding is {sharding!r}, and no JSON object")
     shards = tuple(map(_shard, rows))
     if any(not 0 <= shard.db_id < meta["num_dbs"] for shard in shards):
         raise ValueError(f"a shard has a number beyond the {meta['num_dbs']} that there are")
@@ -148,6 +154,7 @@ def _manifest(metas: list[sqlite3.Row], rows: list[sqlite3.Row]) -> Manifest:
         db_path_template=meta["db_path_template"],
         shard_prefix=meta["shard_prefix"],
         key_encoding=KeyEncoding(meta["key_encoding"]),
+        sharding=sharding,
         shards=shards,
         custom=parsed(meta["custom"]),
     )
@@ -166,48 +173,3 @@ def _shard(row: sqlite3.Row) -> Shard:
         writer_info=parsed(row["writer_info"]),
         sha256=row["sha256"] if "sha256" in row.keys() else None,  # noqa: SIM118 - a row's `in` asks its values
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Current:
-    """What `_CURRENT` says. `fencing_token` is ours: the token of the turn in which the snapshot was published."""
-
-    manifest_ref: str
-    run_id: str
-    updated_at: str
-    fencing_token: int | None = None
-    manifest_content_type: str = CONTENT_TYPE
-    format_version: int = _CURRENT_FORMAT
-
-    def encode(self) -> bytes:
-        """Return the JSON document."""
-        return json.dumps(
-            {key: value for key, value in asdict(self).items() if value is not None}, sort_keys=True
-        ).encode()
-
-    @classmethod
-    def decode(cls, body: bytes, where: str) -> Current:
-        """Read the document. Raises `ManifestParseError`."""
-        try:
-            found = parsed(body)
-            token = found.get("fencing_token")
-            return cls(
-                str(found["manifest_ref"]),
-                str(found["run_id"]),
-                str(found["updated_at"]),
-                None if token is None else int(token),
-                str(found["manifest_content_type"]),
-                int(found.get("format_version", _CURRENT_FORMAT)),
-            )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ManifestParseError(f"{where} does not say which snapshot is current: {error!r}") from error
-
-
-def stamp(moment: datetime) -> str:
-    """Return a moment as snapshots write it in paths: UTC, with six digits of the second."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def manifest_key(run_id: str, created: datetime) -> str:
-    """Return the key of a run's manifest."""
-    return f"manifests/{stamp(created)}_run_id={run_id}/manifest"

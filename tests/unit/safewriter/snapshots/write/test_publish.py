@@ -7,10 +7,11 @@ import pytest
 
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import PublishConflictError, PublishCurrentError
-from safewriter.snapshots.manifest import CURRENT, Current, Manifest
-from safewriter.snapshots.publish import Publisher
+from safewriter.snapshots.format.current import CURRENT, Current
+from safewriter.snapshots.format.manifest import Manifest
+from safewriter.snapshots.write.publish import Publisher
 from tests.support.memory_store import MemoryObjectStore
-from tests.unit.safewriter.snapshots.test_manifest import MANIFEST
+from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,6 +86,7 @@ def test_an_older_finisher_is_told_so(store: Store, publisher: Publisher, *, is_
     with pytest.raises(PublishConflictError, match="has changed since this build began") as refused:
         publisher.publish(run("slower"), base)
     assert current(store).run_id == "faster"
+    assert refused.value.manifest_ref is not None
     assert store.get(refused.value.manifest_ref.removeprefix("s3://memory/")) is not None
 
 

@@ -8,11 +8,17 @@ import pyarrow as pa
 import pytest
 
 from safewriter.objects.store import StoreError
+from safewriter.snapshots.config import Duplicates
 from safewriter.snapshots.errors import KeyRangeError, ShardWriteError
-from safewriter.snapshots.keys import KeyEncoding, digest
-from safewriter.snapshots.rows import KEY, SHARD, VALUE
-from safewriter.snapshots.shard_file import sha256_of
-from safewriter.snapshots.task import ShardTask, TaskId
+from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.format.shard_file import sha256_of
+from safewriter.snapshots.routing.hashing import digest
+from safewriter.snapshots.routing.routing import HashRouting
+from safewriter.snapshots.write.columns import KEY, SHARD, VALUE
+from safewriter.snapshots.write.job import Paths
+from safewriter.snapshots.write.rows import RowFormat
+from safewriter.snapshots.write.task import ShardTask, TaskId
+from safewriter.snapshots.write.values import binary_col
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,16 +40,12 @@ class Uploads:
         self.files[url] = (rows, path.stat().st_size, sha256_of(path))
 
 
-def task(uploads: Any, folder: Path, *, replaces: bool = False) -> ShardTask:
-    return ShardTask(
-        TaskId(1, 2, 77, 5),
-        4,
-        KeyEncoding.U64BE,
-        replaces,
-        str(folder),
-        lambda db_id, attempt: f"s3://b/db={db_id}/attempt={attempt}",
-        uploads,
-    )
+PATHS = Paths("s3://b/p", "shards", "r", "db={db_id}", "build")
+
+
+def task(uploads: Any, folder: Path, *, duplicates: Duplicates = Duplicates.ERROR) -> ShardTask:
+    rows = RowFormat(HashRouting(4), KeyEncoding.U64BE, binary_col("v"), "id")
+    return ShardTask(TaskId(1, 2, 77, 5), PATHS, rows, duplicates, str(folder), uploads)
 
 
 def batches(keys: list[int], size: int = 30) -> Iterator[pa.RecordBatch]:
@@ -83,7 +85,9 @@ def test_no_two_attempts_write_to_one_place(tmp_path: Path) -> None:
 def test_a_task_that_fails_uploads_nothing_more(tmp_path: Path) -> None:
     """The error tells which shard it was; no file stays on the machine."""
     uploads = Uploads(fails_at=1)
-    with pytest.raises(ShardWriteError, match="shard 1 was not written to s3://b/db=1/attempt=02-") as failed:
+    with pytest.raises(
+        ShardWriteError, match="shard 1 was not written to s3://b/p/shards/run_id=r/db=1/attempt=02-build-"
+    ) as failed:
         list(task(uploads, tmp_path).run(batches(list(range(500)))))
     assert (failed.value.db_id, len(uploads.files)) == (1, 1)
     assert failed.value.rows_written == len([n for n in range(500) if digest(n) % 4 == 1])
@@ -94,10 +98,10 @@ def test_a_task_that_fails_uploads_nothing_more(tmp_path: Path) -> None:
 def test_two_rows_of_one_key_fail_the_task_or_one_of_them_stays(tmp_path: Path, size: int) -> None:
     """Also if they stand in two batches; the key is named, and its shard is not uploaded."""
     uploads = Uploads()
-    with pytest.raises(KeyRangeError, match=r"have (the|one) key"):
+    with pytest.raises(KeyRangeError, match=r"have (the|one) id"):
         list(task(uploads, tmp_path).run(batches([7, 7], size)))
     assert not uploads.files
-    results = list(task(uploads, tmp_path, replaces=True).run(batches([7, 7], size)))
+    results = list(task(uploads, tmp_path, duplicates=Duplicates.ANY).run(batches([7, 7], size)))
     shard, whole = (row for result in results for row in result.to_pylist())
     assert (shard["rows"], shard["stored"], whole["rows"]) == (2, 1, 2)
     assert list(tmp_path.iterdir()) == []

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter.snapshots.errors import ManifestParseError, ReaderStateError
-from safewriter.snapshots.keys import digest, encode
-from safewriter.snapshots.manifest import CURRENT
-from safewriter.snapshots.publish import Publisher
-from safewriter.snapshots.reader import SnapshotReader
+from safewriter.snapshots.format.current import CURRENT
+from safewriter.snapshots.format.encoding import encode
+from safewriter.snapshots.read.reader import SnapshotReader
+from safewriter.snapshots.routing.hashing import digest
+from safewriter.snapshots.write.publish import Publisher
 from tests.support.memory_store import MemoryObjectStore
-from tests.unit.safewriter.snapshots.test_manifest import MANIFEST, SHARD
+from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD
 
 if TYPE_CHECKING:
     from safewriter.objects.location import Location

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from safewriter.snapshots.config import Duplicates
 from safewriter.snapshots.errors import KeyRangeError, ShardWriteError
-from safewriter.snapshots.rows import runs
-from safewriter.snapshots.shard_file import FILE_NAME, ShardFile, sha256_of
+from safewriter.snapshots.format.shard_file import FILE_NAME, ShardFile, sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from safewriter.snapshots.keys import KeyEncoding
-    from safewriter.snapshots.rows import Run
-    from safewriter.snapshots.upload import Uploader
+    from safewriter.snapshots.write.job import Paths
+    from safewriter.snapshots.write.rows import RowFormat, Run
+    from safewriter.snapshots.write.upload import Uploader
 
 __all__ = ["RESULT", "ShardTask", "TaskId"]
 
@@ -76,18 +76,17 @@ class _Open:
 
 @dataclass(slots=True)
 class ShardTask:
-    """The shards of one partition. `url_of` names the directory of a shard's attempt, by its token."""
+    """The shards of one partition."""
 
     task: TaskId
-    num_dbs: int
-    encoding: KeyEncoding
-    replaces: bool
+    paths: Paths
+    rows: RowFormat
+    duplicates: Duplicates
     local_root: str
-    shard_url: Callable[[int, str], str]
     uploader: Uploader
     _folder: Path = field(init=False)
     _open: _Open | None = None
-    _rows: int = 0
+    _count: int = 0
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a result for each shard, and one for the task."""
@@ -95,13 +94,13 @@ class ShardTask:
         self._folder = Path(tempfile.mkdtemp(prefix="task-", dir=self.local_root))
         try:
             for batch in batches:
-                for run in runs(batch, self.num_dbs, self.encoding):
+                for run in self.rows.runs(batch):
                     if self._open is not None and self._open.db_id != run.db_id:
                         yield _result(self._close())
                     self._add(run)
             if self._open is not None:
                 yield _result(self._close())
-            yield _result({"partition": self.task.partition, "rows": self._rows, "stored": 0})
+            yield _result({"partition": self.task.partition, "rows": self._count, "stored": 0})
         finally:
             if self._open is not None:
                 self._open.file.close()
@@ -109,16 +108,16 @@ class ShardTask:
 
     def _add(self, run: Run) -> None:
         if self._open is None:
-            file = ShardFile(self._folder / f"{run.db_id}.db", replaces=self.replaces)
+            file = ShardFile(self._folder / f"{run.db_id}.db", replaces=self.duplicates is not Duplicates.ERROR)
             file.__enter__()
             self._open = _Open(run.db_id, file, time.monotonic())
         shard = self._open
         try:
             shard.file.add(run.keys, run.values)
         except sqlite3.IntegrityError as error:
-            raise KeyRangeError(_doubled(run, shard)) from error
+            raise KeyRangeError(_doubled(self.rows.key_col, run, shard)) from error
         shard.rows += len(run.keys)
-        self._rows += len(run.keys)
+        self._count += len(run.keys)
         shard.first = run.keys[0] if shard.first is None else shard.first
         shard.last = run.keys[-1]
 
@@ -126,8 +125,8 @@ class ShardTask:
         shard, self._open = self._open, None
         if shard is None:
             raise AssertionError  # for the type checker
-        token = f"{self.task.attempt:02d}-{uuid.uuid4().hex[:16]}"
-        url = self.shard_url(shard.db_id, token)
+        attempt = self.paths.attempt(self.task.attempt, uuid.uuid4().hex[:16])
+        url = self.paths.shard_url(shard.db_id, attempt)
         try:
             stored = shard.file.stored_rows()
             shard.file.__exit__(None)
@@ -137,7 +136,7 @@ class ShardTask:
             raise ShardWriteError(
                 f"shard {shard.db_id} was not written to {url} after {shard.rows} rows: {error}",
                 db_id=shard.db_id,
-                attempt=token,
+                attempt=attempt,
                 db_url=url,
                 rows_written=shard.rows,
             ) from error
@@ -164,10 +163,10 @@ def _result(found: dict[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([found], schema=RESULT)
 
 
-def _doubled(run: Run, shard: _Open) -> str:
+def _doubled(key_col: str, run: Run, shard: _Open) -> str:
     before = shard.last
     for key in run.keys:
         if key == before:
-            return f"two rows of shard {shard.db_id} have the key {key!r} (as stored); see duplicates="
+            return f"two rows of shard {shard.db_id} have the {key_col} {key!r} (as stored); see duplicates="
         before = key
-    return f"two rows of shard {shard.db_id} have one key; see duplicates="
+    return f"two rows of shard {shard.db_id} have one {key_col}; see duplicates="

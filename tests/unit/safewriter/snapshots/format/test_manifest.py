@@ -4,14 +4,12 @@ import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
 from safewriter.snapshots.errors import ManifestParseError
-from safewriter.snapshots.keys import KeyEncoding
-from safewriter.snapshots.manifest import CONTENT_TYPE, Current, Manifest, Shard, manifest_key
+from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.format.manifest import Manifest, Shard
 
 SHARD = Shard(
     db_id=3,
@@ -34,6 +32,7 @@ MANIFEST = Manifest(
     db_path_template="db={db_id:05d}",
     shard_prefix="shards",
     key_encoding=KeyEncoding.U64BE,
+    sharding={"strategy": "hash", "hash_algorithm": "xxh3_64"},
     shards=(SHARD,),
     custom={"team": "a"},
 )
@@ -72,7 +71,7 @@ def test_a_manifest_is_a_file_of_format_4() -> None:
     ("statement", "problem"),
     [
         ("UPDATE build_meta SET format_version = 3", "format 3"),
-        ('UPDATE build_meta SET sharding = \'{"strategy": "cel"}\'', "not by hash"),
+        ("UPDATE build_meta SET sharding = '[]'", "no JSON object"),
         ("UPDATE shards SET db_id = 8", "beyond the 8"),
         ("DELETE FROM build_meta", "values to unpack"),
         ("DROP TABLE shards", "no such table"),
@@ -94,30 +93,3 @@ def test_what_is_no_sqlite_file_is_no_manifest() -> None:
     for body in (b"", b"{}"):
         with pytest.raises(ManifestParseError, match="no SQLite file"):
             Manifest.decode(body, "m")
-
-
-def test_current_says_where_the_manifest_is() -> None:
-    """Five members that other readers ask for; the token is there if there was a turn."""
-    current = Current("s3://b/m", "r", "2026-11-22T00:00:00.000000Z")
-    assert json.loads(current.encode()) == {
-        "manifest_ref": "s3://b/m",
-        "manifest_content_type": CONTENT_TYPE,
-        "run_id": "r",
-        "updated_at": "2026-11-22T00:00:00.000000Z",
-        "format_version": 1,
-    }
-    for one in (current, replace(current, fencing_token=7)):
-        assert Current.decode(one.encode(), "c") == one
-
-
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"manifest_ref": "s3://b/m"}'])
-def test_a_damaged_current_is_refused(body: bytes) -> None:
-    """It points nowhere."""
-    with pytest.raises(ManifestParseError, match="does not say which snapshot is current"):
-        Current.decode(body, "c")
-
-
-def test_a_manifest_lies_at_the_moment_and_the_run() -> None:
-    """The moment in UTC, with six digits."""
-    moment: Any = datetime(2026, 11, 22, 1, 2, 3, 4, tzinfo=UTC)
-    assert manifest_key("r", moment) == "manifests/2026-11-22T01:02:03.000004Z_run_id=r/manifest"

@@ -7,7 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safewriter.snapshots.errors import KeyRangeError
-from safewriter.snapshots.keys import Key, KeyEncoding, digest, digests, digests_of_integers, encode
+from safewriter.snapshots.routing.hashing import digest, digests, digests_of_integers
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from safewriter.snapshots.format.encoding import Key
 
 # What shardyfusion's router gives, with their remainders by 8 and by 3.
 GOLDEN: dict[Key, tuple[int, int, int]] = {
@@ -46,40 +50,6 @@ def test_many_integers_are_hashed_as_each_of_them(keys: list[int]) -> None:
     """By another implementation of XXH3."""
     found = digests_of_integers(np.array(keys, np.int64)).tolist()
     assert found == [xxhash.xxh3_64_intdigest(key.to_bytes(8, "little", signed=True)) for key in keys]
-
-
-@pytest.mark.parametrize(
-    ("key", "encoding", "stored"),
-    [
-        (0, KeyEncoding.U64BE, bytes(8)),
-        (2**64 - 1, KeyEncoding.U64BE, b"\xff" * 8),
-        (258, KeyEncoding.U32BE, b"\x00\x00\x01\x02"),
-        ("é", KeyEncoding.UTF8, b"\xc3\xa9"),
-        (b"\xff", KeyEncoding.RAW, b"\xff"),
-        ("a", KeyEncoding.RAW, b"a"),
-    ],
-)
-def test_a_key_is_stored_as_its_encoding_says(key: Key, encoding: KeyEncoding, stored: bytes) -> None:
-    """Big-endian, so that bytes are in the order of the numbers."""
-    assert encode(key, encoding) == stored
-
-
-@pytest.mark.parametrize(
-    ("key", "encoding"),
-    [
-        (-1, KeyEncoding.U64BE),
-        (2**64, KeyEncoding.U64BE),
-        (2**32, KeyEncoding.U32BE),
-        (True, KeyEncoding.U64BE),
-        ("1", KeyEncoding.U64BE),
-        (1, KeyEncoding.UTF8),
-        (None, KeyEncoding.RAW),
-    ],
-)
-def test_a_key_that_its_encoding_cannot_hold_is_refused(key: Key, encoding: KeyEncoding) -> None:
-    """It names the key."""
-    with pytest.raises(KeyRangeError, match=repr(key)):
-        encode(key, encoding)
 
 
 @pytest.mark.parametrize("key", [2**63, -(2**63) - 1, 1.5, None])

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Self
 
 from safewriter.objects.location import Location
 from safewriter.snapshots.errors import ManifestParseError, ReaderStateError
-from safewriter.snapshots.keys import digest, encode
-from safewriter.snapshots.manifest import CURRENT, Current, Manifest
-from safewriter.snapshots.shard_file import FILE_NAME
+from safewriter.snapshots.format.current import CURRENT, Current
+from safewriter.snapshots.format.encoding import encode
+from safewriter.snapshots.format.manifest import Manifest
+from safewriter.snapshots.format.shard_file import FILE_NAME
+from safewriter.snapshots.routing.routing import Routing, routing_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from safewriter.objects.store import ObjectStore
-    from safewriter.snapshots.keys import Key
-    from safewriter.snapshots.manifest import Shard
+    from safewriter.snapshots.format.encoding import Key
+    from safewriter.snapshots.format.manifest import Shard
 
 __all__ = ["SnapshotReader"]
 
@@ -29,6 +31,7 @@ __all__ = ["SnapshotReader"]
 class _State:
     ref: str
     manifest: Manifest
+    routing: Routing
     shards: dict[int, Shard]
 
 
@@ -76,9 +79,9 @@ class SnapshotReader:
         state = self._state
         return {key: self._value(state, key) for key in keys}
 
-    def route(self, key: Key) -> int:
-        """Return the shard that a key belongs to."""
-        return digest(key) % self._state.manifest.num_dbs
+    def route(self, key: Key) -> int | None:
+        """Return the shard that a key belongs to; None if no shard can have it."""
+        return self._state.routing.route(key)
 
     def refresh(self) -> bool:
         """Read `_CURRENT` again; return whether another snapshot is read from now on."""
@@ -97,18 +100,23 @@ class SnapshotReader:
 
     def _read(self) -> _State:
         found = self._store.get(CURRENT)
-        if found is None:
-            raise ReaderStateError(f"{self._store.uri(CURRENT)} is not there: nothing was published yet")
-        ref = Current.decode(found.body, self._store.uri(CURRENT)).manifest_ref
+        ref = None if found is None else Current.decode(found.body, self._store.uri(CURRENT)).manifest_ref
+        if ref is None:
+            raise ReaderStateError(f"{self._store.uri(CURRENT)} points to no snapshot: nothing was published yet")
         where = Location.parse(ref)
         body = self._open_store(Location(where.bucket, "")).get(where.key)
         if body is None:
             raise ManifestParseError(f"{ref}, to which {self._store.uri(CURRENT)} points, is not there")
         manifest = Manifest.decode(body.body, ref)
-        return _State(ref, manifest, {shard.db_id: shard for shard in manifest.shards})
+        try:
+            routing = routing_of(manifest.sharding, manifest.num_dbs)
+        except ValueError as error:
+            raise ManifestParseError(f"{ref} is no manifest that this code can read: {error}") from error
+        return _State(ref, manifest, routing, {shard.db_id: shard for shard in manifest.shards})
 
     def _value(self, state: _State, key: Key) -> bytes | None:
-        shard = state.shards.get(digest(key) % state.manifest.num_dbs)
+        db_id = state.routing.route(key)
+        shard = None if db_id is None else state.shards.get(db_id)
         if shard is None:
             return None
         stored = encode(key, state.manifest.key_encoding)

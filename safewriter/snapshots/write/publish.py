@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import PreconditionFailed, StoreError
-from safewriter.snapshots.errors import PublishConflictError, PublishCurrentError
-from safewriter.snapshots.manifest import CURRENT, Current, manifest_key, stamp
+from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError, PublishCurrentError
+from safewriter.snapshots.format.current import CURRENT, Current, Publication, manifest_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from safewriter.objects.store import ObjectStore
-    from safewriter.snapshots.manifest import Manifest
+    from safewriter.snapshots.format.manifest import Manifest
 
 __all__ = ["Base", "Publisher"]
 
@@ -29,6 +29,11 @@ class Base:
 
     etag: str | None
     current: Current | None
+
+    @property
+    def version(self) -> int:
+        """The number of publications so far."""
+        return 0 if self.current is None else self.current.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +52,55 @@ class Publisher:
         """
         for _ in range(_TRIES):
             found = self.store.get(CURRENT)
-            if found is None:
-                return Base(None, None)
-            current = Current.decode(found.body, self.store.uri(CURRENT))
-            if token is None or token == current.fencing_token:
-                return Base(found.etag, current)
-            self._check_token(token, current, current.manifest_ref)
-            fenced = replace(current, fencing_token=token)
+            current = None if found is None else Current.decode(found.body, self.store.uri(CURRENT))
+            base = Base(None if found is None else found.etag, current)
+            if token is None or (current is not None and token == current.fencing_token):
+                return base
+            self._check_token(token, base)
+            fenced = (current or Current.absent(self.now())).changed(fencing_token=token)
             try:
-                return Base(self.store.replace(CURRENT, fenced.encode(), etag=found.etag), fenced)
+                return Base(self._write(base, fenced), fenced)
             except PreconditionFailed:
                 continue
         raise StoreError(f"{self.store.uri(CURRENT)} changes faster than it can be written")
 
-    def publish(self, manifest: Manifest, base: Base, *, token: int | None = None) -> str:
-        """Make a manifest current, and return where it is.
+    def publish(self, manifest: Manifest, base: Base, *, token: int | None = None, attempt: str | None = None) -> str:
+        """Make a manifest current, and return where it is. `attempt`: the name of the guarded attempt that does so.
 
         Raises `PublishConflictError` if another build has published since `base`, or with a higher token;
-        `PublishCurrentError` if nobody knows whether this one is current.
+        `ManifestPublishError` if the manifest could not be written; `PublishCurrentError` if nobody knows whether it
+        is current.
         """
         key = manifest_key(manifest.run_id, datetime.fromisoformat(manifest.created_at))
-        self._again(lambda: self._write_manifest(key, manifest.encode()))
         ref = self.store.uri(key)
-        before = None if base.current is None else base.current.fencing_token
-        if token is not None and base.current is not None:
-            self._check_token(token, base.current, ref)
-        current = Current(ref, manifest.run_id, stamp(self.now()), before if token is None else token)
+        if token is not None:
+            self._check_token(token, base, ref)
+        body = manifest.encode()
         try:
-            self._again(lambda: self._swap(current, base))
+            self._again(lambda: self._write_manifest(key, body))
+        except StoreError as error:
+            raise ManifestPublishError(f"{ref} could not be written, so nothing was published: {error}") from error
+        return self.point(ref, manifest, base, token=token, attempt=attempt)
+
+    def point(
+        self, ref: str, manifest: Manifest, base: Base, *, token: int | None = None, attempt: str | None = None
+    ) -> str:
+        """Make a manifest current that is at `ref`, and return that; raises as `publish` does."""
+        before = base.current or Current.absent(self.now())
+        published = before.published
+        if attempt is not None:
+            now_ms = round(self.now().timestamp() * 1000)
+            told = Publication(before.version + 1, ref, manifest.rows, manifest.size, now_ms)
+            published = before.with_publication(attempt, told)
+        current = before.moved(
+            ref,
+            manifest.run_id,
+            self.now(),
+            fencing_token=before.fencing_token if token is None else token,
+            published=published,
+        )
+        try:
+            self._again(lambda: self._write(base, current))
         except PreconditionFailed:
             raise PublishConflictError(
                 f"{self.store.uri(CURRENT)} has changed since this build began, so its snapshot is not current; build"
@@ -89,11 +115,12 @@ class Publisher:
             ) from error
         return ref
 
-    def _check_token(self, token: int, current: Current, ref: str) -> None:
-        if current.fencing_token is not None and token < current.fencing_token:
+    def _check_token(self, token: int, base: Base, ref: str | None = None) -> None:
+        there = None if base.current is None else base.current.fencing_token
+        if there is not None and token < there:
             raise PublishConflictError(
-                f"{self.store.uri(CURRENT)} has token {current.fencing_token}, and this build has {token}: another job"
-                " has had its turn since, so this snapshot is not current",
+                f"{self.store.uri(CURRENT)} has token {there}, and this build has {token}: another job has had its turn"
+                " since, so this snapshot is not current",
                 manifest_ref=ref,
             )
 
@@ -105,19 +132,20 @@ class Publisher:
             if found is None or found.body != body:  # else it is ours, and its reply was lost
                 raise StoreError(f"{self.store.uri(key)} is there, and is not this build's manifest") from None
 
-    def _swap(self, current: Current, base: Base) -> None:
+    def _write(self, base: Base, current: Current) -> str:
+        """Write `_CURRENT` if it still is `base`; return its ETag."""
         body = current.encode()
         try:
             if base.etag is None:
-                self.store.create(CURRENT, body)
-            else:
-                self.store.replace(CURRENT, body, etag=base.etag)
+                return self.store.create(CURRENT, body)
+            return self.store.replace(CURRENT, body, etag=base.etag)
         except PreconditionFailed:
             found = self.store.get(CURRENT)
             if found is None or found.body != body:  # else it is ours, and its reply was lost
                 raise
+            return found.etag
 
-    def _again(self, write: Callable[[], None]) -> None:
+    def _again(self, write: Callable[[], object]) -> None:
         for pause_s in _PAUSES_S:
             try:
                 write()

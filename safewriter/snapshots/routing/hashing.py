@@ -1,13 +1,10 @@
-"""Keys: how a key is stored in a shard, and how it is hashed to find the shard.
+"""The digest of a key, by which it finds its shard. It does not depend on how a shard stores the key.
 
-The two are independent: a hash is taken over the key itself, whatever the encoding of the stored key. Both are those of
-shardyfusion's snapshots, so that its readers find our keys.
+Both are those of shardyfusion's snapshots, so that its readers find our keys.
 """
 
 from __future__ import annotations
 
-import struct
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,44 +17,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Key", "KeyEncoding", "digest", "digests_of_integers", "encode"]
+    from safewriter.snapshots.format.encoding import Key
 
-Key = int | str | bytes
+__all__ = ["digest", "digests", "digests_of_integers"]
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 _SECRET: Final = bytes.fromhex("b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db")
 _FLIP: Final = np.uint64(int.from_bytes(_SECRET[8:16], "little") ^ int.from_bytes(_SECRET[16:24], "little"))
 _PRIME: Final = np.uint64(0x9FB21C651E98DF25)
-
-
-class KeyEncoding(StrEnum):
-    """How a shard stores its keys."""
-
-    U64BE = "u64be"
-    """An integer from 0 to 2^64 - 1, as 8 bytes, big-endian."""
-    U32BE = "u32be"
-    """An integer from 0 to 2^32 - 1, as 4 bytes, big-endian."""
-    UTF8 = "utf8"
-    RAW = "raw"
-
-    @property
-    def limit(self) -> int | None:
-        """The lowest integer that is too large; None for keys that are no integers."""
-        return {KeyEncoding.U64BE: 2**64, KeyEncoding.U32BE: 2**32}.get(self)
-
-
-def encode(key: Key, encoding: KeyEncoding) -> bytes:
-    """Return the bytes by which a shard stores a key. Raises `KeyRangeError` for a key that it cannot hold."""
-    limit = encoding.limit
-    if limit is not None:
-        if not isinstance(key, int) or isinstance(key, bool) or not 0 <= key < limit:
-            raise KeyRangeError(f"{key!r} is no integer from 0 to {limit - 1}, which the encoding {encoding} asks for")
-        return struct.pack(">Q" if encoding is KeyEncoding.U64BE else ">I", key)
-    if isinstance(key, str):
-        return key.encode()
-    if isinstance(key, bytes):
-        return key
-    raise KeyRangeError(f"{key!r} is neither text nor bytes, which the encoding {encoding} asks for")
 
 
 def digest(key: Key) -> int:

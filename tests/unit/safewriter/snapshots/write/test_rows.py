@@ -6,8 +6,16 @@ import pyarrow as pa
 import pytest
 
 from safewriter.snapshots.errors import KeyRangeError, ShardAssignmentError
-from safewriter.snapshots.keys import KeyEncoding, digest, encode
-from safewriter.snapshots.rows import KEY, SHARD, VALUE, runs, shards_of
+from safewriter.snapshots.format.encoding import KeyEncoding, encode
+from safewriter.snapshots.routing.hashing import digest
+from safewriter.snapshots.routing.routing import HashRouting
+from safewriter.snapshots.write.columns import KEY, SHARD, VALUE
+from safewriter.snapshots.write.rows import RowFormat
+from safewriter.snapshots.write.values import binary_col
+
+
+def rows(num_dbs: int, encoding: KeyEncoding) -> RowFormat:
+    return RowFormat(HashRouting(num_dbs), encoding, binary_col("v"), "id")
 
 
 def batch(keys: list[Any], num_dbs: int, kind: pa.DataType) -> pa.RecordBatch:
@@ -31,7 +39,7 @@ def batch(keys: list[Any], num_dbs: int, kind: pa.DataType) -> pa.RecordBatch:
 )
 def test_rows_come_in_runs_of_one_shard(keys: list[Any], kind: pa.DataType, encoding: KeyEncoding) -> None:
     """With stored keys, each in its own shard, and none is missing."""
-    found = list(runs(batch(keys, 7, kind), 7, encoding))
+    found = list(rows(7, encoding).runs(batch(keys, 7, kind)))
     assert len(found) == len({run.db_id for run in found}) == 7
     for run in found:
         of_run = sorted(encode(key, encoding) for key in keys if digest(key) % 7 == run.db_id)
@@ -45,25 +53,19 @@ def test_a_row_that_came_to_another_shard_is_not_written() -> None:
     wrong = pa.RecordBatch.from_arrays(
         [pa.array([(digest(5) + 1) % 4], pa.int32()), pa.array([5]), pa.array([b"v"])], names=[SHARD, KEY, VALUE]
     )
-    with pytest.raises(ShardAssignmentError, match="the row with key 5 came to shard"):
-        list(runs(wrong, 4, KeyEncoding.U64BE))
-
-
-def test_a_key_without_a_value_has_no_shard() -> None:
-    """The message says what to do."""
-    with pytest.raises(KeyRangeError, match="a key is null"):
-        shards_of(pa.array([1, None]), 2)
+    with pytest.raises(ShardAssignmentError, match="the row with id 5 came to shard"):
+        list(rows(4, KeyEncoding.U64BE).runs(wrong))
 
 
 @pytest.mark.parametrize(
     ("keys", "kind", "encoding", "problem"),
     [
-        ([-1], pa.int64(), KeyEncoding.U64BE, "key -1 is not from 0 to 18446744073709551615"),
-        ([2**32], pa.int64(), KeyEncoding.U32BE, "key 4294967296 is not from 0 to 4294967295"),
+        ([-1], pa.int64(), KeyEncoding.U64BE, "id -1 is not from 0 to 18446744073709551615"),
+        ([2**32], pa.int64(), KeyEncoding.U32BE, "id 4294967296 is not from 0 to 4294967295"),
         (["1"], pa.string(), KeyEncoding.U64BE, "has the type string"),
     ],
 )
 def test_a_key_out_of_range_is_named(keys: list[Any], kind: pa.DataType, encoding: KeyEncoding, problem: str) -> None:
     """With the range of its encoding."""
     with pytest.raises(KeyRangeError, match=problem):
-        list(runs(batch(keys, 2, kind), 2, encoding))
+        list(rows(2, encoding).runs(batch(keys, 2, kind)))

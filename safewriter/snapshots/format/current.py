@@ -1,0 +1,119 @@
+"""`_CURRENT`, which points to the manifest of the snapshot that is current: the one object that changes.
+
+Source of the format: shardyfusion's `_CURRENT` of version 1. Its readers ignore members that they do not know; those
+after `format_version` are ours. Whoever settles a dead build reads this module, so it needs none of the packages of
+snapshots.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from safewriter.parsing import parsed
+from safewriter.snapshots.errors import ManifestParseError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CONTENT_TYPE", "CURRENT", "Current", "Publication", "manifest_key", "stamp"]
+
+CONTENT_TYPE: Final = "application/x-sqlite3"
+CURRENT: Final = "_CURRENT"
+_FORMAT: Final = 1
+_KEPT_MS: Final = 7 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What a guarded build leaves in `_CURRENT`, for a week: by it a settler knows that the build has landed."""
+
+    version: int
+    manifest_ref: str
+    rows: int
+    bytes: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Current:
+    """What `_CURRENT` says.
+
+    `manifest_ref` is None before the first publication: then a settler has fenced a build off, and there is nothing to
+    read yet. `version` counts the publications. `fencing_token`: that of the last turn in which a build began.
+    `published`: guarded builds of the last week by the names of their attempts. `nonce` is new in each body, so that no
+    two are equal, nor their ETags.
+    """
+
+    manifest_ref: str | None
+    run_id: str | None
+    updated_at: str
+    version: int = 0
+    fencing_token: int | None = None
+    published: Mapping[str, Publication] = field(default_factory=dict)
+    fenced: str | None = None
+    nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def encode(self) -> bytes:
+        """Return the JSON document."""
+        told = {**asdict(self), "format_version": _FORMAT, "manifest_content_type": CONTENT_TYPE}
+        needed = ("manifest_ref", "run_id")
+        return json.dumps(
+            {key: value for key, value in told.items() if value is not None or key in needed}, sort_keys=True
+        ).encode()
+
+    @classmethod
+    def decode(cls, body: bytes, where: str) -> Self:
+        """Read the document. Raises `ManifestParseError`."""
+        try:
+            found = parsed(body)
+            version = found.get("format_version", _FORMAT)
+            ref, run_id, token = found["manifest_ref"], found["run_id"], found.get("fencing_token")
+            current = cls(
+                manifest_ref=None if ref is None else str(ref),
+                run_id=None if run_id is None else str(run_id),
+                updated_at=str(found["updated_at"]),
+                version=int(found.get("version", 0)),
+                fencing_token=None if token is None else int(token),
+                published={name: Publication(**told) for name, told in (found.get("published") or {}).items()},
+                fenced=found.get("fenced"),
+                nonce=str(found.get("nonce", "")),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ManifestParseError(f"{where} does not say which snapshot is current: {error!r}") from error
+        if version != _FORMAT:
+            raise ManifestParseError(f"{where} has format_version {version!r}; this code knows {_FORMAT}")
+        return current
+
+    @classmethod
+    def absent(cls, now: datetime) -> Self:
+        """Return one that points nowhere yet."""
+        return cls(manifest_ref=None, run_id=None, updated_at=stamp(now))
+
+    def changed(self, **changes: Any) -> Self:  # noqa: ANN401 - fields of this class
+        """Return another body with these changes."""
+        return replace(self, **changes, nonce=uuid.uuid4().hex)
+
+    def moved(self, manifest_ref: str, run_id: str, now: datetime, **changes: Any) -> Self:  # noqa: ANN401 - as above
+        """Return the body that points to another manifest."""
+        return self.changed(
+            manifest_ref=manifest_ref, run_id=run_id, updated_at=stamp(now), version=self.version + 1, **changes
+        )
+
+    def with_publication(self, name: str, publication: Publication) -> dict[str, Publication]:
+        """Return `published` with one more, without those that are more than a week older."""
+        young = {one: told for one, told in self.published.items() if publication.at_ms - told.at_ms < _KEPT_MS}
+        return {**young, name: publication}
+
+
+def stamp(moment: datetime) -> str:
+    """Return a moment as snapshots write it in paths: UTC, with six digits of the second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def manifest_key(run_id: str, created: datetime) -> str:
+    """Return the key of a run's manifest."""
+    return f"manifests/{stamp(created)}_run_id={run_id}/manifest"

@@ -1,0 +1,45 @@
+"""How a shard stores its keys, as bytes."""
+
+from __future__ import annotations
+
+import struct
+from enum import StrEnum
+from typing import Final
+
+from safewriter.snapshots.errors import KeyRangeError
+
+__all__ = ["Key", "KeyEncoding", "encode"]
+
+Key = int | str | bytes
+
+_LIMITS: Final = {"u64be": 2**64, "u32be": 2**32}
+
+
+class KeyEncoding(StrEnum):
+    """How a shard stores its keys."""
+
+    U64BE = "u64be"
+    """An integer from 0 to 2^64 - 1, as 8 bytes, big-endian."""
+    U32BE = "u32be"
+    """An integer from 0 to 2^32 - 1, as 4 bytes, big-endian."""
+    UTF8 = "utf8"
+    RAW = "raw"
+
+    @property
+    def limit(self) -> int | None:
+        """The lowest integer that is too large; None for keys that are no integers."""
+        return _LIMITS.get(self.value)
+
+
+def encode(key: Key, encoding: KeyEncoding) -> bytes:
+    """Return the bytes by which a shard stores a key. Raises `KeyRangeError` for a key that it cannot hold."""
+    limit = encoding.limit
+    if limit is not None:
+        if not isinstance(key, int) or isinstance(key, bool) or not 0 <= key < limit:
+            raise KeyRangeError(f"{key!r} is no integer from 0 to {limit - 1}, which the encoding {encoding} asks for")
+        return struct.pack(">Q" if encoding is KeyEncoding.U64BE else ">I", key)
+    if isinstance(key, str):
+        return key.encode()
+    if isinstance(key, bytes):
+        return key
+    raise KeyRangeError(f"{key!r} is neither text nor bytes, which the encoding {encoding} asks for")

@@ -1,0 +1,1 @@
+"""Build a snapshot from a DataFrame, and publish it."""

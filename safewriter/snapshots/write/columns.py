@@ -1,0 +1,30 @@
+"""Columns of the rows of a build on their way to the tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from safewriter.snapshots.errors import ConfigValidationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["KEY", "ROUTING", "SHARD", "VALUE", "existing"]
+
+SHARD: Final = "soal_shard"
+KEY: Final = "soal_key"
+VALUE: Final = "soal_value"
+ROUTING: Final = "soal_routing_"
+"""The columns that decide beside the key follow, numbered from 0."""
+
+
+def existing(df: DataFrame, name: str) -> Column:
+    """Return a top-level column by its exact name, also one with dots in it; `ConfigValidationError` without it."""
+    from pyspark.sql import functions
+
+    if name not in df.columns:
+        raise ConfigValidationError(f"there is no column {name!r}; there are {', '.join(df.columns)}")
+    if df.columns.count(name) > 1:
+        raise ConfigValidationError(f"there are several columns {name!r}; rename all but one")
+    escaped = name.replace("`", "``")
+    return functions.col(f"`{escaped}`")

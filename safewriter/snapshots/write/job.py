@@ -1,0 +1,194 @@
+"""The one Spark job of a build: each row is routed, moved to the task of its shard, sorted there, and written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from safewriter.snapshots.config import Duplicates
+from safewriter.snapshots.errors import ConfigValidationError, ShardCoverageError
+from safewriter.snapshots.format.manifest import Shard
+from safewriter.snapshots.write.columns import KEY, ROUTING, SHARD, VALUE, existing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pyspark.sql import Column, DataFrame, Row
+
+    from safewriter.snapshots.format.encoding import KeyEncoding
+    from safewriter.snapshots.routing.routing import Routing
+    from safewriter.snapshots.write.rows import RowFormat
+    from safewriter.snapshots.write.task import ShardTask
+
+__all__ = ["Job", "Paths", "Written"]
+
+_TASKS_PER_CORE: Final = 4
+"""A Python task costs a tenth of a second of CPU, so a task writes several shards where there are many."""
+_INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
+_BYTES: Final = ("string", "binary")
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where the shards of a build lie. `build` is new for each build, so no two builds of one run meet."""
+
+    s3_prefix: str
+    shard_prefix: str
+    run_id: str
+    template: str
+    build: str
+
+    def shard_url(self, db_id: int, attempt: str) -> str:
+        """Return the directory of an attempt at a shard."""
+        database = self.template.format(db_id=db_id)
+        root = f"{self.s3_prefix.rstrip('/')}/{self.shard_prefix}/run_id={self.run_id}"
+        return f"{root}/{database}/attempt={attempt}"
+
+    def attempt(self, number: int, token: str) -> str:
+        """Return the name of a task's attempt: Spark's number of it, the build, and a token of its own."""
+        return f"{number:02d}-{self.build}-{token}"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The shards of a build, in order."""
+
+    shards: tuple[Shard, ...]
+    rows_read: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What each task has to know. It travels to the executors."""
+
+    paths: Paths
+    rows: RowFormat
+    duplicates: Duplicates
+    local_root: str
+    endpoint: str | None
+
+    def run(self, df: DataFrame, rows_read: int | None = None) -> Written:
+        """Write all shards in one Spark job. `rows_read`: the number of rows, if it was counted before.
+
+        Raises `ConfigValidationError` before anything is read, `ShardCoverageError` if not each row was written.
+        """
+        from pyspark.sql import Observation, functions
+
+        _check_key(df, self.rows.key_col, self.rows.encoding)
+        observation = Observation()
+        prepared = self._prepared(df).observe(observation, functions.count(functions.lit(1)).alias("rows"))
+        found = self._written(prepared)
+        seen = int(observation.get.get("rows", 0))
+        if rows_read is None:
+            rows_read = seen
+        if seen != rows_read or sum(row["rows"] for row in found if row["db_id"] is None) != seen:
+            rows_read = df.count()  # a repeated stage observes its rows twice
+        return Written(self._checked(found, rows_read), rows_read)
+
+    def _prepared(self, df: DataFrame) -> DataFrame:
+        """Return key, value and the columns that decide, and nothing else."""
+        routing = [
+            existing(df, name).alias(f"{ROUTING}{number}") for number, name in enumerate(self.rows.routing.columns)
+        ]
+        return df.select(existing(df, self.rows.key_col).alias(KEY), self.rows.values.column(df).alias(VALUE), *routing)
+
+    def _written(self, rows: DataFrame) -> list[Row]:
+        from pyspark.sql import functions
+        from pyspark.sql.pandas.functions import arrow_udf
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        from safewriter.snapshots.write.task import RESULT
+
+        routing = self.rows.routing
+        parallelism = rows.sparkSession.sparkContext.defaultParallelism
+        tasks = min(routing.num_dbs, _TASKS_PER_CORE * parallelism)
+        shard_of = arrow_udf(_shard_function(routing), "int")  # type: ignore[call-overload] # its stub lacks this form
+        shard: Column = shard_of(KEY, *(f"{ROUTING}{number}" for number in range(len(routing.columns))))
+        sharded = rows.select(shard.alias(SHARD), "*")
+        moved = sharded.repartitionById(tasks, functions.col(SHARD) % tasks).sortWithinPartitions(SHARD, KEY)
+        return moved.mapInArrow(self._write, from_arrow_schema(RESULT)).collect()
+
+    def _write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the shards of one partition, on an executor."""
+        yield from self._task().run(batches)
+
+    def _task(self) -> ShardTask:
+        from pyspark import TaskContext
+
+        from safewriter.objects.s3 import s3_client
+        from safewriter.snapshots.write.task import ShardTask, TaskId
+        from safewriter.snapshots.write.upload import Uploader
+
+        context = TaskContext.get()
+        if context is None:
+            raise AssertionError  # for the type checker: Spark calls this in a task
+        task = TaskId(context.partitionId(), context.attemptNumber(), context.taskAttemptId(), context.stageId())
+        uploader = Uploader(s3_client(endpoint=self.endpoint))
+        return ShardTask(task, self.paths, self.rows, self.duplicates, self.local_root, uploader)
+
+    def _checked(self, found: list[Row], rows_read: int) -> tuple[Shard, ...]:
+        """Return the shards in order; raise `ShardCoverageError` unless each row is in one."""
+        results = [row for row in found if row["db_id"] is not None]
+        came = sum(row["rows"] for row in found if row["db_id"] is None)
+        written = sum(row["rows"] for row in results)
+        stored = sum(row["stored"] for row in results)
+        ids = [row["db_id"] for row in results]
+        num_dbs = self.rows.routing.num_dbs
+        if len(set(ids)) != len(ids) or any(not 0 <= db_id < num_dbs for db_id in ids):
+            raise ShardCoverageError(f"the tasks wrote shards {sorted(ids)}, of {num_dbs}; nothing was published")
+        is_whole = stored == written if self.duplicates is Duplicates.ERROR else stored <= written
+        if not came == written == rows_read or not is_whole:
+            raise ShardCoverageError(
+                f"{rows_read} rows were read, {came} came to the tasks, {written} were written, {stored} are in the"
+                " files; nothing was published. A source that differs from one reading to the next has to be cached"
+                " first: cache_input=True"
+            )
+        ordered = sorted(results, key=lambda row: int(row["db_id"]))
+        return tuple(_shard(row, self.rows.encoding) for row in ordered)
+
+
+def _check_key(df: DataFrame, key_col: str, encoding: KeyEncoding) -> None:
+    existing(df, key_col)
+    kind = df.schema[key_col].dataType.simpleString()
+    fitting = _BYTES if encoding.limit is None else _INTEGERS
+    if kind not in fitting:
+        raise ConfigValidationError(
+            f"the key column {key_col!r} has the type {kind}; the encoding {encoding} asks for {', '.join(fitting)}."
+            " Cast it, or give another key_encoding"
+        )
+
+
+def _shard_function(routing: Routing) -> Callable[..., pa.Array]:
+    def shard_of(keys: pa.Array, *columns: pa.Array) -> pa.Array:
+        return pa.array(routing.shards(keys, columns), pa.int32())
+
+    # Spark reads the annotations, and needs the types.
+    shard_of.__annotations__.update({"keys": pa.Array, "columns": pa.Array, "return": pa.Array})
+    return shard_of
+
+
+def _shard(row: Row, encoding: KeyEncoding) -> Shard:
+    return Shard(
+        db_id=row["db_id"],
+        db_url=row["db_url"],
+        attempt=row["attempt"],
+        row_count=row["stored"],
+        db_bytes=row["db_bytes"],
+        min_key=_key(bytes(row["min_key"]), encoding),
+        max_key=_key(bytes(row["max_key"]), encoding),
+        checkpoint_id=row["checkpoint_id"],
+        writer_info={name: row[name] for name in ("stage_id", "task_attempt_id", "attempt", "duration_ms")},
+        sha256=row["sha256"],
+    )
+
+
+def _key(stored: bytes, encoding: KeyEncoding) -> int | str | None:
+    """Return a key as the manifest holds it: bytes have no place in JSON."""
+    if encoding.limit is not None:
+        return int.from_bytes(stored, "big")
+    try:
+        return stored.decode() if encoding.value == "utf8" else None
+    except UnicodeDecodeError:  # the column was one of bytes
+        return None

@@ -1,0 +1,80 @@
+"""Rows in a task: from Arrow's columns to stored keys and values, each row's shard checked again."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from safewriter.snapshots.errors import KeyRangeError, ShardAssignmentError
+from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.write.columns import KEY, ROUTING, SHARD, VALUE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from safewriter.snapshots.routing.routing import Routing
+    from safewriter.snapshots.write.values import ValueSpec
+
+__all__ = ["RowFormat", "Run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring rows of one shard."""
+
+    db_id: int
+    keys: list[bytes]
+    values: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFormat:
+    """How the rows of a build are read. `key_col`: the key's name in the DataFrame, for messages."""
+
+    routing: Routing
+    encoding: KeyEncoding
+    values: ValueSpec
+    key_col: str
+
+    def runs(self, batch: pa.RecordBatch) -> Iterator[Run]:
+        """Yield the runs of a batch that is sorted by shard. Raises `ShardAssignmentError` for a row in a wrong one."""
+        keys = batch.column(KEY)
+        assigned = batch.column(SHARD).to_numpy()
+        routing = [batch.column(f"{ROUTING}{number}") for number in range(len(self.routing.columns))]
+        wrong = np.flatnonzero(self.routing.shards(keys, routing) != assigned)
+        if wrong.size:
+            row = int(wrong[0])
+            raise ShardAssignmentError(
+                f"the row with {self.key_col} {keys[row].as_py()!r} came to shard {assigned[row]}, not its own"
+            )
+        stored = self._stored(keys)
+        values = self.values.encode(batch.column(VALUE))
+        bounds = [0, *(np.flatnonzero(np.diff(assigned)) + 1).tolist(), len(assigned)]
+        for first, last in itertools.pairwise(bounds):
+            if first < last:
+                yield Run(int(assigned[first]), stored[first:last], values[first:last])
+
+    def _stored(self, keys: pa.Array) -> list[bytes]:
+        limit = self.encoding.limit
+        if limit is None:
+            found = keys.to_pylist()
+            return [key.encode() for key in found] if found and isinstance(found[0], str) else found
+        if not pa.types.is_integer(keys.type):
+            raise KeyRangeError(
+                f"the key column {self.key_col} has the type {keys.type}, and the encoding {self.encoding} asks for"
+                " integers"
+            )
+        numbers = keys.cast(pa.int64()).to_numpy()
+        outside = np.flatnonzero((numbers < 0) | (numbers > min(limit - 1, 2**63 - 1)))
+        if outside.size:
+            key = int(numbers[outside[0]])
+            raise KeyRangeError(
+                f"{self.key_col} {key} is not from 0 to {limit - 1}, which the encoding {self.encoding} asks for"
+            )
+        width = 8 if self.encoding is KeyEncoding.U64BE else 4
+        buffer = numbers.astype(f">u{width}").tobytes()
+        return [buffer[at : at + width] for at in range(0, len(buffer), width)]

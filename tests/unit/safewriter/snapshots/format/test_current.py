@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from safewriter.snapshots.errors import ManifestParseError
+from safewriter.snapshots.format.current import CONTENT_TYPE, Current, Publication, manifest_key
+
+CURRENT = Current(manifest_ref="s3://b/m", run_id="r", updated_at="2026-11-22T00:00:00.000000Z")
+MOMENT = datetime(2026, 11, 22, 1, 2, 3, 4, tzinfo=UTC)
+DAY_MS = 86_400_000
+
+
+def test_current_says_where_the_manifest_is() -> None:
+    """Five members are those that other readers ask for."""
+    told = json.loads(CURRENT.encode())
+    assert {key: told[key] for key in ("manifest_ref", "manifest_content_type", "run_id", "updated_at")} == {
+        "manifest_ref": "s3://b/m",
+        "manifest_content_type": CONTENT_TYPE,
+        "run_id": "r",
+        "updated_at": "2026-11-22T00:00:00.000000Z",
+    }
+    assert told["format_version"] == 1
+
+
+def test_current_comes_back_as_it_was() -> None:
+    """With all that a build may leave in it, and before the first publication."""
+    published = {"sw-1-1-a": Publication(7, "s3://b/m", 10, 4096, 5)}
+    full = replace(CURRENT, version=7, fencing_token=7, published=published, fenced="sw-1-1-b")
+    for one in (CURRENT, full, Current.absent(MOMENT)):
+        assert Current.decode(one.encode(), "c") == one
+
+
+def test_one_of_another_writer_has_five_members() -> None:
+    """It is read; nothing was counted yet."""
+    told = {key: json.loads(CURRENT.encode())[key] for key in ("manifest_ref", "run_id", "updated_at")}
+    found = Current.decode(json.dumps(told).encode(), "c")
+    assert (found.manifest_ref, found.version, found.published) == ("s3://b/m", 0, {})
+
+
+def test_no_two_bodies_are_equal() -> None:
+    """Equal bodies have equal ETags, and a compare-and-swap of an old one would win."""
+    assert CURRENT.changed().encode() != CURRENT.encode()
+    assert CURRENT.moved("s3://b/m", "r", MOMENT).encode() != CURRENT.moved("s3://b/m", "r", MOMENT).encode()
+
+
+def test_a_publication_is_kept_for_a_week() -> None:
+    """Then nobody asks for it any more."""
+    old = replace(CURRENT, published={"old": Publication(1, "m", 1, 1, 0), "young": Publication(2, "m", 1, 1, DAY_MS)})
+    found = old.with_publication("new", Publication(3, "m", 1, 1, 7 * DAY_MS))
+    assert set(found) == {"young", "new"}
+
+
+def test_one_of_a_later_format_is_refused() -> None:
+    """Nobody knows how it is to be read."""
+    with pytest.raises(ManifestParseError, match="format_version 2; this code knows 1"):
+        Current.decode(CURRENT.encode().replace(b'format_version": 1', b'format_version": 2'), "c")
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"manifest_ref": "s3://b/m"}'])
+def test_a_damaged_current_is_refused(body: bytes) -> None:
+    """It points nowhere."""
+    with pytest.raises(ManifestParseError, match="does not say which snapshot is current"):
+        Current.decode(body, "c")
+
+
+def test_a_manifest_lies_at_the_moment_and_the_run() -> None:
+    """The moment in UTC, with six digits."""
+    assert manifest_key("r", MOMENT) == "manifests/2026-11-22T01:02:03.000004Z_run_id=r/manifest"

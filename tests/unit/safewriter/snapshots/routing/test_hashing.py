@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 import xxhash
@@ -8,7 +10,6 @@ from hypothesis import strategies as st
 
 from safewriter.snapshots.errors import KeyRangeError
 from safewriter.snapshots.routing.hashing import digest, digests, digests_of_integers
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from safewriter.snapshots.format.encoding import Key

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Lake"]
 
+# What changes of snapshots: the pointer to the current one, and the records of their builds.
+_POINTERS: Final = ("*_CURRENT", "*runs/*/run.yaml")
 # A commit of a Delta table is named by its version, 20 digits. A policy knows no digits, but it can count: checkpoints
 # (….checkpoint.json), and commits that a catalog has yet to accept (_commits/…), have longer names.
 _COMMITS: Final = f"*_delta_log/{'?' * 20}.json"
@@ -91,8 +93,9 @@ class Lake(Construct):
         return [*found, *self._key_statements()]
 
     def sweeper_statements(self) -> list[iam.PolicyStatement]:
-        """Return the sweeper's rights: read and write logs and metadata, never rows, and delete leftover files of a
-        write to a Delta table. Of an Iceberg table it deletes nothing, and lists nothing.
+        """Return the sweeper's rights: read and write logs, metadata and snapshots' pointers, never rows, and delete
+        leftover files of a write to a Delta table or of a snapshot. Of an Iceberg table it deletes nothing, and lists
+        nothing.
         """
         found: list[iam.PolicyStatement] = []
         for number, place in enumerate(self._written, start=1):
@@ -101,6 +104,8 @@ class Lake(Construct):
                 place.allow_listing_uploads(f"ListUploads{number}"),
                 place.allow(f"UseLogs{number}", ["GetObject", "PutObject"], "_delta_log/*", "*/_delta_log/*"),
                 place.allow(f"UseMetadata{number}", ["GetObject", "PutObject"], "metadata/*", "*/metadata/*"),
+                place.allow(f"UsePointers{number}", ["GetObject", "PutObject"], *_POINTERS),
+                place.allow(f"ReadManifests{number}", ["GetObject"], "*manifests/*"),
                 place.allow(f"RemoveOrphans{number}", ["DeleteObject", "AbortMultipartUpload"], "*"),
             ]
         return [*found, *self._key_statements()]

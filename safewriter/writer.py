@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from safewriter.coordination.borrowed import BorrowedTurn
     from safewriter.coordination.turn import Turn
     from safewriter.record.document import Checkpoint
+    from safewriter.tables.session import Session
 
 __all__ = ["SafeWriter"]
 
@@ -107,6 +108,11 @@ class SafeWriter:
         only inside the block.
         """
         return self._block.session.table
+
+    @property
+    def session(self) -> Session:
+        """The format's side of the block, by which a library writes that has no statement for it."""
+        return self._block.session
 
     @property
     def checkpoint(self) -> Checkpoint | None:

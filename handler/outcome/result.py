@@ -47,13 +47,13 @@ class WriteResult(_Part):
     table: str
     """The table, by path or name."""
     format: str
-    """`delta` or `iceberg`."""
+    """`delta`, `iceberg` or `snapshot`."""
     step: str | None
     """The block's step, if it has one."""
     status: str
     """The verdict: `committed`, `rolled_back` or `unknown`; `in_progress` if another attempt owns the write."""
     version: int | None
-    """The Delta version or Iceberg snapshot with the batch."""
+    """The Delta version, the Iceberg snapshot, or the number of the publication, with the batch."""
     rows: int | None
     """Rows that the write added."""
     bytes: int | None

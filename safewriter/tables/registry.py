@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "format_of"]
 
-FORMATS = {"delta": "safewriter.tables.delta.format", "iceberg": "safewriter.tables.iceberg.format"}
+FORMATS = {
+    "delta": "safewriter.tables.delta.format",
+    "iceberg": "safewriter.tables.iceberg.format",
+    "snapshot": "safewriter.tables.snapshot.format",
+}
 """The module of each format by its name; the module's `FORMAT` is the format."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pytest
     from pyspark.sql import SparkSession
 
-    from safewriter.writer import SafeWriter
     from scripts.emulator.s3 import EmbeddedS3
     from tests.faults.victims import Victims
     from tests.support.observed import Observed
@@ -38,6 +37,13 @@ __all__ = ["ANY", "Case", "Phase", "fault", "faults_at_every_boundary", "thaw_af
 Phase = Literal["before", "torn", "after", "late", "lost"]
 ANY = Match(is_mutating=True)
 BOUNDARIES_MAX = 40
+
+
+class Wrote(Protocol):
+    """What a write that has ended tells."""
+
+    @property
+    def already_committed(self) -> bool: ...
 
 
 class Case(ABC):
@@ -56,8 +62,8 @@ class Case(ABC):
         """The rows are those of the verdict."""
 
     @abstractmethod
-    def write_again(self) -> SafeWriter:
-        """Do in this process what the victim was told; return the block, which has ended."""
+    def write_again(self) -> Wrote:
+        """Do in this process what the victim was told."""
 
     def recover(self) -> None:
         """Let the store's clock pass deadline and grace, let the sweeper come twice, and check the verdict."""
@@ -77,9 +83,8 @@ class Case(ABC):
 
     def retry(self) -> None:
         """The retry brings the batch in exactly once, and all attempts are cleaned up after."""
-        block = self.write_again()
-        assert block.checkpoint is not None
-        Recovery(self.table.checkpoints, table_store, clock=epoch_ms).clean(block.checkpoint.write_key)
+        self.write_again()
+        Recovery(self.table.checkpoints, table_store, clock=epoch_ms).clean(self.table.document().write_key)
         self.check()
         document = self.table.document()
         assert document.status == "committed"

@@ -64,3 +64,10 @@ def iceberg_victims(s3: EmbeddedS3, catalog: Catalog) -> Iterator[Victims]:
     pool = Victims(s3, "tests.faults.iceberg_victim", json.dumps(catalog.settings()))
     yield pool
     pool.close()
+
+
+@pytest.fixture(scope="session")
+def snapshot_victims(s3: EmbeddedS3) -> Iterator[Victims]:
+    pool = Victims(s3, "tests.faults.snapshot_victim")
+    yield pool
+    pool.close()

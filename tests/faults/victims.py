@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from safewriter.deadline import epoch_ms
@@ -21,7 +22,9 @@ class Victims:
 
     def __init__(self, s3: EmbeddedS3, module: str, *arguments: str) -> None:
         self._command = (module, *arguments)
-        self._environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
+        # A build's tasks import packages, which stand beside this Python.
+        own = {"SW_CHECKPOINT_BUCKET": CHECKPOINTS, "PYSPARK_PYTHON": sys.executable}
+        self._environment = {**s3.environment(), **own}
         self._next: Child | None = None
 
     def take(self, *, ahead: bool = True) -> Child:

@@ -44,8 +44,9 @@ class Current:
 
     `manifest_ref` is None before the first publication: then a settler has fenced a build off, and there is nothing to
     read yet. `version` counts the publications. `fencing_token`: that of the last turn in which a build began.
-    `published`: guarded builds of the last week by the names of their attempts. `nonce` is new in each body, so that no
-    two are equal, nor their ETags.
+    `published` and `fenced`: guarded builds of the last week by the names of their attempts. A fenced one publishes no
+    more; its value is the time of the fence (epoch milliseconds). `nonce` is new in each body, so that no two are
+    equal, nor their ETags.
     """
 
     manifest_ref: str | None
@@ -54,7 +55,7 @@ class Current:
     version: int = 0
     fencing_token: int | None = None
     published: Mapping[str, Publication] = field(default_factory=dict)
-    fenced: str | None = None
+    fenced: Mapping[str, int] = field(default_factory=dict)
     nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def encode(self) -> bytes:
@@ -79,7 +80,7 @@ class Current:
                 version=int(found.get("version", 0)),
                 fencing_token=None if token is None else int(token),
                 published={name: Publication(**told) for name, told in (found.get("published") or {}).items()},
-                fenced=found.get("fenced"),
+                fenced={name: int(at_ms) for name, at_ms in (found.get("fenced") or {}).items()},
                 nonce=str(found.get("nonce", "")),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -92,6 +93,10 @@ class Current:
     def absent(cls, now: datetime) -> Self:
         """Return one that points nowhere yet."""
         return cls(manifest_ref=None, run_id=None, updated_at=stamp(now))
+
+    def has(self, manifest_ref: str, attempt: str | None) -> bool:
+        """Tell whether it shows a manifest, or knows that an attempt has published one."""
+        return self.manifest_ref == manifest_ref or attempt in self.published
 
     def changed(self, **changes: Any) -> Self:  # noqa: ANN401 - fields of this class
         """Return another body with these changes."""
@@ -107,6 +112,11 @@ class Current:
         """Return `published` with one more, without those that are more than a week older."""
         young = {one: told for one, told in self.published.items() if publication.at_ms - told.at_ms < _KEPT_MS}
         return {**young, name: publication}
+
+    def with_fence(self, name: str, now_ms: int) -> dict[str, int]:
+        """Return `fenced` with one more, as above."""
+        young = {one: at_ms for one, at_ms in self.fenced.items() if now_ms - at_ms < _KEPT_MS}
+        return {**young, name: now_ms}
 
 
 def stamp(moment: datetime) -> str:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from safewriter.coordination.current import turn_of_this_thread
-from safewriter.snapshots.errors import ConfigValidationError
+from safewriter.objects.location import Location
+from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError
 from safewriter.snapshots.format.manifest import Manifest, Shard
 from safewriter.snapshots.routing.routing import HashRouting, Routing
+from safewriter.snapshots.write.attempt import begin
 from safewriter.snapshots.write.job import Job, Paths
-from safewriter.snapshots.write.publish import Publisher
 from safewriter.snapshots.write.rows import RowFormat
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ __all__ = ["BuildResult", "BuildStats", "write_sharded"]
 
 @dataclass(frozen=True, slots=True)
 class BuildStats:
-    """How a build went. Durations in milliseconds."""
+    """How a build went. Durations in milliseconds, of this attempt."""
 
     write_ms: int
     publish_ms: int
@@ -37,64 +35,88 @@ class BuildStats:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """A published snapshot."""
+    """A published snapshot. `already_committed`: by an earlier attempt of this run; this one has built nothing."""
 
     run_id: str
     manifest_ref: str
     shards: tuple[Shard, ...]
     stats: BuildStats
+    already_committed: bool = False
 
 
-def write_sharded(df: DataFrame, config: WriteConfig, *, key_col: str, value_spec: ValueSpec) -> BuildResult:
+def write_sharded(
+    df: DataFrame, config: WriteConfig, *, key_col: str, value_spec: ValueSpec, step: str | None = None
+) -> BuildResult:
     """Write a snapshot and make it current.
 
-    In a turn of the coordinator, `_CURRENT` gets the turn's token at once, and refuses a lower one from then on.
+    With a checkpoint bucket (`SW_CHECKPOINT_BUCKET`, which the handler sets) the build is guarded as a write to a table
+    is. In a turn of the coordinator, `_CURRENT` gets the turn's token at once, and refuses a lower one from then on.
 
     Raises `ConfigValidationError` for a build that cannot be, `ShardCoverageError` if not each row was written,
-    `PublishConflictError` if another build was faster, `TurnLostError` if the turn has ended. `_CURRENT` is as it was
-    then.
-    """
-    from safewriter.objects.s3 import custom_endpoint, open_store
+    `PublishConflictError` if another build was faster, `TurnLostError` if the turn has ended; and what `SafeWriter`
+    raises, if it is guarded. `_CURRENT` is as it was then. Only after `PublishCurrentError` or `UnknownOutcomeError`
+    the snapshot may be current.
 
-    turn = turn_of_this_thread()
-    run_id = config.output.run_id or uuid.uuid4().hex
-    publisher = Publisher(open_store(config.location))
-    if turn is not None:
-        turn.check()
-    token = None if turn is None else turn.token
-    base = publisher.base(token)
-    began = time.monotonic()
-    created = datetime.now(UTC)
-    routing, rows_read = _routing(df, config)
-    output = config.output
-    job = Job(
-        Paths(config.s3_prefix, output.shard_prefix, run_id, output.db_path_template, uuid.uuid4().hex[:16]),
-        RowFormat(routing, config.key_encoding, value_spec, key_col),
-        config.duplicates,
-        str(output.local_root),
-        custom_endpoint(),
+    Parameters
+    ----------
+    step
+        Names this build when a guarded run has several below one prefix. It must be the same on a retry.
+    """
+    from safewriter.objects.s3 import custom_endpoint
+
+    with begin(df.sparkSession, config, step) as attempt:
+        if attempt.earlier is not None:
+            return _earlier(attempt.earlier)
+        began = time.monotonic()
+        names, output = attempt.names, config.output
+        routing, rows_read = _routing(df, config)
+        job = Job(
+            Paths(config.s3_prefix, names.shard_prefix, names.run_id, output.db_path_template, names.build),
+            RowFormat(routing, config.key_encoding, value_spec, key_col),
+            config.duplicates,
+            str(output.local_root),
+            custom_endpoint(),
+        )
+        written = job.run(df, rows_read)
+        wrote = time.monotonic()
+        manifest = Manifest(
+            run_id=names.run_id,
+            created_at=names.created_at,
+            num_dbs=routing.num_dbs,
+            s3_prefix=config.s3_prefix,
+            key_col=key_col,
+            db_path_template=output.db_path_template,
+            shard_prefix=names.shard_prefix,
+            key_encoding=config.key_encoding,
+            sharding=routing.document(),
+            shards=written.shards,
+            custom=config.manifest.custom_manifest_fields,
+        )
+        ref = attempt.publish(manifest)
+        ended = time.monotonic()
+    stats = BuildStats(_ms(wrote - began), _ms(ended - wrote), written.rows_read, manifest.rows)
+    return BuildResult(names.run_id, ref, written.shards, stats)
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _earlier(ref: str) -> BuildResult:
+    """Return what an earlier attempt has published."""
+    from safewriter.objects.s3 import open_store
+
+    where = Location.parse(ref)
+    found = open_store(Location(where.bucket, "")).get(where.key)
+    if found is None:
+        raise ManifestParseError(
+            f"this run has published {ref} before, and it is not there any more; use a new clientToken for another"
+            " build"
+        )
+    manifest = Manifest.decode(found.body, ref)
+    return BuildResult(
+        manifest.run_id, ref, manifest.shards, BuildStats(0, 0, 0, manifest.rows), already_committed=True
     )
-    written = job.run(df, rows_read)
-    wrote = time.monotonic()
-    manifest = Manifest(
-        run_id=run_id,
-        created_at=created.isoformat(),
-        num_dbs=routing.num_dbs,
-        s3_prefix=config.s3_prefix,
-        key_col=key_col,
-        db_path_template=output.db_path_template,
-        shard_prefix=output.shard_prefix,
-        key_encoding=config.key_encoding,
-        sharding=routing.document(),
-        shards=written.shards,
-        custom=config.manifest.custom_manifest_fields,
-    )
-    if turn is not None:
-        turn.check()
-    ref = publisher.publish(manifest, base, token=token)
-    ended = time.monotonic()
-    stats = BuildStats(round((wrote - began) * 1000), round((ended - wrote) * 1000), written.rows_read, manifest.rows)
-    return BuildResult(run_id, ref, written.shards, stats)
 
 
 def _routing(df: DataFrame, config: WriteConfig) -> tuple[Routing, int | None]:

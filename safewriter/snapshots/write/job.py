@@ -80,11 +80,12 @@ class Job:
         observation = Observation()
         prepared = self._prepared(df).observe(observation, functions.count(functions.lit(1)).alias("rows"))
         found = self._written(prepared)
-        seen = int(observation.get.get("rows", 0))
-        if rows_read is None:
-            rows_read = seen
-        if seen != rows_read or sum(row["rows"] for row in found if row["db_id"] is None) != seen:
-            rows_read = df.count()  # a repeated stage observes its rows twice
+        if rows_read is None and found:
+            rows_read = int(observation.get["rows"])
+            if rows_read != _rows_that_came(found):
+                rows_read = None  # a repeated stage observes its rows twice
+        if rows_read is None:  # without a task nothing was observed: Spark knew that there are no rows
+            rows_read = df.count()
         return Written(self._checked(found, rows_read), rows_read)
 
     def _prepared(self, df: DataFrame) -> DataFrame:
@@ -131,7 +132,7 @@ class Job:
     def _checked(self, found: list[Row], rows_read: int) -> tuple[Shard, ...]:
         """Return the shards in order; raise `ShardCoverageError` unless each row is in one."""
         results = [row for row in found if row["db_id"] is not None]
-        came = sum(row["rows"] for row in found if row["db_id"] is None)
+        came = _rows_that_came(found)
         written = sum(row["rows"] for row in results)
         stored = sum(row["stored"] for row in results)
         ids = [row["db_id"] for row in results]
@@ -147,6 +148,11 @@ class Job:
             )
         ordered = sorted(results, key=lambda row: int(row["db_id"]))
         return tuple(_shard(row, self.rows.encoding) for row in ordered)
+
+
+def _rows_that_came(found: list[Row]) -> int:
+    """Return how many rows the tasks had, by the row that each of them ends with."""
+    return sum(row["rows"] for row in found if row["db_id"] is None)
 
 
 def _check_key(df: DataFrame, key_col: str, encoding: KeyEncoding) -> None:

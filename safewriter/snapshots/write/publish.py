@@ -35,6 +35,20 @@ class Base:
         """The number of publications so far."""
         return 0 if self.current is None else self.current.version
 
+    @property
+    def shows(self) -> tuple[int, str | None]:
+        """The publication that readers see: its number, and its manifest."""
+        return self.version, None if self.current is None else self.current.manifest_ref
+
+    @property
+    def token(self) -> int | None:
+        """The token of the last turn in which a build began."""
+        return None if self.current is None else self.current.fencing_token
+
+    def has_fenced(self, attempt: str) -> bool:
+        """Tell whether a settler has fenced an attempt off."""
+        return self.current is not None and attempt in self.current.fenced
+
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
@@ -51,76 +65,113 @@ class Publisher:
         Raises `ManifestParseError` if nobody can read it, `PublishConflictError` if a higher token is there.
         """
         for _ in range(_TRIES):
-            found = self.store.get(CURRENT)
-            current = None if found is None else Current.decode(found.body, self.store.uri(CURRENT))
-            base = Base(None if found is None else found.etag, current)
-            if token is None or (current is not None and token == current.fencing_token):
+            base = self._read()
+            if token is None or token == base.token:
                 return base
             self._check_token(token, base)
-            fenced = (current or Current.absent(self.now())).changed(fencing_token=token)
+            fenced = (base.current or Current.absent(self.now())).changed(fencing_token=token)
             try:
                 return Base(self._write(base, fenced), fenced)
             except PreconditionFailed:
                 continue
         raise StoreError(f"{self.store.uri(CURRENT)} changes faster than it can be written")
 
-    def publish(self, manifest: Manifest, base: Base, *, token: int | None = None, attempt: str | None = None) -> str:
-        """Make a manifest current, and return where it is. `attempt`: the name of the guarded attempt that does so.
+    def publish(self, manifest: Manifest, base: Base, *, token: int | None = None) -> str:
+        """Make a manifest current, and return where it is; raises as `write_manifest` and `point` do."""
+        ref = self.write_manifest(manifest, base, token=token)
+        self.point(ref, manifest, base, token=token)
+        return ref
 
-        Raises `PublishConflictError` if another build has published since `base`, or with a higher token;
-        `ManifestPublishError` if the manifest could not be written; `PublishCurrentError` if nobody knows whether it
-        is current.
+    def write_manifest(self, manifest: Manifest, base: Base, *, token: int | None = None) -> str:
+        """Write a manifest, and return where it is. Raises `ManifestPublishError`, or `PublishConflictError` if a
+        higher token is there.
         """
         key = manifest_key(manifest.run_id, datetime.fromisoformat(manifest.created_at))
-        ref = self.store.uri(key)
         if token is not None:
-            self._check_token(token, base, ref)
+            self._check_token(token, base)
         body = manifest.encode()
         try:
             self._again(lambda: self._write_manifest(key, body))
         except StoreError as error:
-            raise ManifestPublishError(f"{ref} could not be written, so nothing was published: {error}") from error
-        return self.point(ref, manifest, base, token=token, attempt=attempt)
+            raise ManifestPublishError(
+                f"{self.store.uri(key)} could not be written, so nothing was published: {error}"
+            ) from error
+        return self.store.uri(key)
 
     def point(
         self, ref: str, manifest: Manifest, base: Base, *, token: int | None = None, attempt: str | None = None
-    ) -> str:
-        """Make a manifest current that is at `ref`, and return that; raises as `publish` does."""
-        before = base.current or Current.absent(self.now())
-        published = before.published
-        if attempt is not None:
-            now_ms = round(self.now().timestamp() * 1000)
-            told = Publication(before.version + 1, ref, manifest.rows, manifest.size, now_ms)
-            published = before.with_publication(attempt, told)
-        current = before.moved(
-            ref,
-            manifest.run_id,
-            self.now(),
-            fencing_token=before.fencing_token if token is None else token,
-            published=published,
-        )
+    ) -> Current:
+        """Make a manifest current that is at `ref`. `attempt`: the name of the guarded attempt that does so.
+
+        Raises `PublishConflictError` if another build has published since `base`, or with a higher token, or if a
+        settler has fenced the attempt off; `PublishCurrentError` if nobody knows whether the manifest is current.
+        """
         try:
-            self._again(lambda: self._write(base, current))
-        except PreconditionFailed:
-            raise PublishConflictError(
-                f"{self.store.uri(CURRENT)} has changed since this build began, so its snapshot is not current; build"
-                f" again, or make it current by a rollback. The manifest is at {ref}",
-                manifest_ref=ref,
-            ) from None
+            for _ in range(_TRIES):
+                current = self._next(ref, manifest, base, token, attempt)
+                try:
+                    self._again(lambda: self._write(base, current))  # noqa: B023 - it is called in this round
+                except PreconditionFailed:
+                    found = self._read()
+                    if found.current is not None and found.current.has(ref, attempt):
+                        return found.current  # it had landed, its reply was lost, and a settler has fenced another one
+                    self._check_unmoved(ref, found, base, token, attempt)
+                    base = found
+                else:
+                    return current
         except StoreError as error:
             raise PublishCurrentError(
                 f"nobody knows whether {self.store.uri(CURRENT)} points to {ref} now: {error}. Read it; build again"
                 " if it does not",
                 manifest_ref=ref,
             ) from error
-        return ref
+        raise PublishConflictError(
+            f"{self.store.uri(CURRENT)} changes faster than it can be written; build again", manifest_ref=ref
+        )
+
+    def _next(self, ref: str, manifest: Manifest, base: Base, token: int | None, attempt: str | None) -> Current:
+        before = base.current or Current.absent(self.now())
+        published = before.published
+        if attempt is not None:
+            now_ms = round(self.now().timestamp() * 1000)
+            told = Publication(before.version + 1, ref, manifest.rows, manifest.size, now_ms)
+            published = before.with_publication(attempt, told)
+        return before.moved(
+            ref,
+            manifest.run_id,
+            self.now(),
+            fencing_token=before.fencing_token if token is None else token,
+            published=published,
+        )
+
+    def _check_unmoved(self, ref: str, found: Base, base: Base, token: int | None, attempt: str | None) -> None:
+        """Raise `PublishConflictError` unless only fences and tokens have changed since `base`."""
+        if token is not None:
+            self._check_token(token, found, ref)
+        elif found.token != base.token:
+            raise PublishConflictError(
+                f"another job has had a turn with {self.store.uri(CURRENT)} since this build began, so its snapshot,"
+                f" {ref}, is not current; build again",
+                manifest_ref=ref,
+            )
+        if found.shows != base.shows or (attempt is not None and found.has_fenced(attempt)):
+            raise PublishConflictError(
+                f"{self.store.uri(CURRENT)} has changed since this build began, so its snapshot, {ref}, is not current;"
+                " build again",
+                manifest_ref=ref,
+            )
+
+    def _read(self) -> Base:
+        found = self.store.get(CURRENT)
+        if found is None:
+            return Base(None, None)
+        return Base(found.etag, Current.decode(found.body, self.store.uri(CURRENT)))
 
     def _check_token(self, token: int, base: Base, ref: str | None = None) -> None:
-        there = None if base.current is None else base.current.fencing_token
-        if there is not None and token < there:
+        if base.token is not None and token < base.token:
             raise PublishConflictError(
-                f"{self.store.uri(CURRENT)} has token {there}, and this build has {token}: another job has had its turn"
-                " since, so this snapshot is not current",
+                f"{self.store.uri(CURRENT)} has token {base.token}, and this build has {token}: another job has had a"
+                " turn since, so this snapshot is not current",
                 manifest_ref=ref,
             )
 

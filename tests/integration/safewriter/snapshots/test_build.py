@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import sqlite3
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,145 +11,163 @@ from safewriter.coordination import Configuration, End, JobCoordinator
 from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.record import OpenWrite
 from safewriter.coordination.transitions import end
-from safewriter.errors import TurnLostError
-from safewriter.objects.s3 import open_store
-from safewriter.snapshots.config import WriteConfig
-from safewriter.snapshots.errors import PublishConflictError
+from safewriter.errors import StepError, TurnLostError
+from safewriter.snapshots.errors import ConfigValidationError, PublishConflictError
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.read.reader import SnapshotReader
-from safewriter.snapshots.write.build import write_sharded
 from safewriter.snapshots.write.job import Job
-from safewriter.snapshots.write.publish import Publisher
-from safewriter.snapshots.write.values import binary_col
-from tests.support.lake import LAKE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from safewriter.snapshots.write.job import Written
-    from scripts.emulator.s3 import EmbeddedS3
+    from tests.integration.safewriter.snapshots.conftest import Build
+    from tests.support.snapshot_prefix import SnapshotPrefix
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("lake")]
+pytestmark = pytest.mark.spark
 
 ROWS = 5000
-PREFIX = f"s3://{LAKE}/snapshots/kv"
 
 
-def shards_of(s3: EmbeddedS3, prefix: str) -> dict[int, dict[bytes, bytes]]:
-    """Return the rows of each shard that the current manifest names, by SQLite alone."""
-    observer = s3.observer()
-
-    def body(uri: str) -> bytes:
-        bucket, _, key = uri.removeprefix("s3://").partition("/")
-        return observer.get_object(Bucket=bucket, Key=key)["Body"].read()
-
-    found: dict[int, dict[bytes, bytes]] = {}
-    with closing(sqlite3.connect(":memory:")) as manifest:
-        manifest.deserialize(body(json.loads(body(f"{prefix}/_CURRENT"))["manifest_ref"]))
-        for db_id, url, count, size, digest in manifest.execute(
-            "SELECT db_id, db_url, row_count, db_bytes, sha256 FROM shards"
-        ):
-            content = body(f"{url}/shard.db")
-            assert (len(content), hashlib.sha256(content).hexdigest()) == (size, digest)
-            with closing(sqlite3.connect(":memory:")) as shard:
-                shard.deserialize(content)
-                assert shard.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-                found[db_id] = dict(shard.execute("SELECT k, v FROM kv"))
-            assert len(found[db_id]) == count
-    return found
+def small(spark: SparkSession, value: str) -> DataFrame:
+    return spark.range(10).selectExpr("id", f"'{value}' AS v")
 
 
 @pytest.mark.parametrize("num_dbs", [1, 3, 64])
-def test_each_row_is_in_its_own_shard(spark: SparkSession, s3: EmbeddedS3, num_dbs: int) -> None:
-    """By the digest of its key; nothing is lost, nothing is there twice."""
+def test_each_row_is_in_its_own_shard(spark: SparkSession, prefix: SnapshotPrefix, build: Build, num_dbs: int) -> None:
+    """By the digest of its key; nothing is lost, nothing is there twice, and nothing else is left."""
     frame = spark.range(ROWS).selectExpr("id * 7919 AS id", "concat('value ', id) AS v")
-    prefix = f"{PREFIX}-{num_dbs}"
-    result = write_sharded(
-        frame, WriteConfig(num_dbs=num_dbs, s3_prefix=prefix), key_col="id", value_spec=binary_col("v")
-    )
-
-    found = shards_of(s3, prefix)
-    assert sum(map(len, found.values())) == result.stats.rows_written == ROWS
-    for db_id, rows in found.items():
-        for key, value in rows.items():
-            number = int.from_bytes(key, "big")
-            assert xxhash.xxh3_64_intdigest(number.to_bytes(8, "little", signed=True)) % num_dbs == db_id
-            assert value == f"value {number // 7919}".encode()
-    with SnapshotReader(prefix) as reader:
+    result = build(frame, num_dbs=num_dbs)
+    found = prefix.published()
+    assert found is not None
+    assert found.values == {(7919 * id_).to_bytes(8, "big"): f"value {id_}".encode() for id_ in range(ROWS)}
+    assert sum(map(len, found.shards.values())) == result.stats.rows_written == result.stats.rows_read == ROWS
+    prefix.check_routing()
+    assert prefix.strays() == set()
+    with SnapshotReader(prefix.uri) as reader:
         assert reader.multi_get([7919, 0, 1]) == {7919: b"value 1", 0: b"value 0", 1: None}
 
 
-def test_keys_may_be_texts(spark: SparkSession, s3: EmbeddedS3) -> None:
+def test_keys_may_be_texts(spark: SparkSession, prefix: SnapshotPrefix, build: Build) -> None:
     """Each shard holds them in the order of their bytes."""
-    frame = spark.range(ROWS).selectExpr("concat('schlüssel ', id) AS id", "id AS v")
-    config = WriteConfig(num_dbs=4, s3_prefix=f"{PREFIX}-texts", key_encoding=KeyEncoding.UTF8)
-    write_sharded(frame.selectExpr("id", "cast(v AS string) AS v"), config, key_col="id", value_spec=binary_col("v"))
-    found = shards_of(s3, f"{PREFIX}-texts")
-    for db_id, rows in found.items():
+    frame = spark.range(ROWS).selectExpr("concat('schlüssel ', id) AS id", "cast(id AS string) AS v")
+    build(frame, num_dbs=4, key_encoding=KeyEncoding.UTF8)
+    found = prefix.published()
+    assert found is not None
+    for db_id, rows in found.shards.items():
         assert list(rows) == sorted(rows)
         assert all(xxhash.xxh3_64_intdigest(key) % 4 == db_id for key in rows)
-    assert sum(map(len, found.values())) == ROWS
+    assert len(found.values) == ROWS
+
+
+def test_a_snapshot_without_rows_has_no_shards(spark: SparkSession, prefix: SnapshotPrefix, build: Build) -> None:
+    """It is published all the same: its readers find nothing."""
+    build(small(spark, "v"))
+    result = build(small(spark, "v").where("id < 0"))
+    assert (result.shards, result.stats.rows_read) == ((), 0)
+    with SnapshotReader(prefix.uri) as reader:
+        assert reader.get(1) is None
+
+
+@pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "alone"])
+@pytest.mark.parametrize(
+    ("key", "problem"),
+    [("id DIV 2", "have the id"), ("id - 1", "id -1 is not from 0 to"), ("nullif(id, 7)", "a key is null")],
+)
+def test_rows_that_cannot_be_keys_fail_the_build(
+    spark: SparkSession,
+    prefix: SnapshotPrefix,
+    build: Build,
+    key: str,
+    problem: str,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_guarded: bool,
+) -> None:
+    """Two rows of one key, a negative key, no key: `_CURRENT` stays as it was, and nothing of the build is left."""
+    if not is_guarded:
+        monkeypatch.delenv("SW_CHECKPOINT_BUCKET")
+    before = build(small(spark, "v"))
+    kept = prefix.data()
+    with pytest.raises(Exception, match=problem):
+        build(spark.range(100).selectExpr(f"{key} AS id", "'v' AS v"))
+    with SnapshotReader(prefix.uri) as reader:
+        assert reader.manifest_ref == before.manifest_ref
+    assert prefix.data() == kept
 
 
 @pytest.mark.parametrize(
-    ("key", "problem"),
-    [("id DIV 2", "have the id"), ("id - 1", "is not from 0 to"), ("nullif(id, 7)", "a key is null")],
+    ("expression", "problem"), [("cast(id AS double) AS id", "has the type double"), ("id AS other", "no column 'id'")]
 )
-def test_rows_that_cannot_be_keys_fail_the_build(spark: SparkSession, s3: EmbeddedS3, key: str, problem: str) -> None:
-    """Two rows of one key, a negative key, no key: `_CURRENT` stays as it was."""
-    prefix = f"{PREFIX}-bad"
-    config = WriteConfig(num_dbs=2, s3_prefix=prefix)
-    good = spark.range(10).selectExpr("id", "'v' AS v")
-    before = write_sharded(good, config, key_col="id", value_spec=binary_col("v"))
-    with pytest.raises(Exception, match=problem):
-        write_sharded(
-            spark.range(100).selectExpr(f"{key} AS id", "'v' AS v"), config, key_col="id", value_spec=binary_col("v")
-        )
-    with SnapshotReader(prefix) as reader:
-        assert reader.manifest_ref == before.manifest_ref
-
-
-def test_the_slower_of_two_builds_is_told_so(
-    spark: SparkSession, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch
+def test_a_column_that_cannot_be_the_key_is_refused(
+    spark: SparkSession, build: Build, expression: str, problem: str
 ) -> None:
-    """The other one has published meanwhile; a reader that refreshes goes on with that."""
-    config = WriteConfig(num_dbs=2, s3_prefix=f"{PREFIX}-race")
-    frame = spark.range(10).selectExpr("id", "'first' AS v")
-    write_sharded(frame, config, key_col="id", value_spec=binary_col("v"))
+    """Before anything is read."""
+    with pytest.raises(ConfigValidationError, match=problem):
+        build(spark.range(10).selectExpr(expression, "'v' AS v"))
+
+
+@pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "alone"])
+def test_the_slower_of_two_builds_is_told_so(
+    spark: SparkSession,
+    prefix: SnapshotPrefix,
+    build: Build,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_guarded: bool,
+) -> None:
+    """The other one has published meanwhile; a reader that refreshes goes on with that. The slower one's files go."""
+    if not is_guarded:
+        monkeypatch.delenv("SW_CHECKPOINT_BUCKET")
+    build(small(spark, "first"))
+    kept = prefix.data()
     run = Job.run
 
     def slower(job: Job, df: DataFrame, rows_read: int | None = None) -> Written:
         written = run(job, df, rows_read)
         monkeypatch.setattr(Job, "run", run)
-        write_sharded(frame.selectExpr("id", "'faster' AS v"), config, key_col="id", value_spec=binary_col("v"))
+        build(small(spark.newSession(), "faster"))
         return written
 
     monkeypatch.setattr(Job, "run", slower)
-    with SnapshotReader(config.s3_prefix) as reader:
+    with SnapshotReader(prefix.uri) as reader:
         with pytest.raises(PublishConflictError):
-            write_sharded(frame.selectExpr("id", "'slower' AS v"), config, key_col="id", value_spec=binary_col("v"))
+            build(small(spark, "slower"))
         assert reader.get(1) == b"first"
         assert reader.refresh()
         assert reader.get(1) == b"faster"
         assert not reader.refresh()
+    assert prefix.strays() == kept
 
 
-def test_a_build_in_a_turn_is_fenced_by_its_token(spark: SparkSession) -> None:
+def test_a_retry_of_a_run_builds_once(
+    spark: SparkSession, prefix: SnapshotPrefix, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets the snapshot that the attempt before has published; in one attempt a step is used once."""
+    first = build(small(spark, "first"), step="users")
+    with pytest.raises(StepError):
+        build(small(spark, "again"), step="users")
+    monkeypatch.setenv("SOAL_RUN_ID", "the retry")
+    second = build(small(spark, "second"), step="users")
+    assert second.already_committed
+    assert (second.manifest_ref, second.shards) == (first.manifest_ref, first.shards)
+    assert prefix.document().attempt.rows == 10
+
+
+def test_a_build_in_a_turn_is_fenced_by_its_token(spark: SparkSession, prefix: SnapshotPrefix, build: Build) -> None:
     """One whose turn was taken away publishes nothing; `_CURRENT` bears the token of the last one that did."""
     backend = MemoryBackend()
-    config = WriteConfig(num_dbs=2, s3_prefix=f"{PREFIX}-turn")
-    frame = spark.range(10).selectExpr("id", "'v' AS v")
     coordinator = JobCoordinator(Configuration(lock="snapshot", job="builder"), backend)
     with coordinator.turn() as turn:
-        write_sharded(frame, config, key_col="id", value_spec=binary_col("v"))
+        first = build(small(spark, "v"))
         token = turn.token
-    assert Publisher(open_store(config.location)).base().current.fencing_token == token  # type: ignore[union-attr]
-
     with pytest.raises(TurnLostError), coordinator.turn() as turn:
         stored = backend.read("snapshot")
         assert stored is not None
         backend.write(end(stored.record, End.FORCED, 0), stored)
         with pytest.raises(TurnLostError):
             turn.open_write(OpenWrite("s3://checkpoints", "key", 1))  # it learns of it
-        write_sharded(frame, config, key_col="id", value_spec=binary_col("v"))
-    assert Publisher(open_store(config.location)).base().current.fencing_token == token  # type: ignore[union-attr]
+        build(small(spark, "late"))
+    current = prefix.current()
+    assert current is not None
+    assert (current["fencing_token"], current["manifest_ref"]) == (token, first.manifest_ref)

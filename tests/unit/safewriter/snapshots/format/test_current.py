@@ -29,7 +29,7 @@ def test_current_says_where_the_manifest_is() -> None:
 def test_current_comes_back_as_it_was() -> None:
     """With all that a build may leave in it, and before the first publication."""
     published = {"sw-1-1-a": Publication(7, "s3://b/m", 10, 4096, 5)}
-    full = replace(CURRENT, version=7, fencing_token=7, published=published, fenced="sw-1-1-b")
+    full = replace(CURRENT, version=7, fencing_token=7, published=published, fenced={"sw-1-1-b": 5})
     for one in (CURRENT, full, Current.absent(MOMENT)):
         assert Current.decode(one.encode(), "c") == one
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.objects.store import StoreError
-from safewriter.snapshots.errors import PublishConflictError, PublishCurrentError
+from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError, PublishCurrentError
 from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.format.manifest import Manifest
 from safewriter.snapshots.write.publish import Publisher
@@ -78,7 +78,7 @@ def test_a_manifest_is_there_before_it_is_current(store: Store, publisher: Publi
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_an_older_finisher_is_told_so(store: Store, publisher: Publisher, *, is_first: bool) -> None:
-    """Another build has published since it began; its manifest stays, for a rollback to it."""
+    """Another build has published since it began. Whoever began the build removes its manifest."""
     if not is_first:
         publisher.publish(run("before"), publisher.base())
     base = publisher.base()
@@ -126,7 +126,7 @@ def test_a_holder_that_thaws_publishes_nothing_in_another_job_s_turn(store: Stor
     publisher.publish(run("before"), publisher.base(5), token=5)
     frozen = publisher.base(6)
     following = publisher.base(7)
-    with pytest.raises(PublishConflictError, match="has changed since this build began"):
+    with pytest.raises(PublishConflictError, match="has token 7, and this build has 6"):
         publisher.publish(run("frozen"), frozen, token=6)
     with pytest.raises(PublishConflictError, match="has token 7, and this build has 6"):
         publisher.base(6)
@@ -155,3 +155,76 @@ def test_a_pointer_that_changes_meanwhile_is_read_again(store: Store, publisher:
     base = publisher.base(3)
     assert base.current is not None
     assert (base.current.run_id, base.current.fencing_token) == ("meanwhile", 3)
+
+
+def test_fences_and_tokens_of_others_do_not_stop_a_build(store: Store, publisher: Publisher) -> None:
+    """A settler fences a dead neighbour while this one is at work: what readers see has not changed."""
+    publisher.publish(run("before"), publisher.base())
+    base = publisher.base()
+    now = current(store)
+    found = store.get(CURRENT)
+    assert found is not None
+    store.replace(CURRENT, now.changed(fenced=now.with_fence("sw-1-1-dead", 1)).encode(), etag=found.etag)
+    publisher.point("s3://memory/m", run("now"), base, attempt="sw-2-1-alive")
+    assert (current(store).run_id, set(current(store).fenced)) == ("now", {"sw-1-1-dead"})
+
+
+def test_a_fenced_attempt_publishes_nothing(store: Store, publisher: Publisher) -> None:
+    """A settler has said that it failed."""
+    publisher.publish(run("before"), publisher.base())
+    base = publisher.base()
+    now = current(store)
+    assert base.etag is not None
+    store.replace(CURRENT, now.changed(fenced=now.with_fence("sw-1-1-a", 1)).encode(), etag=base.etag)
+    with pytest.raises(PublishConflictError, match="has changed since this build began"):
+        publisher.point("s3://memory/m", run("late"), base, attempt="sw-1-1-a")
+    assert current(store).run_id == "before"
+
+
+def test_a_first_build_is_fenced_before_there_is_a_snapshot(store: Store, publisher: Publisher) -> None:
+    """`_CURRENT` points nowhere then, and the next build publishes the first snapshot."""
+    base = publisher.base()
+    store.create(CURRENT, Current.absent(publisher.now()).changed(fenced={"sw-1-1-a": 1}).encode())
+    with pytest.raises(PublishConflictError):
+        publisher.point("s3://memory/m", run("late"), base, attempt="sw-1-1-a")
+    assert current(store).manifest_ref is None
+    publisher.publish(run("next"), publisher.base())
+    assert (current(store).run_id, current(store).version) == ("next", 1)
+
+
+def test_a_publication_that_landed_without_an_answer_is_known_behind_a_fence(
+    store: Store, publisher: Publisher
+) -> None:
+    """A settler has fenced a neighbour before the build could ask: it is no conflict with itself."""
+    publisher.publish(run("before"), publisher.base())
+
+    def fence(*_: object) -> None:
+        found = store.get(CURRENT)
+        assert found is not None
+        now = Current.decode(found.body, CURRENT)
+        store.put(CURRENT, now.changed(fenced=now.with_fence("sw-1-1-dead", 1)).encode())
+
+    store.faults = ["lost"]
+    Publisher(store, sleep=fence).point("s3://memory/m", run("now"), publisher.base(), attempt="sw-2-1-alive")
+    assert (current(store).run_id, current(store).version) == ("now", 2)
+    assert current(store).published["sw-2-1-alive"].manifest_ref == "s3://memory/m"
+
+
+def test_a_build_outside_turns_gives_way_to_a_turn(store: Store, publisher: Publisher) -> None:
+    """The job in the turn is at work; it counts on being alone."""
+    publisher.publish(run("before"), publisher.base())
+    base = publisher.base()
+    publisher.base(1)
+    with pytest.raises(PublishConflictError, match="another job has had a turn"):
+        publisher.publish(run("outside"), base)
+    assert current(store).run_id == "before"
+
+
+def test_a_manifest_that_cannot_be_written_publishes_nothing(store: Store, publisher: Publisher) -> None:
+    """It is said, and `_CURRENT` is as it was."""
+    manifest = run("now")
+    base = publisher.base()
+    key = publisher.publish(manifest, base).removeprefix("s3://memory/")
+    store.put(key, b"another build's")
+    with pytest.raises(ManifestPublishError, match="is not this build's manifest"):
+        publisher.publish(manifest, publisher.base())

@@ -1,0 +1,1 @@
+"""Keep a prefix of snapshots in order: history, rollback, verification, clean-up."""

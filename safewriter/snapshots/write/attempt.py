@@ -1,0 +1,136 @@
+"""One attempt at a build, from its base to its publication and clean-up: a guarded block, or on its own.
+
+With a checkpoint bucket it is a guarded block, as a write to a table is: it has a deadline, a retry of its run finds it
+published, and the recovery removes what a killed one has written. Without one, a build that fails removes what it has
+written, and a killed one is left to `soal snapshot cleanup`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from safewriter.coordination.current import turn_of_this_thread
+from safewriter.objects.s3 import open_store
+from safewriter.objects.store import StoreError
+from safewriter.snapshots.errors import PublishCurrentError
+from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.snapshots.write.publish import Publisher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from safewriter.objects.store import ObjectStore
+    from safewriter.snapshots.config import WriteConfig
+    from safewriter.snapshots.format.manifest import Manifest
+
+__all__ = ["BuildAttempt", "begin"]
+
+_log = logging.getLogger(__name__)
+_QUIET_S: Final = 10.0
+"""How long to wait for tasks that lost, or were cancelled, before their objects are deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildAttempt:
+    """`publish` makes a manifest current and returns where it is. `earlier`: the manifest that an earlier attempt of
+    this run has published; then there is nothing to build.
+    """
+
+    names: BuildId
+    publish: Callable[[Manifest], str]
+    earlier: str | None = None
+
+
+@contextmanager
+def begin(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterator[BuildAttempt]:
+    """Begin a build; at the end of the block its leftovers are removed. `step` names it among those of its run."""
+    in_block = _guarded if os.environ.get("SW_CHECKPOINT_BUCKET") else _alone
+    with in_block(spark, config, step) as attempt:
+        yield attempt
+
+
+@contextmanager
+def _guarded(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterator[BuildAttempt]:
+    from safewriter.tables.snapshot.session import SnapshotSession
+    from safewriter.writer import SafeWriter
+
+    block = SafeWriter(spark, config.s3_prefix, format="snapshot", step=step)
+    session = block.session
+    if not isinstance(session, SnapshotSession):
+        raise AssertionError  # noqa: TRY004 - for the type checker: the format makes it
+    turn = turn_of_this_thread()
+    session.named(config.output.run_id, config.output.shard_prefix, None if turn is None else turn.token)
+    with block:
+        if block.already_committed and block.checkpoint is not None:
+            names = BuildId.read(block.checkpoint.attempt.properties)
+            yield BuildAttempt(names, lambda _: "", session.publisher.store.uri(names.manifest_key))
+            return
+
+        def publish(manifest: Manifest) -> str:
+            _wait_for_losers(spark, session.wait_until_quiet)
+            session.stage(manifest)
+            block.success()
+            return session.publisher.store.uri(session.names.manifest_key)
+
+        yield BuildAttempt(session.names, publish)
+
+
+@contextmanager
+def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterator[BuildAttempt]:  # noqa: ARG001 - as above
+    from safewriter.tables.spark import SparkScope
+
+    publisher = Publisher(open_store(config.location))
+    names = BuildId.draw(config.output.run_id or uuid.uuid4().hex, config.output.shard_prefix, datetime.now(UTC))
+    turn = turn_of_this_thread()
+    if turn is not None:
+        turn.check()
+    token = None if turn is None else turn.token
+    base = publisher.base(token)
+    scope = SparkScope(spark, config.s3_prefix)
+    scope.begin_group(f"snapshot-{names.build}")
+    published: list[Manifest] = []
+
+    def publish(manifest: Manifest) -> str:
+        if turn is not None:
+            turn.check()
+        _wait_for_losers(spark, scope.wait_until_quiet)
+        ref = publisher.publish(manifest, base, token=token)
+        published.append(manifest)
+        return ref
+
+    try:
+        yield BuildAttempt(names, publish)
+    except PublishCurrentError:  # it may be current
+        raise
+    except BaseException:
+        if not published:
+            scope.cancel()
+            scope.wait_until_quiet(_QUIET_S)
+            _tidy(publisher.store, names, None)
+        raise
+    else:
+        _tidy(publisher.store, names, published[0] if published else None)
+    finally:
+        scope.restore()
+
+
+def _wait_for_losers(spark: SparkSession, wait_until_quiet: Callable[[float], bool]) -> None:
+    """Let Spark end the copies of tasks that lost, so that the clean-up finds their objects."""
+    if spark.sparkContext.getConf().get("spark.speculation", "false") == "true":
+        wait_until_quiet(_QUIET_S)
+
+
+def _tidy(store: ObjectStore, names: BuildId, published: Manifest | None) -> None:
+    """Remove what no manifest names. A failure changes nothing: the build has its outcome."""
+    try:
+        names.remove(store, published)
+    except StoreError as error:
+        _log.warning("%s: soal snapshot cleanup removes what this build has left: %s", store.uri(""), error)

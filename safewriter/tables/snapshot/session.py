@@ -1,0 +1,130 @@
+"""The Spark side of a guarded build: it writes shards where nobody looks, and `success()` publishes them."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from safewriter.deadline import epoch_ms
+from safewriter.errors import NotCommittedError
+from safewriter.identity import canonical_table
+from safewriter.objects.s3 import open_store
+from safewriter.objects.store import StoreError
+from safewriter.record import journal
+from safewriter.snapshots.errors import PublishCurrentError
+from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.snapshots.write.publish import Base, Publisher
+from safewriter.tables.session import TableState
+from safewriter.tables.snapshot.table import DECIDED_MS, name_of
+from safewriter.tables.spark import SparkScope
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from safewriter.errors import SafeWriterError
+    from safewriter.snapshots.format.manifest import Manifest
+    from safewriter.tables.session import Opening, Seen
+
+__all__ = ["PublicationState", "SnapshotSession"]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationState:
+    """`passed`: the build has sent its publication. `answered`: S3 has answered. `_CURRENT` decides."""
+
+    passed: bool
+    answered: bool
+    noted: bool = False
+
+    def error_of(self, error: Exception) -> SafeWriterError | None:  # noqa: ARG002 - of the protocol
+        """Return None: the guard refuses nothing before `success()`."""
+        return None
+
+
+class SnapshotSession(SparkScope):
+    """One guarded build below one prefix."""
+
+    def __init__(self, spark: SparkSession, table: str) -> None:
+        super().__init__(spark, table)
+        self.publisher = Publisher(open_store(canonical_table(table)))
+        self.names = BuildId.draw(uuid.uuid4().hex, "shards", datetime.now(UTC))
+        self._token: int | None = None
+        self._base = Base(None, None)
+        self._staged: Manifest | None = None
+        self._name = ""
+        self._until_ms = 0
+        self._journal: tuple[str, str] | None = None
+        self._begun = False
+        self._sent = False
+        self._answered = True
+
+    def named(self, run_id: str | None, shard_prefix: str, token: int | None) -> None:
+        """Name the build before its block is entered; `token`: that of the turn that it is in."""
+        self.names = replace(self.names, run_id=run_id or self.names.run_id, shard_prefix=shard_prefix)
+        self._token = token
+
+    def verify(self) -> None:
+        """Do nothing: a build needs nothing of the session."""
+
+    def state(self) -> TableState:
+        """Read `_CURRENT`. In a turn, its token is written there: an earlier holder publishes nothing after that."""
+        self._base = self.publisher.base(self._token)
+        return TableState(self._base.version, None, (), self.names.document())
+
+    def begin(self, opening: Opening) -> None:
+        """Take what is current now as the base, and put the build's jobs into a group."""
+        attempt = opening.document.attempt
+        self._name = name_of(attempt)
+        latest_ms = epoch_ms() + DECIDED_MS
+        self._until_ms = latest_ms if opening.latest_start_ms is None else min(opening.latest_start_ms, latest_ms)
+        if opening.journal:
+            self._journal = opening.journal, opening.document.owner
+        self._begun = True
+        self._base = self.publisher.base(self._token)  # settling an earlier attempt has changed it
+        self.begin_group(f"safewriter-{self._name}")
+
+    def skip(self, *, write_key: str, nonce: str) -> None:
+        """Do nothing: the caller builds nothing."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the build may have written shards."""
+        return self._begun
+
+    def stage(self, manifest: Manifest) -> None:
+        """Take the snapshot that `success()` publishes."""
+        self._staged = manifest
+
+    def seen(self) -> PublicationState:
+        """Say whether the publication was sent."""
+        return PublicationState(passed=self._sent, answered=self._answered)
+
+    def shut(self, reason: str) -> None:
+        """Do nothing: a build's only statement is a job, which is cancelled."""
+
+    def may_have_left_files(self, seen: Seen) -> bool:  # noqa: ARG002 - as above
+        """Return True: a task that was repeated or speculated may have left shards, and nobody has counted them."""
+        return True
+
+    def publish(self) -> None:
+        """Publish the staged snapshot, once. Raises `PublishConflictError` if another build was faster. After a
+        `StoreError` only `_CURRENT` can say whether it arrived.
+        """
+        if self._sent or self._staged is None:
+            return
+        ref = self.publisher.write_manifest(self._staged, self._base, token=self._token)
+        if epoch_ms() >= self._until_ms:
+            raise NotCommittedError(f"{self.table}: the time for a publication is over, so nothing was published")
+        if self._journal is not None:
+            journal.append(self._journal[0], "commit_passed", nonce=self._journal[1])
+        self._sent, self._answered = True, False
+        try:
+            self.publisher.point(ref, self._staged, self._base, token=self._token, attempt=self._name)
+        except PublishCurrentError as error:
+            raise StoreError(str(error)) from error
+        except BaseException as error:
+            self._answered = isinstance(error, Exception)
+            raise
+        self._answered = True

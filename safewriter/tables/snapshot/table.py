@@ -1,0 +1,148 @@
+"""Settle a build of a snapshot: `_CURRENT` shows whether it was published, and fences it if it was not.
+
+A guarded build leaves its attempt's name in `_CURRENT` when it publishes. A fence is that name among those that are
+fenced: a build whose compare-and-swap fails reads `_CURRENT` again, and gives up if it finds itself there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from safewriter.errors import NotCommittedError
+from safewriter.objects.store import PreconditionFailed, StoreError
+from safewriter.record.document import NO_CHANGE, Status
+from safewriter.snapshots.errors import ManifestParseError
+from safewriter.snapshots.format.current import CURRENT, Current
+from safewriter.snapshots.format.manifest import Manifest
+from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.deadline import Clock
+    from safewriter.objects.store import ObjectStore
+    from safewriter.record.document import AttemptRecord, Checkpoint
+    from safewriter.snapshots.format.current import Publication
+    from safewriter.tables.session import Seen
+    from safewriter.tables.table import Intent
+
+__all__ = ["DECIDED_MS", "SnapshotTable", "name_of"]
+
+DECIDED_MS: Final = 6 * 86_400_000
+"""How long a build may publish: `_CURRENT` keeps names for a day longer than that."""
+_TRIES_MAX: Final = 50
+
+
+def name_of(attempt: AttemptRecord) -> str:
+    """Return the attempt's name in `_CURRENT`."""
+    return attempt.prefix.rstrip("-")
+
+
+@dataclass(frozen=True)
+class SnapshotTable(Table):
+    """One prefix. With a `rehearsal` a fence is listed there, and not set."""
+
+    store: ObjectStore
+    clock: Clock
+    may_go_on: Callable[[], bool]
+    rehearsal: list[str] | None = None
+
+    def next_move(self, document: Checkpoint, intent: Intent) -> Move:
+        """Return committed if `_CURRENT` bears the attempt's name; else fence the attempt and return rolled_back."""
+        if intent.nothing_sent:
+            return Move(Status.ROLLED_BACK, f"{intent.cause}: nothing was published")
+        landed = self._decide(document.attempt)
+        if landed is None:
+            return Move(Status.ROLLED_BACK, f"{intent.cause}: it was not published, and cannot be any more")
+        return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed)
+
+    def confirm(self, document: Checkpoint, seen: Seen) -> Move:
+        """Return committed if `_CURRENT` has had the snapshot, or if the block had none to publish."""
+        if not seen.passed:
+            return Move(Status.COMMITTED, NO_CHANGE)
+        landed = self._decide(document.attempt)
+        if landed is None:
+            raise NotCommittedError(
+                f"{self.store.uri(CURRENT)} does not know this build: its publication has not arrived, and cannot any"
+                " more"
+            )
+        return Move(Status.COMMITTED, landed=landed)
+
+    def _decide(self, attempt: AttemptRecord) -> Landed | None:
+        """Return the publication; None once it is certain that there is none and that none can land any more."""
+        name = name_of(attempt)
+        for _ in range(_TRIES_MAX):
+            if not self.may_go_on():
+                break
+            etag, current = self._read()
+            if (publication := current.published.get(name)) is not None:
+                return _landed(publication)
+            if self.clock() - attempt.started_ms > DECIDED_MS:
+                raise RetentionGapError(
+                    f"{self.store.uri(CURRENT)} may have forgotten a build that began {DECIDED_MS} ms ago"
+                )
+            if name in current.fenced:
+                return None
+            if self.rehearsal is not None:
+                self.rehearsal.append(f"PUT {self.store.uri(CURRENT)}: {name} is fenced")
+                return None
+            body = current.changed(fenced=current.with_fence(name, self.clock())).encode()
+            try:
+                if etag is None:
+                    self.store.create(CURRENT, body)
+                else:
+                    self.store.replace(CURRENT, body, etag=etag)
+            except PreconditionFailed:
+                continue  # the publication may have been first
+        raise StoreError(f"{self.store.uri(CURRENT)}: {name} could not be fenced off in time")
+
+    def _read(self) -> tuple[str | None, Current]:
+        found = self.store.get(CURRENT)
+        if found is None:
+            return None, Current.absent(datetime.fromtimestamp(self.clock() / 1000, UTC))
+        try:
+            return found.etag, Current.decode(found.body, self.store.uri(CURRENT))
+        except ManifestParseError as error:
+            raise RetentionGapError(str(error)) from error
+
+    def remove_leftovers(
+        self, document: Checkpoint, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()
+    ) -> int:
+        """Delete the shards of these builds that no manifest names, and the manifest of a build that is not published.
+
+        The verdict says which attempt was published, if any: only the last one can be.
+        """
+        removed = 0
+        for attempt in (*earlier, *attempts):
+            if "build" not in attempt.properties:
+                continue  # announced, and dead before its claim
+            names = BuildId.read(attempt.properties)
+            published: Manifest | None = None
+            if document.status is Status.COMMITTED and attempt.epoch == document.epoch and document.is_in_table:
+                found = self.store.get(names.manifest_key)
+                if found is None:
+                    continue  # the snapshot was removed since, and its shards with it
+                published = Manifest.decode(found.body, self.store.uri(names.manifest_key))
+            removed += names.remove(self.store, published, self.may_go_on)
+        return removed
+
+    def trace(self, write_key: str, since_ms: int) -> Trace | None:
+        """Look for the names of a write's attempts, which are kept for a week."""
+        _, current = self._read()
+        own = re.compile(rf"{re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}}")
+        published = {int(match[1]): told for name, told in current.published.items() if (match := own.fullmatch(name))}
+        if published:
+            last = max(published)
+            return Trace(last, _landed(published[last]), published[last].version - 1, succeeded=True)
+        if self.clock() - since_ms > DECIDED_MS:
+            raise RetentionGapError(f"{self.store.uri(CURRENT)} may have forgotten a build that began so long ago")
+        fenced = [int(match[1]) for name in current.fenced if (match := own.fullmatch(name))]
+        return Trace(max(fenced)) if fenced else None
+
+
+def _landed(publication: Publication) -> Landed:
+    return Landed(publication.version, publication.rows, publication.bytes)

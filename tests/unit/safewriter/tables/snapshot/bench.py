@@ -1,0 +1,123 @@
+"""A prefix on an S3 in memory, and guarded builds of it that publish, die and are settled: everything but Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from safewriter.block.claim import Claimer
+from safewriter.deadline import Deadline
+from safewriter.identity import Attempt, Run, Write, canonical_table
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import Checkpoint, CommitPoint
+from safewriter.record.liveness import GRACE_MS
+from safewriter.schedule import Schedule
+from safewriter.settle.recovery import Cause, Evidence, Recovery
+from safewriter.snapshots.format.current import CURRENT, Current
+from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.snapshots.write.publish import Publisher
+from safewriter.tables.session import TableState
+from safewriter.tables.snapshot.table import SnapshotTable, name_of
+from tests.support.memory_store import MemoryObjectStore
+from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD
+
+if TYPE_CHECKING:
+    from safewriter.objects import ObjectStore
+    from safewriter.record.checkpoints import HeldCheckpoint
+    from safewriter.snapshots.format.manifest import Manifest
+
+WHOLE_MS = 600_000
+DAY_MS = 86_400_000
+
+
+class Bench:
+    """One prefix, `s3://lake/kv`."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_800_000_000_000
+        self.bucket = MemoryObjectStore(self.now, "checkpoints")
+        self.lake = MemoryObjectStore(self.now, "lake")
+        self.checkpoints = Checkpoints(self.bucket)
+        self.publisher = Publisher(self.lake, now=self.now)
+        self.write = Write(Run("run", "run-id", "request", "job"), canonical_table("s3://lake/kv"), "snapshot", None)
+
+    def clock(self) -> int:
+        return self.now_ms
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.now_ms / 1000, UTC)
+
+    def store(self, _: str) -> ObjectStore:
+        return self.lake
+
+    def table(self, **more: Any) -> SnapshotTable:
+        return SnapshotTable(self.lake, self.clock, **{"may_go_on": lambda: True, **more})
+
+    def recovery(self) -> Recovery:
+        return Recovery(self.checkpoints, self.store, clock=self.clock)
+
+    @property
+    def document(self) -> Checkpoint:
+        stored = self.checkpoints.read(self.write.key)
+        assert stored is not None
+        return stored.document
+
+    @property
+    def current(self) -> Current:
+        found = self.lake.get(CURRENT)
+        assert found is not None
+        return Current.decode(found.body, CURRENT)
+
+    def claim_other(self) -> HeldCheckpoint:
+        """Begin a build of another run."""
+        return self.claim(replace(self.write, run=Run("other", "other-id", "request", "job")))
+
+    def claim(self, write: Write | None = None) -> HeldCheckpoint:
+        """Begin an attempt at the build."""
+        write = write or self.write
+        attempt = Attempt.draw()
+        names = BuildId.draw(f"run-of-{attempt.nonce}", "shards", self.now())
+        claimer = Claimer(
+            self.checkpoints,
+            self.recovery(),
+            replace(write, run=Run(write.run.key, names.run_id, "request", "job")),
+            attempt,
+            CommitPoint.WRITE,
+            Schedule(Deadline(self.now_ms + WHOLE_MS, self.now_ms, self.clock), 1),
+            self.clock,
+        )
+        claimer.mark()
+        return claimer.claim(TableState(self.publisher.base().version, None, (), names.document())).held
+
+    def build(self, held: HeldCheckpoint) -> Manifest:
+        """Write two shards, one of them twice, and the manifest that names one of each."""
+        names = BuildId.read(held.document.attempt.properties)
+        shards = []
+        for db_id in (0, 1):
+            url = f"{names.run_prefix}db={db_id:05d}/attempt=00-{names.build}-a"
+            self.lake.put(f"{url}/shard.db", b"shard")
+            shards.append(replace(SHARD, db_id=db_id, db_url=self.lake.uri(url), row_count=5, db_bytes=7))
+        self.lake.put(f"{names.run_prefix}db=00001/attempt=01-{names.build}-b/shard.db", b"lost")
+        manifest = replace(MANIFEST, run_id=names.run_id, created_at=names.created_at, shards=tuple(shards))
+        self.publisher.write_manifest(manifest, self.publisher.base())
+        return manifest
+
+    def publish(self, held: HeldCheckpoint) -> Manifest:
+        """Build and publish, without a verdict."""
+        manifest = self.build(held)
+        ref = self.lake.uri(BuildId.read(held.document.attempt.properties).manifest_key)
+        self.publisher.point(ref, manifest, self.publisher.base(), attempt=name_of(held.document.attempt))
+        return manifest
+
+    def settle(self, cause: Cause = Cause.KILLED, **evidence: Any) -> Checkpoint:
+        self.recovery().settle(self.write.key, cause, Evidence(**evidence))
+        return self.document
+
+    def clean(self) -> None:
+        """Clean up once nothing of the attempts can arrive any more."""
+        self.now_ms += WHOLE_MS + GRACE_MS + 1
+        self.recovery().clean(self.write.key)
+
+    def keys(self) -> set[str]:
+        return {listed.key for listed in self.lake.list("")}

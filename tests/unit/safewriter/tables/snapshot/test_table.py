@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.errors import NotCommittedError, UnknownOutcomeError
+from safewriter.objects.store import StoreError
+from safewriter.record.document import NO_CHANGE, Status
+from safewriter.settle.recovery import Cause
+from safewriter.snapshots.errors import PublishConflictError
+from safewriter.snapshots.format.current import CURRENT
+from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.tables.registry import format_of
+from safewriter.tables.snapshot.session import PublicationState
+from safewriter.tables.snapshot.table import name_of
+from safewriter.tables.table import Intent, Landed, Trace
+from tests.unit.safewriter.tables.snapshot.bench import DAY_MS, Bench
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SENT, UNSENT = PublicationState(passed=True, answered=True), PublicationState(passed=False, answered=True)
+KILLED = Intent("killed", undo=False, nothing_sent=False)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+@pytest.mark.parametrize("cause", [Cause.KILLED, Cause.EXCEPTION, Cause.SWEEPER])
+def test_a_build_that_was_published_is_committed(bench: Bench, cause: Cause) -> None:
+    """Whoever asks: readers may have the snapshot already."""
+    bench.publish(bench.claim())
+    document = bench.settle(cause)
+    attempt = document.attempt
+    assert (document.status, attempt.commit_version, attempt.rows, attempt.bytes) == ("committed", 1, 10, 14)
+
+
+def test_a_build_that_another_has_replaced_since_is_committed(bench: Bench) -> None:
+    """`_CURRENT` keeps its name."""
+    bench.publish(bench.claim())
+    bench.publisher.point("s3://lake/other", bench.build(bench.claim_other()), bench.publisher.base(), attempt="sw-2")
+    assert bench.settle().status is Status.COMMITTED
+
+
+def test_a_build_that_was_not_published_is_fenced_and_rolled_back(bench: Bench) -> None:
+    """It publishes no more, and readers see what they saw before."""
+    bench.publisher.publish(bench.build(bench.claim_other()), bench.publisher.base())
+    before = bench.current
+    held = bench.claim()
+    manifest, base = bench.build(held), bench.publisher.base()
+    assert bench.settle().status is Status.ROLLED_BACK
+    assert (bench.current.manifest_ref, bench.current.version) == (before.manifest_ref, before.version)
+    with pytest.raises(PublishConflictError):
+        bench.publisher.point("s3://lake/late", manifest, base, attempt=name_of(held.document.attempt))
+
+
+def test_a_first_build_is_fenced_where_there_is_no_snapshot(bench: Bench) -> None:
+    """`_CURRENT` then says that nothing was published yet; settling it again changes nothing."""
+    held = bench.claim()
+    assert bench.settle().status is Status.ROLLED_BACK
+    assert (bench.current.manifest_ref, set(bench.current.fenced)) == (None, {name_of(held.document.attempt)})
+    body = bench.current.encode()
+    bench.table().next_move(held.document, KILLED)
+    assert bench.current.encode() == body
+
+
+def test_a_build_that_has_sent_nothing_needs_no_fence(bench: Bench) -> None:
+    """Nothing can arrive."""
+    bench.claim()
+    assert bench.settle(nothing_sent=True).status is Status.ROLLED_BACK
+    assert bench.lake.get(CURRENT) is None
+
+
+def test_a_publication_that_is_faster_than_the_fence_counts(bench: Bench) -> None:
+    """The settler reads again."""
+    held = bench.claim()
+    manifest = bench.build(held)
+    create = bench.lake.create
+
+    def raced(key: str, body: bytes, *, tag: str = "") -> str:
+        bench.lake.create = create  # type: ignore[method-assign]
+        bench.publisher.point("s3://lake/m", manifest, bench.publisher.base(), attempt=name_of(held.document.attempt))
+        return create(key, body, tag=tag)
+
+    bench.lake.create = raced  # type: ignore[method-assign]
+    assert bench.settle().status is Status.COMMITTED
+
+
+def test_a_rehearsal_says_what_it_would_fence(bench: Bench) -> None:
+    """And changes nothing."""
+    held = bench.claim()
+    said: list[str] = []
+    bench.table(rehearsal=said).next_move(held.document, KILLED)
+    assert said == [f"PUT s3://lake/_CURRENT: {name_of(held.document.attempt)} is fenced"]
+    assert bench.lake.get(CURRENT) is None
+
+
+def test_without_time_nothing_is_asked(bench: Bench) -> None:
+    """The settler's own deadline comes first."""
+    held = bench.claim()
+    with pytest.raises(StoreError, match="in time"):
+        bench.table(may_go_on=lambda: False).next_move(held.document, KILLED)
+
+
+@pytest.mark.parametrize(("age_ms", "decided"), [(6 * DAY_MS, True), (6 * DAY_MS + 1, False)])
+def test_a_missing_name_is_a_verdict_for_six_days(bench: Bench, age_ms: int, *, decided: bool) -> None:
+    """Later nobody knows whether it has gone since."""
+    bench.claim()
+    bench.now_ms += age_ms
+    if decided:
+        assert bench.settle().status is Status.ROLLED_BACK
+    else:
+        with pytest.raises(UnknownOutcomeError, match="may have forgotten"):
+            bench.settle()
+        assert bench.document.status is Status.UNKNOWN
+
+
+def test_a_pointer_that_nobody_can_read_decides_nothing(bench: Bench) -> None:
+    """The write stays open."""
+    bench.claim()
+    bench.lake.put(CURRENT, b"damaged")
+    with pytest.raises(UnknownOutcomeError, match="does not say which snapshot"):
+        bench.settle()
+    assert bench.document.status is Status.UNKNOWN
+
+
+def test_success_is_confirmed_by_the_pointer(bench: Bench) -> None:
+    """A block that has staged nothing is committed, too, and has changed nothing."""
+    held = bench.claim()
+    with pytest.raises(NotCommittedError, match="does not know this build"):
+        bench.table().confirm(held.document, SENT)
+    assert bench.table().confirm(held.document, UNSENT).reason == NO_CHANGE
+    other = Bench()
+    held = other.claim()
+    other.publish(held)
+    assert other.table().confirm(held.document, SENT).landed == Landed(1, 10, 14)
+
+
+def test_of_a_published_build_only_its_losers_are_removed(bench: Bench) -> None:
+    """And no object of another build of its run."""
+    held = bench.claim()
+    manifest = bench.publish(held)
+    names = BuildId.read(held.document.attempt.properties)
+    stranger = f"{names.run_prefix}db=00000/attempt=00-{'f' * 16}-a/shard.db"
+    bench.lake.put(stranger, b"another build's")
+    bench.settle()
+    bench.clean()
+    kept = {f"{shard.db_url.removeprefix('s3://lake/')}/shard.db" for shard in manifest.shards}
+    assert bench.keys() == {CURRENT, names.manifest_key, stranger, *kept}
+    assert bench.document.is_finished
+
+
+def test_of_a_dead_build_nothing_is_left(bench: Bench) -> None:
+    """Neither its manifest nor what comes later."""
+    held = bench.claim()
+    bench.build(held)
+    bench.settle()
+    bench.build(held)
+    bench.clean()
+    assert bench.keys() == {CURRENT}
+
+
+def test_a_retry_s_snapshot_stays_when_the_attempt_before_is_cleaned(bench: Bench) -> None:
+    """Both are in one document."""
+    bench.build(bench.claim())
+    bench.settle()
+    held = bench.claim()
+    manifest = bench.publish(held)
+    bench.settle()
+    bench.clean()
+    names = BuildId.read(held.document.attempt.properties)
+    kept = {f"{shard.db_url.removeprefix('s3://lake/')}/shard.db" for shard in manifest.shards}
+    assert bench.keys() == {CURRENT, names.manifest_key, *kept}
+
+
+def test_a_build_without_a_document_is_known_by_its_names(bench: Bench) -> None:
+    """Published or fenced, with its epoch; a stranger's name tells nothing."""
+    assert bench.table().trace(bench.write.key, bench.now_ms) is None
+    bench.claim()
+    bench.settle()
+    assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(1)
+    bench.publish(bench.claim())
+    assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(2, Landed(1, 10, 14), 0, succeeded=True)
+    assert bench.table().trace("sw-ffffffffffff", bench.now_ms) is None
+
+
+def test_a_prefix_is_named_as_a_table_is() -> None:
+    """By its path, however that is written."""
+    parse: Callable[[str], object] = format_of("snapshot").parse
+    assert str(parse("s3a://lake//kv/")) == str(parse("s3://lake/kv")) == "s3://lake/kv"

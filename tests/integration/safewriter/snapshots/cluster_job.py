@@ -1,0 +1,60 @@
+"""The builds of test_cluster, run by a driver of its own with two executors: `python cluster_job.py`.
+
+Reads lines `PREFIX`, and builds a snapshot of the same rows at each; answers `built` or `failed`, and `ended`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from safewriter.snapshots import WriteConfig, binary_col, write_sharded
+from scripts.emulator.spark import ROOT, build_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = 20_000
+SHARDS = 6
+
+
+def main() -> None:
+    """Warm up, say `ready`, and build."""
+    settings = {
+        "spark.executor.memory": "700m",
+        "spark.executorEnv.PYTHONPATH": str(ROOT),
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.quantile": "0.3",
+        "spark.speculation.minTaskRuntime": "1s",
+        "spark.task.reaper.enabled": "true",
+        "spark.ui.enabled": "false",
+    }
+    spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local-cluster[2,2,900]", settings)
+    spark.range(1).count()
+    print("ready", flush=True)  # noqa: T201 - how it talks to the test
+    for line in sys.stdin:
+        frame = spark.range(0, ROWS, 1, 4).selectExpr("id", "concat('value ', id) AS v")
+        config = WriteConfig(num_dbs=SHARDS, s3_prefix=line.strip())
+        try:
+            write_sharded(frame, config, key_col="id", value_spec=binary_col("v"))
+        except Exception as error:  # noqa: BLE001 - the test judges
+            print(f"failed: {error!r}")  # noqa: T201
+        else:
+            print(f"built {line.strip()}")  # noqa: T201
+        print(f"repeated stages: {repeated(spark)}")  # noqa: T201
+        print(f"ended {line.strip()}", flush=True)  # noqa: T201
+
+
+def repeated(spark: SparkSession) -> int:
+    """Count the stages that Spark has begun again, as far as it remembers them."""
+    tracker = spark.sparkContext.statusTracker()
+    found = [tracker.getStageInfo(number) for number in range(100)]
+    return sum(stage is not None and stage.currentAttemptId > 0 for stage in found)
+
+
+if __name__ == "__main__":
+    main()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from safewriter.snapshots.format.encoding import KeyEncoding
     from safewriter.snapshots.read.reader import SnapshotReader
     from safewriter.snapshots.write.build import BuildResult, write_sharded
-    from safewriter.snapshots.write.values import binary_col
+    from safewriter.snapshots.write.values import binary_col, callable_encoder, json_cols
 
 __all__ = [
     "BuildResult",
@@ -21,6 +21,8 @@ __all__ = [
     "SnapshotReader",
     "WriteConfig",
     "binary_col",
+    "callable_encoder",
+    "json_cols",
     "write_sharded",
 ]
 
@@ -29,7 +31,7 @@ _HOMES: Final = {
     "format.encoding": ("KeyEncoding",),
     "read.reader": ("SnapshotReader",),
     "write.build": ("BuildResult", "write_sharded"),
-    "write.values": ("binary_col",),
+    "write.values": ("binary_col", "callable_encoder", "json_cols"),
 }
 
 

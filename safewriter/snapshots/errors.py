@@ -16,6 +16,7 @@ __all__ = [
     "ShardCoverageError",
     "ShardWriteError",
     "SnapshotError",
+    "ValueEncodingError",
 ]
 
 
@@ -28,7 +29,11 @@ class ConfigValidationError(SnapshotError):
 
 
 class KeyRangeError(SnapshotError):
-    """A key that is null, of another type, or out of the range of its encoding."""
+    """A key that is null, of another type, out of the range of its encoding, or that two rows have."""
+
+
+class ValueEncodingError(SnapshotError):
+    """No value can be made of a row."""
 
 
 class ShardAssignmentError(SnapshotError):

@@ -11,7 +11,8 @@ from safewriter.snapshots.errors import ConfigValidationError, ManifestParseErro
 from safewriter.snapshots.format.manifest import Manifest, Shard
 from safewriter.snapshots.routing.routing import HashRouting, Routing
 from safewriter.snapshots.write.attempt import begin
-from safewriter.snapshots.write.job import Job, Paths
+from safewriter.snapshots.write.job import Job
+from safewriter.snapshots.write.paths import Paths
 from safewriter.snapshots.write.rows import RowFormat
 
 if TYPE_CHECKING:

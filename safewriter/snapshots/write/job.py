@@ -11,6 +11,7 @@ from safewriter.snapshots.config import Duplicates
 from safewriter.snapshots.errors import ConfigValidationError, ShardCoverageError
 from safewriter.snapshots.format.manifest import Shard
 from safewriter.snapshots.write.columns import KEY, ROUTING, SHARD, VALUE, existing
+from safewriter.snapshots.write.task_errors import errors_of_tasks, marked_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -19,36 +20,16 @@ if TYPE_CHECKING:
 
     from safewriter.snapshots.format.encoding import KeyEncoding
     from safewriter.snapshots.routing.routing import Routing
+    from safewriter.snapshots.write.paths import Paths
     from safewriter.snapshots.write.rows import RowFormat
     from safewriter.snapshots.write.task import ShardTask
 
-__all__ = ["Job", "Paths", "Written"]
+__all__ = ["Job", "Written"]
 
 _TASKS_PER_CORE: Final = 4
 """A Python task costs a tenth of a second of CPU, so a task writes several shards where there are many."""
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 _BYTES: Final = ("string", "binary")
-
-
-@dataclass(frozen=True, slots=True)
-class Paths:
-    """Where the shards of a build lie. `build` is new for each build, so no two builds of one run meet."""
-
-    s3_prefix: str
-    shard_prefix: str
-    run_id: str
-    template: str
-    build: str
-
-    def shard_url(self, db_id: int, attempt: str) -> str:
-        """Return the directory of an attempt at a shard."""
-        database = self.template.format(db_id=db_id)
-        root = f"{self.s3_prefix.rstrip('/')}/{self.shard_prefix}/run_id={self.run_id}"
-        return f"{root}/{database}/attempt={attempt}"
-
-    def attempt(self, number: int, token: str) -> str:
-        """Return the name of a task's attempt: Spark's number of it, the build, and a token of its own."""
-        return f"{number:02d}-{self.build}-{token}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +53,8 @@ class Job:
     def run(self, df: DataFrame, rows_read: int | None = None) -> Written:
         """Write all shards in one Spark job. `rows_read`: the number of rows, if it was counted before.
 
-        Raises `ConfigValidationError` before anything is read, `ShardCoverageError` if not each row was written.
+        Raises `ConfigValidationError` before anything is read, `ShardCoverageError` if not each row was written, and
+        what its tasks raise.
         """
         from pyspark.sql import Observation, functions
 
@@ -93,7 +75,8 @@ class Job:
         routing = [
             existing(df, name).alias(f"{ROUTING}{number}") for number, name in enumerate(self.rows.routing.columns)
         ]
-        return df.select(existing(df, self.rows.key_col).alias(KEY), self.rows.values.column(df).alias(VALUE), *routing)
+        value = self.rows.values.column(df, self.rows.key_col)
+        return df.select(existing(df, self.rows.key_col).alias(KEY), value.alias(VALUE), *routing)
 
     def _written(self, rows: DataFrame) -> list[Row]:
         from pyspark.sql import functions
@@ -109,11 +92,13 @@ class Job:
         shard: Column = shard_of(KEY, *(f"{ROUTING}{number}" for number in range(len(routing.columns))))
         sharded = rows.select(shard.alias(SHARD), "*")
         moved = sharded.repartitionById(tasks, functions.col(SHARD) % tasks).sortWithinPartitions(SHARD, KEY)
-        return moved.mapInArrow(self._write, from_arrow_schema(RESULT)).collect()
+        with errors_of_tasks():
+            return moved.mapInArrow(self._write, from_arrow_schema(RESULT)).collect()
 
     def _write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the shards of one partition, on an executor."""
-        yield from self._task().run(batches)
+        with marked_errors():
+            yield from self._task().run(batches)
 
     def _task(self) -> ShardTask:
         from pyspark import TaskContext
@@ -168,7 +153,8 @@ def _check_key(df: DataFrame, key_col: str, encoding: KeyEncoding) -> None:
 
 def _shard_function(routing: Routing) -> Callable[..., pa.Array]:
     def shard_of(keys: pa.Array, *columns: pa.Array) -> pa.Array:
-        return pa.array(routing.shards(keys, columns), pa.int32())
+        with marked_errors():
+            return pa.array(routing.shards(keys, columns), pa.int32())
 
     # Spark reads the annotations, and needs the types.
     shard_of.__annotations__.update({"keys": pa.Array, "columns": pa.Array, "return": pa.Array})

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from safewriter.snapshots.errors import KeyRangeError, ShardAssignmentError
+from safewriter.snapshots.errors import KeyRangeError, ShardAssignmentError, ValueEncodingError
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.write.columns import KEY, ROUTING, SHARD, VALUE
+from safewriter.snapshots.write.values import Unencodable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,10 @@ class RowFormat:
     key_col: str
 
     def runs(self, batch: pa.RecordBatch) -> Iterator[Run]:
-        """Yield the runs of a batch that is sorted by shard. Raises `ShardAssignmentError` for a row in a wrong one."""
+        """Yield the runs of a batch that is sorted by shard.
+
+        Raises `ShardAssignmentError` for a row in a wrong one, `KeyRangeError`, `ValueEncodingError`.
+        """
         keys = batch.column(KEY)
         assigned = batch.column(SHARD).to_numpy()
         routing = [batch.column(f"{ROUTING}{number}") for number in range(len(self.routing.columns))]
@@ -52,7 +56,10 @@ class RowFormat:
                 f"the row with {self.key_col} {keys[row].as_py()!r} came to shard {assigned[row]}, not its own"
             )
         stored = self._stored(keys)
-        values = self.values.encode(batch.column(VALUE))
+        try:
+            values = self.values.encode(batch.column(VALUE))
+        except Unencodable as error:
+            raise ValueEncodingError(f"the row with {self.key_col} {keys[error.row].as_py()!r}: {error}") from error
         bounds = [0, *(np.flatnonzero(np.diff(assigned)) + 1).tolist(), len(assigned)]
         for first, last in itertools.pairwise(bounds):
             if first < last:

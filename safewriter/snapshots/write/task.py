@@ -25,7 +25,7 @@ from safewriter.snapshots.format.shard_file import FILE_NAME, ShardFile, sha256_
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from safewriter.snapshots.write.job import Paths
+    from safewriter.snapshots.write.paths import Paths
     from safewriter.snapshots.write.rows import RowFormat, Run
     from safewriter.snapshots.write.upload import Uploader
 

@@ -1,26 +1,46 @@
-"""Values of a snapshot: which columns they come from, and how a task makes bytes of them."""
+"""Values of a snapshot: which columns they come from, and how a task makes bytes of them.
+
+Columns travel with their row, and become bytes in its task: the driver sees no value.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from safewriter.snapshots.errors import ConfigValidationError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
-__all__ = ["ValueSpec", "binary_col"]
+__all__ = ["Unencodable", "ValueSpec", "binary_col", "callable_encoder", "json_cols"]
+
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_SHOWN: Final = 200
+
+
+class Unencodable(Exception):  # noqa: N818 - RowFormat makes the error of it, with the row's key
+    """No bytes can be made of the row with this number in its batch."""
+
+    def __init__(self, row: int, problem: str) -> None:
+        super().__init__(problem)
+        self.row = row
 
 
 class ValueSpec(Protocol):
     """One way to make values. It travels to the executors, so it must be picklable."""
 
-    def column(self, df: DataFrame) -> Column:
+    def column(self, df: DataFrame, key_col: str) -> Column:
         """Return the one column that travels with a row. Raises `ConfigValidationError`."""
         ...
 
     def encode(self, values: pa.Array) -> list[bytes]:
-        """Make the bytes, in a task."""
+        """Make the bytes, in a task. Raises `Unencodable`."""
         ...
 
 
@@ -28,7 +48,7 @@ class ValueSpec(Protocol):
 class _BinaryColumn:
     name: str
 
-    def column(self, df: DataFrame) -> Column:
+    def column(self, df: DataFrame, key_col: str) -> Column:  # noqa: ARG002 - of the protocol
         from pyspark.sql import functions
 
         from safewriter.snapshots.write.columns import existing
@@ -40,6 +60,126 @@ class _BinaryColumn:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class _JsonColumns:
+    names: tuple[str, ...] | None
+
+    def column(self, df: DataFrame, key_col: str) -> Column:
+        names = tuple(name for name in df.columns if name != key_col) if self.names is None else self.names
+        if not names:
+            raise ConfigValidationError(f"json_cols: there is no column beside the key {key_col!r}")
+        column = _struct(df, names)
+        for field in df.schema:
+            if field.name in names and (problem := _no_json(field.dataType)):
+                raise ConfigValidationError(
+                    f"json_cols: the column {field.name!r} has {problem}, which JSON has not. Cast it, or leave it out"
+                )
+        return column
+
+    def encode(self, values: pa.Array) -> list[bytes]:
+        encode = _ENCODER.encode
+        found: list[bytes] = []
+        for number, row in enumerate(_dicts(values)):
+            try:
+                found.append(encode(row).encode())
+            except ValueError as error:  # NaN and the infinities
+                raise Unencodable(number, f"json_cols: {error}, in {_short(row)}") from None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Callable:
+    function: Callable[[dict[str, Any]], bytes | str]
+
+    def column(self, df: DataFrame, key_col: str) -> Column:  # noqa: ARG002 - of the protocol
+        return _struct(df, df.columns)
+
+    def encode(self, values: pa.Array) -> list[bytes]:
+        found: list[bytes] = []
+        for number, row in enumerate(_dicts(values)):
+            try:
+                value = self.function(row)
+            except Exception as error:
+                raise Unencodable(number, f"{_name(self.function)} failed for {_short(row)}: {error!r}") from error
+            if not isinstance(value, bytes | str):
+                raise Unencodable(
+                    number,
+                    f"{_name(self.function)} made {type(value).__name__} of {_short(row)}; bytes or text are asked for",
+                )
+            found.append(value.encode() if isinstance(value, str) else value)
+        return found
+
+
 def binary_col(name: str) -> ValueSpec:
     """Take the values from a column of bytes or text; null is an empty value."""
     return _BinaryColumn(name)
+
+
+def json_cols(cols: Sequence[str] | None = None) -> ValueSpec:
+    """Make each value a JSON object of columns, by default of all but the key.
+
+    Its members are sorted, without blanks between them, and all beyond ASCII is escaped. Columns may be numbers, text,
+    booleans, or arrays, structs and maps of these. NaN and the infinities fail the build: JSON has no word for them.
+    """
+    if isinstance(cols, str) or (cols is not None and not cols):
+        raise ConfigValidationError(f"json_cols asks for a list of columns, or for none of all; it got {cols!r}")
+    return _JsonColumns(None if cols is None else tuple(dict.fromkeys(cols)))
+
+
+def callable_encoder(fn: Callable[[dict[str, Any]], bytes | str]) -> ValueSpec:
+    """Make each value by a function, of a dictionary of the row's columns, the key among them.
+
+    A timestamp comes as a `datetime` with the session's time zone. The function travels to the executors. Raises
+    `ConfigValidationError` at once if it cannot be pickled.
+    """
+    from pyspark import cloudpickle
+
+    try:
+        cloudpickle.dumps(fn)
+    except Exception as error:
+        raise ConfigValidationError(
+            f"callable_encoder: {_name(fn)} cannot travel to the executors: {error}. Let it make there what cannot be"
+            " pickled"
+        ) from error
+    return _Callable(fn)
+
+
+def _struct(df: DataFrame, names: Sequence[str]) -> Column:
+    from pyspark.sql import functions
+
+    from safewriter.snapshots.write.columns import existing
+
+    return functions.struct(*(existing(df, name).alias(name) for name in names))
+
+
+def _dicts(values: pa.Array) -> Iterator[dict[str, Any]]:
+    names = [field.name for field in values.type]
+    columns = (column.to_pylist(maps_as_pydicts="strict") for column in values.flatten())
+    for row in zip(*columns, strict=True):
+        yield dict(zip(names, row, strict=True))
+
+
+def _no_json(kind: DataType) -> str | None:
+    """Return the type in this one that JSON has not; None if there is none."""
+    from pyspark.sql import types
+
+    if isinstance(kind, types.ArrayType):
+        return _no_json(kind.elementType)
+    if isinstance(kind, types.MapType):
+        nested = isinstance(kind.keyType, types.ArrayType | types.StructType)
+        return f"the type {kind.simpleString()}" if nested else _no_json(kind.keyType) or _no_json(kind.valueType)
+    if isinstance(kind, types.StructType):
+        return next((found for field in kind if (found := _no_json(field.dataType))), None)
+    plain = (types.IntegralType, types.FractionalType, types.StringType, types.BooleanType, types.NullType)
+    if isinstance(kind, plain) and not isinstance(kind, types.DecimalType):
+        return None
+    return f"the type {kind.simpleString()}"
+
+
+def _name(function: Callable[..., object]) -> str:
+    return getattr(function, "__qualname__", None) or repr(function)
+
+
+def _short(row: dict[str, Any]) -> str:
+    text = repr(row)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -15,7 +15,7 @@ from safewriter.snapshots.format.shard_file import sha256_of
 from safewriter.snapshots.routing.hashing import digest
 from safewriter.snapshots.routing.routing import HashRouting
 from safewriter.snapshots.write.columns import KEY, SHARD, VALUE
-from safewriter.snapshots.write.job import Paths
+from safewriter.snapshots.write.paths import Paths
 from safewriter.snapshots.write.rows import RowFormat
 from safewriter.snapshots.write.task import ShardTask, TaskId
 from safewriter.snapshots.write.values import binary_col

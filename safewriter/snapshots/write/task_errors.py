@@ -1,0 +1,53 @@
+"""Errors of tasks: Spark brings their text to the driver, and this brings back the error.
+
+An error that a task means for the driver gets a line of its own in the traceback, as a note.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from safewriter.parsing import parsed
+from safewriter.snapshots.errors import SnapshotError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["errors_of_tasks", "marked_errors"]
+
+_LINE: Final = re.compile(r"^soal-task-error: (\{.*\})$", re.MULTILINE)
+
+
+@contextmanager
+def marked_errors() -> Iterator[None]:
+    """Mark errors of snapshots that leave a task."""
+    try:
+        yield
+    except SnapshotError as error:
+        members = {name: value for name, value in vars(error).items() if name != "__notes__"}
+        told = {"type": type(error).__name__, "message": str(error), "members": members}
+        error.add_note(f"soal-task-error: {json.dumps(told)}")
+        raise
+
+
+@contextmanager
+def errors_of_tasks() -> Iterator[None]:
+    """Raise a task's error as it was raised there, with Spark's one as its cause."""
+    try:
+        yield
+    except SnapshotError:
+        raise
+    except Exception as error:
+        lines = _LINE.findall(str(error))
+        told = parsed(lines[-1]) if lines else {"type": ""}  # the last one of a traceback is the one that left the task
+        make = _makers().get(told["type"])
+        if make is None:
+            raise
+        raise make(told["message"], **told["members"]) from error
+
+
+def _makers() -> dict[str, Callable[..., SnapshotError]]:
+    return {one.__name__: one for one in SnapshotError.__subclasses__()}

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+from safewriter.snapshots.errors import KeyRangeError, ShardAssignmentError, ShardWriteError
+from safewriter.snapshots.write.task_errors import errors_of_tasks, marked_errors
+
+
+def raising(error: Exception) -> None:
+    with marked_errors():
+        raise error
+
+
+def text_of(error: Exception) -> str:
+    """What Spark tells the driver of an error in a task."""
+    try:
+        raising(error)
+    except Exception:  # noqa: BLE001 - as Spark's worker does
+        return f"Job aborted:\n{traceback.format_exc()}\nDriver stacktrace: ..."
+    raise AssertionError
+
+
+def raised_for(text: str) -> Exception:
+    with pytest.raises(Exception) as found, errors_of_tasks():  # noqa: PT011 - the type is looked at by the test
+        raise RuntimeError(text)
+    return found.value
+
+
+def test_an_error_of_a_task_is_raised_on_the_driver_as_itself() -> None:
+    """With its message and its members; Spark's error is its cause."""
+    members = {"db_id": 3, "attempt": "00-b", "db_url": "s3://b/p", "rows_written": 7}
+    error = raised_for(text_of(ShardWriteError("a\nshard", **members)))  # type: ignore[arg-type]
+    assert type(error) is ShardWriteError
+    assert (str(error), vars(error)) == ("a\nshard", members)
+    assert isinstance(error.__cause__, RuntimeError)
+
+
+def test_the_error_that_left_the_task_counts() -> None:
+    """Not one that it was caused by."""
+    first, second = KeyRangeError("first"), ShardAssignmentError("second")
+    with pytest.raises(KeyRangeError):
+        raising(first)
+    second.__cause__ = first
+    assert str(raised_for(text_of(second))) == "second"
+
+
+class ForeignError(KeyRangeError): ...
+
+
+@pytest.mark.parametrize("error", [ValueError("of the source"), ForeignError("of a type that no driver knows")])
+def test_other_errors_stay_as_they_are(error: Exception) -> None:
+    """Spark tells what it knows of them."""
+    assert isinstance(raised_for(text_of(error)), RuntimeError)

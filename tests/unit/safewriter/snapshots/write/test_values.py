@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from safewriter.snapshots.errors import ConfigValidationError, ValueEncodingError
+from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.routing.routing import HashRouting
+from safewriter.snapshots.write.columns import KEY, SHARD, VALUE
+from safewriter.snapshots.write.rows import RowFormat
+from safewriter.snapshots.write.values import ValueSpec, callable_encoder, json_cols
+
+
+def values(rows: list[dict[str, Any]]) -> pa.Array:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.StructArray.from_arrays([pa.array([row.get(name) for row in rows]) for name in names], names)
+
+
+def runs(spec: ValueSpec, rows: list[dict[str, Any]]) -> list[bytes]:
+    """Encode rows as a task does; their keys are 10, 11, and so on."""
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array([0] * len(rows), pa.int32()), pa.array(range(10, 10 + len(rows))), values(rows)],
+        names=[SHARD, KEY, VALUE],
+    )
+    (run,) = RowFormat(HashRouting(1), KeyEncoding.U64BE, spec, "id").runs(batch)
+    return run.values
+
+
+ROWS: list[dict[str, Any]] = [
+    {"z": 1, "a": 0.1, "text": 'é "quoted" \U0001f600\n', "flag": True, "none": None},
+    {"z": -(2**63), "a": 1e300, "text": "", "flag": False, "none": None},
+    {"z": None, "a": None, "text": None, "flag": None, "none": None},
+]
+
+
+def test_columns_become_one_json_object() -> None:
+    """Members sorted, no blanks, ASCII alone: the bytes that shardyfusion's writer makes of the same row."""
+    assert runs(json_cols(), ROWS) == [json.dumps(row, sort_keys=True, separators=(",", ":")).encode() for row in ROWS]
+    assert runs(json_cols(), ROWS)[0] == (
+        b'{"a":0.1,"flag":true,"none":null,"text":"\\u00e9 \\"quoted\\" \\ud83d\\ude00\\n","z":1}'
+    )
+
+
+def test_nested_columns_are_nested_in_json() -> None:
+    """Arrays, structs, and maps, whose keys become text."""
+    kind = pa.struct([("m", pa.map_(pa.int32(), pa.string())), ("s", pa.struct([("b", pa.int8()), ("a", pa.bool_())]))])
+    row = pa.array([{"m": [(2, "two"), (1, "one")], "s": {"b": 3, "a": True}}], kind)
+    assert json_cols().encode(row) == [b'{"m":{"1":"one","2":"two"},"s":{"a":true,"b":3}}']
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_json_has_not_is_an_error_with_its_key(number: float) -> None:
+    """A reader that is not Python's could not read the value."""
+    with pytest.raises(ValueEncodingError, match=r"the row with id 11: json_cols: .* in \{'v': (nan|inf)\}"):
+        runs(json_cols(), [{"v": 1.0}, {"v": number}])
+
+
+@pytest.mark.parametrize("cols", ["name", []])
+def test_columns_are_a_list_of_names(cols: Any) -> None:
+    """A text alone would be a list of letters."""
+    with pytest.raises(ConfigValidationError, match="json_cols asks for a list of columns"):
+        json_cols(cols)
+
+
+def test_a_function_gets_the_row_and_makes_its_value() -> None:
+    """Bytes, or text."""
+    spec = callable_encoder(lambda row: f"{row['a']}/{row['b']}" if row["a"] else b"\x00")
+    assert runs(spec, [{"a": 1, "b": "x"}, {"a": 0, "b": "y"}]) == [b"1/x", b"\x00"]
+
+
+def test_a_function_that_cannot_travel_is_refused_at_once() -> None:
+    """By its name, before any job."""
+    lock = threading.Lock()
+
+    def encoded(row: dict[str, Any]) -> bytes:
+        with lock:
+            return b""
+
+    with pytest.raises(ConfigValidationError, match=r"callable_encoder: .*encoded cannot travel to the executors"):
+        callable_encoder(encoded)
+
+
+def test_a_function_that_makes_something_else_is_an_error_with_key_and_row() -> None:
+    """None, for example, if a branch returns nothing."""
+    spec = callable_encoder(lambda row: b"" if row["a"] == 1 else None)  # type: ignore[arg-type,return-value]
+    with pytest.raises(ValueEncodingError, match=r"the row with id 11: .*lambda.* made NoneType of \{'a': 2\}"):
+        runs(spec, [{"a": 1}, {"a": 2}])
+
+
+def test_a_function_that_fails_is_an_error_with_key_and_row() -> None:
+    """Of a long row only the beginning is told."""
+    spec = callable_encoder(lambda row: row["missing"])
+    with pytest.raises(ValueEncodingError, match=r"the row with id 10: .* failed for .*x…: KeyError") as failed:
+        runs(spec, [{"a": "x" * 5000}])
+    assert isinstance(failed.value.__cause__, Exception)
+    assert len(str(failed.value)) < 500

@@ -26,6 +26,9 @@ class Duplicates(StrEnum):
 
     ERROR = "error"
     """The build fails, and names the key."""
+    LAST = "last"
+    """The row stays that has the highest value in the column `last_by`; null is lower than all. If two rows have the
+    highest one, the build fails, and names the key."""
     ANY = "any"
     """One of the rows stays, and nobody says which."""
 
@@ -83,6 +86,8 @@ class WriteConfig:
         How the shards store keys.
     duplicates
         What happens to rows of one key.
+    last_by
+        The column that says which of them stays, for `Duplicates.LAST`.
     """
 
     num_dbs: int | None
@@ -90,6 +95,7 @@ class WriteConfig:
     key_encoding: KeyEncoding = KeyEncoding.U64BE
     max_keys_per_shard: int | None = None
     duplicates: Duplicates = Duplicates.ERROR
+    last_by: str | None = None
     output: OutputOptions = field(default_factory=OutputOptions)
     manifest: ManifestOptions = field(default_factory=ManifestOptions)
 
@@ -100,6 +106,8 @@ class WriteConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigValidationError(f"{name} is {value}; it must be 1 or more")
+        if (self.last_by is not None) != (self.duplicates is Duplicates.LAST):
+            raise ConfigValidationError("give last_by, the column, with duplicates=Duplicates.LAST, and only with it")
         try:
             location = Location.parse(self.s3_prefix)
         except ValueError as error:

@@ -77,6 +77,7 @@ def write_sharded(
             config.duplicates,
             str(output.local_root),
             custom_endpoint(),
+            config.last_by,
         )
         written = job.run(df, rows_read)
         wrote = time.monotonic()

@@ -9,11 +9,13 @@ from safewriter.snapshots.errors import ConfigValidationError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["KEY", "ROUTING", "SHARD", "VALUE", "existing"]
+__all__ = ["KEY", "RANK", "ROUTING", "SHARD", "VALUE", "existing"]
 
 SHARD: Final = "soal_shard"
 KEY: Final = "soal_key"
 VALUE: Final = "soal_value"
+RANK: Final = "soal_rank"
+"""The column `last_by`, which says which of the rows of one key stays."""
 ROUTING: Final = "soal_routing_"
 """The columns that decide beside the key follow, numbered from 0."""
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from safewriter.snapshots.config import Duplicates
 from safewriter.snapshots.errors import ConfigValidationError, ShardCoverageError
 from safewriter.snapshots.format.manifest import Shard
-from safewriter.snapshots.write.columns import KEY, ROUTING, SHARD, VALUE, existing
+from safewriter.snapshots.write.columns import KEY, RANK, ROUTING, SHARD, VALUE, existing
 from safewriter.snapshots.write.task_errors import errors_of_tasks, marked_errors
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Row
 
+    from safewriter.snapshots.config import Duplicates
     from safewriter.snapshots.format.encoding import KeyEncoding
     from safewriter.snapshots.routing.routing import Routing
     from safewriter.snapshots.write.paths import Paths
@@ -30,6 +30,7 @@ _TASKS_PER_CORE: Final = 4
 """A Python task costs a tenth of a second of CPU, so a task writes several shards where there are many."""
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 _BYTES: Final = ("string", "binary")
+_RANKS: Final = (*_INTEGERS, *_BYTES, "float", "double", "decimal", "boolean", "date", "timestamp", "timestamp_ntz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Job:
     duplicates: Duplicates
     local_root: str
     endpoint: str | None
+    last_by: str | None = None
 
     def run(self, df: DataFrame, rows_read: int | None = None) -> Written:
         """Write all shards in one Spark job. `rows_read`: the number of rows, if it was counted before.
@@ -59,6 +61,8 @@ class Job:
         from pyspark.sql import Observation, functions
 
         _check_key(df, self.rows.key_col, self.rows.encoding)
+        if self.last_by is not None:
+            _check_rank(df, self.last_by)
         observation = Observation()
         prepared = self._prepared(df).observe(observation, functions.count(functions.lit(1)).alias("rows"))
         found = self._written(prepared)
@@ -76,7 +80,8 @@ class Job:
             existing(df, name).alias(f"{ROUTING}{number}") for number, name in enumerate(self.rows.routing.columns)
         ]
         value = self.rows.values.column(df, self.rows.key_col)
-        return df.select(existing(df, self.rows.key_col).alias(KEY), value.alias(VALUE), *routing)
+        rank = [] if self.last_by is None else [existing(df, self.last_by).alias(RANK)]
+        return df.select(existing(df, self.rows.key_col).alias(KEY), value.alias(VALUE), *rank, *routing)
 
     def _written(self, rows: DataFrame) -> list[Row]:
         from pyspark.sql import functions
@@ -91,7 +96,8 @@ class Job:
         shard_of = arrow_udf(_shard_function(routing), "int")  # type: ignore[call-overload] # its stub lacks this form
         shard: Column = shard_of(KEY, *(f"{ROUTING}{number}" for number in range(len(routing.columns))))
         sharded = rows.select(shard.alias(SHARD), "*")
-        moved = sharded.repartitionById(tasks, functions.col(SHARD) % tasks).sortWithinPartitions(SHARD, KEY)
+        rank = [] if self.last_by is None else [functions.col(RANK).desc_nulls_last()]
+        moved = sharded.repartitionById(tasks, functions.col(SHARD) % tasks).sortWithinPartitions(SHARD, KEY, *rank)
         with errors_of_tasks():
             return moved.mapInArrow(self._write, from_arrow_schema(RESULT)).collect()
 
@@ -119,16 +125,16 @@ class Job:
         results = [row for row in found if row["db_id"] is not None]
         came = _rows_that_came(found)
         written = sum(row["rows"] for row in results)
-        stored = sum(row["stored"] for row in results)
+        kept, stored = (sum(row[name] for row in results) for name in ("kept", "stored"))
         ids = [row["db_id"] for row in results]
         num_dbs = self.rows.routing.num_dbs
         if len(set(ids)) != len(ids) or any(not 0 <= db_id < num_dbs for db_id in ids):
             raise ShardCoverageError(f"the tasks wrote shards {sorted(ids)}, of {num_dbs}; nothing was published")
-        is_whole = stored == written if self.duplicates is Duplicates.ERROR else stored <= written
-        if not came == written == rows_read or not is_whole:
+        if not came == written == rows_read or kept != stored:
             raise ShardCoverageError(
-                f"{rows_read} rows were read, {came} came to the tasks, {written} were written, {stored} are in the"
-                " files; nothing was published. A source that differs from one reading to the next has to be cached"
+                f"{rows_read} rows were read, {came} came to the tasks, {written} of them to shards; {kept} were"
+                f" written, {stored} are in the files. Nothing was published. A source that differs from one reading to"
+                " the next has to be cached"
                 " first: cache_input=True"
             )
         ordered = sorted(results, key=lambda row: int(row["db_id"]))
@@ -148,6 +154,15 @@ def _check_key(df: DataFrame, key_col: str, encoding: KeyEncoding) -> None:
         raise ConfigValidationError(
             f"the key column {key_col!r} has the type {kind}; the encoding {encoding} asks for {', '.join(fitting)}."
             " Cast it, or give another key_encoding"
+        )
+
+
+def _check_rank(df: DataFrame, last_by: str) -> None:
+    existing(df, last_by)
+    kind = df.schema[last_by].dataType.simpleString()
+    if kind.split("(")[0] not in _RANKS:
+        raise ConfigValidationError(
+            f"the column {last_by!r} of last_by has the type {kind}; it asks for one of {', '.join(_RANKS)}"
         )
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from safewriter.snapshots.errors import KeyRangeError, ShardAssignmentError, ValueEncodingError
 from safewriter.snapshots.format.encoding import KeyEncoding
-from safewriter.snapshots.write.columns import KEY, ROUTING, SHARD, VALUE
+from safewriter.snapshots.write.columns import KEY, RANK, ROUTING, SHARD, VALUE
 from safewriter.snapshots.write.values import Unencodable
 
 if TYPE_CHECKING:
@@ -25,11 +26,16 @@ __all__ = ["RowFormat", "Run"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Neighbouring rows of one shard."""
+    """Neighbouring rows of one shard, sorted by their keys.
+
+    `repeated`: where a row has the key of the row before it. `ranks`: what tells which of them stays.
+    """
 
     db_id: int
     keys: list[bytes]
     values: list[bytes]
+    repeated: list[int]
+    ranks: pa.Array | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +66,22 @@ class RowFormat:
             values = self.values.encode(batch.column(VALUE))
         except Unencodable as error:
             raise ValueEncodingError(f"the row with {self.key_col} {keys[error.row].as_py()!r}: {error}") from error
+        ranks = batch.column(RANK) if RANK in batch.schema.names else None
+        repeated = np.flatnonzero(pc.equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)) + 1
         bounds = [0, *(np.flatnonzero(np.diff(assigned)) + 1).tolist(), len(assigned)]
         for first, last in itertools.pairwise(bounds):
             if first < last:
-                yield Run(int(assigned[first]), stored[first:last], values[first:last])
+                yield Run(
+                    int(assigned[first]),
+                    stored[first:last],
+                    values[first:last],
+                    (repeated[(repeated > first) & (repeated < last)] - first).tolist(),
+                    None if ranks is None else ranks[first:last],
+                )
+
+    def shown(self, stored: bytes) -> str:
+        """Return a stored key for a message."""
+        return f"{self.key_col} {stored if self.encoding.limit is None else int.from_bytes(stored, 'big')!r}"
 
     def _stored(self, keys: pa.Array) -> list[bytes]:
         limit = self.encoding.limit

@@ -8,7 +8,6 @@ nothing more; what it has uploaded is in no manifest.
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import tempfile
 import time
 import uuid
@@ -18,13 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from safewriter.snapshots.config import Duplicates
-from safewriter.snapshots.errors import KeyRangeError, ShardWriteError
+from safewriter.snapshots.errors import ShardWriteError
 from safewriter.snapshots.format.shard_file import FILE_NAME, ShardFile, sha256_of
+from safewriter.snapshots.write.duplicates import Distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from safewriter.snapshots.config import Duplicates
     from safewriter.snapshots.write.paths import Paths
     from safewriter.snapshots.write.rows import RowFormat, Run
     from safewriter.snapshots.write.upload import Uploader
@@ -36,7 +36,8 @@ RESULT: Final = pa.schema(
         ("partition", pa.int32()),
         ("db_id", pa.int32()),  # null in the row that a task ends with: how many rows came to it
         ("rows", pa.int64()),
-        ("stored", pa.int64()),
+        ("kept", pa.int64()),  # without those whose key another row has
+        ("stored", pa.int64()),  # in the file, as it says itself
         ("db_url", pa.string()),
         ("attempt", pa.int32()),
         ("task_attempt_id", pa.int64()),
@@ -69,7 +70,9 @@ class _Open:
     db_id: int
     file: ShardFile
     began_s: float
+    distinct: Distinct
     rows: int = 0
+    kept: int = 0
     first: bytes | None = None
     last: bytes | None = None
 
@@ -100,7 +103,7 @@ class ShardTask:
                     self._add(run)
             if self._open is not None:
                 yield _result(self._close())
-            yield _result({"partition": self.task.partition, "rows": self._count, "stored": 0})
+            yield _result({"partition": self.task.partition, "rows": self._count})
         finally:
             if self._open is not None:
                 self._open.file.close()
@@ -108,16 +111,15 @@ class ShardTask:
 
     def _add(self, run: Run) -> None:
         if self._open is None:
-            file = ShardFile(self._folder / f"{run.db_id}.db", replaces=self.duplicates is not Duplicates.ERROR)
+            file = ShardFile(self._folder / f"{run.db_id}.db")
             file.__enter__()
-            self._open = _Open(run.db_id, file, time.monotonic())
+            self._open = _Open(run.db_id, file, time.monotonic(), Distinct(self.duplicates, self.rows))
         shard = self._open
-        try:
-            shard.file.add(run.keys, run.values)
-        except sqlite3.IntegrityError as error:
-            raise KeyRangeError(_doubled(self.rows.key_col, run, shard)) from error
         shard.rows += len(run.keys)
         self._count += len(run.keys)
+        kept = shard.distinct.of(run)
+        shard.file.add(kept.keys, kept.values)
+        shard.kept += len(kept.keys)
         shard.first = run.keys[0] if shard.first is None else shard.first
         shard.last = run.keys[-1]
 
@@ -134,17 +136,18 @@ class ShardTask:
             self.uploader.upload(shard.file.path, f"{url}/{FILE_NAME}")
         except Exception as error:
             raise ShardWriteError(
-                f"shard {shard.db_id} was not written to {url} after {shard.rows} rows: {error}",
+                f"shard {shard.db_id} was not written to {url} after {shard.kept} rows: {error}",
                 db_id=shard.db_id,
                 attempt=attempt,
                 db_url=url,
-                rows_written=shard.rows,
+                rows_written=shard.kept,
             ) from error
         shard.file.path.unlink()
         return {
             "partition": self.task.partition,
             "db_id": shard.db_id,
             "rows": shard.rows,
+            "kept": shard.kept,
             "stored": stored,
             "db_url": url,
             "attempt": self.task.attempt,
@@ -161,12 +164,3 @@ class ShardTask:
 
 def _result(found: dict[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([found], schema=RESULT)
-
-
-def _doubled(key_col: str, run: Run, shard: _Open) -> str:
-    before = shard.last
-    for key in run.keys:
-        if key == before:
-            return f"two rows of shard {shard.db_id} have the {key_col} {key!r} (as stored); see duplicates="
-        before = key
-    return f"two rows of shard {shard.db_id} have one {key_col}; see duplicates="

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.parsing import parsed
 from safewriter.snapshots.errors import SnapshotError
@@ -41,8 +41,8 @@ def errors_of_tasks() -> Iterator[None]:
     except SnapshotError:
         raise
     except Exception as error:
-        lines = _LINE.findall(str(error))
-        told = parsed(lines[-1]) if lines else {"type": ""}  # the last one of a traceback is the one that left the task
+        lines = _LINE.findall(str(error))  # the last one of a traceback is the one that left the task
+        told: dict[str, Any] = parsed(lines[-1]) if lines else {"type": ""}
         make = _makers().get(told["type"])
         if make is None:
             raise

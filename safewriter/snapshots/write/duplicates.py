@@ -1,0 +1,63 @@
+"""Rows of one key: the first of neighbours stays, or the build fails.
+
+The rows of a shard come sorted by their keys, and rows of one key by their ranks, the highest first. So the first of
+them is the one that stays, however they are cut into batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import TYPE_CHECKING
+
+from safewriter.snapshots.config import Duplicates
+from safewriter.snapshots.errors import KeyRangeError
+
+if TYPE_CHECKING:
+    from safewriter.snapshots.write.rows import RowFormat, Run
+
+__all__ = ["Distinct"]
+
+
+@dataclass(slots=True)
+class Distinct:
+    """The rows of one shard."""
+
+    policy: Duplicates
+    rows: RowFormat
+    _key: bytes | None = None
+    _rank: object = None
+    """That of the row that stayed for `_key`."""
+
+    def of(self, run: Run) -> Run:
+        """Return the rows that stay. Raises `KeyRangeError`."""
+        repeated = [0, *run.repeated] if run.keys[0] == self._key else run.repeated
+        if repeated and self.policy is Duplicates.ERROR:
+            key = self.rows.shown(run.keys[repeated[0]])
+            raise KeyRangeError(f"two rows of shard {run.db_id} have the {key}; see duplicates=")
+        self._key = run.keys[-1]
+        if not repeated:
+            self._rank = None if run.ranks is None else run.ranks[-1].as_py()
+            return run
+        stays = [True] * len(run.keys)
+        for at in repeated:
+            stays[at] = False
+        self._check_ranks(run, stays)
+        return replace(run, keys=list(compress(run.keys, stays)), values=list(compress(run.values, stays)), repeated=[])
+
+    def _check_ranks(self, run: Run, stays: list[bool]) -> None:
+        if run.ranks is None:
+            return
+        for at, rank in enumerate(run.ranks.to_pylist()):
+            if stays[at]:
+                self._rank = rank
+            elif _equal(rank, self._rank):
+                raise KeyRangeError(
+                    f"two rows of shard {run.db_id} have the {self.rows.shown(run.keys[at])} and the highest value in"
+                    f" last_by, {rank!r}: nobody can say which stays"
+                )
+
+
+def _equal(one: object, other: object) -> bool:
+    is_nan = one != one and other != other  # noqa: PLR0124 - NaN is the value that differs from itself
+    return is_nan or one == other

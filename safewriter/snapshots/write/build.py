@@ -12,10 +12,15 @@ from safewriter.snapshots.format.manifest import Manifest, Shard
 from safewriter.snapshots.routing.routing import HashRouting, Routing
 from safewriter.snapshots.write.attempt import begin
 from safewriter.snapshots.write.job import Job
+from safewriter.snapshots.write.limits import RateLimits
+from safewriter.snapshots.write.options import cached, overridden
 from safewriter.snapshots.write.paths import Paths
 from safewriter.snapshots.write.rows import RowFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark import StorageLevel
     from pyspark.sql import DataFrame
 
     from safewriter.snapshots.config import WriteConfig
@@ -46,23 +51,59 @@ class BuildResult:
 
 
 def write_sharded(
-    df: DataFrame, config: WriteConfig, *, key_col: str, value_spec: ValueSpec, step: str | None = None
+    df: DataFrame,
+    config: WriteConfig,
+    *,
+    key_col: str,
+    value_spec: ValueSpec,
+    sort_within_partitions: bool = False,  # noqa: ARG001 - has no effect, as the docstring says
+    spark_conf_overrides: Mapping[str, str] | None = None,
+    cache_input: bool = False,
+    storage_level: StorageLevel | None = None,
+    max_writes_per_second: float | None = None,
+    max_write_bytes_per_second: float | None = None,
+    verify_routing: bool = True,  # noqa: ARG001 - has no effect, as the docstring says
+    step: str | None = None,
 ) -> BuildResult:
     """Write a snapshot and make it current.
 
     With a checkpoint bucket (`SW_CHECKPOINT_BUCKET`, which the handler sets) the build is guarded as a write to a table
     is. In a turn of the coordinator, `_CURRENT` gets the turn's token at once, and refuses a lower one from then on.
 
-    Raises `ConfigValidationError` for a build that cannot be, `ShardCoverageError` if not each row was written,
-    `PublishConflictError` if another build was faster, `TurnLostError` if the turn has ended; and what `SafeWriter`
+    Raises `ConfigValidationError` for a build that cannot be, `KeyRangeError`, `ValueEncodingError` and
+    `ShardAssignmentError` for a row that cannot be written, `ShardWriteError` for a shard, `ShardCoverageError` if not
+    each row was written, `PublishConflictError` if another build was faster, `TurnLostError` if the turn has ended; and what `SafeWriter`
     raises, if it is guarded. `_CURRENT` is as it was then. Only after `PublishCurrentError` or `UnknownOutcomeError`
     the snapshot may be current.
 
     Parameters
     ----------
+    spark_conf_overrides
+        Settings of the session while the build runs. They hold for all that the session does meanwhile.
+    cache_input, storage_level
+        Keep the input in Spark's cache while the build runs. Needed for a source that differs from one reading to the
+        next, if the number of rows decides on the number of shards.
+    max_writes_per_second, max_write_bytes_per_second
+        What each attempt of a task may write into its shards, keys and values. As many tasks as Spark has cores run at
+        once. The upload of a shard that is whole is not slowed down.
+    sort_within_partitions, verify_routing
+        Have no effect: a shard's rows are always sorted by their keys, after they were moved to its task, and the shard
+        of each row is always checked there.
     step
         Names this build when a guarded run has several below one prefix. It must be the same on a retry.
     """
+    limits = RateLimits(max_writes_per_second, max_write_bytes_per_second)
+    with (
+        overridden(df.sparkSession, spark_conf_overrides),
+        cached(df, cache_input=cache_input, storage_level=storage_level) as rows,
+    ):
+        return build(rows, config, key_col=key_col, value_spec=value_spec, step=step, limits=limits)
+
+
+def build(
+    df: DataFrame, config: WriteConfig, *, key_col: str, value_spec: ValueSpec, step: str | None, limits: RateLimits
+) -> BuildResult:
+    """Build and publish, as all writers of this package do."""
     from safewriter.objects.s3 import custom_endpoint
 
     with begin(df.sparkSession, config, step) as attempt:
@@ -78,6 +119,7 @@ def write_sharded(
             str(output.local_root),
             custom_endpoint(),
             config.last_by,
+            limits,
         )
         written = job.run(df, rows_read)
         wrote = time.monotonic()

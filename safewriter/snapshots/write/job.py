@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow as pa
 from safewriter.snapshots.errors import ConfigValidationError, ShardCoverageError
 from safewriter.snapshots.format.manifest import Shard
 from safewriter.snapshots.write.columns import KEY, RANK, ROUTING, SHARD, VALUE, existing
+from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.task_errors import errors_of_tasks, marked_errors
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Job:
     local_root: str
     endpoint: str | None
     last_by: str | None = None
+    limits: RateLimits = field(default_factory=RateLimits)
 
     def run(self, df: DataFrame, rows_read: int | None = None) -> Written:
         """Write all shards in one Spark job. `rows_read`: the number of rows, if it was counted before.
@@ -118,7 +120,8 @@ class Job:
             raise AssertionError  # for the type checker: Spark calls this in a task
         task = TaskId(context.partitionId(), context.attemptNumber(), context.taskAttemptId(), context.stageId())
         uploader = Uploader(s3_client(endpoint=self.endpoint))
-        return ShardTask(task, self.paths, self.rows, self.duplicates, self.local_root, uploader)
+        limiter = self.limits.limiter()
+        return ShardTask(task, self.paths, self.rows, self.duplicates, self.local_root, uploader, limiter)
 
     def _checked(self, found: list[Row], rows_read: int) -> tuple[Shard, ...]:
         """Return the shards in order; raise `ShardCoverageError` unless each row is in one."""

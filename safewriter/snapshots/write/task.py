@@ -20,11 +20,13 @@ import pyarrow as pa
 from safewriter.snapshots.errors import ShardWriteError
 from safewriter.snapshots.format.shard_file import FILE_NAME, ShardFile, sha256_of
 from safewriter.snapshots.write.duplicates import Distinct
+from safewriter.snapshots.write.limits import RateLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from safewriter.snapshots.config import Duplicates
+    from safewriter.snapshots.write.limits import Limiter
     from safewriter.snapshots.write.paths import Paths
     from safewriter.snapshots.write.rows import RowFormat, Run
     from safewriter.snapshots.write.upload import Uploader
@@ -48,6 +50,7 @@ RESULT: Final = pa.schema(
         ("min_key", pa.binary()),
         ("max_key", pa.binary()),
         ("duration_ms", pa.int64()),
+        ("waited_ms", pa.int64()),  # of the task, for its rate limits
     ]
 )
 """A row for each shard that has rows, and one for the task."""
@@ -87,6 +90,7 @@ class ShardTask:
     duplicates: Duplicates
     local_root: str
     uploader: Uploader
+    limiter: Limiter = field(default_factory=RateLimits().limiter)
     _folder: Path = field(init=False)
     _open: _Open | None = None
     _count: int = 0
@@ -103,7 +107,8 @@ class ShardTask:
                     self._add(run)
             if self._open is not None:
                 yield _result(self._close())
-            yield _result({"partition": self.task.partition, "rows": self._count})
+            waited_ms = round(self.limiter.waited_s * 1000)
+            yield _result({"partition": self.task.partition, "rows": self._count, "waited_ms": waited_ms})
         finally:
             if self._open is not None:
                 self._open.file.close()
@@ -118,8 +123,9 @@ class ShardTask:
         shard.rows += len(run.keys)
         self._count += len(run.keys)
         kept = shard.distinct.of(run)
-        shard.file.add(kept.keys, kept.values)
-        shard.kept += len(kept.keys)
+        for keys, values in self.limiter.allowed(kept):
+            shard.file.add(keys, values)
+            shard.kept += len(keys)
         shard.first = run.keys[0] if shard.first is None else shard.first
         shard.last = run.keys[-1]
 

@@ -15,6 +15,7 @@ from safewriter.snapshots.format.shard_file import sha256_of
 from safewriter.snapshots.routing.hashing import digest
 from safewriter.snapshots.routing.routing import HashRouting
 from safewriter.snapshots.write.columns import KEY, SHARD, VALUE
+from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.paths import Paths
 from safewriter.snapshots.write.rows import RowFormat
 from safewriter.snapshots.write.task import ShardTask, TaskId
@@ -112,3 +113,13 @@ def test_a_task_without_rows_writes_nothing(tmp_path: Path) -> None:
     uploads = Uploads()
     (result,) = task(uploads, tmp_path).run(iter(()))
     assert (result.to_pylist()[0]["rows"], uploads.files) == (0, {})
+
+
+def test_a_task_keeps_its_rate_limits(tmp_path: Path) -> None:
+    """Over all its shards, and tells how long it waited."""
+    naps: list[float] = []
+    limited = task(Uploads(), tmp_path)
+    limited.limiter = RateLimits(2.0).limiter(lambda: sum(naps), naps.append)
+    *_, whole = (row for result in limited.run(batches(list(range(500)))) for row in result.to_pylist())
+    assert sum(naps) == pytest.approx(249.0)
+    assert whole["waited_ms"] == 249_000

@@ -1,0 +1,98 @@
+"""Rate limits of a task: how fast it fills its shards.
+
+A bucket gives credit. Rows are written once the bucket has earned back all that was taken, these rows included, so at
+any moment at most one second's worth more is written than the rate allows, and rows that are more than that wait
+longer instead of for ever.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from safewriter.snapshots.errors import ConfigValidationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from safewriter.snapshots.write.rows import Run
+
+__all__ = ["Limiter", "RateLimits"]
+
+_CHUNK_ROWS: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """What each attempt of a task may write in a second; None: as much as it can. It travels to the executors."""
+
+    max_writes_per_second: float | None = None
+    max_write_bytes_per_second: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_writes_per_second", "max_write_bytes_per_second"):
+            value = getattr(self, name)
+            if value is not None and not (value > 0 and math.isfinite(value)):
+                raise ConfigValidationError(f"{name} is {value}; it must be more than 0, or None for no limit")
+
+    def limiter(
+        self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], object] = time.sleep
+    ) -> Limiter:
+        """Return one for a task that begins now."""
+        rows, size = (
+            None if rate is None else _Bucket(rate, clock())
+            for rate in (self.max_writes_per_second, self.max_write_bytes_per_second)
+        )
+        return Limiter(rows, size, clock, sleep)
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """Holds one second's worth at most, and is full in the beginning."""
+
+    rate: float
+    at_s: float
+    tokens: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tokens = self.rate
+
+    def take(self, amount: int, now_s: float) -> float:
+        """Take, on credit if need be; return the seconds until it is earned back."""
+        self.tokens = min(self.rate, self.tokens + (now_s - self.at_s) * self.rate) - amount
+        self.at_s = now_s
+        return max(0.0, -self.tokens / self.rate)
+
+
+@dataclass(slots=True)
+class Limiter:
+    """The limits of one task. `waited_s`: how long it has waited so far."""
+
+    _rows: _Bucket | None
+    _bytes: _Bucket | None
+    _clock: Callable[[], float]
+    _sleep: Callable[[float], object]
+    waited_s: float = 0.0
+
+    def allowed(self, run: Run) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """Yield keys and values of the run in pieces, each when it may be written."""
+        if self._rows is None and self._bytes is None:
+            yield run.keys, run.values
+            return
+        rows = _CHUNK_ROWS if self._rows is None else max(1, min(_CHUNK_ROWS, int(self._rows.rate)))
+        for first in range(0, len(run.keys), rows):
+            keys, values = run.keys[first : first + rows], run.values[first : first + rows]
+            self._wait(len(keys), sum(map(len, keys)) + sum(map(len, values)))
+            yield keys, values
+
+    def _wait(self, rows: int, size: int) -> None:
+        now_s = self._clock()  # both buckets earn during one wait, so the longer one is enough
+        wait_s = max(
+            0.0 if bucket is None else bucket.take(amount, now_s)
+            for bucket, amount in ((self._rows, rows), (self._bytes, size))
+        )
+        if wait_s > 0:
+            self._sleep(wait_s)
+            self.waited_s += wait_s

@@ -16,6 +16,8 @@ from safewriter.snapshots.format.encoding import KeyEncoding
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from safewriter.snapshots.metrics import MetricsCollector
+
 __all__ = ["Duplicates", "ManifestOptions", "OutputOptions", "WriteConfig"]
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._=-]+")
@@ -43,17 +45,21 @@ def _segment(name: str, value: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputOptions:
-    """Where the shards go. `local_root` is for files under work; each task makes a directory of its own below it."""
+    """Where the shards go, and the records of runs. `local_root` is for files under work; each task makes a directory
+    of its own below it.
+    """
 
     run_id: str | None = None
     db_path_template: str = "db={db_id:05d}"
     shard_prefix: str = "shards"
+    run_registry_prefix: str = "runs"
     local_root: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "soal-snapshots")
 
     def __post_init__(self) -> None:
         if self.run_id is not None:
             _segment("run_id", self.run_id)
         _segment("shard_prefix", self.shard_prefix)
+        _segment("run_registry_prefix", self.run_registry_prefix)
         try:
             first, second = (self.db_path_template.format(db_id=number) for number in (1, 2))
         except (KeyError, IndexError, ValueError) as error:
@@ -88,6 +94,8 @@ class WriteConfig:
         What happens to rows of one key.
     last_by
         The column that says which of them stays, for `Duplicates.LAST`.
+    metrics_collector
+        Gets the events of the build, on the driver.
     """
 
     num_dbs: int | None
@@ -96,6 +104,7 @@ class WriteConfig:
     max_keys_per_shard: int | None = None
     duplicates: Duplicates = Duplicates.ERROR
     last_by: str | None = None
+    metrics_collector: MetricsCollector | None = None
     output: OutputOptions = field(default_factory=OutputOptions)
     manifest: ManifestOptions = field(default_factory=ManifestOptions)
 

@@ -16,6 +16,7 @@ from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.options import cached, overridden
 from safewriter.snapshots.write.paths import Paths
 from safewriter.snapshots.write.rows import RowFormat
+from safewriter.snapshots.write.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,13 +42,16 @@ class BuildStats:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """A published snapshot. `already_committed`: by an earlier attempt of this run; this one has built nothing."""
+    """A published snapshot. `already_committed`: by an earlier attempt of this run; this one has built nothing.
+    `run_record_ref`: the record of the run, None if it could not be written.
+    """
 
     run_id: str
     manifest_ref: str
     shards: tuple[Shard, ...]
     stats: BuildStats
     already_committed: bool = False
+    run_record_ref: str | None = None
 
 
 def write_sharded(
@@ -72,9 +76,9 @@ def write_sharded(
 
     Raises `ConfigValidationError` for a build that cannot be, `KeyRangeError`, `ValueEncodingError` and
     `ShardAssignmentError` for a row that cannot be written, `ShardWriteError` for a shard, `ShardCoverageError` if not
-    each row was written, `PublishConflictError` if another build was faster, `TurnLostError` if the turn has ended; and what `SafeWriter`
-    raises, if it is guarded. `_CURRENT` is as it was then. Only after `PublishCurrentError` or `UnknownOutcomeError`
-    the snapshot may be current.
+    each row was written, `PublishConflictError` if another build was faster, `TurnLostError` if the turn has ended; and
+    what `SafeWriter` raises, if it is guarded. `_CURRENT` is as it was then. Only after `PublishCurrentError` or
+    `UnknownOutcomeError` the snapshot may be current.
 
     Parameters
     ----------
@@ -104,42 +108,46 @@ def build(
     df: DataFrame, config: WriteConfig, *, key_col: str, value_spec: ValueSpec, step: str | None, limits: RateLimits
 ) -> BuildResult:
     """Build and publish, as all writers of this package do."""
-    from safewriter.objects.s3 import custom_endpoint
+    from safewriter.objects.s3 import custom_endpoint, open_store
 
     with begin(df.sparkSession, config, step) as attempt:
         if attempt.earlier is not None:
             return _earlier(attempt.earlier)
         began = time.monotonic()
         names, output = attempt.names, config.output
-        routing, rows_read = _routing(df, config)
-        job = Job(
-            Paths(config.s3_prefix, names.shard_prefix, names.run_id, output.db_path_template, names.build),
-            RowFormat(routing, config.key_encoding, value_spec, key_col),
-            config.duplicates,
-            str(output.local_root),
-            custom_endpoint(),
-            config.last_by,
-            limits,
-        )
-        written = job.run(df, rows_read)
-        wrote = time.monotonic()
-        manifest = Manifest(
-            run_id=names.run_id,
-            created_at=names.created_at,
-            num_dbs=routing.num_dbs,
-            s3_prefix=config.s3_prefix,
-            key_col=key_col,
-            db_path_template=output.db_path_template,
-            shard_prefix=names.shard_prefix,
-            key_encoding=config.key_encoding,
-            sharding=routing.document(),
-            shards=written.shards,
-            custom=config.manifest.custom_manifest_fields,
-        )
-        ref = attempt.publish(manifest)
+        with Watch(open_store(config.location), config, names.run_id) as watch:
+            routing, rows_read = _routing(df, config)
+            watch.sharded(routing.num_dbs, _ms(time.monotonic() - began))
+            job = Job(
+                Paths(config.s3_prefix, names.shard_prefix, names.run_id, output.db_path_template, names.build),
+                RowFormat(routing, config.key_encoding, value_spec, key_col),
+                config.duplicates,
+                str(output.local_root),
+                custom_endpoint(),
+                config.last_by,
+                limits,
+            )
+            written = job.run(df, rows_read)
+            wrote = time.monotonic()
+            watch.wrote(written, _ms(wrote - began))
+            manifest = Manifest(
+                run_id=names.run_id,
+                created_at=names.created_at,
+                num_dbs=routing.num_dbs,
+                s3_prefix=config.s3_prefix,
+                key_col=key_col,
+                db_path_template=output.db_path_template,
+                shard_prefix=names.shard_prefix,
+                key_encoding=config.key_encoding,
+                sharding=routing.document(),
+                shards=written.shards,
+                custom=config.manifest.custom_manifest_fields,
+            )
+            ref = attempt.publish(manifest)
+            watch.published(ref)
         ended = time.monotonic()
     stats = BuildStats(_ms(wrote - began), _ms(ended - wrote), written.rows_read, manifest.rows)
-    return BuildResult(names.run_id, ref, written.shards, stats)
+    return BuildResult(names.run_id, ref, written.shards, stats, run_record_ref=watch.record.ref)
 
 
 def _ms(seconds: float) -> int:

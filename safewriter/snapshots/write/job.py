@@ -36,10 +36,11 @@ _RANKS: Final = (*_INTEGERS, *_BYTES, "float", "double", "decimal", "boolean", "
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The shards of a build, in order."""
+    """The shards of a build, in order. `waited_ms`: how long all tasks together waited for their rate limits."""
 
     shards: tuple[Shard, ...]
     rows_read: int
+    waited_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ class Job:
                 rows_read = None  # a repeated stage observes its rows twice
         if rows_read is None:  # without a task nothing was observed: Spark knew that there are no rows
             rows_read = df.count()
-        return Written(self._checked(found, rows_read), rows_read)
+        waited_ms = sum(row["waited_ms"] for row in found if row["db_id"] is None)
+        return Written(self._checked(found, rows_read), rows_read, waited_ms)
 
     def _prepared(self, df: DataFrame) -> DataFrame:
         """Return key, value and the columns that decide, and nothing else."""

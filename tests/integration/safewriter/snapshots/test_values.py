@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,7 +26,9 @@ PREFIX = f"s3://{LAKE}/snapshots/values"
 
 
 def built(frame: DataFrame, spec: ValueSpec, keys: list[int]) -> list[Any]:
-    write_sharded(frame, WriteConfig(num_dbs=2, s3_prefix=PREFIX), key_col="the `key`.", value_spec=spec)
+    write_sharded(
+        frame, WriteConfig(num_dbs=2, s3_prefix=PREFIX), key_col="the `key`.", value_spec=spec, step=uuid.uuid4().hex
+    )
     with SnapshotReader(PREFIX) as reader:
         return list(reader.multi_get(keys).values())
 

@@ -1,0 +1,54 @@
+"""The record of a run: who builds what, and until when it surely lives. Clean-up reads it, readers do not.
+
+Source of the format: shardyfusion's `run.yaml` of version 1. JSON is YAML, so it is written as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+from safewriter.snapshots.format.current import stamp
+
+__all__ = ["RunDocument", "run_key"]
+
+_FORMAT: Final = 1
+_MESSAGE_LETTERS: Final = 4000
+# What JSON may hold as it is and YAML may not, or takes for the end of a line.
+_ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDocument:
+    """What a record says. `lease_expires_at`: a run that has not renewed it by then is dead."""
+
+    run_id: str
+    status: Literal["running", "succeeded", "failed"]
+    started_at: datetime
+    updated_at: datetime
+    lease_expires_at: datetime
+    s3_prefix: str
+    shard_prefix: str
+    db_path_template: str
+    writer_type: str = "spark"
+    manifest_ref: str | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+
+    def encode(self) -> bytes:
+        """Return the file. Of a long error message it has the beginning."""
+        told = {
+            name: stamp(value) if isinstance(value, datetime) else value[:_MESSAGE_LETTERS] if value else value
+            for name, value in asdict(self).items()
+        }
+        # A pair of escaped surrogates is one letter to JSON and two bad ones to YAML, so letters stay as they are.
+        text = json.dumps({**told, "format_version": _FORMAT}, sort_keys=True, indent=1, ensure_ascii=False)
+        return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode(errors="replace")
+
+
+def run_key(prefix: str, run_id: str, started: datetime, token: str) -> str:
+    """Return the key of a run's record. The token keeps apart two runs of one name."""
+    return f"{prefix}/{stamp(started)}_run_id={run_id}_{token}/run.yaml"

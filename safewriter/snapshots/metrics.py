@@ -1,0 +1,74 @@
+"""Events of builds, for whoever counts them. Their names are those of shardyfusion, as far as they mean the same."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MetricEvent", "Metrics", "MetricsCollector"]
+
+_log = logging.getLogger(__name__)
+
+
+class MetricEvent(StrEnum):
+    """What is told. Each payload has `elapsed_ms`, since the build began."""
+
+    WRITE_STARTED = "write.started"
+    SHARDING_COMPLETED = "write.sharding_completed"
+    """The number of shards is known: `num_dbs`, `duration_ms`."""
+    SHARD_COMPLETED = "write.shard.completed"
+    """Told of each shard when all are written: `db_id`, `attempt`, `row_count`, `db_bytes`, `duration_ms`."""
+    SHARD_RETRIED = "write.shard.retried"
+    """By `write_single_db`: `db_id`, `attempt`, `backoff_s`."""
+    SHARD_RETRY_EXHAUSTED = "write.shard.retry_exhausted"
+    """By `write_single_db`: `db_id`, `attempts`."""
+    SHARDS_COMPLETED = "write.shards_completed"
+    """`rows_written`, `duration_ms`."""
+    RATE_LIMITER_THROTTLED = "rate_limiter.throttled"
+    """Told once when all shards are written, if tasks have waited: `wait_seconds`, of all tasks together."""
+    MANIFEST_PUBLISHED = "write.manifest_published"
+    """`manifest_ref`."""
+    CURRENT_PUBLISHED = "write.current_published"
+    """`manifest_ref`."""
+    WRITE_COMPLETED = "write.completed"
+    """`rows_written`."""
+    WRITE_FAILED = "write.failed"
+    """`error_type`."""
+
+
+class MetricsCollector(Protocol):
+    """Takes events, on the driver alone. One that raises does no harm to what it is told of."""
+
+    def emit(self, event: MetricEvent, payload: dict[str, Any]) -> None:
+        """Take one event."""
+        ...
+
+
+@dataclass(slots=True)
+class Metrics:
+    """Tells a collector, if there is one."""
+
+    collector: MetricsCollector | None
+    clock: Callable[[], float] = time.monotonic
+    _began_s: float = field(init=False)
+    _failed: bool = False
+
+    def __post_init__(self) -> None:
+        self._began_s = self.clock()
+
+    def emit(self, event: MetricEvent, **payload: Any) -> None:  # noqa: ANN401 - what the event's description says
+        """Tell of one event. The first error of the collector is logged, and the others are not."""
+        if self.collector is None:
+            return
+        try:
+            self.collector.emit(event, {"elapsed_ms": round((self.clock() - self._began_s) * 1000), **payload})
+        except Exception:  # noqa: BLE001 - whatever counts events must not end what it counts
+            if not self._failed:
+                _log.exception("the metrics collector failed at %s; further errors of it are not logged", event)
+            self._failed = True

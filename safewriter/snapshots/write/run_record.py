@@ -1,0 +1,116 @@
+"""Keeps the record of a run while it lives: clean-up spares the shards of a run whose lease has not run out."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from safewriter.objects.store import PreconditionFailed, StoreError
+from safewriter.snapshots.format.run_record import RunDocument, run_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.objects.store import ObjectStore
+    from safewriter.snapshots.config import OutputOptions
+
+__all__ = ["RunRecord"]
+
+_log = logging.getLogger(__name__)
+_LEASE: Final = timedelta(minutes=10)
+_BEAT_S: Final = 60.0
+_TRIES: Final = 3
+
+
+class RunRecord:
+    """The record of one run, for the length of a `with`. It never fails the run: errors of the store are logged.
+
+    A late heartbeat never overwrites the end, since each write names the version that it replaces. `ref` is where the
+    record is; None if it could not be written.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        run_id: str,
+        s3_prefix: str,
+        output: OutputOptions,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        beat_s: float = _BEAT_S,
+    ) -> None:
+        self.ref: str | None = None
+        self._store, self._now, self._beat_s = store, now, beat_s
+        self._etag = ""
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="soal-run-record", daemon=True)
+        started = now()
+        self._key = run_key(output.run_registry_prefix, run_id, started, uuid.uuid4().hex)
+        self._document = RunDocument(
+            run_id=run_id,
+            status="running",
+            started_at=started,
+            updated_at=started,
+            lease_expires_at=started + _LEASE,
+            s3_prefix=s3_prefix,
+            shard_prefix=output.shard_prefix,
+            db_path_template=output.db_path_template,
+        )
+
+    def __enter__(self) -> Self:
+        try:
+            self._etag = self._store.create(self._key, self._document.encode())
+        except (PreconditionFailed, StoreError) as error:
+            _log.warning("the run has no record, so clean-up may take it for dead: %s", error)
+        else:
+            self.ref = self._store.uri(self._key)
+            self._thread.start()
+        return self
+
+    def published(self, manifest_ref: str) -> None:
+        """Note the manifest; the next write of the record tells it."""
+        with self._lock:
+            self._document = replace(self._document, manifest_ref=manifest_ref)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        if self.ref is None:
+            return
+        self._ended.set()
+        outcome: dict[str, Any] = {"status": "succeeded"}
+        if kind is not None:
+            outcome = {"status": "failed", "error_type": kind.__name__, "error_message": str(error)}
+        self._write(timedelta(0), **outcome)
+        self._thread.join()  # it is waiting, or sees that the run has ended
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self._beat_s):
+            self._write(_LEASE)
+
+    def _write(self, lease: timedelta, **changes: Any) -> None:  # noqa: ANN401 - fields of the document
+        with self._lock:
+            if self._ended.is_set() and not changes:
+                return
+            now = self._now()
+            self._document = replace(self._document, updated_at=now, lease_expires_at=now + lease, **changes)
+            try:
+                self._replace(self._document.encode())
+            except StoreError as error:
+                _log.warning("%s was not renewed: %s", self.ref, error)
+
+    def _replace(self, body: bytes) -> None:
+        for _ in range(_TRIES):
+            try:
+                self._etag = self._store.replace(self._key, body, etag=self._etag)
+            except PreconditionFailed:  # an earlier write of ours has landed after all
+                found = self._store.get(self._key)
+                if found is None:
+                    raise StoreError("it is not there any more") from None
+                self._etag = found.etag
+            else:
+                return
+        raise StoreError("it changes faster than it can be written")

@@ -1,0 +1,62 @@
+"""What a build tells of itself while it runs: events to the collector, and the record of its run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from safewriter.snapshots.metrics import MetricEvent, Metrics
+from safewriter.snapshots.write.run_record import RunRecord
+
+if TYPE_CHECKING:
+    from safewriter.objects.store import ObjectStore
+    from safewriter.snapshots.config import WriteConfig
+    from safewriter.snapshots.write.job import Written
+
+__all__ = ["Watch"]
+
+
+class Watch:
+    """Watches one build, for the length of a `with`. Nothing of it can fail the build."""
+
+    def __init__(self, store: ObjectStore, config: WriteConfig, run_id: str) -> None:
+        self.metrics = Metrics(config.metrics_collector)
+        self.record = RunRecord(store, run_id, config.s3_prefix, config.output)
+        self._rows = 0
+
+    def __enter__(self) -> Self:
+        self.metrics.emit(MetricEvent.WRITE_STARTED)
+        self.record.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *rest: object) -> None:
+        self.record.__exit__(kind, error, *rest)
+        if kind is None:
+            self.metrics.emit(MetricEvent.WRITE_COMPLETED, rows_written=self._rows)
+        else:
+            self.metrics.emit(MetricEvent.WRITE_FAILED, error_type=kind.__name__)
+
+    def sharded(self, num_dbs: int, duration_ms: int) -> None:
+        """Tell that the number of shards is known."""
+        self.metrics.emit(MetricEvent.SHARDING_COMPLETED, num_dbs=num_dbs, duration_ms=duration_ms)
+
+    def wrote(self, written: Written, duration_ms: int) -> None:
+        """Tell of the shards."""
+        for shard in written.shards:
+            self.metrics.emit(
+                MetricEvent.SHARD_COMPLETED,
+                db_id=shard.db_id,
+                attempt=shard.attempt,
+                row_count=shard.row_count,
+                db_bytes=shard.db_bytes,
+                duration_ms=shard.writer_info["duration_ms"],
+            )
+        if written.waited_ms:
+            self.metrics.emit(MetricEvent.RATE_LIMITER_THROTTLED, wait_seconds=written.waited_ms / 1000)
+        self._rows = sum(shard.row_count for shard in written.shards)
+        self.metrics.emit(MetricEvent.SHARDS_COMPLETED, rows_written=self._rows, duration_ms=duration_ms)
+
+    def published(self, manifest_ref: str) -> None:
+        """Tell that the snapshot is current."""
+        self.record.published(manifest_ref)
+        self.metrics.emit(MetricEvent.MANIFEST_PUBLISHED, manifest_ref=manifest_ref)
+        self.metrics.emit(MetricEvent.CURRENT_PUBLISHED, manifest_ref=manifest_ref)

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter.objects.store import PreconditionFailed, StoreError
+from safewriter.snapshots.config import OutputOptions
+from safewriter.snapshots.write.run_record import RunRecord
+from tests.support.memory_store import MemoryObjectStore
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MINUTE = timedelta(minutes=1)
+
+
+class Store(MemoryObjectStore):
+    """A bucket whose next writes fail: before they land (`refused`), after it (`lost`), or they land late (`late`)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults: list[str] = []
+        self.late: list[Callable[[], str]] = []
+        self.renewals = 0
+
+    def create(self, key: str, body: bytes, *, tag: str = "") -> str:
+        return self._faulty(lambda: super(Store, self).create(key, body, tag=tag))
+
+    def replace(self, key: str, body: bytes, *, etag: str, tag: str = "") -> str:
+        written = self._faulty(lambda: super(Store, self).replace(key, body, etag=etag, tag=tag))
+        self.renewals += 1
+        return written
+
+    def _faulty(self, write: Callable[[], str]) -> str:
+        fault = self.faults.pop(0) if self.faults else ""
+        if fault == "late":
+            self.late.append(write)
+        written = "" if fault in {"late", "refused"} else write()
+        if fault:
+            raise StoreError("no answer")
+        return written
+
+    def record(self) -> dict[str, Any]:
+        (listed,) = self.list("runs/")
+        found = self.get(listed.key)
+        assert found is not None
+        record: dict[str, Any] = json.loads(found.body)
+        return record
+
+
+class Clock:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(autouse=True)
+def no_thread_stays() -> Iterator[None]:
+    """Whatever happens to a record, its thread ends with it."""
+    yield
+    assert [thread.name for thread in threading.enumerate() if thread.name == "soal-run-record"] == []
+
+
+def record_of(store: Store, clock: Clock, beat_s: float = 3600) -> RunRecord:
+    return RunRecord(store, "r", "s3://b/p", OutputOptions(), now=clock, beat_s=beat_s)
+
+
+def test_a_run_is_recorded_while_it_runs_and_when_it_ends(store: Store, clock: Clock) -> None:
+    """With a lease of ten minutes, then with its manifest; there is one record."""
+    with record_of(store, clock) as record:
+        running = store.record()
+        clock.now += MINUTE
+        record.published("s3://b/p/manifest")
+    ended = store.record()
+    assert (running["status"], running["started_at"]) == ("running", "2026-01-01T00:00:00.000000Z")
+    assert (running["lease_expires_at"], running["manifest_ref"]) == ("2026-01-01T00:10:00.000000Z", None)
+    assert (ended["status"], ended["manifest_ref"]) == ("succeeded", "s3://b/p/manifest")
+    assert ended["lease_expires_at"] == ended["updated_at"] == "2026-01-01T00:01:00.000000Z"
+    assert ended["started_at"] == running["started_at"]
+    assert record.ref == store.uri(next(iter(store.list("runs/"))).key)
+
+
+def test_a_run_that_fails_is_recorded_with_its_error(store: Store, clock: Clock) -> None:
+    """Its error goes on."""
+    with pytest.raises(KeyError), record_of(store, clock):
+        raise KeyError("no such column")
+    ended = store.record()
+    assert (ended["status"], ended["error_type"]) == ("failed", "KeyError")
+    assert (ended["error_message"], ended["manifest_ref"]) == ("'no such column'", None)
+
+
+def test_a_heartbeat_renews_the_lease(store: Store, clock: Clock) -> None:
+    """Again and again; one that fails is followed by others."""
+    store.faults = ["", "refused", "lost"]
+    with record_of(store, clock, beat_s=0.001):
+        clock.now += 5 * MINUTE
+        assert until(lambda: store.renewals >= 3)
+        assert store.record()["lease_expires_at"] == "2026-01-01T00:15:00.000000Z"
+    assert store.record()["status"] == "succeeded"
+
+
+def test_a_late_heartbeat_does_not_overwrite_the_end(store: Store, clock: Clock) -> None:
+    """The store refuses one that was on its way when the run ended."""
+    store.faults = ["", "late"]
+    with record_of(store, clock, beat_s=0.001):
+        assert until(lambda: bool(store.late))
+    with pytest.raises(PreconditionFailed):
+        store.late[0]()
+    assert store.record()["status"] == "succeeded"
+
+
+@pytest.mark.parametrize("faults", [["refused"], ["lost"], ["", "refused"]])
+def test_a_store_that_fails_does_not_fail_the_run(
+    store: Store, clock: Clock, faults: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged. A record that was perhaps not written is not named."""
+    store.faults = list(faults)
+    with record_of(store, clock) as record:
+        pass
+    assert (record.ref is None) == (faults[0] != "")
+    assert len(caplog.records) == 1
+
+
+def test_a_record_that_somebody_deleted_stays_away(
+    store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The run ends as it would."""
+    with record_of(store, clock):
+        store.delete(next(iter(store.list("runs/"))).key)
+    assert list(store.list("runs/")) == []
+    assert "was not renewed: it is not there any more" in caplog.text

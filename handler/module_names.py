@@ -25,6 +25,7 @@ _RESTED_ON: Final = {
     "botocore": "the guard's way to S3",
     "pyiceberg": "the guard's way to Iceberg tables",
     "kazoo": "the way to locks in ZooKeeper",
+    "cel_expr_python": "the way of keys to their snapshots' shards",
     "numpy": "the way of keys to their snapshots' shards",
     "pyarrow": "the way of rows to their snapshots' shards",
     "xxhash": "the way of keys to their snapshots' shards",

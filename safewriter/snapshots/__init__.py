@@ -9,19 +9,33 @@ if TYPE_CHECKING:
     from safewriter.snapshots.config import Duplicates, ManifestOptions, OutputOptions, WriteConfig
     from safewriter.snapshots.format.encoding import KeyEncoding
     from safewriter.snapshots.read.reader import SnapshotReader
+    from safewriter.snapshots.sharding import (
+        CelColumn,
+        CelType,
+        ShardingSpec,
+        ShardingStrategy,
+        cel_sharding,
+        cel_sharding_by_columns,
+    )
     from safewriter.snapshots.write.build import BuildResult, write_sharded
     from safewriter.snapshots.write.values import binary_col, callable_encoder, json_cols
 
 __all__ = [
     "BuildResult",
+    "CelColumn",
+    "CelType",
     "Duplicates",
     "KeyEncoding",
     "ManifestOptions",
     "OutputOptions",
+    "ShardingSpec",
+    "ShardingStrategy",
     "SnapshotReader",
     "WriteConfig",
     "binary_col",
     "callable_encoder",
+    "cel_sharding",
+    "cel_sharding_by_columns",
     "json_cols",
     "write_sharded",
 ]
@@ -30,6 +44,14 @@ _HOMES: Final = {
     "config": ("Duplicates", "ManifestOptions", "OutputOptions", "WriteConfig"),
     "format.encoding": ("KeyEncoding",),
     "read.reader": ("SnapshotReader",),
+    "sharding": (
+        "CelColumn",
+        "CelType",
+        "ShardingSpec",
+        "ShardingStrategy",
+        "cel_sharding",
+        "cel_sharding_by_columns",
+    ),
     "write.build": ("BuildResult", "write_sharded"),
     "write.values": ("binary_col", "callable_encoder", "json_cols"),
 }

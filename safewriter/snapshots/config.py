@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from safewriter.objects.location import Location
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.sharding import ShardingSpec, ShardingStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,11 +86,13 @@ class WriteConfig:
     Parameters
     ----------
     num_dbs
-        The number of shards; None with `max_keys_per_shard`, by which the number of rows decides.
+        The number of shards; None if `sharding` says how many there are.
     s3_prefix
         `s3://bucket/prefix`, where the snapshot lies.
     key_encoding
         How the shards store keys.
+    sharding
+        Which rule gives each row its shard: by default the hash of its key.
     duplicates
         What happens to rows of one key.
     last_by
@@ -98,10 +101,10 @@ class WriteConfig:
         Gets the events of the build, on the driver.
     """
 
-    num_dbs: int | None
     s3_prefix: str
+    num_dbs: int | None = None
     key_encoding: KeyEncoding = KeyEncoding.U64BE
-    max_keys_per_shard: int | None = None
+    sharding: ShardingSpec = field(default_factory=ShardingSpec)
     duplicates: Duplicates = Duplicates.ERROR
     last_by: str | None = None
     metrics_collector: MetricsCollector | None = None
@@ -109,12 +112,13 @@ class WriteConfig:
     manifest: ManifestOptions = field(default_factory=ManifestOptions)
 
     def __post_init__(self) -> None:
-        if (self.num_dbs is None) == (self.max_keys_per_shard is None):
-            raise ConfigValidationError("give num_dbs, or max_keys_per_shard, and not both")
-        for name in ("num_dbs", "max_keys_per_shard"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigValidationError(f"{name} is {value}; it must be 1 or more")
+        if self.sharding.strategy is ShardingStrategy.CEL:
+            if self.num_dbs is not None:
+                raise ConfigValidationError("num_dbs must be None where an expression decides; see sharding")
+        elif (self.num_dbs is None) == (self.sharding.max_keys_per_shard is None):
+            raise ConfigValidationError("give num_dbs, or sharding.max_keys_per_shard, and not both")
+        if self.num_dbs is not None and self.num_dbs < 1:
+            raise ConfigValidationError(f"num_dbs is {self.num_dbs}; it must be 1 or more")
         if (self.last_by is not None) != (self.duplicates is Duplicates.LAST):
             raise ConfigValidationError("give last_by, the column, with duplicates=Duplicates.LAST, and only with it")
         try:

@@ -9,9 +9,11 @@ __all__ = [
     "KeyRangeError",
     "ManifestParseError",
     "ManifestPublishError",
+    "MissingPackageError",
     "PublishConflictError",
     "PublishCurrentError",
     "ReaderStateError",
+    "RoutingContextError",
     "ShardAssignmentError",
     "ShardCoverageError",
     "ShardWriteError",
@@ -26,6 +28,10 @@ class SnapshotError(SafeWriterError):
 
 class ConfigValidationError(SnapshotError):
     """A build cannot be as it is configured. Nothing was read or written."""
+
+
+class MissingPackageError(SnapshotError):
+    """A package is not installed that this snapshot needs."""
 
 
 class KeyRangeError(SnapshotError):
@@ -83,3 +89,7 @@ class ManifestParseError(SnapshotError):
 
 class ReaderStateError(SnapshotError):
     """There is no snapshot to read, or the reader is closed."""
+
+
+class RoutingContextError(SnapshotError):
+    """A reader was not given the columns by which the snapshot routes keys."""

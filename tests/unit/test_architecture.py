@@ -27,6 +27,7 @@ MAY_IMPORT = {
 SHARED = {"infra": frozenset({"handler.variables", "handler.spark_settings.fixed", "handler.module_names"})}
 # Engines and formats are imported only by the adapter that needs them, so that the rest runs where they are not.
 ADAPTERS = {
+    "cel_expr_python": ("safewriter/snapshots",),
     "delta": ("safewriter/tables/delta",),
     "deltalake": ("safewriter/tables/delta",),
     "kazoo": ("safewriter/coordination",),

@@ -18,7 +18,7 @@ from safewriter.snapshots.format.shard_file import FILE_NAME
 from safewriter.snapshots.routing.routing import Routing, routing_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from safewriter.objects.store import ObjectStore
     from safewriter.snapshots.format.encoding import Key
@@ -70,18 +70,23 @@ class SnapshotReader:
         """Where its manifest is."""
         return self._state.ref
 
-    def get(self, key: Key) -> bytes | None:
-        """Return the value of a key; None if the snapshot has no such key."""
-        return self._value(self._state, key)
+    def get(self, key: Key, *, routing_context: Mapping[str, object] | None = None) -> bytes | None:
+        """Return the value of a key; None if the snapshot has no such key.
 
-    def multi_get(self, keys: Iterable[Key]) -> dict[Key, bytes | None]:
+        `routing_context`: the row's values of the other columns that decide on its shard, where there are any.
+        """
+        return self._value(self._state, key, routing_context)
+
+    def multi_get(
+        self, keys: Iterable[Key], *, routing_context: Mapping[str, object] | None = None
+    ) -> dict[Key, bytes | None]:
         """Return the values of keys, in their order, all of one snapshot."""
         state = self._state
-        return {key: self._value(state, key) for key in keys}
+        return {key: self._value(state, key, routing_context) for key in keys}
 
-    def route(self, key: Key) -> int | None:
+    def route(self, key: Key, *, routing_context: Mapping[str, object] | None = None) -> int | None:
         """Return the shard that a key belongs to; None if no shard can have it."""
-        return self._state.routing.route(key)
+        return self._state.routing.route(key, routing_context)
 
     def refresh(self) -> bool:
         """Read `_CURRENT` again; return whether another snapshot is read from now on."""
@@ -114,8 +119,8 @@ class SnapshotReader:
             raise ManifestParseError(f"{ref} is no manifest that this code can read: {error}") from error
         return _State(ref, manifest, routing, {shard.db_id: shard for shard in manifest.shards})
 
-    def _value(self, state: _State, key: Key) -> bytes | None:
-        db_id = state.routing.route(key)
+    def _value(self, state: _State, key: Key, context: Mapping[str, object] | None) -> bytes | None:
+        db_id = state.routing.route(key, context)
         shard = None if db_id is None else state.shards.get(db_id)
         if shard is None:
             return None

@@ -15,12 +15,14 @@ from safewriter.snapshots.errors import KeyRangeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from safewriter.snapshots.format.encoding import Key
 
-__all__ = ["digest", "digests", "digests_of_integers"]
+__all__ = ["HASH_ALGORITHM", "digest", "digests", "digests_of_integers", "remainders"]
 
+HASH_ALGORITHM: Final = "xxh3_64"
 _MIN, _MAX = -(2**63), 2**63 - 1
 _SECRET: Final = bytes.fromhex("b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db")
 _FLIP: Final = np.uint64(int.from_bytes(_SECRET[8:16], "little") ^ int.from_bytes(_SECRET[16:24], "little"))
@@ -57,6 +59,15 @@ def digests(keys: Sequence[str | bytes]) -> NDArray[np.uint64]:
     """Return the same for texts or bytes."""
     one = xxhash.xxh3_64_intdigest
     return np.fromiter((one(key.encode() if isinstance(key, str) else key) for key in keys), np.uint64, len(keys))
+
+
+def remainders(keys: pa.Array, modulus: int) -> NDArray[np.int64]:
+    """Return the digests of a column without nulls, modulo a number of shards."""
+    import pyarrow as pa
+
+    is_integer = pa.types.is_integer(keys.type)
+    hashes = digests_of_integers(keys.cast(pa.int64()).to_numpy()) if is_integer else digests(keys.to_pylist())
+    return (hashes % np.uint64(modulus)).astype(np.int64)
 
 
 def _rotated(value: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:

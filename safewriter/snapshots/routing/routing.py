@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-import pyarrow as pa
-
-from safewriter.snapshots.errors import KeyRangeError
-from safewriter.snapshots.routing.hashing import digest, digests, digests_of_integers
+from safewriter.snapshots.errors import ConfigValidationError, KeyRangeError
+from safewriter.snapshots.routing.cel import CelRouting
+from safewriter.snapshots.routing.expression import CelExpression
+from safewriter.snapshots.routing.hashing import HASH_ALGORITHM, digest, remainders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from safewriter.snapshots.format.encoding import Key
 
-__all__ = ["HASH_ALGORITHM", "HashRouting", "Routing", "routing_of"]
-
-HASH_ALGORITHM: Final = "xxh3_64"
+__all__ = ["HashRouting", "Routing", "routing_of"]
 
 
 class Routing(Protocol):
@@ -67,11 +66,7 @@ class HashRouting:
         """Return the shard of each key. Raises `KeyRangeError` for a null."""
         if keys.null_count:
             raise KeyRangeError("a key is null; drop such rows, or give them a key")
-        if pa.types.is_integer(keys.type):
-            hashes = digests_of_integers(keys.cast(pa.int64()).to_numpy())
-        else:
-            hashes = digests(keys.to_pylist())
-        return (hashes % np.uint64(self.num_dbs)).astype(np.int64)
+        return remainders(keys, self.num_dbs)
 
     def route(self, key: Key, context: Mapping[str, object] | None = None) -> int:  # noqa: ARG002 - of the protocol
         """Return the shard of one key."""
@@ -88,6 +83,20 @@ def routing_of(sharding: Mapping[str, Any], num_dbs: int) -> Routing:
     if unknown := set(sharding) - known:
         raise ValueError(f"its sharding has the member {min(unknown)!r}, which this code does not know")
     strategy, algorithm = sharding.get("strategy"), sharding.get("hash_algorithm")
-    if (strategy, algorithm) != ("hash", HASH_ALGORITHM):
-        raise ValueError(f"its sharding is {strategy!r} with {algorithm!r}; this code knows hash with {HASH_ALGORITHM}")
-    return HashRouting(num_dbs)
+    if strategy not in {"hash", "cel"} or algorithm != HASH_ALGORITHM:
+        raise ValueError(
+            f"its sharding is {strategy!r} with {algorithm!r}; this code knows hash and cel with {HASH_ALGORITHM}"
+        )
+    return HashRouting(num_dbs) if strategy == "hash" else _cel_routing(sharding, num_dbs)
+
+
+def _cel_routing(sharding: Mapping[str, Any], num_dbs: int) -> CelRouting:
+    text, columns, values = (sharding.get(name) for name in ("cel_expr", "cel_columns", "routing_values"))
+    if not (isinstance(text, str) and isinstance(columns, dict) and isinstance(values, list | None)):
+        raise ValueError(  # noqa: TRY004 - as for all else that is wrong with it
+            f"its sharding lacks an expression with columns: {dict(sharding)!r}"
+        )
+    try:
+        return CelRouting(CelExpression.of(text, columns), num_dbs, None if values is None else tuple(values))
+    except ConfigValidationError as error:
+        raise ValueError(f"its sharding cannot be: {error}") from error

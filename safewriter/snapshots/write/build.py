@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from safewriter.objects.location import Location
-from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError
+from safewriter.snapshots.errors import ManifestParseError
 from safewriter.snapshots.format.manifest import Manifest, Shard
-from safewriter.snapshots.routing.routing import HashRouting, Routing
 from safewriter.snapshots.write.attempt import begin
+from safewriter.snapshots.write.choose_routing import routing_of_build
 from safewriter.snapshots.write.job import Job
 from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.options import cached, overridden
@@ -116,7 +116,7 @@ def build(
         began = time.monotonic()
         names, output = attempt.names, config.output
         with Watch(open_store(config.location), config, names.run_id) as watch:
-            routing, rows_read = _routing(df, config)
+            routing, rows_read = routing_of_build(df, config, key_col)
             watch.sharded(routing.num_dbs, _ms(time.monotonic() - began))
             job = Job(
                 Paths(config.s3_prefix, names.shard_prefix, names.run_id, output.db_path_template, names.build),
@@ -169,13 +169,3 @@ def _earlier(ref: str) -> BuildResult:
     return BuildResult(
         manifest.run_id, ref, manifest.shards, BuildStats(0, 0, 0, manifest.rows), already_committed=True
     )
-
-
-def _routing(df: DataFrame, config: WriteConfig) -> tuple[Routing, int | None]:
-    """Return the rule, and the number of rows if they had to be counted for it."""
-    if config.num_dbs is not None:
-        return HashRouting(config.num_dbs), None
-    if config.max_keys_per_shard is None:
-        raise ConfigValidationError("give num_dbs, or max_keys_per_shard")
-    rows = df.count()
-    return HashRouting(max(1, -(-rows // config.max_keys_per_shard))), rows

@@ -6,15 +6,15 @@ import pytest
 
 from safewriter.snapshots.config import Duplicates, OutputOptions, WriteConfig
 from safewriter.snapshots.errors import ConfigValidationError
+from safewriter.snapshots.sharding import ShardingSpec
 
 
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"num_dbs": None}, "give num_dbs, or max_keys_per_shard"),
-        ({"max_keys_per_shard": 5}, "give num_dbs, or max_keys_per_shard"),
+        ({"num_dbs": None}, "give num_dbs, or sharding.max_keys_per_shard"),
+        ({"sharding": ShardingSpec(max_keys_per_shard=5)}, "give num_dbs, or sharding.max_keys_per_shard"),
         ({"num_dbs": 0}, "num_dbs is 0"),
-        ({"num_dbs": None, "max_keys_per_shard": -1}, "max_keys_per_shard is -1"),
         ({"duplicates": Duplicates.LAST}, "give last_by, the column, with"),
         ({"last_by": "v"}, "give last_by, the column, with"),
         ({"s3_prefix": "s3://bucket"}, "names a whole bucket"),

@@ -1,0 +1,236 @@
+"""An expression in CEL over the columns of a row, which gives the row's token: its shard's number or routing value.
+
+CEL is Google's Common Expression Language, here by its C++ library, as shardyfusion's readers take it. Only a build
+needs numpy and pyarrow, so what it calls imports them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.snapshots.errors import (
+    ConfigValidationError,
+    KeyRangeError,
+    MissingPackageError,
+    ShardAssignmentError,
+)
+from safewriter.snapshots.routing.hashing import digest, remainders
+from safewriter.snapshots.sharding import CelType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from safewriter.snapshots.format.encoding import Key
+    from safewriter.snapshots.sharding import RoutingValue
+
+__all__ = ["KEY_VARIABLE", "CelExpression", "EvaluationError", "Tokens"]
+
+KEY_VARIABLE: Final = "key"
+"""The variable that is the key column, whatever that is called: a reader knows no column's name."""
+
+_HASHED: Final = re.compile(r"\s*shard_hash\s*\((?P<argument>.*)\)\s*%\s*(?P<shards>[1-9][0-9]*)[uU]\s*", re.DOTALL)
+_PYTHON: Final[dict[CelType, type]] = {
+    CelType.INT: int,
+    CelType.UINT: int,
+    CelType.STRING: str,
+    CelType.BYTES: bytearray,
+}
+_HASHABLE: Final = (CelType.INT, CelType.UINT, CelType.STRING, CelType.BYTES)
+
+
+class EvaluationError(ValueError):
+    """The expression has no value for a row; CEL's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What rows give: `found` holds each token once or more, and row `i` has `found[group[i]]`.
+
+    Row `first[group[i]]` is one that has it, too.
+    """
+
+    found: list[RoutingValue]
+    first: NDArray[np.int64]
+    group: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """What is compiled. With `shards`, it is the argument of `shard_hash(…) % shards`.
+
+    `variable`: the argument is nothing but that one, so CEL need not be asked.
+    """
+
+    compiled: Any
+    kind: CelType
+    error: Any
+    shards: int | None = None
+    variable: str | None = None
+
+    def value(self, row: Mapping[str, object]) -> RoutingValue:
+        given: Any = None if self.variable is None else row[self.variable]
+        value = self._evaluated(row) if given is None else given
+        if self.shards is None:
+            told: RoutingValue = value
+            return told
+        try:
+            return digest(value) % self.shards
+        except KeyRangeError as error:
+            raise EvaluationError(str(error)) from None
+
+    def _evaluated(self, row: Mapping[str, object]) -> Any:  # noqa: ANN401 - of the type `kind`
+        found = self.compiled.eval(data=row)
+        value: Any = found.plain_value()
+        # An error comes as a text, too.
+        is_of_kind = type(value) is _PYTHON[self.kind]
+        if not is_of_kind or (self.kind is CelType.STRING and found.type() == self.error):
+            raise EvaluationError(value)
+        return bytes(value) if self.kind is CelType.BYTES else value
+
+
+@dataclass(frozen=True, slots=True)
+class CelExpression:
+    """One expression. It is compiled when it is made; it travels as text, and is compiled anew where it arrives.
+
+    Raises `ConfigValidationError` with CEL's message, `MissingPackageError` without the library.
+    """
+
+    text: str
+    variables: tuple[tuple[str, CelType], ...]
+    kind: CelType = field(init=False, compare=False)
+    _program: _Program = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        compiled, kind, error = _compiled(self.text, self.variables)
+        program = _Program(compiled, kind, error)
+        hashed = _HASHED.fullmatch(self.text)
+        if hashed:
+            program = self._without_calls(hashed["argument"], int(hashed["shards"])) or program
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "_program", program)
+
+    def __reduce__(self) -> tuple[type[CelExpression], tuple[object, ...]]:
+        return CelExpression, (self.text, self.variables)
+
+    @classmethod
+    def of(cls, text: str, columns: Mapping[str, str]) -> CelExpression:
+        """Compile an expression. Raises `ConfigValidationError`."""
+        return cls(text, tuple(sorted((name, CelType(kind)) for name, kind in columns.items())))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads beside the key."""
+        return tuple(name for name, _ in self.variables if name != KEY_VARIABLE)
+
+    @property
+    def shards(self) -> int | None:
+        """The number of shards, if the whole expression is `shard_hash(…) % Nu`."""
+        return self._program.shards
+
+    def token(self, row: Mapping[str, object]) -> RoutingValue:
+        """Return what a row gives, by the names of the variables. Raises `EvaluationError`."""
+        return self._program.value(row)
+
+    def tokens(self, keys: pa.Array, columns: Sequence[pa.Array]) -> Tokens:
+        """Return what rows give; `columns` in the order of `self.columns`.
+
+        Raises `KeyRangeError` for a null key, `ShardAssignmentError` for a row that gives nothing.
+        """
+        import numpy as np
+
+        if keys.null_count:
+            raise KeyRangeError("a key is null; drop such rows, or give them a key")
+        beside = dict(zip(self.columns, columns, strict=True))
+        arrays = {name: keys if name == KEY_VARIABLE else beside[name] for name, _ in self.variables}
+        alone = self._hashed_column(arrays)
+        if alone is not None:
+            ids, first, group = np.unique(alone, return_index=True, return_inverse=True)
+            return Tokens(ids.tolist(), first, group)
+        first, group = _groups(list(arrays.values()), len(keys))
+        values = zip(*(array.take(first).to_pylist() for array in arrays.values()), strict=True)
+        rows = (dict(zip(arrays, row, strict=True)) for row in values)
+        found = [self._token_of(row, keys, at) for row, at in zip(rows, first.tolist(), strict=True)]
+        return Tokens(found, first, group)
+
+    def _token_of(self, row: Mapping[str, object], keys: pa.Array, at: int) -> RoutingValue:
+        try:
+            return self.token(row)
+        except EvaluationError as error:
+            nulls = "".join(f"; {name} is null" for name, value in row.items() if value is None)
+            raise ShardAssignmentError(
+                f"the row with key {keys[at].as_py()!r} has no shard: {self.text!r}: {error}{nulls}"
+            ) from None
+
+    def _without_calls(self, argument: str, shards: int) -> _Program | None:
+        """Return what hashes the argument here, outside of CEL: version 0.1.3 leaks 80 bytes at each call into Python.
+
+        The whole expression compiles, and so must the argument: then its parentheses are those of the call.
+        """
+        try:
+            compiled, kind, error = _compiled(argument, self.variables, kinds=_HASHABLE)
+        except ConfigValidationError:
+            return None
+        is_variable = kind is not CelType.UINT and (argument.strip(), kind) in self.variables
+        return _Program(compiled, kind, error, shards, argument.strip() if is_variable else None)
+
+    def _hashed_column(self, arrays: Mapping[str, pa.Array]) -> NDArray[np.int64] | None:
+        """Return the tokens of all rows if nothing but one column is hashed."""
+        program = self._program
+        column = None if program.variable is None else arrays[program.variable]
+        if column is None or column.null_count or program.shards is None:
+            return None
+        return remainders(column, program.shards)
+
+
+def _groups(columns: Sequence[pa.Array], rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first row of each combination of values, and the number of each row's combination."""
+    import numpy as np
+
+    first, group = np.zeros(min(rows, 1), np.int64), np.zeros(rows, np.int64)
+    for column in columns:
+        codes = column.dictionary_encode(null_encoding="encode").indices.to_numpy()
+        combined = group * (len(codes) + 1) + codes
+        _, first, group = np.unique(combined, return_index=True, return_inverse=True)
+    return first, group
+
+
+def _compiled(
+    text: str, variables: Sequence[tuple[str, CelType]], kinds: Sequence[CelType] = _HASHABLE[:3]
+) -> tuple[Any, CelType, Any]:
+    """Return the compiled expression, the type that it gives, and the type of errors."""
+    cel = _library()
+    types = {kind: getattr(cel.Type, kind.name) for kind in CelType}
+    hashing = cel.FunctionDecl(
+        "shard_hash",
+        [cel.Overload(f"shard_hash_{kind}", cel.Type.UINT, [types[kind]], impl=_shard_hash) for kind in _HASHABLE],
+    )
+    try:
+        environment = cel.NewEnv(variables={name: types[kind] for name, kind in variables}, functions=[hashing])
+        compiled = environment.compile(text)
+    except RuntimeError as error:
+        raise ConfigValidationError(f"the expression {text!r} is none: {error}") from None
+    kind = next((kind for kind in kinds if compiled.return_type() == types[kind]), None)
+    if kind is None:
+        raise ConfigValidationError(
+            f"the expression {text!r} gives {compiled.return_type().name().lower()}; it must give a shard's number"
+            " (int, uint) or a routing value (int, uint, string). int(…) and string(…) convert"
+        )
+    return compiled, kind, cel.Type.ERROR
+
+
+def _shard_hash(value: Key) -> int:
+    return digest(value)
+
+
+def _library() -> Any:  # noqa: ANN401 - it has no types
+    try:
+        from cel_expr_python import cel
+    except ModuleNotFoundError as error:
+        raise MissingPackageError("a rule in CEL needs the package cel-expr-python; install soal[snapshots]") from error
+    return cel

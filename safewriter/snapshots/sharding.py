@@ -1,0 +1,158 @@
+"""Which rule gives each row its shard: the hash of its key, or an expression in CEL, with shardyfusion's names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from safewriter.snapshots.errors import ConfigValidationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "CelColumn",
+    "CelType",
+    "RoutingValue",
+    "ShardingSpec",
+    "ShardingStrategy",
+    "cel_sharding",
+    "cel_sharding_by_columns",
+    "check_routing_values",
+]
+
+RoutingValue = int | str
+
+
+class ShardingStrategy(StrEnum):
+    """Which kind of rule gives each row its shard."""
+
+    HASH = "hash"
+    CEL = "cel"
+
+
+class CelType(StrEnum):
+    """The type that a variable has in an expression."""
+
+    INT = "int"
+    UINT = "uint"
+    STRING = "string"
+    BYTES = "bytes"
+    DOUBLE = "double"
+    BOOL = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class CelColumn:
+    """A column of `cel_sharding_by_columns` that is no text."""
+
+    name: str
+    type: CelType = CelType.STRING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardingSpec:
+    """The rule.
+
+    Parameters
+    ----------
+    strategy
+        HASH: a key's hash, modulo the number of shards. CEL: `cel_expr`.
+    max_keys_per_shard
+        For HASH, instead of `num_dbs`: the number of rows decides how many shards there are.
+    cel_expr
+        An expression over the columns of a row. Without routing values, it gives the shard's number itself.
+    cel_columns
+        The expression's variables, with their types. `key` is the key column, whatever its name; any other variable is
+        the column of that name.
+    routing_values
+        What the expression may give; the place of a value is the number of its shard.
+    infer_routing_values_from_data
+        Instead of `routing_values`: all that the expression gives for the data, sorted.
+    """
+
+    strategy: ShardingStrategy = ShardingStrategy.HASH
+    max_keys_per_shard: int | None = None
+    cel_expr: str | None = None
+    cel_columns: Mapping[str, str] = field(default_factory=dict)
+    routing_values: Sequence[RoutingValue] | None = None
+    infer_routing_values_from_data: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_keys_per_shard is not None and self.max_keys_per_shard < 1:
+            raise ConfigValidationError(f"max_keys_per_shard is {self.max_keys_per_shard}; it must be 1 or more")
+        values = self.routing_values
+        if self.strategy is ShardingStrategy.HASH:
+            if self.cel_expr or self.cel_columns or values is not None or self.infer_routing_values_from_data:
+                raise ConfigValidationError("an expression and its routing values need strategy=ShardingStrategy.CEL")
+            return
+        if self.max_keys_per_shard is not None:
+            raise ConfigValidationError("max_keys_per_shard is for hashed keys; here the expression decides")
+        if not self.cel_expr or not self.cel_columns:
+            raise ConfigValidationError("strategy CEL needs cel_expr, and cel_columns with each variable's type")
+        for name, kind in self.cel_columns.items():
+            _check_variable(name, kind)
+        if values is not None:
+            if self.infer_routing_values_from_data:
+                raise ConfigValidationError("give routing_values, or infer_routing_values_from_data, and not both")
+            if not values:
+                raise ConfigValidationError("routing_values is empty, so no row would have a shard")
+            check_routing_values(values)
+
+
+def cel_sharding(
+    expr: str, columns: Mapping[str, str], *, routing_values: Sequence[RoutingValue] | None = None
+) -> ShardingSpec:
+    """Route by an expression: `cel_sharding("key % 4", {"key": "int"})`."""
+    return ShardingSpec(
+        strategy=ShardingStrategy.CEL, cel_expr=expr, cel_columns=dict(columns), routing_values=routing_values
+    )
+
+
+def cel_sharding_by_columns(
+    *columns: str | CelColumn, num_shards: int | None = None, separator: str = ":"
+) -> ShardingSpec:
+    """Route by the values of columns: by their hash with `num_shards`, else each distinct value has its own shard.
+
+    A column that is given by its name is text.
+    """
+    if not columns:
+        raise ConfigValidationError("cel_sharding_by_columns needs a column")
+    if num_shards is not None and num_shards < 1:
+        raise ConfigValidationError(f"num_shards is {num_shards}; it must be 1 or more")
+    typed = [CelColumn(column) if isinstance(column, str) else column for column in columns]
+    as_is = {CelType.STRING}
+    if len(typed) == 1:
+        as_is |= {CelType.INT, CelType.UINT}
+        if num_shards is not None:  # else the manifest would have to hold bytes
+            as_is.add(CelType.BYTES)
+    # CEL reads the escapes of JSON, but not its pairs of surrogates.
+    between = f" + {json.dumps(separator, ensure_ascii=False)} + "
+    value = between.join(one.name if one.type in as_is else f"string({one.name})" for one in typed)
+    return ShardingSpec(
+        strategy=ShardingStrategy.CEL,
+        cel_expr=value if num_shards is None else f"shard_hash({value}) % {num_shards}u",
+        cel_columns={one.name: one.type for one in typed},
+        infer_routing_values_from_data=num_shards is None,
+    )
+
+
+def check_routing_values(values: Sequence[object]) -> None:
+    """Raise `ConfigValidationError` unless they are integers or texts, of one type, each of them once."""
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise ConfigValidationError(f"the routing value {value!r} is neither an integer nor a text")
+        if type(value) is not type(values[0]):
+            raise ConfigValidationError(f"the routing values {values[0]!r} and {value!r} have different types")
+    if len(set(values)) != len(values):
+        doubled = next(value for number, value in enumerate(values) if value in values[:number])
+        raise ConfigValidationError(f"the routing value {doubled!r} is there twice")
+
+
+def _check_variable(name: str, kind: str) -> None:
+    if not (name.isascii() and name.isidentifier()):
+        raise ConfigValidationError(f"cel_columns: {name!r} is no name of a variable in CEL; rename the column")
+    if kind not in set(CelType):
+        raise ConfigValidationError(f"cel_columns: {name!r} has the type {kind!r}, none of {', '.join(CelType)}")

@@ -69,6 +69,7 @@ def batch(names: list[str], rows: list[dict[str, Any]]) -> list[pa.Array]:
         (" shard_hash ( region )%7u ", ["region"]),
         ("shard_hash(code) % 5u", ["code"]),
         ("shard_hash(uint(tier)) % 5u", ["tier"]),
+        ("shard_hash(bytes(region)) % 5u", ["region"]),
         ("shard_hash(string(rate)) % 5u", ["rate"]),
         ('shard_hash(region + ":" + string(tier)) % 8u', ["region", "tier"]),
         ('shard_hash(region + ")") % 8u', ["region"]),
@@ -122,6 +123,13 @@ def test_it_travels_as_text_and_is_compiled_where_it_arrives() -> None:
     assert len(pickle.dumps(expression)) < 500
 
 
+def test_the_order_of_its_variables_makes_no_difference() -> None:
+    """A manifest does not keep it."""
+    one = CelExpression.of("tier", {"tier": "int", "region": "string"})
+    assert one == CelExpression.of("tier", {"region": "string", "tier": "int"})
+    assert one.columns == ("region", "tier")
+
+
 @pytest.mark.parametrize("text", ["shard_hash(key) % 4u", "shard_hash(string(key)) % 4u"])
 def test_the_usual_hash_does_not_call_back_from_cel(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each such call leaks memory in version 0.1.3 of the library: executors and readers live long."""
@@ -160,6 +168,7 @@ def test_an_expression_that_is_none_is_refused_with_the_library_s_words(text: st
         ("region", {"key": 5, "region": None}, "the row with key 5 has no shard: 'region': .*; region is null"),
         ("shard_hash(region) % 4u", {"key": 5, "region": None}, "the row with key 5 .*; region is null"),
         ("{'eu': 'e'}[region]", {"key": 6, "region": "us"}, 'the row with key 6 .* Key not found in map : "us"'),
+        ("shard_hash(shard_hash(key)) % 4u", {"key": 0, "region": "us"}, "14374147212387527897 does not fit into 64"),
         ("10 / key", {"key": 0, "region": "us"}, "the row with key 0 .*divide by zero"),
     ],
 )
@@ -170,6 +179,14 @@ def test_a_row_that_gives_nothing_is_named(text: str, row: dict[str, Any], probl
         expression.tokens(*[batch(["key"], [row])[0], batch(["region"], [row])])
     with pytest.raises(EvaluationError):
         expression.token(row)
+
+
+def test_a_negative_number_is_no_uint() -> None:
+    """Spark has no such columns, so an integer one is taken, and CEL looks at its values."""
+    expression = CelExpression.of("shard_hash(number) % 4u", {"number": "uint"})
+    assert expression.tokens(pa.array([1]), [pa.array([42])]).found == [digest(42) % 4]
+    with pytest.raises(ShardAssignmentError, match=r"the row with key 1 .*can't convert negative int to unsigned"):
+        expression.tokens(pa.array([1]), [pa.array([-42])])
 
 
 def test_a_null_that_is_not_asked_for_does_no_harm() -> None:

@@ -4,7 +4,15 @@ The store on S3 is imported from its own module: boto3 takes longer to import th
 """
 
 from safewriter.objects.location import Location
-from safewriter.objects.store import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError, Upload
+from safewriter.objects.store import (
+    ListedObject,
+    ObjectStore,
+    PreconditionFailed,
+    StoredObject,
+    StoreError,
+    StreamingStore,
+    Upload,
+)
 
 __all__ = [
     "ListedObject",
@@ -13,5 +21,6 @@ __all__ = [
     "PreconditionFailed",
     "StoreError",
     "StoredObject",
+    "StreamingStore",
     "Upload",
 ]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
+    from botocore.response import StreamingBody
     from mypy_boto3_s3 import S3Client
 
 __all__ = ["S3ObjectStore", "custom_endpoint", "open_store", "s3_client", "table_store"]
@@ -24,6 +25,7 @@ __all__ = ["S3ObjectStore", "custom_endpoint", "open_store", "s3_client", "table
 _T = TypeVar("_T")
 
 PAUSES_S: Final = (0.05, 0.2)
+_BLOCK: Final = 1 << 20
 # 409 is a race between conditional writes that S3 did not decide: the client has to retry.
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 _CONFLICT: Final = "ConditionalRequestConflict"
@@ -116,6 +118,18 @@ class S3ObjectStore:
 
         return self._tried("GET", key, request)
 
+    def stream(self, key: str) -> Iterator[bytes] | None:
+        def request() -> StreamingBody | None:
+            try:
+                return self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)["Body"]
+            except ClientError as error:
+                if _code(error) in _MISSING:
+                    return None
+                raise
+
+        body = self._tried("GET", key, request)
+        return None if body is None else self._blocks(key, body)
+
     def create(self, key: str, body: bytes, *, tag: str = "") -> str:
         return self._conditional(key, body, {"IfNoneMatch": "*"}, tag)
 
@@ -164,6 +178,13 @@ class S3ObjectStore:
 
     def uri(self, key: str) -> str:
         return f"s3://{self._bucket}/{self._prefix}{key}"
+
+    def _blocks(self, key: str, body: StreamingBody) -> Iterator[bytes]:
+        with body:
+            try:
+                yield from body.iter_chunks(_BLOCK)
+            except BotoCoreError as error:
+                raise _failure("GET", self.uri(key), error) from error
 
     def _uploads_page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - as below
         return self._client.list_multipart_uploads(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-__all__ = ["ListedObject", "ObjectStore", "PreconditionFailed", "StoreError", "StoredObject", "Upload"]
+__all__ = [
+    "ListedObject",
+    "ObjectStore",
+    "PreconditionFailed",
+    "StoreError",
+    "StoredObject",
+    "StreamingStore",
+    "Upload",
+]
 
 
 class PreconditionFailed(Exception):  # noqa: N818 - the name of the HTTP status, as in boto3 and the S3 documentation
@@ -104,4 +112,12 @@ class ObjectStore(Protocol):
 
     def uri(self, key: str) -> str:
         """Return the `s3://` URI of a key, for messages and documents."""
+        ...
+
+
+class StreamingStore(ObjectStore, Protocol):
+    """A store that also hands out objects that are too large for the memory."""
+
+    def stream(self, key: str) -> Iterator[bytes] | None:
+        """Return the object in blocks, or None if there is none. Each block may raise `StoreError`."""
         ...

@@ -16,6 +16,7 @@ __all__ = [
     "RoutingContextError",
     "ShardAssignmentError",
     "ShardCoverageError",
+    "ShardDamagedError",
     "ShardWriteError",
     "SnapshotError",
     "ValueEncodingError",
@@ -48,6 +49,10 @@ class ShardAssignmentError(SnapshotError):
 
 class ShardCoverageError(SnapshotError):
     """The tasks of a build did not answer for each row and each shard. Nothing was published."""
+
+
+class ShardDamagedError(SnapshotError):
+    """A shard's file is not the one that the manifest names."""
 
 
 class ShardWriteError(SnapshotError):

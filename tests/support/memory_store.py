@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryObjectStore"]
 
+_BLOCK = 65_536
+
 
 class MemoryObjectStore:
     """A dictionary that behaves as one S3 bucket does, conditional writes and clock included."""
@@ -32,6 +34,12 @@ class MemoryObjectStore:
         with self._lock:
             found = self._objects.get(key)
         return None if found is None else StoredObject(key, *found, self._now())
+
+    def stream(self, key: str) -> Iterator[bytes] | None:
+        found = self.get(key)
+        if found is None:
+            return None
+        return iter([found.body[at : at + _BLOCK] for at in range(0, len(found.body), _BLOCK)])
 
     def create(self, key: str, body: bytes, *, tag: str = "") -> str:
         with self._lock:

@@ -1,13 +1,13 @@
 """The digest of a key, by which it finds its shard. It does not depend on how a shard stores the key.
 
-Both are those of shardyfusion's snapshots, so that its readers find our keys.
+Both are those of shardyfusion's snapshots, so that its readers find our keys. Only a build needs numpy, so only its
+functions import it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import xxhash
 
 from safewriter.snapshots.errors import KeyRangeError
@@ -15,6 +15,7 @@ from safewriter.snapshots.errors import KeyRangeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -25,8 +26,8 @@ __all__ = ["HASH_ALGORITHM", "digest", "digests", "digests_of_integers", "remain
 HASH_ALGORITHM: Final = "xxh3_64"
 _MIN, _MAX = -(2**63), 2**63 - 1
 _SECRET: Final = bytes.fromhex("b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db")
-_FLIP: Final = np.uint64(int.from_bytes(_SECRET[8:16], "little") ^ int.from_bytes(_SECRET[16:24], "little"))
-_PRIME: Final = np.uint64(0x9FB21C651E98DF25)
+_FLIP: Final = int.from_bytes(_SECRET[8:16], "little") ^ int.from_bytes(_SECRET[16:24], "little")
+_PRIME: Final = 0x9FB21C651E98DF25
 
 
 def digest(key: Key) -> int:
@@ -45,24 +46,30 @@ def digests_of_integers(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
 
     Source: https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md, XXH3 for inputs of 4 to 8 bytes.
     """
+    import numpy as np
+
+    prime = np.uint64(_PRIME)
     with np.errstate(over="ignore"):
         value = keys.view(np.uint64)
-        value = _rotated(value, 32) ^ _FLIP
+        value = _rotated(value, 32) ^ np.uint64(_FLIP)
         value = value ^ _rotated(value, 49) ^ _rotated(value, 24)
-        value = value * _PRIME
+        value = value * prime
         value = value ^ ((value >> np.uint64(35)) + np.uint64(8))
-        value = value * _PRIME
+        value = value * prime
         return value ^ (value >> np.uint64(28))
 
 
 def digests(keys: Sequence[str | bytes]) -> NDArray[np.uint64]:
     """Return the same for texts or bytes."""
+    import numpy as np
+
     one = xxhash.xxh3_64_intdigest
     return np.fromiter((one(key.encode() if isinstance(key, str) else key) for key in keys), np.uint64, len(keys))
 
 
 def remainders(keys: pa.Array, modulus: int) -> NDArray[np.int64]:
     """Return the digests of a column without nulls, modulo a number of shards."""
+    import numpy as np
     import pyarrow as pa
 
     is_integer = pa.types.is_integer(keys.type)
@@ -71,4 +78,6 @@ def remainders(keys: pa.Array, modulus: int) -> NDArray[np.int64]:
 
 
 def _rotated(value: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
+    import numpy as np
+
     return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))

@@ -1,35 +1,36 @@
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter.snapshots.errors import ManifestParseError, ReaderStateError
+from safewriter.objects.store import StoreError
+from safewriter.snapshots.errors import KeyRangeError, ManifestParseError, ReaderStateError
 from safewriter.snapshots.format.current import CURRENT
-from safewriter.snapshots.format.encoding import encode
+from safewriter.snapshots.format.encoding import KeyEncoding, encode
+from safewriter.snapshots.read import snapshot
 from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.routing.hashing import digest
+from safewriter.snapshots.routing.routing import HashRouting
 from safewriter.snapshots.write.publish import Publisher
-from tests.support.memory_store import MemoryObjectStore
-from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD
+from tests.support.snapshots import PREFIX, Bucket, Folder, build, publish
 
 if TYPE_CHECKING:
-    from safewriter.objects.location import Location
+    from collections.abc import Iterator, Mapping
 
+    from safewriter.snapshots.format.manifest import Manifest, Shard
+    from safewriter.snapshots.read.cache import CachedFile
+    from safewriter.snapshots.read.shards import OpenShard
 
-class Bucket(MemoryObjectStore):
-    """Notes what is fetched."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fetched: list[str] = []
-
-    def get(self, key: str) -> Any:
-        self.fetched.append(key)
-        return super().get(key)
+T0 = datetime(2026, 11, 20, tzinfo=UTC)
+ROWS = {number: f"value {number}".encode() for number in range(100)}
 
 
 @pytest.fixture
@@ -37,74 +38,356 @@ def bucket() -> Bucket:
     return Bucket()
 
 
-def publish(bucket: Bucket, rows: dict[int, bytes], run: str = "r") -> None:
-    shards = []
-    for db_id in sorted({digest(key) % 8 for key in rows}):
-        with closing(sqlite3.connect(":memory:")) as shard:
-            shard.execute("CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID")
-            own = (key for key in rows if digest(key) % 8 == db_id)
-            of_shard = [(encode(key, MANIFEST.key_encoding), rows[key]) for key in own]
-            shard.executemany("INSERT INTO kv VALUES (?, ?)", of_shard)
-            shard.commit()
-            bucket.put(f"{run}/{db_id}/shard.db", shard.serialize())
-        named = replace(SHARD, db_id=db_id, db_url=f"s3://memory/{run}/{db_id}", sha256=f"{run}-{db_id}")
-        shards.append(named)
-    publisher = Publisher(bucket)
-    publisher.publish(replace(MANIFEST, run_id=run, shards=tuple(shards)), publisher.base())
+@pytest.fixture
+def folder(bucket: Bucket) -> Any:
+    return Folder(bucket, "kv/")
 
 
-def reader(bucket: Bucket) -> SnapshotReader:
-    def opened(_: Location) -> Bucket:
-        return bucket
-
-    return SnapshotReader("s3://memory/snapshot", open_store=opened)
+def reader(bucket: Bucket, **how: Any) -> SnapshotReader:
+    return SnapshotReader(PREFIX, open_store=bucket.opened, **how)
 
 
-def test_values_are_found_by_their_keys(bucket: Bucket) -> None:
-    """A key that is not there has none, whether or not its shard has rows; the order of the keys is kept."""
-    publish(bucket, {1: b"one", 2: b"two"})
+def open_files(folder: Path) -> list[str]:
+    """Return the shard files that this process has open."""
+    found = []
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            target = str(link.readlink())
+        except FileNotFoundError:  # the listing's own
+            continue
+        if target.startswith(str(folder)) and ".db" in target:
+            found.append(target)
+    return found
+
+
+def test_values_are_found_by_their_keys(bucket: Bucket, folder: Any) -> None:
+    """A key that is not there has none, whether or not its shard has rows; order is kept, repetition harmless."""
+    publish(folder, {1: b"one", 2: b"two"}, "r", created=T0)
     with reader(bucket) as one:
         assert one.get(1) == b"one"
         assert one.get(3) is None
-        assert list(one.multi_get([2, 5, 1]).items()) == [(2, b"two"), (5, None), (1, b"one")]
+        assert list(one.multi_get(iter([2, 5, 1, 2])).items()) == [(2, b"two"), (5, None), (1, b"one")]
         assert [one.get(key) for key in range(100, 200)] == [None] * 100
         assert one.route(1) == digest(1) % 8
+        assert (one.manifest.run_id, one.manifest_ref.endswith("_run_id=r/manifest")) == ("r", True)
 
 
-def test_a_shard_is_fetched_when_it_is_asked_for_and_once(bucket: Bucket) -> None:
-    """To open a snapshot fetches no shard."""
-    publish(bucket, {1: b"one", 2: b"two"})
+@pytest.mark.parametrize(
+    ("encoding", "rows"),
+    [
+        (KeyEncoding.U32BE, {0: b"a", 2**32 - 1: b"b"}),
+        (KeyEncoding.UTF8, {"": b"a", "café": b"b"}),
+        (KeyEncoding.RAW, {b"\xff\x00": b"a", b"x": b"b"}),
+        (KeyEncoding.U64BE, {0: b"a", 2**63 - 1: b"b"}),
+    ],
+)
+def test_keys_of_each_encoding_are_found(
+    bucket: Bucket, folder: Any, encoding: KeyEncoding, rows: dict[Any, bytes]
+) -> None:
+    """The first and the last one, too."""
+    publish(folder, rows, "r", created=T0, encoding=encoding)
     with reader(bucket) as one:
-        assert not [key for key in bucket.fetched if key.endswith("shard.db")]
-        for _ in range(3):
-            one.get(1)
-        assert [key for key in bucket.fetched if key.endswith("shard.db")] == [f"r/{digest(1) % 8}/shard.db"]
+        assert one.multi_get(rows) == rows
 
 
-def test_a_reader_stays_with_its_snapshot_until_it_refreshes(bucket: Bucket) -> None:
+@pytest.mark.parametrize("key", [0, 1, 42, 255, 2**31, 2**32, 2**62, 2**63 - 1])
+def test_the_short_way_of_integers_is_the_rule(key: int) -> None:
+    """It gives the shard and the bytes that the rule and the encoding give."""
+    place = snapshot._place(HashRouting(64), KeyEncoding.U64BE)
+    assert place(key, None) == (digest(key) % 64, encode(key, KeyEncoding.U64BE))
+
+
+@pytest.mark.parametrize("key", [-1, 2**63, 2**64, True, "1", b"12345678", None, 1.0])
+def test_no_key_is_told_so(bucket: Bucket, folder: Any, key: Any) -> None:
+    """Nobody looks for it in another shard: bytes of the stored form neither."""
+    publish(folder, ROWS, "r", created=T0)
+    with reader(bucket) as one, pytest.raises(KeyRangeError):
+        one.get(key)
+
+
+def test_a_shard_is_fetched_when_it_is_asked_for_and_once(
+    bucket: Bucket, folder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To open a snapshot fetches no shard; threads that ask at one time fetch it once."""
+    publish(folder, ROWS, "r", created=T0)
+    fetched: list[str] = []
+    stream = bucket.stream
+
+    def noted(key: str) -> Iterator[bytes] | None:
+        fetched.append(key)
+        return stream(key)
+
+    monkeypatch.setattr(bucket, "stream", noted)
+    together = threading.Barrier(8)
+
+    def ask(one: SnapshotReader) -> bytes | None:
+        together.wait(10)
+        return one.get(1)
+
+    with reader(bucket) as one:
+        assert fetched == []
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(ask, [one] * 8)) == [b"value 1"] * 8
+        assert len(fetched) == 1
+        assert f"/db={digest(1) % 8:05d}/" in fetched[0]
+
+
+def test_a_reader_stays_with_its_snapshot_until_it_refreshes(bucket: Bucket, folder: Any) -> None:
     """It tells whether there was another one."""
-    publish(bucket, {1: b"old"}, "first")
+    publish(folder, {1: b"old"}, "first", created=T0)
     with reader(bucket) as one:
-        publish(bucket, {1: b"new"}, "second")
+        publish(folder, {1: b"new"}, "second", created=T0)
         assert one.get(1) == b"old"
         assert one.refresh()
         assert (one.get(1), one.refresh()) == (b"new", False)
         assert one.manifest.run_id == "second"
-        assert "_run_id=second/" in one.manifest_ref
 
 
-def test_without_a_snapshot_there_is_nothing_to_read(bucket: Bucket) -> None:
-    """Nor with a pointer to a manifest that is gone, nor without a shard."""
+def silent(_: str) -> None:
+    raise StoreError("no answer")
+
+
+@pytest.mark.parametrize("damage", ["gone", "no manifest", "no pointer", "no answer"])
+def test_a_refresh_that_fails_keeps_the_snapshot(
+    bucket: Bucket, folder: Any, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says what cannot be read."""
+    publish(folder, {1: b"old"}, "first", created=T0)
+    with reader(bucket) as one:
+        ref = publish(folder, {1: b"new"}, "second", created=T0)
+        key = ref.removeprefix("s3://memory/")
+        if damage == "gone":
+            bucket.delete(key)
+        elif damage == "no manifest":
+            bucket.put(key, b"something else")
+        elif damage == "no pointer":
+            folder.delete(CURRENT)
+        else:
+            monkeypatch.setattr(bucket, "get", silent)
+        with pytest.raises((ManifestParseError, ReaderStateError, StoreError)):
+            one.refresh()
+        monkeypatch.undo()
+        assert (one.get(1), one.manifest.run_id) == (b"old", "first")
+
+
+def test_without_a_snapshot_there_is_nothing_to_read(bucket: Bucket, folder: Any) -> None:
+    """Nor with a pointer that points nowhere yet."""
     with pytest.raises(ReaderStateError, match="nothing was published yet"):
         reader(bucket)
-    publish(bucket, {1: b"one"})
-    with reader(bucket) as one:
-        bucket.delete(f"r/{digest(1) % 8}/shard.db")
-        with pytest.raises(ReaderStateError, match=r"shard\.db is not there"):
-            one.get(1)
-    current = bucket.get(CURRENT)
-    assert current is not None
-    for listed in list(bucket.list("manifests/")):
-        bucket.delete(listed.key)
-    with pytest.raises(ManifestParseError, match="is not there"):
+    Publisher(folder).base(5)
+    with pytest.raises(ReaderStateError, match="points to no snapshot"):
         reader(bucket)
+
+
+@pytest.mark.parametrize("change", [{"sharding": {"strategy": "magic"}}, None])
+def test_a_snapshot_that_cannot_be_read_asks_for_a_rollback(bucket: Bucket, folder: Any, change: Any) -> None:
+    """At the start, where there is no other one to stay with."""
+    publisher = Publisher(folder)
+    manifest = build(folder, ROWS, "r", created=T0)
+    ref = publisher.publish(replace(manifest, **change) if change else manifest, publisher.base())
+    if change is None:
+        bucket.delete(ref.removeprefix("s3://memory/"))
+    with pytest.raises(ManifestParseError, match="go back to an earlier one by a rollback"):
+        reader(bucket)
+
+
+def test_a_shard_that_is_gone_is_told(bucket: Bucket, folder: Any) -> None:
+    """With its URL."""
+    publish(folder, {1: b"one"}, "r", created=T0)
+    for listed in list(bucket.list("kv/shards/")):
+        bucket.delete(listed.key)
+    with reader(bucket) as one, pytest.raises(ReaderStateError, match=r"shard\.db is not there"):
+        one.get(1)
+
+
+def test_a_closed_reader_says_so(bucket: Bucket, folder: Any, tmp_path: Path) -> None:
+    """Also a thread that was about to fetch a shard; a cache of its own is removed."""
+    publish(folder, ROWS, "r", created=T0)
+    one = reader(bucket)
+    one.get(1)
+    state = one._opened()
+    own = Path(one._folder.name)  # type: ignore[union-attr]
+    one.close()
+    assert not own.exists()
+    for call in (lambda: one.get(1), lambda: one.multi_get([1]), one.refresh, lambda: one.manifest):
+        with pytest.raises(ReaderStateError, match="is closed"):
+            call()
+    with pytest.raises(ReaderStateError, match="is closed"):
+        [state.value(key, None) for key in ROWS]
+
+
+def test_other_columns_decide_with_a_context(bucket: Bucket, folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rule gets their values; a key that no shard can have is missing."""
+
+    class ByRegion:
+        columns = ("region",)
+        num_dbs = 8
+
+        def route(self, key: Any, context: Mapping[str, Any] | None = None) -> int | None:
+            assert context is not None
+            return digest(key) % 8 if context["region"] == "eu" else None
+
+    publish(folder, ROWS, "r", created=T0)
+    monkeypatch.setattr(snapshot, "routing_of", lambda *_: ByRegion())
+    with reader(bucket) as one:
+        assert one.get(1, routing_context={"region": "eu"}) == b"value 1"
+        assert one.multi_get([1], routing_context={"region": "mars"}) == {1: None}
+        assert one.route(1, routing_context={"region": "eu"}) == digest(1) % 8
+
+
+def test_threads_that_end_leave_no_connection(bucket: Bucket, folder: Any, tmp_path: Path) -> None:
+    """However many there were: the file is open once for the reader, and once for this thread."""
+    publish(folder, ROWS, "r", created=T0)
+    with reader(bucket, cache=tmp_path) as one:
+        one.get(1)
+        before = len(open_files(tmp_path))
+        for _ in range(30):
+            thread = threading.Thread(target=one.get, args=(1,))
+            thread.start()
+            thread.join()
+        assert len(open_files(tmp_path)) == before == 2
+
+
+@pytest.fixture
+def idle(bucket: Bucket, folder: Any, tmp_path: Path) -> Iterator[SnapshotReader]:
+    """A reader of which another thread has a shard open, and does nothing."""
+    publish(folder, {1: b"old"}, "first", created=T0)
+    end = threading.Event()
+    opened = threading.Event()
+
+    def stay() -> None:
+        one.get(1)
+        opened.set()
+        end.wait(30)
+
+    with reader(bucket, cache=tmp_path) as one:
+        thread = threading.Thread(target=stay)
+        thread.start()
+        assert opened.wait(10)
+        yield one
+        end.set()
+        thread.join()
+
+
+def test_a_refresh_closes_the_shards_of_all_threads(idle: SnapshotReader, folder: Any, tmp_path: Path) -> None:
+    """Also of those that read nothing more."""
+    assert open_files(tmp_path)
+    publish(folder, {1: b"new"}, "second", created=T0)
+    assert idle.refresh()
+    assert open_files(tmp_path) == []
+    assert idle.get(1) == b"new"
+
+
+def test_a_reading_that_has_begun_ends_with_its_snapshot(bucket: Bucket, folder: Any, tmp_path: Path) -> None:
+    """A refresh and a cache that is too small take nothing away from it."""
+    publish(folder, {1: b"old"}, "first", created=T0)
+    with reader(bucket, cache=tmp_path, cache_limit_bytes=1) as one:
+        state = one._opened()
+        publish(folder, {1: b"new"}, "second", created=T0)
+        one.refresh()
+        assert state.value(1, None) == b"old"
+        assert one.get(1) == b"new"
+        assert state.value(1, None) == b"old"
+        assert len(list(tmp_path.glob("*.db"))) == 2
+        del state
+        one._cache.make_room(0)
+        assert len(list(tmp_path.glob("*.db"))) == 1
+
+
+def test_threads_read_while_shards_make_room_and_snapshots_change(bucket: Bucket, folder: Any, tmp_path: Path) -> None:
+    """Each reading is of one of the snapshots, whole."""
+    rows = range(12)
+    snapshots = [
+        publish(
+            folder,
+            {key: b"%d of %s" % (key, run.encode()) for key in rows},
+            run,
+            created=T0 + timedelta(hours=hour),
+            num_dbs=3,
+        )
+        for hour, run in enumerate(("first", "second"))
+    ]
+    publisher = Publisher(folder)
+    stop = threading.Event()
+
+    def read(one: SnapshotReader) -> None:
+        while not stop.is_set():
+            found = one.multi_get(rows)
+            (run,) = {value.split()[-1] for value in found.values() if value is not None}
+            assert found == {key: b"%d of %s" % (key, run) for key in rows}
+
+    with reader(bucket, cache=tmp_path, cache_limit_bytes=10_000) as one, ThreadPoolExecutor(3) as pool:
+        try:
+            results = [pool.submit(read, one) for _ in range(3)]
+            for round_ in range(10):
+                ref = snapshots[round_ % 2]
+                publisher.point(ref, one._source.manifest(ref), publisher.base())
+                one.refresh()
+                one.multi_get(rows)
+        finally:
+            stop.set()
+        assert [result.result(30) for result in results] == [None] * 3
+
+
+def test_a_shard_that_has_to_make_room_while_it_is_opened_is_not_kept(
+    bucket: Bucket, folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reading ends well; afterwards nobody has the file open."""
+    publish(folder, ROWS, "r", created=T0)
+    with reader(bucket, cache=tmp_path) as one:
+        shards = one._opened()._shards
+        connected = shards._connected
+
+        def dropped(shard: Shard, file: CachedFile) -> OpenShard:
+            opened = connected(shard, file)
+            shards._drop(shard.db_id)
+            return opened
+
+        monkeypatch.setattr(shards, "_connected", dropped)
+        assert one.get(1) == b"value 1"
+        assert open_files(tmp_path) == []
+
+
+def test_the_last_of_two_refreshes_counts(bucket: Bucket, folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slower one, which began before, does not bring its snapshot back."""
+    publish(folder, {1: b"first"}, "first", created=T0)
+    with reader(bucket) as one:
+        publish(folder, {1: b"second"}, "second", created=T0)
+        manifest = one._source.manifest
+        other = threading.Thread(target=one.refresh)
+
+        def slow(ref: str) -> Manifest:
+            monkeypatch.undo()
+            publish(folder, {1: b"third"}, "third", created=T0)
+            other.start()
+            other.join(0.1)  # it waits for its turn
+            return manifest(ref)
+
+        monkeypatch.setattr(one._source, "manifest", slow)
+        one.refresh()
+        other.join()
+        assert one.get(1) == b"third"
+
+
+def test_a_reader_needs_neither_numpy_nor_arrow() -> None:
+    """They are for builds."""
+    program = """
+import sys
+for name in ("numpy", "pyarrow", "pyspark", "pandas"):
+    sys.modules[name] = None
+import datetime
+from safewriter.snapshots import SnapshotReader
+from tests.support.snapshots import PREFIX, Bucket, Folder, publish
+bucket = Bucket()
+publish(Folder(bucket, "kv/"), {1: b"one"}, "r", created=datetime.datetime.now(datetime.UTC))
+with SnapshotReader(PREFIX, open_store=bucket.opened) as reader:
+    print(reader.get(1), reader.verify().is_sound)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr) == ("b'one' True\n", "")
+
+
+def test_a_limit_of_nothing_is_refused(bucket: Bucket, folder: Any) -> None:
+    """No shard fits."""
+    with pytest.raises(ValueError, match="cache_limit_bytes is 0"):
+        reader(bucket, cache_limit_bytes=0)

@@ -1,0 +1,140 @@
+"""A folder of shard files, named by their content, below a size limit. Several processes may share it.
+
+All changes are made under the lock of one small file. A file in use bears a shared lock of its user, which ends with
+the process: what another process reads is never removed, and what a dead one has left is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import uuid
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from safewriter.snapshots.format.manifest import Shard
+
+__all__ = ["CacheFolder", "CachedFile", "name_of"]
+
+
+def name_of(shard: Shard) -> str:
+    """Return the name of a shard's content; without a SHA-256 its `checkpoint_id` changes with the content."""
+    if shard.sha256 is not None:
+        return shard.sha256
+    return hashlib.sha256(f"{shard.checkpoint_id}\n{shard.db_url}".encode()).hexdigest()
+
+
+class CachedFile:
+    """A file that stays as long as this object is alive."""
+
+    __slots__ = ("_fd", "path")
+
+    def __init__(self, path: Path, fd: int) -> None:
+        self.path, self._fd = path, fd
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        os.utime(fd)
+
+    def __del__(self) -> None:
+        with suppress(OSError):
+            os.utime(self._fd)  # it was in use until now
+        os.close(self._fd)
+
+
+class CacheFolder:
+    """A folder. `limit_bytes` None: no limit. A limit below the files in use is exceeded, and kept afterwards."""
+
+    def __init__(self, folder: Path, limit_bytes: int | None = None) -> None:
+        self._folder = folder
+        self._limit_bytes = limit_bytes
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def find(self, name: str, size: int | None) -> CachedFile | None:
+        """Return a file, if it is there. One of another size than `size` was not written to its end, and is removed."""
+        path = self._path(name)
+        with self._locked():
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return None
+            if size is not None and os.fstat(fd).st_size != size:
+                os.close(fd)
+                path.unlink()
+                return None
+            return CachedFile(path, fd)
+
+    @contextmanager
+    def part(self, size: int) -> Iterator[BinaryIO]:
+        """Yield a new file, which counts with the size that it shall have."""
+        path = self._folder / f"{uuid.uuid4().hex}.part"
+        with self._locked():
+            file = path.open("w+b")
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.truncate(size)
+        try:
+            with file:
+                yield file
+        finally:
+            with suppress(FileNotFoundError), self._locked():
+                path.unlink()
+
+    def keep(self, part: BinaryIO, name: str) -> CachedFile:
+        """Give a part its name, unless another process was faster; return the file that bears it."""
+        path = self._path(name)
+        with self._locked():
+            if not path.exists():
+                fcntl.flock(part, fcntl.LOCK_UN)
+                Path(part.name).replace(path)
+            return CachedFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def remove(self, name: str) -> None:
+        """Remove a file that is damaged; who has it open keeps it."""
+        with self._locked():
+            self._path(name).unlink(missing_ok=True)
+
+    def make_room(self, needed: int) -> int:
+        """Remove files that nobody uses, the least recently used first, until `needed` bytes more are below the limit.
+
+        Return by how many bytes they are not.
+        """
+        with self._locked():
+            total, files = needed, []
+            for path in self._folder.iterdir():
+                is_part = path.suffix == ".part"
+                if (is_part and self._removed(path)) or not (is_part or path.suffix == ".db"):
+                    continue
+                stat = path.stat()
+                total += stat.st_size
+                if not is_part:
+                    files.append((stat.st_mtime_ns, stat.st_size, path))
+            if self._limit_bytes is None:
+                return 0
+            for _, size, path in sorted(files):
+                if total <= self._limit_bytes:
+                    break
+                if self._removed(path):
+                    total -= size
+            return max(0, total - self._limit_bytes)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.db"
+
+    def _removed(self, path: Path) -> bool:
+        """Remove a file unless somebody uses it."""
+        with path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            path.unlink()
+            return True
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self._folder / "lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield

@@ -1,0 +1,57 @@
+"""Fetch a shard's file: block by block, never whole in memory, checked while it comes."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from safewriter.objects.store import StoreError
+from safewriter.snapshots.errors import ReaderStateError, ShardDamagedError
+from safewriter.snapshots.read.source import url_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.snapshots.format.manifest import Shard
+    from safewriter.snapshots.read.source import Source
+
+__all__ = ["fetch"]
+
+_PAUSES_S: Final = (0.5, 1.0, 2.0, 4.0)
+
+
+def fetch(source: Source, shard: Shard, file: BinaryIO, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Write a shard's content to a file, again from its beginning while the store does not answer.
+
+    Raises `ReaderStateError` if the shard is not there, `ShardDamagedError` if its content is not the one that the
+    manifest names, `StoreError` if the store does not answer.
+    """
+    url, found = url_of(shard), ""
+    for pause_s in (*_PAUSES_S, None):
+        try:
+            found = _copy(source, url, file)
+            break
+        except StoreError as error:
+            if error.denied or pause_s is None:
+                raise
+            sleep(pause_s)
+    if shard.sha256 is not None and found != shard.sha256:
+        raise ShardDamagedError(
+            f"{url} has the SHA-256 {found}, and the manifest names {shard.sha256}: somebody has changed the object."
+            " Go back to another snapshot, or build again"
+        )
+
+
+def _copy(source: Source, url: str, file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    blocks = source.stream(url)
+    if blocks is None:
+        raise ReaderStateError(f"{url} is not there; refresh(), or check the snapshot")
+    file.seek(0)
+    for block in blocks:
+        digest.update(block)
+        file.write(block)
+    file.truncate()
+    file.flush()
+    return digest.hexdigest()

@@ -1,0 +1,155 @@
+"""The shards of one snapshot, opened when they are first asked for: a file for all threads, a connection for each.
+
+They close by themselves. A connection belongs to its thread, and holds the shard's file; nobody refers to it any more
+when the thread ends, when the snapshot is read no longer, or when its shard has to make room. A reading that has begun
+refers to its connection, so none of these breaks it, and readings need no lock.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.snapshots.errors import ReaderStateError, ShardDamagedError
+from safewriter.snapshots.read.cache import CachedFile, name_of
+from safewriter.snapshots.read.fetch import fetch
+from safewriter.snapshots.read.source import url_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from safewriter.snapshots.format.manifest import Shard
+    from safewriter.snapshots.read.cache import CacheFolder
+    from safewriter.snapshots.read.source import Source
+
+__all__ = ["SELECT", "OpenShard", "Shards"]
+
+SELECT: Final = "SELECT v FROM kv WHERE k = ?"
+_MMAP_BYTES: Final = 1 << 40
+"""SQLite reads from the file's pages in memory, as far as its own limit allows."""
+
+
+class OpenShard:
+    """A connection of one thread. Whoever calls `execute` must refer to this object until it has read the row.
+
+    SQLite's own object would not close by itself: it refers to itself, by its cache of statements.
+    """
+
+    __slots__ = ("_connection", "_file", "execute")
+
+    def __init__(self, connection: sqlite3.Connection, file: CachedFile) -> None:
+        self._connection, self._file = connection, file
+        self.execute = connection.execute
+
+    def __del__(self) -> None:
+        self._connection.close()
+
+
+class _Thread:
+    """The shards that one thread has open."""
+
+    def __init__(self) -> None:
+        self.shards: dict[int, OpenShard] = {}
+
+
+class Shards:
+    """`local.shards` has the shards that this thread has open; `open` opens another one."""
+
+    def __init__(
+        self,
+        shards: Mapping[int, Shard],
+        source: Source,
+        cache: CacheFolder,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.local: Any = threading.local()
+        self._shards, self._source, self._cache, self._sleep = shards, source, cache, sleep
+        self._guard = threading.Lock()
+        self._fetching = {db_id: threading.Lock() for db_id in shards}
+        self._files: dict[int, CachedFile] = {}
+        self._threads: weakref.WeakSet[_Thread] = weakref.WeakSet()
+
+    def open(self, db_id: int) -> OpenShard | None:
+        """Open a shard for this thread; None if it has no rows.
+
+        Raises `ReaderStateError` or `ShardDamagedError` if it cannot be read, `StoreError`.
+        """
+        shard = self._shards.get(db_id)
+        if shard is None:
+            return None
+        file = self._file(shard)
+        opened = self._connected(shard, file)
+        with self._guard:
+            if self._files.get(db_id) is file:  # else it has to make room already
+                self._of_thread()[db_id] = opened
+        return opened
+
+    def _of_thread(self) -> dict[int, OpenShard]:
+        """Return those that this thread has open."""
+        try:
+            shards: dict[int, OpenShard] = self.local.shards
+        except AttributeError:
+            thread = self.local.thread = _Thread()
+            shards = self.local.shards = thread.shards
+            self._threads.add(thread)
+        return shards
+
+    def _connected(self, shard: Shard, file: CachedFile) -> OpenShard:
+        connection = sqlite3.connect(
+            f"{file.path.absolute().as_uri()}?mode=ro&immutable=1",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,  # the last one to refer to it may be another thread
+        )
+        opened = OpenShard(connection, file)
+        try:
+            connection.execute(f"PRAGMA mmap_size = {_MMAP_BYTES}")
+            connection.execute(SELECT, (b"",)).fetchone()
+        except sqlite3.Error as error:
+            self._drop(shard.db_id)
+            self._cache.remove(name_of(shard))
+            raise ShardDamagedError(f"{url_of(shard)} is no shard that this code can read: {error}") from error
+        return opened
+
+    def _file(self, shard: Shard) -> CachedFile:
+        """Return the file of a shard, which is fetched once, however many threads ask for it."""
+        with self._guard:
+            file = self._files.get(shard.db_id)
+        if file is not None:
+            return file
+        with self._fetching[shard.db_id]:
+            with self._guard:
+                file = self._files.get(shard.db_id)
+            if file is None:
+                try:
+                    file = self._cache.find(name_of(shard), shard.db_bytes if shard.sha256 else None)
+                    file = file or self._fetched(shard)
+                except FileNotFoundError as error:
+                    raise ReaderStateError(f"the cache is gone, so the reader is closed: {error}") from error
+                with self._guard:
+                    self._files[shard.db_id] = file
+        return file
+
+    def _fetched(self, shard: Shard) -> CachedFile:
+        while self._cache.make_room(shard.db_bytes) and self._close_one():
+            pass
+        with self._cache.part(shard.db_bytes) as part:
+            fetch(self._source, shard, part, self._sleep)
+            return self._cache.keep(part, name_of(shard))
+
+    def _close_one(self) -> bool:
+        """Close the shard that was opened first, to make room; return whether there was one."""
+        with self._guard:
+            oldest = next(iter(self._files), None)
+        if oldest is not None:
+            self._drop(oldest)
+        return oldest is not None
+
+    def _drop(self, db_id: int) -> None:
+        with self._guard:
+            self._files.pop(db_id, None)
+            dropped = [thread.shards.pop(db_id, None) for thread in self._threads]
+        del dropped  # closed outside the lock

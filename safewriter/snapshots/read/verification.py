@@ -1,0 +1,146 @@
+"""Check a snapshot in the store against its manifest: shard by shard, one file on this machine at a time."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from safewriter.snapshots.errors import KeyRangeError, ManifestParseError, ReaderStateError, ShardDamagedError
+from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.read.fetch import fetch
+from safewriter.snapshots.read.source import url_of
+from safewriter.snapshots.routing.routing import routing_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from safewriter.snapshots.format.encoding import Key
+    from safewriter.snapshots.format.manifest import Manifest, Shard
+    from safewriter.snapshots.read.source import Source
+    from safewriter.snapshots.routing.routing import Routing
+
+__all__ = ["Fault", "Verification", "verify"]
+
+_INTEGERS: Final = (KeyEncoding.U64BE, KeyEncoding.U32BE)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that is not as the manifest says."""
+
+    db_id: int
+    db_url: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was looked at. `keys`: the keys that were routed again; None if the rule needs more than a key."""
+
+    manifest_ref: str
+    shards: int
+    rows: int
+    keys: int | None
+    faults: tuple[Fault, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all is as the manifest says."""
+        return not self.faults
+
+
+def verify(
+    source: Source, ref: str, *, keys_max: int | None = None, done: Callable[[int], None] = lambda _: None
+) -> Verification:
+    """Fetch each shard and look at its size, content, rows and keys.
+
+    `keys_max`: route so many keys of each shard again, evenly spread; None: all of them. `done` gets the number of
+    shards that were looked at. Raises `ManifestParseError` if the manifest cannot be read, `StoreError` if the store
+    does not answer.
+    """
+    manifest = source.manifest(ref)
+    try:
+        routing = routing_of(manifest.sharding, manifest.num_dbs)
+    except ValueError as error:
+        raise ManifestParseError(f"{ref} is no manifest that this code can read: {error}") from error
+    faults: list[Fault] = []
+    rows = keys = 0
+    with tempfile.TemporaryDirectory(prefix="soal-verify-") as folder:
+        path = Path(folder) / "shard.db"
+        for number, shard in enumerate(manifest.shards, start=1):
+            check = _Check(manifest, shard, routing, keys_max)
+            faults += [Fault(shard.db_id, shard.db_url, what) for what in check.faults(source, path)]
+            rows, keys = rows + check.rows, keys + check.keys
+            done(number)
+    is_by_key = not routing.columns
+    return Verification(ref, len(manifest.shards), rows, keys if is_by_key else None, tuple(faults))
+
+
+@dataclass(slots=True)
+class _Check:
+    manifest: Manifest
+    shard: Shard
+    routing: Routing
+    keys_max: int | None
+    rows: int = 0
+    keys: int = 0
+
+    def faults(self, source: Source, path: Path) -> Iterator[str]:
+        with path.open("w+b") as file:
+            try:
+                fetch(source, self.shard, file)
+            except ReaderStateError:
+                yield f"{url_of(self.shard)} is not there"
+                return
+            except ShardDamagedError as error:
+                yield str(error)
+        size = path.stat().st_size
+        if size != self.shard.db_bytes:
+            yield f"{url_of(self.shard)} has {size} bytes, and the manifest names {self.shard.db_bytes}"
+        try:
+            with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+                yield from self._in_file(connection)
+        except sqlite3.Error as error:
+            yield f"SQLite cannot read it: {error}"
+
+    def _in_file(self, connection: sqlite3.Connection) -> Iterator[str]:
+        for (told,) in connection.execute("PRAGMA integrity_check(1)"):
+            if told != "ok":
+                yield f"SQLite finds it damaged: {told}"
+                return
+        (self.rows,) = connection.execute("SELECT count(*) FROM kv").fetchone()
+        if self.rows != self.shard.row_count:
+            yield f"it has {self.rows} rows, and the manifest names {self.shard.row_count}"
+        if not self.routing.columns:
+            yield from self._in_keys(connection)
+
+    def _in_keys(self, connection: sqlite3.Connection) -> Iterator[str]:
+        """Tell of the first key that belongs to another shard, and how many do."""
+        step = 1 if self.keys_max is None else max(1, -(-self.rows // max(1, self.keys_max)))
+        strays, first = 0, b""
+        for (stored,) in itertools.islice(connection.execute("SELECT k FROM kv"), 0, None, step):
+            self.keys += 1
+            if self._home(stored) != self.shard.db_id:
+                strays, first = strays + 1, first or bytes(stored)
+        if strays:
+            yield (
+                f"{strays} keys belong to another shard, or can be no keys of this snapshot; the first one is"
+                f" {first.hex()} as stored"
+            )
+
+    def _home(self, stored: bytes) -> int | None:
+        try:
+            return self.routing.route(_key(stored, self.manifest.key_encoding))
+        except (KeyRangeError, UnicodeDecodeError):
+            return None
+
+
+def _key(stored: bytes, encoding: KeyEncoding) -> Key:
+    if encoding in _INTEGERS:
+        return int.from_bytes(stored, "big")
+    return stored.decode() if encoding is KeyEncoding.UTF8 else stored

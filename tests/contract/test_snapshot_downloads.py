@@ -1,0 +1,65 @@
+"""Downloads of shards, on a server and in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+from botocore.response import StreamingBody
+
+from safewriter.objects.store import StoreError
+from scripts.emulator import Refuse
+from tests.contract.bench import GET
+from tests.support.memory_store import MemoryObjectStore
+
+if TYPE_CHECKING:
+    from safewriter.objects.s3 import S3ObjectStore
+    from safewriter.objects.store import StreamingStore
+    from tests.contract.bench import Bench
+
+MIB = 1 << 20
+
+
+@pytest.fixture(params=["memory", "prefix"])
+def streaming(request: pytest.FixtureRequest, remote: S3ObjectStore) -> StreamingStore:
+    return MemoryObjectStore() if request.param == "memory" else remote
+
+
+def test_an_object_comes_in_blocks(streaming: StreamingStore) -> None:
+    """All of it, in order, none larger than a MiB; an empty one as well."""
+    body = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(3 * MIB // 32 + 7))
+    streaming.put("a/shard.db", body)
+    blocks = streaming.stream("a/shard.db")
+    assert blocks is not None
+    found = list(blocks)
+    assert b"".join(found) == body
+    assert len(found) > 3
+    assert max(map(len, found)) <= MIB
+    streaming.put("empty", b"")
+    assert b"".join(streaming.stream("empty") or [b"none"]) == b""
+
+
+def test_no_object_is_no_error(streaming: StreamingStore) -> None:
+    """None says that it is not there."""
+    assert streaming.stream("none") is None
+
+
+def test_a_server_that_does_not_answer_is_asked_again(remote: S3ObjectStore, s3: Bench, naps: list[float]) -> None:
+    """As for any other reading, and no more often."""
+    remote.put("a", b"x")
+    s3.add(GET, Refuse(503))
+    assert b"".join(remote.stream("a") or ()) == b"x"
+    s3.add(GET, Refuse(503), times=None)
+    with pytest.raises(StoreError, match="GET s3://"):
+        remote.stream("a")
+    assert len(naps) == 3
+
+
+def test_a_body_that_ends_early_is_told(remote: S3ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not as the end of the object."""
+    half = StreamingBody(io.BytesIO(b"x" * 10), 20)
+    monkeypatch.setattr(remote._client, "get_object", lambda **_: {"Body": half})
+    with pytest.raises(StoreError, match="GET s3://"):
+        list(remote.stream("a") or ())

@@ -1,0 +1,139 @@
+"""Small snapshots without Spark, in a store in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from safewriter.snapshots.format.encoding import Key, KeyEncoding, encode
+from safewriter.snapshots.format.manifest import Manifest, Shard
+from safewriter.snapshots.routing.hashing import digest
+from safewriter.snapshots.write.publish import Publisher
+from tests.support.memory_store import MemoryObjectStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
+
+    from safewriter.objects.location import Location
+    from safewriter.objects.store import ObjectStore
+
+__all__ = ["PREFIX", "Bucket", "Folder", "build", "publish", "shard_body"]
+
+PREFIX = "s3://memory/kv"
+
+
+class Bucket(MemoryObjectStore):
+    """Notes what is read; `faults` are raised by the next streams, before their first block or after it."""
+
+    def __init__(self, **told: Any) -> None:
+        super().__init__(**told)
+        self.read: list[str] = []
+        self.faults: list[Exception] = []
+
+    def get(self, key: str) -> Any:
+        self.read.append(key)
+        return super().get(key)
+
+    def stream(self, key: str) -> Iterator[bytes] | None:
+        blocks = super().stream(key)
+        return None if blocks is None else self._faulty(blocks)
+
+    def _faulty(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        for block in blocks:
+            yield block
+            if self.faults:
+                raise self.faults.pop(0)
+
+    def opened(self, where: Location) -> Any:
+        """Open the bucket, or the folder of the snapshots in it."""
+        return Folder(self, f"{where.key}/") if where.key else self
+
+    def shards_read(self) -> list[str]:
+        """Return the shards that were read so far."""
+        return [key for key in self.read if key.endswith("shard.db")]
+
+
+class Folder:
+    """A prefix of a store."""
+
+    def __init__(self, below: MemoryObjectStore, prefix: str) -> None:
+        self.below, self._prefix = below, prefix
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.below, name)
+        return lambda key, *rest, **more: method(self._prefix + key, *rest, **more)
+
+    def list(self, prefix: str, *, start_after: str = "") -> Iterator[Any]:
+        for one in self.below.list(self._prefix + prefix):
+            yield replace(one, key=one.key.removeprefix(self._prefix))
+
+    def uploads(self, prefix: str) -> Iterator[Any]:
+        for one in self.below.uploads(self._prefix + prefix):
+            yield replace(one, key=one.key.removeprefix(self._prefix))
+
+    def abort(self, upload: Any) -> None:
+        self.below.abort(replace(upload, key=self._prefix + upload.key))
+
+
+def shard_body(rows: Iterable[tuple[bytes, bytes]]) -> bytes:
+    with closing(sqlite3.connect(":memory:")) as shard:
+        shard.execute("CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID")
+        shard.executemany("INSERT INTO kv VALUES (?, ?)", rows)
+        shard.commit()
+        return shard.serialize()
+
+
+def build(
+    store: ObjectStore,
+    rows: Mapping[Any, bytes],
+    run: str,
+    *,
+    created: datetime,
+    num_dbs: int = 8,
+    encoding: KeyEncoding = KeyEncoding.U64BE,
+) -> Manifest:
+    """Write the shards of a snapshot, and return its manifest, which nobody has written yet."""
+    shards: list[Shard] = []
+    homes: dict[int, list[Key]] = {}
+    for key in rows:
+        homes.setdefault(digest(key) % num_dbs, []).append(key)
+    for db_id, keys in sorted(homes.items()):
+        body = shard_body((encode(key, encoding), rows[key]) for key in keys)
+        folder = f"shards/run_id={run}/db={db_id:05d}/attempt=00-build{run}-task"
+        store.put(f"{folder}/shard.db", body)
+        shards.append(
+            Shard(
+                db_id=db_id,
+                db_url=store.uri(folder),
+                attempt=0,
+                row_count=len(keys),
+                db_bytes=len(body),
+                min_key=None,
+                max_key=None,
+                checkpoint_id=f"{run}-{db_id}",
+                writer_info={},
+                sha256=hashlib.sha256(body).hexdigest(),
+            )
+        )
+    return Manifest(
+        run_id=run,
+        created_at=created.isoformat(),
+        num_dbs=num_dbs,
+        s3_prefix=PREFIX,
+        key_col="id",
+        db_path_template="db={db_id:05d}",
+        shard_prefix="shards",
+        key_encoding=encoding,
+        sharding={"strategy": "hash", "hash_algorithm": "xxh3_64"},
+        shards=tuple(shards),
+    )
+
+
+def publish(store: Any, rows: Mapping[Any, bytes], run: str, *, created: datetime, **how: Any) -> str:
+    """Build a snapshot, make it current, and return where its manifest is."""
+    publisher = Publisher(store, sleep=lambda _: None, now=lambda: created)
+    return publisher.publish(build(store, rows, run, created=created, **how), publisher.base())

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter.snapshots.errors import ShardDamagedError
+from safewriter.snapshots.read.cache import CacheFolder, name_of
+from safewriter.snapshots.read.reader import SnapshotReader
+from safewriter.snapshots.write.publish import Publisher
+from tests.support.snapshots import PREFIX, Bucket, Folder, build, publish
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from safewriter.snapshots.read.cache import CachedFile
+
+T0 = datetime(2026, 11, 20, tzinfo=UTC)
+ROWS = dict.fromkeys(range(100), b"v")
+
+
+def stored(cache: CacheFolder, name: str, size: int = 100) -> CachedFile:
+    with cache.part(size) as part:
+        part.write(b"x" * size)
+        part.flush()
+        return cache.keep(part, name)
+
+
+def aged(folder: Path, **ages_s: int) -> None:
+    for name, age_s in ages_s.items():
+        os.utime(folder / f"{name}.db", (1_000_000 - age_s,) * 2)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name != "lock")
+
+
+def test_the_longest_unused_file_goes_first(tmp_path: Path) -> None:
+    """Until there is room for what is needed, and no further."""
+    cache = CacheFolder(tmp_path, 300)
+    for name in ("a", "b", "c"):
+        stored(cache, name)
+    aged(tmp_path, a=1, b=3, c=2)
+    assert cache.make_room(150) == 0
+    assert names(tmp_path) == ["a.db"]
+    assert cache.make_room(200) == 0
+    assert names(tmp_path) == ["a.db"]
+
+
+def test_without_a_limit_nothing_goes(tmp_path: Path) -> None:
+    """All files stay."""
+    cache = CacheFolder(tmp_path)
+    stored(cache, "a")
+    assert (cache.make_room(1 << 60), names(tmp_path)) == (0, ["a.db"])
+
+
+def test_a_file_in_use_stays_and_was_used_until_it_is_not(tmp_path: Path) -> None:
+    """The bytes that are too many are told; its last use is when it was let go."""
+    cache = CacheFolder(tmp_path, 100)
+    used = stored(cache, "used")
+    stored(cache, "young")
+    aged(tmp_path, used=1000, young=1)
+    assert (cache.make_room(50), names(tmp_path)) == (50, ["used.db"])
+    del used
+    stored(cache, "old")
+    aged(tmp_path, old=1)
+    assert (cache.make_room(0), names(tmp_path)) == (0, ["used.db"])
+
+
+def test_a_file_in_use_by_another_process_stays(tmp_path: Path) -> None:
+    """Until that ends, however it does."""
+    stored(CacheFolder(tmp_path), "a")
+    program = (
+        "import sys; from pathlib import Path; from safewriter.snapshots.read.cache import CacheFolder\n"
+        "file = CacheFolder(Path(sys.argv[1])).find('a', 100); print(file is not None, flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "True\n"
+            cache = CacheFolder(tmp_path, 1)
+            assert (cache.make_room(0), names(tmp_path)) == (99, ["a.db"])
+        finally:
+            other.kill()
+    assert (cache.make_room(0), names(tmp_path)) == (0, [])
+
+
+def test_parts_count_and_those_of_the_dead_are_removed(tmp_path: Path) -> None:
+    """A part counts with the size that it shall have, before it has that; a living one is never removed."""
+    cache = CacheFolder(tmp_path, 100)
+    (tmp_path / "dead.part").write_bytes(b"x" * 1000)
+    with cache.part(80):
+        assert cache.make_room(50) == 30
+        assert len(names(tmp_path)) == 1
+    assert names(tmp_path) == []
+
+
+def test_the_first_of_two_processes_gives_the_file_its_name(tmp_path: Path) -> None:
+    """The other one uses that file."""
+    cache = CacheFolder(tmp_path)
+    first = stored(cache, "a")
+    inode = first.path.stat().st_ino
+    second = stored(cache, "a")
+    assert (second.path.stat().st_ino, names(tmp_path)) == (inode, ["a.db"])
+
+
+def test_a_file_of_another_size_is_fetched_again(tmp_path: Path) -> None:
+    """A machine that stopped may have kept half of it. Without a known size it is taken as it is."""
+    cache = CacheFolder(tmp_path)
+    stored(cache, "a", 50)
+    assert cache.find("a", None) is not None
+    assert cache.find("a", 100) is None
+    assert names(tmp_path) == []
+
+
+def test_a_content_has_one_name(tmp_path: Path) -> None:
+    """Its SHA-256; without one, what changes with the content and the place."""
+    (shard,) = build(Bucket(), {1: b"v"}, "r", created=T0, num_dbs=1).shards
+    elsewhere = replace(shard, db_url="s3://memory/elsewhere", checkpoint_id="other")
+    assert name_of(shard) == name_of(elsewhere) == shard.sha256
+    others = [replace(one, sha256=None) for one in (shard, elsewhere, replace(shard, checkpoint_id="other"))]
+    assert len({name_of(one) for one in others}) == 3
+
+
+@pytest.fixture
+def bucket() -> Bucket:
+    return Bucket()
+
+
+def test_a_second_reader_of_a_cache_fetches_nothing(bucket: Bucket, tmp_path: Path) -> None:
+    """Nor does one of another snapshot for a shard of the same content."""
+    folder: Any = Folder(bucket, "kv/")
+    publish(folder, ROWS, "r", created=T0)
+    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
+        one.multi_get(ROWS)
+    publish(folder, ROWS, "again", created=T0 + timedelta(hours=1))
+    for listed in list(bucket.list("kv/shards/")):
+        bucket.delete(listed.key)
+    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as other:
+        assert other.multi_get(ROWS) == ROWS
+
+
+def test_shards_of_another_snapshot_go_before_open_ones(bucket: Bucket, tmp_path: Path) -> None:
+    """Open ones go when nothing else is left, and are fetched again; the limit is kept."""
+    folder: Any = Folder(bucket, "kv/")
+    publish(folder, ROWS, "r", created=T0)
+    size = next(bucket.list("kv/shards/")).size
+    limit = 3 * size
+    (tmp_path / "of-another-one.db").write_bytes(b"x" * size)
+    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path, cache_limit_bytes=limit) as one:
+        homes = {one.route(key): key for key in ROWS}
+        for db_id in (0, 1, 2):
+            one.get(homes[db_id])
+        assert not (tmp_path / "of-another-one.db").exists()
+        kept = {name_of(shard) for shard in one.manifest.shards[:3]}
+        assert {path.stem for path in tmp_path.glob("*.db")} == kept
+        assert one.multi_get(ROWS) == ROWS
+        assert sum(path.stat().st_size for path in tmp_path.glob("*.db")) <= limit
+
+
+def test_a_limit_that_was_lowered_is_kept_from_the_start(bucket: Bucket, tmp_path: Path) -> None:
+    """Before anything is fetched."""
+    publish(Folder(bucket, "kv/"), ROWS, "r", created=T0)
+    (tmp_path / "a.db").write_bytes(b"x" * 1000)
+    SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path, cache_limit_bytes=999).close()
+    assert names(tmp_path) == []
+
+
+def test_a_file_that_is_no_shard_is_thrown_away(bucket: Bucket, tmp_path: Path) -> None:
+    """One of a manifest without SHA-256, which nobody could check while it came."""
+    folder: Any = Folder(bucket, "kv/")
+    manifest = build(folder, {1: b"v"}, "r", created=T0, num_dbs=1)
+    (shard,) = manifest.shards
+    publisher = Publisher(folder)
+    publisher.publish(replace(manifest, shards=(replace(shard, sha256=None),)), publisher.base())
+    (listed,) = bucket.list("kv/shards/")
+    bucket.put(listed.key, b"x" * 5000)
+    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
+        with pytest.raises(ShardDamagedError, match="no shard that this code can read"):
+            one.get(1)
+        assert names(tmp_path) == []

@@ -19,12 +19,13 @@ from safewriter.snapshots.errors import ManifestParseError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CONTENT_TYPE", "CURRENT", "Current", "Publication", "manifest_key", "stamp"]
+__all__ = ["CONTENT_TYPE", "CURRENT", "Current", "Past", "Publication", "manifest_key", "stamp"]
 
 CONTENT_TYPE: Final = "application/x-sqlite3"
 CURRENT: Final = "_CURRENT"
 _FORMAT: Final = 1
 _KEPT_MS: Final = 7 * 86_400_000
+_PAST: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,14 @@ class Publication:
     rows: int
     bytes: int
     at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A manifest that was made current, and when."""
+
+    manifest_ref: str
+    at: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +65,8 @@ class Current:
     fencing_token: int | None = None
     published: Mapping[str, Publication] = field(default_factory=dict)
     fenced: Mapping[str, int] = field(default_factory=dict)
+    history: tuple[Past, ...] = ()
+    """The last publications, the newest first."""
     nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def encode(self) -> bytes:
@@ -81,6 +92,7 @@ class Current:
                 fencing_token=None if token is None else int(token),
                 published={name: Publication(**told) for name, told in (found.get("published") or {}).items()},
                 fenced={name: int(at_ms) for name, at_ms in (found.get("fenced") or {}).items()},
+                history=tuple(Past(str(one["manifest_ref"]), str(one["at"])) for one in found.get("history") or ()),
                 nonce=str(found.get("nonce", "")),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -105,7 +117,12 @@ class Current:
     def moved(self, manifest_ref: str, run_id: str, now: datetime, **changes: Any) -> Self:  # noqa: ANN401 - as above
         """Return the body that points to another manifest."""
         return self.changed(
-            manifest_ref=manifest_ref, run_id=run_id, updated_at=stamp(now), version=self.version + 1, **changes
+            manifest_ref=manifest_ref,
+            run_id=run_id,
+            updated_at=stamp(now),
+            version=self.version + 1,
+            history=(Past(manifest_ref, stamp(now)), *self.history)[:_PAST],
+            **changes,
         )
 
     def with_publication(self, name: str, publication: Publication) -> dict[str, Publication]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from safewriter.snapshots.errors import ManifestParseError
-from safewriter.snapshots.format.current import CONTENT_TYPE, Current, Publication, manifest_key
+from safewriter.snapshots.format.current import CONTENT_TYPE, Current, Past, Publication, manifest_key
 
 CURRENT = Current(manifest_ref="s3://b/m", run_id="r", updated_at="2026-11-22T00:00:00.000000Z")
 MOMENT = datetime(2026, 11, 22, 1, 2, 3, 4, tzinfo=UTC)
@@ -29,7 +29,9 @@ def test_current_says_where_the_manifest_is() -> None:
 def test_current_comes_back_as_it_was() -> None:
     """With all that a build may leave in it, and before the first publication."""
     published = {"sw-1-1-a": Publication(7, "s3://b/m", 10, 4096, 5)}
-    full = replace(CURRENT, version=7, fencing_token=7, published=published, fenced={"sw-1-1-b": 5})
+    full = replace(
+        CURRENT, version=7, fencing_token=7, published=published, fenced={"sw-1-1-b": 5}, history=(Past("m", "t"),)
+    )
     for one in (CURRENT, full, Current.absent(MOMENT)):
         assert Current.decode(one.encode(), "c") == one
 
@@ -52,6 +54,15 @@ def test_a_publication_is_kept_for_a_week() -> None:
     old = replace(CURRENT, published={"old": Publication(1, "m", 1, 1, 0), "young": Publication(2, "m", 1, 1, DAY_MS)})
     found = old.with_publication("new", Publication(3, "m", 1, 1, 7 * DAY_MS))
     assert set(found) == {"young", "new"}
+
+
+def test_the_last_hundred_publications_are_remembered() -> None:
+    """The newest first; other changes are none."""
+    current = CURRENT
+    for number in range(102):
+        current = current.moved(f"s3://b/{number}", "r", MOMENT).changed(fencing_token=number)
+    assert [past.manifest_ref for past in current.history] == [f"s3://b/{number}" for number in range(101, 1, -1)]
+    assert current.history[0].at == "2026-11-22T01:02:03.000004Z"
 
 
 def test_one_of_a_later_format_is_refused() -> None:

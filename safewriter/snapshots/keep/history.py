@@ -1,0 +1,90 @@
+"""The manifests of a prefix: which were current, which is, and which never were."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from safewriter.objects.store import ListedObject, ObjectStore
+    from safewriter.snapshots.format.current import Current
+    from safewriter.snapshots.read.source import Source
+
+__all__ = ["MANIFESTS", "Entry", "entries", "history"]
+
+MANIFESTS: Final = "manifests/"
+_KEY: Final = re.compile(r"manifests/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)_run_id=([^/]+)/manifest")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A manifest. `published_at`: when it was made current last; None if nobody knows, or it never was.
+
+    `is_published` is false of a manifest that has never been current for sure: another build was faster, for example.
+    """
+
+    manifest_ref: str
+    key: str
+    run_id: str
+    created_at: datetime
+    written_at: datetime
+    published_at: datetime | None
+    is_published: bool
+    is_current: bool
+
+
+def history(source: Source) -> tuple[Entry, ...]:
+    """Return the manifests that were published, those of the newest builds first.
+
+    Raises `ReaderStateError` without a pointer, `ManifestParseError` if it is damaged, `StoreError`.
+    """
+    return tuple(entry for entry in entries(source.store, source.current()[1]) if entry.is_published)
+
+
+def entries(store: ObjectStore, current: Current) -> list[Entry]:
+    """Return all manifests, those of the newest builds first.
+
+    The pointer remembers its last publications. A manifest that was made since the earliest of them, and is none of
+    them, was never published; of an older one, or where another program wrote the pointer, it is taken for granted.
+    """
+    times = {past.manifest_ref: moment(past.at) for past in reversed(current.history)}
+    earliest = min(times.values(), default=None)
+    found = []
+    for listed in store.list(MANIFESTS):
+        entry = _entry(store, listed, current, times, earliest)
+        if entry is not None:
+            found.append(entry)
+    return sorted(found, key=lambda entry: (entry.created_at, entry.key), reverse=True)
+
+
+def moment(text: str) -> datetime:
+    """Read a moment as snapshots write it. Raises `ValueError`."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _entry(
+    store: ObjectStore,
+    listed: ListedObject,
+    current: Current,
+    times: dict[str, datetime],
+    earliest: datetime | None,
+) -> Entry | None:
+    match = _KEY.fullmatch(listed.key)
+    if match is None:
+        return None
+    ref, created = store.uri(listed.key), moment(match[1])
+    is_current = ref == current.manifest_ref
+    was_published = ref in times or earliest is None or created < earliest
+    return Entry(
+        ref,
+        listed.key,
+        match[2],
+        created,
+        listed.last_modified,
+        times.get(ref),
+        is_current or was_published,
+        is_current,
+    )

@@ -1,0 +1,153 @@
+"""Make an earlier snapshot current again: a publication of a manifest that is there already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from safewriter.objects.store import StoreError
+from safewriter.snapshots.errors import (
+    ConfigValidationError,
+    ManifestParseError,
+    PublishConflictError,
+    PublishCurrentError,
+    ReaderStateError,
+    ShardDamagedError,
+)
+from safewriter.snapshots.keep.history import Entry, entries
+from safewriter.snapshots.keep.removal import mark_of
+from safewriter.snapshots.read.source import Source, url_of
+from safewriter.snapshots.routing.routing import routing_of
+from safewriter.snapshots.write.publish import Publisher
+
+if TYPE_CHECKING:
+    from safewriter.snapshots.format.current import Current
+    from safewriter.snapshots.format.manifest import Manifest
+    from safewriter.snapshots.write.publish import Base
+
+__all__ = ["Rollback", "Target", "rollback"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which snapshot: exactly one of the three. `back`: so many published snapshots before the current one."""
+
+    manifest_ref: str | None = None
+    run_id: str | None = None
+    back: int | None = None
+
+    def __post_init__(self) -> None:
+        if sum(one is not None for one in (self.manifest_ref, self.run_id, self.back)) != 1:
+            raise ConfigValidationError("name one snapshot: by manifest_ref, by run_id, or by back")
+        if self.back is not None and self.back < 1:
+            raise ConfigValidationError(f"back is {self.back}; it must be 1 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """What was current before, and what is now. They are equal if there was nothing to do."""
+
+    before: str
+    after: str
+    manifest: Manifest
+
+    @property
+    def is_change(self) -> bool:
+        """Whether another snapshot is current now."""
+        return self.before != self.after
+
+
+def rollback(source: Source, target: Target, *, publisher: Publisher | None = None, dry_run: bool = False) -> Rollback:
+    """Make a snapshot current that is whole: its manifest can be read, and each shard is there with its size.
+
+    Raises `ReaderStateError` if there is no such snapshot, `ManifestParseError` or `ShardDamagedError` if it is not
+    whole, `PublishConflictError` if another one was published meanwhile, or the clean-up removes it,
+    `PublishCurrentError` if nobody knows which one is current. Otherwise `_CURRENT` is as it was.
+    """
+    publisher = publisher or Publisher(source.store)
+    base = publisher.base()
+    if base.current is None or base.current.manifest_ref is None:
+        raise ReaderStateError(f"nothing was published below {source.store.uri('')} yet")
+    before = base.current.manifest_ref
+    ref = _named(source, base.current, target)
+    manifest = _whole(source, ref)
+    if dry_run or ref == before:
+        return Rollback(before, ref, manifest)
+    _check_kept(source, ref)
+    publisher.point(ref, manifest, base)
+    try:
+        _check_kept(source, ref)  # a clean-up that has seen another current snapshot shows itself by now
+    except PublishConflictError:
+        _undo(publisher, base, ref, manifest)
+        raise
+    except StoreError as error:
+        raise PublishCurrentError(
+            f"{ref} is current, but nobody knows whether a clean-up removes it: {error}. Read it; roll back to another"
+            " one if it is gone",
+            manifest_ref=ref,
+        ) from error
+    return Rollback(before, ref, manifest)
+
+
+def _named(source: Source, current: Current, target: Target) -> str:
+    if target.manifest_ref is not None:
+        return target.manifest_ref
+    found = entries(source.store, current)
+    if target.run_id is not None:
+        of_run = [entry.manifest_ref for entry in found if entry.run_id == target.run_id]
+        if not of_run:
+            raise ReaderStateError(f"there is no manifest of a run {target.run_id!r} below {source.store.uri('')}")
+        return of_run[0]
+    return _before(source, [entry for entry in found if entry.is_published], target.back or 0)
+
+
+def _before(source: Source, published: list[Entry], back: int) -> str:
+    at = next((number for number, entry in enumerate(published) if entry.is_current), None)
+    if at is None:
+        raise ReaderStateError(f"the current manifest is not below {source.store.uri('')}; name another one by its URL")
+    if at + back >= len(published):
+        raise ReaderStateError(
+            f"there are {len(published) - at - 1} snapshots before the current one below {source.store.uri('')}, not"
+            f" {back}"
+        )
+    return published[at + back].manifest_ref
+
+
+def _whole(source: Source, ref: str) -> Manifest:
+    manifest = source.manifest(ref)
+    try:
+        routing_of(manifest.sharding, manifest.num_dbs)
+    except ValueError as error:
+        raise ManifestParseError(f"{ref} is no manifest that this code can read: {error}") from error
+    sizes = source.sizes(map(url_of, manifest.shards))
+    for shard in manifest.shards:
+        size = sizes.get(url_of(shard))
+        if size is None:
+            raise ShardDamagedError(f"{url_of(shard)}, a shard of {ref}, is not there")
+        if size != shard.db_bytes:
+            raise ShardDamagedError(f"{url_of(shard)} has {size} bytes, and {ref} names {shard.db_bytes}")
+    return manifest
+
+
+def _check_kept(source: Source, ref: str) -> None:
+    """Raise `PublishConflictError` if a clean-up removes the manifest, or has."""
+    store, root = source.store, source.store.uri("")
+    if not ref.startswith(root):
+        return
+    key = ref.removeprefix(root)
+    # In this order: the clean-up removes its mark after the manifest.
+    if store.get(mark_of(key)) is not None or store.get(key) is None:
+        raise PublishConflictError(
+            f"a clean-up removes {ref}, so it does not become current; name another one, or let the clean-up end first",
+            manifest_ref=ref,
+        )
+
+
+def _undo(publisher: Publisher, base: Base, ref: str, manifest: Manifest) -> None:
+    """Point back to what was current, unless that has changed again."""
+    now = publisher.base()
+    if base.current is None or base.current.manifest_ref is None or now.current is None:
+        raise AssertionError  # for the type checker: a rollback began with a current snapshot
+    if now.current.manifest_ref == ref:
+        # The run's name is all that is asked of the manifest, and the earlier one may be the one that cannot be read.
+        publisher.point(base.current.manifest_ref, replace(manifest, run_id=base.current.run_id or ""), now)

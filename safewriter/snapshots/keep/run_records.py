@@ -1,0 +1,57 @@
+"""Which builds live, by the records that they renew: `runs/<time>_run_id=<run id>_<token>/run.yaml`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from safewriter.parsing import parsed
+from safewriter.snapshots.keep.history import moment
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from safewriter.objects.store import ObjectStore, StoredObject
+
+__all__ = ["Runs", "recorded_runs"]
+
+_KEY: Final = re.compile(r"[^/]+/[^/]*?_run_id=(.+)_[^_/]+/run\.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The run ids of builds that live, and the prefixes that builds write their shards to."""
+
+    living: frozenset[str]
+    shard_prefixes: frozenset[str]
+
+
+def recorded_runs(store: ObjectStore, prefix: str, now: datetime, old: datetime) -> Runs:
+    """Read all records. A run lives if its record says that it runs, and was renewed within its lease.
+
+    The store's clock counts as well as the writer's: whichever lets a run live longer. A record that nobody can read
+    counts as living unless it is older than `old`.
+    """
+    living, prefixes = set(), set()
+    for listed in store.list(f"{prefix}/"):
+        match = _KEY.fullmatch(listed.key)
+        found = None if match is None else store.get(listed.key)
+        if match is None or found is None:
+            continue
+        try:
+            record = parsed(found.body)
+            prefixes.add(str(record["shard_prefix"]))
+            lives = _lives(record, found, now)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            lives = found.last_modified >= old
+        if lives:
+            living.add(match[1])
+    return Runs(frozenset(living), frozenset(prefixes))
+
+
+def _lives(record: dict[str, Any], found: StoredObject, now: datetime) -> bool:
+    if record["status"] != "running":
+        return False
+    ends, updated = moment(record["lease_expires_at"]), moment(record["updated_at"])
+    return now < max(ends, found.last_modified + (ends - updated))

@@ -1,0 +1,208 @@
+"""What lies below a prefix and no kept snapshot refers to. A survey changes nothing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError
+from safewriter.snapshots.keep.history import MANIFESTS, entries
+from safewriter.snapshots.keep.removal import mark_of
+from safewriter.snapshots.keep.run_records import recorded_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from safewriter.objects.store import ListedObject, Upload
+    from safewriter.snapshots.format.manifest import Manifest
+    from safewriter.snapshots.keep.history import Entry
+    from safewriter.snapshots.read.source import Source
+
+__all__ = ["Keeping", "Kind", "Leftover", "Survey", "survey"]
+
+_ATTEMPT: Final = re.compile(r"(?P<folder>.+?/run_id=(?P<run>[^/]+)/.+?/attempt=(?P<attempt>[^/]+))/")
+_BUILD: Final = re.compile(r"\d+-([^-]+)-.+")
+
+
+class Kind(StrEnum):
+    """What a leftover is."""
+
+    MANIFEST = "manifest"
+    SHARD = "shard"
+    UPLOAD = "upload"
+    MARK = "mark"
+    """A clean-up that died has left it beside a manifest that is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """What stays, beside the current snapshot and the builds that live.
+
+    `last`: so many of the newest published snapshots. `age`: everything that is younger, by the store's clock. It must
+    be longer than a build without a run record may pause. `run_registry_prefix`: where builds keep their records.
+    """
+
+    last: int = 3
+    age: timedelta = timedelta(days=1)
+    run_registry_prefix: str = "runs"
+
+    def __post_init__(self) -> None:
+        if self.last < 1:
+            raise ConfigValidationError(f"last is {self.last}; it must be 1 or more: the current snapshot stays")
+        if self.age < timedelta(0):
+            raise ConfigValidationError(f"age is {self.age}; it must not be negative")
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """An object that may go, and why. `upload`: the unfinished upload, if it is one."""
+
+    kind: Kind
+    key: str
+    bytes: int
+    since: datetime
+    why: str
+    upload: Upload | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What may go, manifests first. `kept`: the manifests that stay; `living`: the runs that go on; `young`: how many
+    objects nothing refers to, but are too young; `prefixes`: where shards were looked for.
+    """
+
+    now: datetime
+    leftovers: tuple[Leftover, ...]
+    kept: tuple[str, ...]
+    living: frozenset[str]
+    young: int
+    prefixes: frozenset[str]
+
+
+@dataclass(slots=True)
+class _Build:
+    """The objects of one build that no kept snapshot refers to, and the time of its youngest object."""
+
+    newest: datetime
+    left: list[ListedObject] = field(default_factory=list)
+
+
+def survey(
+    source: Source,
+    keeping: Keeping,
+    seen: Callable[[int], None] = lambda _: None,
+    *,
+    prefixes: frozenset[str] = frozenset({"shards"}),
+    stay: frozenset[str] = frozenset(),
+) -> Survey:
+    """Look at everything below a prefix. `seen` gets the number of objects that were looked at.
+
+    `prefixes`: where shards are looked for, beside the places that manifests and records name. `stay`: the keys of
+    manifests that are kept, whatever else holds.
+
+    Raises `ReaderStateError` without a pointer, `ManifestParseError` if it or a kept manifest cannot be read: then
+    nobody knows what it refers to. `StoreError`.
+    """
+    pointer, current = source.current()
+    old = pointer.server_date - keeping.age
+    runs = recorded_runs(source.store, keeping.run_registry_prefix, pointer.server_date, old)
+    found = entries(source.store, current)
+    last = [entry.key for entry in found if entry.is_published][: keeping.last]
+    kept, leftovers = [], []
+    for entry in found:
+        is_needed = entry.is_current or entry.key in last or entry.key in stay
+        if is_needed or entry.written_at >= old or entry.run_id in runs.living:
+            kept.append(entry)
+        else:
+            leftovers.append(_manifest(entry, source, keeping.last))
+    refs = {entry.manifest_ref for entry in kept} | ({current.manifest_ref} if current.manifest_ref else set())
+    manifests = [source.manifest(ref) for ref in sorted(refs)]
+    prefixes |= runs.shard_prefixes | {manifest.shard_prefix for manifest in manifests} | _prefixes(source, leftovers)
+    leftovers += _marks(source, kept, old)
+    shards, young = _shards(source, prefixes, _references(source, manifests), runs.living, old, seen)
+    leftovers += shards
+    leftovers += _uploads(source, prefixes, runs.living, old)
+    return Survey(pointer.server_date, tuple(leftovers), tuple(sorted(refs)), runs.living, young, prefixes)
+
+
+def _references(source: Source, manifests: list[Manifest]) -> frozenset[str]:
+    """Return the folders of shards that manifests refer to, as keys of the store."""
+    root = source.store.uri("")
+    return frozenset(shard.db_url.rstrip("/").removeprefix(root) for manifest in manifests for shard in manifest.shards)
+
+
+def _run_of(key: str) -> str:
+    """Return the run that a shard's object belongs to."""
+    match = _ATTEMPT.match(key)
+    return "" if match is None else match["run"]
+
+
+def _manifest(entry: Entry, source: Source, last: int) -> Leftover:
+    why = f"it is not among the last {last}" if entry.is_published else "it was never current"
+    size = next((one.size for one in source.store.list(entry.key) if one.key == entry.key), 0)
+    return Leftover(Kind.MANIFEST, entry.key, size, entry.written_at, why)
+
+
+def _prefixes(source: Source, leftovers: list[Leftover]) -> set[str]:
+    """Return where the shards of manifests lie that go; of one that cannot be read nobody knows."""
+    found = set()
+    for one in leftovers:
+        try:
+            found.add(source.manifest(source.store.uri(one.key)).shard_prefix)
+        except ManifestParseError:
+            continue
+    return found
+
+
+def _marks(source: Source, kept: list[Entry], old: datetime) -> Iterator[Leftover]:
+    marks = {mark_of(entry.key) for entry in kept}
+    for listed in source.store.list(MANIFESTS):
+        if listed.key in marks and listed.last_modified < old:
+            yield Leftover(Kind.MARK, listed.key, listed.size, listed.last_modified, "the clean-up that set it is dead")
+
+
+def _shards(
+    source: Source,
+    prefixes: frozenset[str],
+    referred: frozenset[str],
+    living: frozenset[str],
+    old: datetime,
+    seen: Callable[[int], None],
+) -> tuple[list[Leftover], int]:
+    """Return the objects that nothing refers to, of builds that write no more, and the number of all others.
+
+    A build is looked at as a whole: while its last object is young, it may go on, and publish its first ones.
+    """
+    builds: dict[tuple[str, str], _Build] = {}
+    count = 0
+    for prefix in sorted(prefixes):
+        for listed in source.store.list(f"{prefix}/run_id="):
+            count += 1
+            seen(count)
+            match = _ATTEMPT.match(listed.key)
+            if match is None or match["run"] in living:
+                continue
+            named = _BUILD.fullmatch(match["attempt"])
+            build = builds.setdefault((match["run"], named[1] if named else ""), _Build(listed.last_modified))
+            build.newest = max(build.newest, listed.last_modified)
+            if match["folder"] not in referred:
+                build.left.append(listed)
+    why = "no kept snapshot refers to it"
+    leftovers = [
+        Leftover(Kind.SHARD, one.key, one.size, one.last_modified, why)
+        for build in builds.values()
+        if build.newest < old
+        for one in build.left
+    ]
+    return leftovers, sum(len(build.left) for build in builds.values()) - len(leftovers)
+
+
+def _uploads(source: Source, prefixes: frozenset[str], living: frozenset[str], old: datetime) -> Iterator[Leftover]:
+    for prefix in sorted(prefixes):
+        for upload in source.store.uploads(f"{prefix}/run_id="):
+            since = upload.initiated
+            if since is not None and since < old and _run_of(upload.key) not in living:
+                yield Leftover(Kind.UPLOAD, upload.key, 0, since, "it was never finished", upload)

@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter.objects.store import StoreError, Upload
+from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError, ReaderStateError
+from safewriter.snapshots.keep.cleanup import Cleanup, cleanup
+from safewriter.snapshots.keep.removal import mark_of, remove_manifest
+from safewriter.snapshots.keep.rollback import Target, rollback
+from safewriter.snapshots.keep.survey import Keeping, Kind, survey
+from tests.support.snapshots import build
+from tests.unit.safewriter.snapshots.keep.conftest import ROWS
+from tests.unit.safewriter.snapshots.keep.test_rollback import key_of
+from tests.unit.safewriter.snapshots.keep.test_run_records import record
+
+if TYPE_CHECKING:
+    from tests.unit.safewriter.snapshots.keep.conftest import World
+
+
+def clean(world: World, *, last: int = 1, dry_run: bool = False, **keeping: Any) -> Cleanup:
+    return cleanup(world.source, Keeping(last=last, **keeping), dry_run=dry_run)
+
+
+def shards(world: World, run: str) -> list[str]:
+    return world.keys(f"shards/run_id={run}/")
+
+
+def removed(found: Cleanup, kind: Kind) -> set[str]:
+    return {one.leftover.key for one in found.removals if one.removed and one.leftover.kind is kind}
+
+
+def renew(world: World, run: str, **changes: Any) -> None:
+    """Write a run's record, as a build does that lives now."""
+    times = {"updated_at": world.now.isoformat(), "lease_expires_at": (world.now + timedelta(minutes=10)).isoformat()}
+    world.folder.put(f"runs/x_run_id={run}_0123/run.yaml", record(**{**times, **changes}))
+
+
+def test_snapshots_that_are_not_kept_go(world: World) -> None:
+    """Their manifests and their shards; the current one and the last ones can be read as before."""
+    refs = [world.publish(run) for run in ("first", "second", "third")]
+    gone = {"second": set(shards(world, "second")), "first": set(shards(world, "first"))}
+    world.passes(days=2)
+    assert not clean(world, last=3).removals
+    found = clean(world, last=2)
+    assert (removed(found, Kind.MANIFEST), removed(found, Kind.SHARD)) == ({key_of(refs[0])}, gone["first"])
+    assert {one.leftover.why for one in found.removals} == {
+        "it is not among the last 2",
+        "no kept snapshot refers to it",
+    }
+    assert removed(clean(world), Kind.SHARD) == gone["second"]
+    assert world.keys("manifests/") == [key_of(refs[2])]
+    assert world.read() == ROWS
+    assert not clean(world).removals
+
+
+def test_the_current_snapshot_stays_however_old_it_is(world: World) -> None:
+    """After a rollback it is none of the last ones."""
+    old, second, _ = (world.publish(run) for run in ("old", "second", "third"))
+    rollback(world.source, Target(manifest_ref=old), publisher=world.publisher)
+    world.passes(days=2)
+    assert removed(clean(world), Kind.MANIFEST) == {key_of(second)}
+    assert not shards(world, "second")
+    assert shards(world, "third")
+    assert world.read() == ROWS
+
+
+def test_a_dry_run_changes_nothing(world: World) -> None:
+    """It tells the same leftovers that a clean-up removes then."""
+    world.publish("first")
+    world.publish("second")
+    world.passes(days=2)
+    before = world.keys()
+    dry = clean(world, dry_run=True)
+    assert world.keys() == before
+    assert not any(one.removed for one in dry.removals)
+    assert {one.leftover for one in clean(world).removals} == {one.leftover for one in dry.removals} != set()
+
+
+def test_what_is_young_stays(world: World) -> None:
+    """By the store's clock; a manifest that was never current goes when it is old."""
+    lost = world.lose("slow")
+    world.passes(hours=10)
+    found = clean(world, age=timedelta(hours=24))
+    assert not found.removals
+    assert found.survey.now == world.now
+    assert found.survey.young == 0
+    world.passes(hours=15)
+    found = clean(world, age=timedelta(hours=24))
+    assert removed(found, Kind.MANIFEST) == {key_of(lost)}
+    assert {one.leftover.why for one in found.removals if one.leftover.kind is Kind.MANIFEST} == {
+        "it was never current"
+    }
+    assert not shards(world, "slow")
+
+
+def test_shards_without_a_manifest_go_when_their_build_is_old(world: World) -> None:
+    """A build whose last object is young may go on, and needs its first ones."""
+    world.publish("current")
+    build(world.folder, ROWS, "dead", created=world.now)
+    world.passes(hours=20)
+    world.folder.put("shards/run_id=dead/db=00099/attempt=00-builddead-late/shard.db", b"")
+    world.passes(hours=20)
+    found = clean(world)
+    assert not found.removals
+    assert found.survey.young == len(shards(world, "dead"))
+    world.passes(hours=5)
+    assert len(removed(clean(world), Kind.SHARD)) > 1
+    assert not shards(world, "dead")
+
+
+def test_losing_attempts_of_the_current_build_go(world: World) -> None:
+    """Whatever files they have; the winners stay. A younger build of the same run protects only itself."""
+    world.publish("r")
+    for key in ("shard.db", "manifest/0001", "wal/1"):
+        world.folder.put(f"shards/run_id=r/db=00001/attempt=01-buildr-loser/{key}", b"")
+    world.folder.put("shards/run_id=r/notes.txt", b"")
+    world.passes(days=2)
+    world.folder.put("shards/run_id=r/db=00001/attempt=00-other-young/shard.db", b"")
+    found = clean(world)
+    assert len(removed(found, Kind.SHARD)) == 3
+    assert all("loser" in key for key in removed(found, Kind.SHARD))
+    assert world.read() == ROWS
+
+
+def test_a_build_that_lives_keeps_everything(world: World) -> None:
+    """Its shards, its manifest, its uploads, however old they are: defect 8 of the first writer."""
+    world.publish("current")
+    upload = Upload("kv/shards/run_id=alive/db=00001/attempt=00-b-t/shard.db", "id")
+    build(world.folder, ROWS, "alive", created=world.now)
+    world.lose("alive")
+    world.bucket.begin_upload(upload)
+    world.passes(days=30)
+    renew(world, "alive")
+    found = clean(world, last=1)
+    assert found.survey.living == {"alive"}
+    assert not [one for one in found.removals if "run_id=alive" in one.leftover.key]
+    assert list(world.bucket.uploads("")) == [upload]
+    renew(world, "alive", status="failed")
+    assert removed(clean(world), Kind.UPLOAD) == {"shards/run_id=alive/db=00001/attempt=00-b-t/shard.db"}
+    assert not shards(world, "alive")
+    assert list(world.bucket.uploads("")) == []
+
+
+def test_an_upload_that_is_young_goes_on(world: World) -> None:
+    """So does one of which nobody knows when it began, and one elsewhere."""
+    world.publish("current")
+    world.passes(days=2)
+    young = Upload("kv/shards/run_id=r/db=1/attempt=0/shard.db", "young")
+    elsewhere = Upload("kv2/shards/run_id=r/db=1/attempt=0/shard.db", "old", world.now - timedelta(days=9))
+    for upload in (young, elsewhere):
+        world.bucket.begin_upload(upload)
+    assert not clean(world).removals
+
+
+def test_records_may_lie_elsewhere(world: World) -> None:
+    """Where builds were told to keep them."""
+    world.publish("current")
+    build(world.folder, ROWS, "alive", created=world.now)
+    world.passes(days=2)
+    world.folder.put(
+        "registry/x_run_id=alive_0123/run.yaml", record(lease_expires_at=(world.now + timedelta(1)).isoformat())
+    )
+    assert not clean(world, run_registry_prefix="registry").removals
+    assert clean(world).removals
+
+
+def test_shards_of_other_prefixes_are_found(world: World) -> None:
+    """Those that a manifest or a record names."""
+    world.publish("current")
+    world.folder.put("parts/run_id=dead/db=1/attempt=00-b-t/shard.db", b"")
+    world.folder.put("runs/x_run_id=dead_0123/run.yaml", record(status="failed"))
+    world.passes(days=2)
+    assert removed(clean(world), Kind.SHARD) == {"parts/run_id=dead/db=1/attempt=00-b-t/shard.db"}
+
+
+@pytest.mark.parametrize("which", ["current", "last"])
+def test_a_kept_manifest_that_cannot_be_read_stops_it(world: World, which: str) -> None:
+    """Nobody knows which shards it refers to; nothing is removed."""
+    refs = [world.publish(run) for run in ("first", "second", "third")]
+    world.passes(days=2)
+    world.folder.put(key_of(refs[2] if which == "current" else refs[1]), b"something else")
+    world.passes(days=2)
+    before = world.keys()
+    with pytest.raises(ManifestParseError):
+        clean(world, last=2)
+    assert world.keys() == before
+
+
+def test_a_manifest_that_goes_may_be_damaged(world: World) -> None:
+    """Its shards are found all the same."""
+    ref = world.publish("first")
+    world.folder.put(key_of(ref), b"something else")
+    world.publish("second")
+    world.passes(days=2)
+    assert removed(clean(world), Kind.MANIFEST) == {key_of(ref)}
+    assert not shards(world, "first")
+
+
+def test_without_a_pointer_nothing_is_judged(world: World) -> None:
+    """Nobody knows what is current."""
+    build(world.folder, ROWS, "r", created=world.now)
+    world.passes(days=2)
+    with pytest.raises(ReaderStateError, match="nothing was published yet"):
+        clean(world)
+
+
+def test_a_rollback_meanwhile_keeps_its_snapshot(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the look, and before its manifest goes: manifest and shards stay."""
+    old = world.publish("old")
+    world.publish("new")
+    world.passes(days=2)
+
+    def meanwhile(store: Any, key: str) -> bool:
+        rollback(world.source, Target(manifest_ref=old), publisher=world.publisher)
+        return remove_manifest(store, key)
+
+    monkeypatch.setattr(f"{cleanup.__module__}.remove_manifest", meanwhile)
+    found = clean(world)
+    assert {one.held for one in found.removals} == {"it is current now", "it is needed now, or gone"}
+    assert world.current().manifest_ref == old
+    assert world.read() == ROWS
+
+
+def test_a_publication_meanwhile_keeps_its_shards(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a build that had been taken for dead."""
+    world.publish("old")
+    manifest = build(world.folder, ROWS, "slow", created=world.now)
+    base = world.publisher.base()
+    world.passes(days=2)
+
+    def meanwhile(*arguments: Any, **more: Any) -> Any:
+        found = survey(*arguments, **more)
+        if not more:
+            world.publisher.publish(manifest, base)
+        return found
+
+    monkeypatch.setattr(f"{cleanup.__module__}.survey", meanwhile)
+    found = clean(world)
+    assert {one.held for one in found.removals} == {"it is needed now, or gone"}
+    assert world.current().run_id == "slow"
+    assert world.read() == ROWS
+
+
+def test_a_manifest_that_cannot_be_removed_keeps_its_shards(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can go back to half a snapshot. The failure is told; the next clean-up removes both."""
+    old = world.publish("old")
+    world.publish("new")
+    world.passes(days=2)
+    delete = world.bucket.delete
+
+    def refused(key: str) -> None:
+        if key.endswith("_run_id=old/manifest"):
+            raise StoreError("no answer")
+        delete(key)
+
+    monkeypatch.setattr(world.bucket, "delete", refused)
+    found = clean(world)
+    assert found.has_failed
+    assert [one.error for one in found.removals if one.error] == ["no answer"]
+    assert shards(world, "old")
+    monkeypatch.undo()
+    assert rollback(world.source, Target(manifest_ref=old), publisher=world.publisher, dry_run=True).after == old
+    assert not clean(world).has_failed
+    assert not shards(world, "old")
+
+
+def test_the_mark_of_a_clean_up_that_died_goes(world: World) -> None:
+    """When it is old; the snapshot can be gone back to again."""
+    ref = world.publish("old")
+    world.publish("new")
+    world.folder.put(mark_of(key_of(ref)), b"")
+    assert not clean(world, last=2).removals
+    world.passes(days=2)
+    assert removed(clean(world, last=2), Kind.MARK) == {mark_of(key_of(ref))}
+    rollback(world.source, Target(manifest_ref=ref), publisher=world.publisher)
+
+
+@pytest.mark.parametrize("keeping", [{"last": 0}, {"age": timedelta(seconds=-1)}])
+def test_what_is_kept_is_checked(keeping: dict[str, Any]) -> None:
+    """The current snapshot always is."""
+    with pytest.raises(ConfigValidationError):
+        Keeping(**keeping)

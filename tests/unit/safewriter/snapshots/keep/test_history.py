@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.snapshots.errors import ReaderStateError
+from safewriter.snapshots.format.current import CURRENT
+from safewriter.snapshots.keep.history import entries, history
+
+if TYPE_CHECKING:
+    from tests.unit.safewriter.snapshots.keep.conftest import World
+
+
+def test_the_newest_build_is_the_first(world: World) -> None:
+    """It says which one is current, and when each was published."""
+    first, second = world.publish("first"), world.publish("second")
+    world.folder.put("manifests/something/else", b"")
+    found = history(world.source)
+    assert [(entry.manifest_ref, entry.run_id, entry.is_current) for entry in found] == [
+        (second, "second", True),
+        (first, "first", False),
+    ]
+    assert found[1].created_at == found[1].written_at == datetime(2026, 11, 1, tzinfo=UTC)
+    assert found[0].published_at == datetime(2026, 11, 1, 1, tzinfo=UTC)
+
+
+def test_a_build_that_lost_is_no_part_of_it(world: World) -> None:
+    """Its manifest is there, and was never current; unless somebody goes back to it."""
+    world.publish("first")
+    lost = world.lose("slow")
+    assert [entry.run_id for entry in history(world.source)] == ["faster-than-slow", "first"]
+    (entry,) = (one for one in entries(world.folder, world.current()) if one.manifest_ref == lost)
+    assert (entry.is_published, entry.published_at) == (False, None)
+    world.publisher.point(lost, world.source.manifest(lost), world.publisher.base())
+    assert "slow" in [entry.run_id for entry in history(world.source)]
+
+
+def test_where_another_program_wrote_the_pointer_all_are_taken_for_published(world: World) -> None:
+    """Also those before its own publications, once there are some: nobody knows."""
+    lost = world.lose("slow")
+    told = json.loads(world.folder.get(CURRENT).body)
+    world.folder.put(CURRENT, json.dumps({key: told[key] for key in ("manifest_ref", "run_id", "updated_at")}).encode())
+    assert lost in [entry.manifest_ref for entry in history(world.source)]
+    world.publish("next")
+    assert lost in [entry.manifest_ref for entry in history(world.source)]
+
+
+def test_without_a_pointer_there_is_no_history(world: World) -> None:
+    """Nothing was published."""
+    with pytest.raises(ReaderStateError, match="nothing was published yet"):
+        history(world.source)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from safewriter.snapshots.format.current import stamp
+from safewriter.snapshots.keep.run_records import recorded_runs
+from tests.support.memory_store import MemoryObjectStore
+
+WRITTEN = datetime(2026, 11, 20, tzinfo=UTC)
+KEY = f"runs/{stamp(WRITTEN)}_run_id=nightly_2_0123abcd/run.yaml"
+
+
+def record(skew: timedelta = timedelta(), **changes: Any) -> bytes:
+    """A record as a build writes it, whose clock is ahead by `skew`."""
+    return json.dumps(
+        {
+            "format_version": 1,
+            "run_id": "nightly_2",
+            "writer_type": "spark",
+            "status": "running",
+            "started_at": stamp(WRITTEN + skew),
+            "updated_at": stamp(WRITTEN + skew),
+            "lease_expires_at": stamp(WRITTEN + skew + timedelta(minutes=10)),
+            "s3_prefix": "s3://memory/kv",
+            "shard_prefix": "parts",
+            "db_path_template": "db={db_id:05d}",
+            "manifest_ref": None,
+            "error_type": None,
+            "error_message": None,
+            **changes,
+        }
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "after", "lives"),
+    [
+        (record(), timedelta(minutes=9), True),
+        (record(), timedelta(minutes=11), False),
+        (record(skew=timedelta(hours=-5)), timedelta(minutes=9), True),
+        (record(skew=timedelta(hours=5)), timedelta(hours=5), True),
+        (record(status="succeeded"), timedelta(minutes=1), False),
+        (record(status="failed"), timedelta(minutes=1), False),
+        (b"format_version: 1\nstatus: running\n", timedelta(hours=23), True),
+        (b"format_version: 1\nstatus: running\n", timedelta(hours=25), False),
+        (record(lease_expires_at=None), timedelta(hours=23), True),
+        (b"[]", timedelta(hours=25), False),
+    ],
+    ids=["lease", "expired", "slow clock", "fast clock", "succeeded", "failed", "yaml", "old yaml", "torn", "old list"],
+)
+def test_a_run_lives_while_its_lease_does(body: bytes, after: timedelta, *, lives: bool) -> None:
+    """By whichever clock is longer; a record that nobody can read protects its run for a day."""
+    store = MemoryObjectStore(now=lambda: WRITTEN)
+    store.put(KEY, body)
+    now = WRITTEN + after
+    found = recorded_runs(store, "runs", now, now - timedelta(days=1))
+    assert found.living == (frozenset({"nightly_2"}) if lives else frozenset())
+
+
+def test_records_say_where_builds_write_to() -> None:
+    """Also those that have ended; other objects say nothing."""
+    store = MemoryObjectStore(now=lambda: WRITTEN)
+    store.put(KEY, record(status="failed"))
+    store.put("runs/readme", b"")
+    store.put("runs2/x_run_id=other_t/run.yaml", record())
+    found = recorded_runs(store, "runs", WRITTEN, WRITTEN)
+    assert (found.living, found.shard_prefixes) == (frozenset(), frozenset({"parts"}))

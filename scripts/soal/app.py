@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from scripts.soal.commands import bench, image, local, locks, runs
+from scripts.soal.commands import bench, image, local, locks, runs, snapshot
 from scripts.soal.commands.doctor import doctor
 from scripts.soal.commands.graduate import graduate
 from scripts.soal.commands.invoke import invoke
@@ -30,6 +30,7 @@ app.add_typer(local.app, name="local")
 app.add_typer(runs.app, name="runs")
 locks.app.command()(demo)
 app.add_typer(locks.app, name="locks")
+app.add_typer(snapshot.app, name="snapshot")
 for _name, _app in (("bench", bench.app), ("image", image.app)):
     app.add_typer(_app, name=_name, rich_help_panel="Development")
 

@@ -36,7 +36,7 @@ class Source:
             from safewriter.objects import s3
 
             open_store = s3.open_store
-        self._open_store = open_store
+        self.open_store = open_store
         self.store = open_store(Location.parse(s3_prefix))
 
     def current(self) -> tuple[StoredObject, Current]:
@@ -74,14 +74,14 @@ class Source:
             buckets[where.bucket][where.key] = url
         found: dict[str, int] = {}
         for bucket, keys in buckets.items():
-            for listed in self._open_store(Location(bucket)).list(_common(list(keys))):
+            for listed in self.open_store(Location(bucket)).list(_common(list(keys))):
                 if listed.key in keys:
                     found[keys[listed.key]] = listed.size
         return found
 
     def _opened(self, url: str) -> tuple[StreamingStore, str]:
         where = _located(url)
-        return self._open_store(Location(where.bucket)), where.key
+        return self.open_store(Location(where.bucket)), where.key
 
 
 def _common(keys: list[str]) -> str:

@@ -1,0 +1,1 @@
+"""Snapshots at the command line: documents, views, and the Spark session of a build."""

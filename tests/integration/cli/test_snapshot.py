@@ -1,0 +1,348 @@
+"""`soal snapshot …` on the S3 of the tests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import MagicMock
+
+import pytest
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+import scripts.soal.snapshots.report
+from safewriter.objects.s3 import S3ObjectStore
+from safewriter.objects.store import StoreError
+from safewriter.snapshots.format.current import CURRENT
+from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.write.publish import Publisher
+from scripts.soal.app import app
+from scripts.soal.console.problem import Problem
+from scripts.soal.snapshots.session import frame_of
+from tests.support.snapshots import build, publish
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from scripts.emulator import EmbeddedS3
+    from scripts.soal.snapshots.session import Format
+    from tests.integration.cli.conftest import Soal
+
+BUCKET = "soal-snapshots"
+SCHEMA = json.loads(Path(scripts.soal.snapshots.report.__file__).with_name("report.schema.json").read_text())
+T0 = datetime(2026, 11, 1, tzinfo=UTC)
+T1 = datetime(2026, 11, 2, tzinfo=UTC)
+ROWS = {number: f"value {number}".encode() for number in range(50)}
+
+
+class Bench:
+    """A prefix of its own on the S3 of the tests, and `soal snapshot …` on it."""
+
+    def __init__(self, s3: EmbeddedS3, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        for variable, value in s3.environment().items():
+            monkeypatch.setenv(variable, value)
+        self.endpoint = s3.endpoint
+        self.client = s3.client()
+        if BUCKET not in [row["Name"] for row in self.client.list_buckets()["Buckets"]]:
+            self.client.create_bucket(Bucket=BUCKET)
+        self.prefix = f"s3://{BUCKET}/{name}"
+        self.store = S3ObjectStore(self.client, BUCKET, name)
+
+    def publish(self, run: str, created: datetime = T0, rows: Any = None, **how: Any) -> str:
+        return publish(self.store, rows or ROWS, run, created=created, **how)
+
+    def soal(self, command: str, *arguments: str) -> tuple[int, str, str]:
+        return called(command, self.prefix, *arguments, "--endpoint-url", self.endpoint)
+
+    def told(self, name: str, command: str, *arguments: str, code: int = 0) -> Any:
+        """Run a command with `--json`; return its document, which the schema allows."""
+        exit_code, out, err = self.soal(command, *arguments, "--json")
+        assert exit_code == code, err
+        document = json.loads(out)
+        self.validate(name, document)
+        return document
+
+    def age(self) -> None:
+        """Wait until all objects are older than no time, by the server's clock, which counts seconds."""
+        newest = max(listed.last_modified for listed in self.store.list(""))
+        assert until(lambda: (found := self.store.get(CURRENT)) is not None and found.server_date > newest)
+
+    @staticmethod
+    def validate(name: str, document: Any) -> None:
+        Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": SCHEMA["$defs"]}).validate(document)
+
+
+def called(*arguments: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, ["snapshot", *arguments])
+    if isinstance(done.exception, Problem):
+        return done.exception.exit_code, done.stdout, f"{done.exception} / {done.exception.todo}"
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture
+def bench(s3: EmbeddedS3, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(s3, request.node.name, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("info",), ("get", "1"), ("history",), ("rollback", "--back", "1"), ("verify",), ("cleanup",)],
+    ids=lambda arguments: arguments[0],
+)
+def test_before_the_first_publication_there_is_nothing(bench: Bench, arguments: tuple[str, ...]) -> None:
+    """Exit code 1, and the sentence that says so."""
+    code, out, err = bench.soal(*arguments)
+    assert (code, out) == (1, "")
+    assert "published" in err
+
+
+def test_a_snapshot_is_described(bench: Bench) -> None:
+    """The current one, or another one by its manifest; for a person and for a program."""
+    first = bench.publish("first")
+    second = bench.publish("second", T1)
+    code, out, _ = bench.soal("info")
+    assert code == 0
+    assert f"{bench.prefix}: run second, built 2026-11-02T00:00:00+00:00, current" in out
+    assert "50 rows" in out
+    assert "in 8 of 8 shards; key id (u64be), sharded by hash" in out
+    told = bench.told("SnapshotReport", "info", "--ref", first)
+    assert (told["run_id"], told["is_current"], told["rows"], len(told["shards"])) == ("first", False, 50, 8)
+    assert bench.told("SnapshotReport", "info")["manifest_ref"] == second
+    assert "run first, built 2026-11-01T00:00:00+00:00, not current" in bench.soal("info", "--ref", first)[1]
+    assert bench.soal("info", "--ref", f"{bench.prefix}/manifests/none/manifest")[0] == 1
+
+
+def test_a_value_is_printed_and_nothing_else(bench: Bench) -> None:
+    """As text, hexadecimal digits or base64; exit code 1 for a key that is not there."""
+    bench.publish("r", rows={1: b"one [bold]", 2: b"\xff"})
+    assert bench.soal("get", "1")[:2] == (0, "one [bold]\n")
+    assert bench.soal("get", "2", "--as", "hex")[:2] == (0, "ff\n")
+    assert bench.soal("get", "2", "--as", "base64")[:2] == (0, "/w==\n")
+    assert bench.soal("get", "2") == (1, "", "the value is no text / give --as hex, or --as base64")
+    assert bench.soal("get", "3") == (1, "", "the snapshot has no key 3\n")
+    assert bench.soal("get", "x")[0] == 2
+    told = bench.told("ValueReport", "get", "1")
+    assert (told["key"], told["found"], told["value"], told["form"]) == (1, True, "one [bold]", "text")
+    assert told["shard"] == 6
+    missing = bench.told("ValueReport", "get", "3", code=1)
+    assert (missing["found"], missing["value"]) == (False, None)
+
+
+def test_a_key_may_be_bytes(bench: Bench) -> None:
+    """In hexadecimal digits, or as text."""
+    bench.publish("r", rows={b"\xff\x00": b"one", b"two": b"two"}, encoding=KeyEncoding.RAW)
+    assert bench.soal("get", "ff00", "--hex-key")[:2] == (0, "one\n")
+    assert bench.soal("get", "two")[:2] == (0, "two\n")
+    assert bench.told("ValueReport", "get", "ff00", "--hex-key")["key"] == "ff00"
+
+
+def test_the_history_says_which_is_current(bench: Bench) -> None:
+    """The newest build first; as many as were asked for."""
+    first, second = bench.publish("first"), bench.publish("second", T1)
+    told = bench.told("HistoryReport", "history")
+    assert [(one["manifest_ref"], one["is_current"]) for one in told["snapshots"]] == [(second, True), (first, False)]
+    code, out, err = bench.soal("history", "--limit", "1")
+    assert (code, err) == (0, "1 older ones are not shown; --limit 0 shows all\n")
+    assert "current" in out
+    assert "first" not in out
+    assert "first" in bench.soal("history", "--limit", "0")[1]
+
+
+def test_a_rollback_says_what_it_did(bench: Bench) -> None:
+    """With --dry-run what it would; again it has nothing to do."""
+    first, second = bench.publish("first", rows={1: b"old"}), bench.publish("second", T1)
+    told = bench.told("RollbackReport", "rollback", "--back", "1", "--dry-run")
+    assert (told["before"], told["after"], told["changed"], told["dry_run"]) == (second, first, False, True)
+    assert "run first would be current" in bench.soal("rollback", "--run-id", "first", "--dry-run")[1]
+    assert bench.told("SnapshotReport", "info")["manifest_ref"] == second
+    code, out, _ = bench.soal("rollback", "--run-id", "first")
+    assert (code, out.splitlines()[0]) == (0, f"{bench.prefix}: run first is current now")
+    assert bench.soal("get", "1")[1] == "old\n"
+    assert "run first is current already" in bench.soal("rollback", "--ref", first)[1]
+    assert bench.told("RollbackReport", "rollback", "--ref", second)["changed"]
+
+
+def test_a_rollback_that_cannot_be_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2 for a wrong call, 1 for a snapshot that is not there, 75 if another one was published meanwhile."""
+    first = bench.publish("first")
+    bench.publish("second", T1)
+    assert bench.soal("rollback")[0] == 2
+    assert bench.soal("rollback", "--back", "1", "--run-id", "first")[0] == 2
+    assert bench.soal("rollback", "--back", "2")[0] == 1
+    point = Publisher.point
+
+    def slower(publisher: Publisher, *arguments: Any, **more: Any) -> str:
+        monkeypatch.setattr(Publisher, "point", point)
+        bench.publish("third", T1)
+        return point(publisher, *arguments, **more)
+
+    monkeypatch.setattr(Publisher, "point", slower)
+    code, _, err = bench.soal("rollback", "--ref", first)
+    assert code == 75
+    assert "soal snapshot history" in err
+
+
+def test_a_sound_snapshot_is_told_from_another_one(bench: Bench) -> None:
+    """Exit code 1, and the shard that differs."""
+    bench.publish("r")
+    told = bench.told("VerifyReport", "verify")
+    assert (told["is_sound"], told["shards"], told["rows"], told["keys"]) == (True, 8, 50, 50)
+    assert bench.told("VerifyReport", "verify", "--keys", "1")["keys"] == 8
+    assert "sound; looked at 8 shards, 50 rows; 50 keys" in bench.soal("verify")[1]
+    key = next(listed.key for listed in bench.store.list("shards/"))
+    bench.store.delete(key)
+    told = bench.told("VerifyReport", "verify", code=1)
+    assert [fault["what"] for fault in told["faults"]] == [f"{bench.prefix}/{key} is not there"]
+    code, out, _ = bench.soal("verify")
+    assert code == 1
+    assert "1 faults" in out
+
+
+def test_a_clean_up_says_what_it_removed(bench: Bench) -> None:
+    """With --dry-run what it would; what is young stays."""
+    bench.publish("first")
+    bench.publish("second", T1)
+    build(bench.store, ROWS, "dead", created=T0)
+    upload = bench.client.create_multipart_upload(
+        Bucket=BUCKET,
+        Key=f"{bench.store.uri('').removeprefix(f's3://{BUCKET}/')}shards/run_id=x/db=1/attempt=0/shard.db",
+    )["UploadId"]
+    told = bench.told("CleanupReport", "cleanup", "--keep-last", "1")
+    assert (told["removals"], told["young"]) == ([], 8)
+    assert bench.soal("cleanup", "--older-than", "0m")[0] == 2
+    young = ("--keep-last", "1", "--older-than", "0m", "--allow-young")
+    before = [listed.key for listed in bench.store.list("")]
+    bench.age()
+    told = bench.told("CleanupReport", "cleanup", *young, "--dry-run")
+    assert {one["kind"] for one in told["removals"]} == {"manifest", "shard", "upload"}
+    assert len(told["removals"]) == 18
+    assert not any(one["removed"] for one in told["removals"])
+    code, out, err = bench.soal("cleanup", *young, "--dry-run")
+    assert (code, err) == (0, "nothing was changed\n")
+    assert "18 objects" in out
+    assert "may go; 1 snapshots stay" in out
+    assert [listed.key for listed in bench.store.list("")] == before
+    assert len([one for one in bench.store.uploads("shards/") if one.id == upload]) == 1
+    code, out, _ = bench.soal("cleanup", *young)
+    assert code == 0
+    assert "were removed" in out
+    assert not list(bench.store.uploads("shards/"))
+    assert bench.told("VerifyReport", "verify")["is_sound"]
+    assert len(list(bench.store.list(""))) == 10
+
+
+def test_a_build_that_lives_is_named(bench: Bench) -> None:
+    """Nothing of it is touched."""
+    bench.publish("first")
+    build(bench.store, ROWS, "alive", created=T0)
+    record = {
+        "run_id": "alive",
+        "status": "running",
+        "shard_prefix": "shards",
+        "updated_at": "2026-11-01T00:00:00.000000Z",
+        "lease_expires_at": "2126-11-01T00:00:00.000000Z",
+    }
+    bench.store.put("runs/x_run_id=alive_0123/run.yaml", json.dumps(record).encode())
+    bench.age()
+    told = bench.told("CleanupReport", "cleanup", "--older-than", "0m", "--allow-young")
+    assert (told["living"], told["removals"]) == (["alive"], [])
+    assert "run alive goes on" in bench.soal("cleanup", "--older-than", "0m", "--allow-young")[1]
+
+
+def test_a_clean_up_that_was_refused_exits_with_1(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be removed is told."""
+    bench.publish("first")
+    build(bench.store, ROWS, "dead", created=T0)
+    delete = S3ObjectStore.delete
+
+    def refused(store: S3ObjectStore, key: str) -> None:
+        if "db=00003" in key:
+            raise StoreError("refused")
+        delete(store, key)
+
+    bench.age()
+    monkeypatch.setattr(S3ObjectStore, "delete", refused)
+    told = bench.told("CleanupReport", "cleanup", "--older-than", "0m", "--allow-young", code=1)
+    assert [one["error"] for one in told["removals"] if one["error"]] == ["refused"]
+
+
+def test_a_prefix_must_be_one(bench: Bench) -> None:
+    """Not a path of this machine."""
+    code, _, err = called("info", "/tmp/x", "--endpoint-url", bench.endpoint)
+    assert code == 2
+    assert "s3://bucket/prefix" in err
+
+
+@pytest.mark.parametrize("arguments", [("get", "1"), ("verify",), ("rollback", "--back", "1")], ids=lambda one: one[0])
+def test_a_package_that_is_missing_is_named(bench: Bench, arguments: tuple[str, ...]) -> None:
+    """Exit code 2; the other commands need none of them."""
+    bench.publish("r")
+    program = "import sys; sys.modules['xxhash'] = None; from scripts.soal.app import main; main()"
+    command, *rest = arguments
+    call = [sys.executable, "-P", "-c", program, "snapshot", command, bench.prefix, *rest]
+    done = subprocess.run(
+        [*call, "--endpoint-url", bench.endpoint], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2
+    assert "snapshots need the package xxhash" in done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("form", ["parquet", "csv", "json", "delta"])
+def test_files_of_each_format_are_read(bench: Bench, spark: SparkSession, form: Format) -> None:
+    """With the types of their values."""
+    source = f"s3a://{BUCKET}/source-{form}"
+    frame = spark.range(10).selectExpr("id * 7 AS id", "concat('value ', id) AS v")
+    frame.write.format(form).options(header=True).mode("overwrite").save(source)
+    found = frame_of(spark, [source], form)
+    assert sorted((row["id"], row["v"]) for row in found.collect()) == [(n * 7, f"value {n}") for n in range(10)]
+
+
+def test_a_delta_table_is_one_path() -> None:
+    """The problem is told before Spark is asked."""
+    with pytest.raises(Problem, match="one path"):
+        frame_of(MagicMock(), ["s3a://a/b", "s3a://a/c"], "delta")
+
+
+@pytest.mark.spark
+def test_a_snapshot_is_built_by_a_process_of_its_own(bench: Bench, s3: EmbeddedS3, soal: Soal) -> None:
+    """It is current then. A build that fails says what is wrong, and the snapshot before stays."""
+    lines = ["id,v", *(f"{number * 7},value {number}" for number in range(100))]
+    bench.store.put("source/a.csv", "\n".join(lines).encode())
+    given = ("--format", "csv", "--key", "id", "--value", "v", "--num-dbs", "3", "--endpoint-url", bench.endpoint)
+    variables = {**s3.environment(), "PYSPARK_PYTHON": sys.executable}
+    source = bench.store.uri("source").replace("s3://", "s3a://")
+    done = soal(
+        "snapshot", "build", bench.prefix, "--from", source, "--run-id", "nightly", *given, "--json", **variables
+    )
+    assert done.code == 0, done.err
+    bench.validate("BuildReport", done.json)
+    assert (done.json["rows_read"], done.json["rows_written"], done.json["shards"]) == (100, 100, 3)
+    assert bench.soal("get", "693")[1] == "value 99\n"
+    assert bench.told("VerifyReport", "verify")["is_sound"]
+
+    failed = soal("snapshot", "build", bench.prefix, "--from", f"{source}-none", *given, **variables)
+    assert failed.code == 1
+    assert "soal: nothing was published: [PATH_NOT_FOUND]" in failed.err
+    assert bench.told("SnapshotReport", "info")["run_id"] == "nightly"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--num-dbs", "2", "--max-keys-per-shard", "5"),
+        ("--num-dbs", "2", "--run-id", "a/b"),
+    ],
+)
+def test_a_build_that_cannot_be_is_told_before_spark_starts(bench: Bench, options: tuple[str, ...]) -> None:
+    """Exit code 2."""
+    code, _, err = bench.soal("build", "--from", "s3a://a/b", "--key", "id", "--value", "v", *options)
+    assert (code, err.rpartition(" / ")[2]) == (2, "correct the options")

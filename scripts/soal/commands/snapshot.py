@@ -98,12 +98,13 @@ def build(
     out = Output(as_json=as_json)
     found = target(endpoint_url, Home.of(), local=local)
     with _problems():
+        from safewriter.snapshots.sharding import ShardingSpec
         from safewriter.snapshots.write.build import write_sharded
         from safewriter.snapshots.write.values import binary_col
 
         config = WriteConfig(
             num_dbs=num_dbs,
-            max_keys_per_shard=max_keys_per_shard,
+            sharding=ShardingSpec(max_keys_per_shard=max_keys_per_shard),
             s3_prefix=prefix,
             key_encoding=key_encoding,
             duplicates=duplicates,

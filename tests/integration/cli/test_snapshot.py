@@ -29,6 +29,7 @@ from tests.support.waiting import until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from safewriter.snapshots.format.current import Current
     from scripts.emulator import EmbeddedS3
     from scripts.soal.snapshots.session import Format
     from tests.integration.cli.conftest import Soal
@@ -178,7 +179,7 @@ def test_a_rollback_that_cannot_be_is_told(bench: Bench, monkeypatch: pytest.Mon
     assert bench.soal("rollback", "--back", "2")[0] == 1
     point = Publisher.point
 
-    def slower(publisher: Publisher, *arguments: Any, **more: Any) -> str:
+    def slower(publisher: Publisher, *arguments: Any, **more: Any) -> Current:
         monkeypatch.setattr(Publisher, "point", point)
         bench.publish("third", T1)
         return point(publisher, *arguments, **more)

@@ -21,6 +21,7 @@ from safewriter.snapshots.read.source import url_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from safewriter.snapshots.format.current import Current
     from tests.unit.safewriter.snapshots.keep.conftest import World
 
 OLD = dict.fromkeys(range(20), b"old")
@@ -164,7 +165,7 @@ def test_a_clean_up_and_a_rollback_leave_a_snapshot_that_is_there(
     ]
     point = type(world.publisher).point
 
-    def pointed(publisher: Any, *arguments: Any, **more: Any) -> str:
+    def pointed(publisher: Any, *arguments: Any, **more: Any) -> Current:
         monkeypatch.undo()
         for step in steps[:done]:
             step()
@@ -185,10 +186,10 @@ def test_a_rollback_that_nobody_can_vouch_for_says_so(world: World, monkeypatch:
     world.publish("new")
     point = type(world.publisher).point
 
-    def pointed(publisher: Any, *arguments: Any, **more: Any) -> str:
-        ref = point(publisher, *arguments, **more)
+    def pointed(publisher: Any, *arguments: Any, **more: Any) -> Current:
+        current = point(publisher, *arguments, **more)
         monkeypatch.setattr(world.bucket, "get", silent)
-        return ref
+        return current
 
     def silent(_: str) -> None:
         raise StoreError("no answer")

@@ -92,15 +92,10 @@ class CelRouting:
 
         Raises `RoutingContextError` if `context` lacks a column of the rule, or has it with another type.
         """
-        row: dict[str, object] = {}
-        for name, kind in self.expression.variables:
-            if name == KEY_VARIABLE:
-                value: object = key
-                if not _has_type(value, kind):
-                    raise KeyRangeError(f"the key {key!r} has not the type {kind}, by which this snapshot routes keys")
-            else:
-                value = self._given(name, kind, context)
-            row[name] = value
+        row = {
+            name: _key(key, kind) if name == KEY_VARIABLE else self._given(name, kind, context)
+            for name, kind in self.expression.variables
+        }
         try:
             return self._place(self.expression.token(row))
         except EvaluationError:
@@ -136,6 +131,20 @@ class CelRouting:
         if not _has_type(value, kind):
             raise RoutingContextError(f"routing_context: {name} is {value!r}, and has not the type {kind}")
         return value
+
+
+def _key(key: Key, kind: CelType) -> Key:
+    """Return a key with the type that the rule asks for; a text and its bytes are one key, as stored."""
+    try:
+        if kind is CelType.STRING and isinstance(key, bytes):
+            return key.decode()
+    except UnicodeDecodeError:
+        raise KeyRangeError(f"the key {key!r} is no text, and this snapshot routes keys as texts") from None
+    if kind is CelType.BYTES and isinstance(key, str):
+        return key.encode()
+    if not _has_type(key, kind):
+        raise KeyRangeError(f"the key {key!r} has not the type {kind}, by which this snapshot routes keys")
+    return key
 
 
 def _has_type(value: object, kind: CelType) -> bool:

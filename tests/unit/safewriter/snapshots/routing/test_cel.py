@@ -85,6 +85,16 @@ def test_a_rule_of_several_columns_needs_each_of_them_at_reading() -> None:
         rule.route("5", {"region": "us", "tier": 1})
 
 
+@pytest.mark.parametrize("kind", ["string", "bytes"])
+def test_a_text_and_its_bytes_are_one_key(kind: str) -> None:
+    """As for hashed keys, and as a shard stores them."""
+    rule = routing("key.startsWith('d') ? 1 : 0" if kind == "string" else "size(key) > 4 ? 1 : 0", 2, key=kind)
+    assert [rule.route(key) for key in ("döner", "döner".encode(), "tee", b"tee")] == [1, 1, 0, 0]
+    if kind == "string":
+        with pytest.raises(KeyRangeError, match="is no text"):
+            rule.route(b"\xff")
+
+
 def test_a_reader_finds_nothing_where_a_build_would_have_failed() -> None:
     """The expression has no value for such a row, so no shard has it."""
     assert routing("{'eu': 1}[region]", 2, region="string").route(1, {"region": "us"}) is None

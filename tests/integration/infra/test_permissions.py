@@ -2,7 +2,8 @@
 
 One scenario: a job makes a table, is refused a second commit, has a write undone, and dies with its handler behind a
 commit that does not count yet. Its retry begins. Another job, in a turn, dies when it has staged rows for an Iceberg
-table. The sweeper settles and cleans up. What the requests need is kept for
+table. Two builds of snapshots die, one before and one after its publication. The sweeper settles and cleans up. What
+the requests need is kept for
 tests/unit/infra/test_permissions.py, which holds every permission against it in no time.
 """
 
@@ -72,6 +73,31 @@ with SafeWriter(spark, "{TABLE}", step="dies", commit_point="success") as sw:
     jvm = psutil.Process().parent()
     for process in (jvm.parent(), jvm, psutil.Process()):
         process.send_signal(signal.SIGKILL)
+"""
+
+SNAPSHOT_SCRIPT = f"""
+import signal, sys
+
+import psutil
+from pyspark.sql import SparkSession
+from safewriter.snapshots import WriteConfig, binary_col, write_sharded
+from safewriter.tables.snapshot.session import SnapshotSession
+
+spark = SparkSession.builder.getOrCreate()
+rows = spark.range(10).selectExpr("id", "'v' AS v")
+config = WriteConfig(num_dbs=2, s3_prefix="s3://{LAKE}/tables/snapshots")
+write_sharded(rows, config, key_col="id", value_spec=binary_col("v"), step="lives")
+publish = SnapshotSession.publish
+
+def die(session):
+    if sys.argv[1] == "after":
+        publish(session)
+    jvm = psutil.Process().parent()
+    for process in (jvm.parent(), jvm, psutil.Process()):
+        process.send_signal(signal.SIGKILL)
+
+SnapshotSession.publish = die
+write_sharded(rows, config, key_col="id", value_spec=binary_col("v"), step="dies")
 """
 
 ICE = "lake.db.t"
@@ -151,6 +177,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     ):
         s3.observer().put_object(Bucket=SCRIPTS, Key="job.py", Body=SCRIPT.encode())
         s3.observer().put_object(Bucket=SCRIPTS, Key="ice.py", Body=ICE_SCRIPT.encode())
+        s3.observer().put_object(Bucket=SCRIPTS, Key="snapshot.py", Body=SNAPSHOT_SCRIPT.encode())
         variables = {**environment(s3, JOB), **with_catalog(catalog.uri)}
         with LambdaEmulator(variables, timeout_s=250, memory_mb=1536) as emulator:
             emulator.invoke(event)
@@ -162,6 +189,14 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
             emulator.invoke(
                 {"entryPoint": f"s3://{SCRIPTS}/ice.py", "clientToken": "ice", "coordination": coordination}
             )
+            for moment in ("before", "after"):
+                emulator.invoke(
+                    {
+                        "entryPoint": f"s3://{SCRIPTS}/snapshot.py",
+                        "entryPointArguments": [moment],
+                        "clientToken": f"snapshot-{moment}",
+                    }
+                )
         s3.wire.clock_ahead_s = 60
         settled = sweep(s3)
         s3.wire.clock_ahead_s = 3600
@@ -187,7 +222,7 @@ def test_the_job_its_retry_and_the_sweeper_come_to_their_ends(scenario: Scenario
     table = DeltaTable(TABLE, storage_options={**credentials, "AWS_ALLOW_HTTP": "true"})
 
     assert '"state": "SUCCESS"' in scenario.retried
-    assert (first.rolled_back, first.committed, first.failed, first.unreadable) == (3, 0, 0, 0)
+    assert (first.rolled_back, first.committed, first.failed, first.unreadable) == (4, 1, 0, 0)
     assert scenario.ice_rows == 3
     assert (second.failed, second.unclean, second.left) == (0, 0, 0)
     assert sum(table.get_add_actions(flatten=True)["num_records"].to_pylist()) == 3

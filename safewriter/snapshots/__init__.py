@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from safewriter.snapshots.config import Duplicates, ManifestOptions, OutputOptions, WriteConfig
     from safewriter.snapshots.format.encoding import KeyEncoding
+    from safewriter.snapshots.keep.cleanup import cleanup
+    from safewriter.snapshots.keep.history import history
+    from safewriter.snapshots.keep.rollback import Target, rollback
+    from safewriter.snapshots.keep.survey import Keeping
     from safewriter.snapshots.read.reader import SnapshotReader
+    from safewriter.snapshots.read.source import Source
+    from safewriter.snapshots.read.verification import verify
     from safewriter.snapshots.sharding import (
         CelColumn,
         CelType,
@@ -25,25 +31,38 @@ __all__ = [
     "CelColumn",
     "CelType",
     "Duplicates",
+    "Keeping",
     "KeyEncoding",
     "ManifestOptions",
     "OutputOptions",
     "ShardingSpec",
     "ShardingStrategy",
     "SnapshotReader",
+    "Source",
+    "Target",
     "WriteConfig",
     "binary_col",
     "callable_encoder",
     "cel_sharding",
     "cel_sharding_by_columns",
+    "cleanup",
+    "history",
     "json_cols",
+    "rollback",
+    "verify",
     "write_sharded",
 ]
 
 _HOMES: Final = {
     "config": ("Duplicates", "ManifestOptions", "OutputOptions", "WriteConfig"),
     "format.encoding": ("KeyEncoding",),
+    "keep.cleanup": ("cleanup",),
+    "keep.history": ("history",),
+    "keep.rollback": ("Target", "rollback"),
+    "keep.survey": ("Keeping",),
     "read.reader": ("SnapshotReader",),
+    "read.source": ("Source",),
+    "read.verification": ("verify",),
     "sharding": (
         "CelColumn",
         "CelType",

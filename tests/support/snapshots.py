@@ -95,6 +95,7 @@ def build(
     created: datetime,
     num_dbs: int = 8,
     encoding: KeyEncoding = KeyEncoding.U64BE,
+    shard_prefix: str = "shards",
 ) -> Manifest:
     """Write the shards of a snapshot, and return its manifest, which nobody has written yet."""
     shards: list[Shard] = []
@@ -103,7 +104,7 @@ def build(
         homes.setdefault(digest(key) % num_dbs, []).append(key)
     for db_id, keys in sorted(homes.items()):
         body = shard_body((encode(key, encoding), rows[key]) for key in keys)
-        folder = f"shards/run_id={run}/db={db_id:05d}/attempt=00-build{run}-task"
+        folder = f"{shard_prefix}/run_id={run}/db={db_id:05d}/attempt=00-build{run}-task"
         store.put(f"{folder}/shard.db", body)
         shards.append(
             Shard(
@@ -126,7 +127,7 @@ def build(
         s3_prefix=PREFIX,
         key_col="id",
         db_path_template="db={db_id:05d}",
-        shard_prefix="shards",
+        shard_prefix=shard_prefix,
         key_encoding=encoding,
         sharding={"strategy": "hash", "hash_algorithm": "xxh3_64"},
         shards=tuple(shards),

@@ -98,14 +98,14 @@ class Shards:
         return shards
 
     def _connected(self, shard: Shard, file: CachedFile) -> OpenShard:
-        connection = sqlite3.connect(
-            f"{file.path.absolute().as_uri()}?mode=ro&immutable=1",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,  # the last one to refer to it may be another thread
-        )
-        opened = OpenShard(connection, file)
         try:
+            connection = sqlite3.connect(
+                f"{file.path.absolute().as_uri()}?mode=ro&immutable=1",
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,  # the last one to refer to it may be another thread
+            )
+            opened = OpenShard(connection, file)
             connection.execute(f"PRAGMA mmap_size = {_MMAP_BYTES}")
             connection.execute(SELECT, (b"",)).fetchone()
         except sqlite3.Error as error:

@@ -29,8 +29,8 @@ class World:
     def passes(self, **how: float) -> None:
         self.now += timedelta(**how)
 
-    def publish(self, run: str, rows: Any = None) -> str:
-        ref = publish(self.folder, rows or ROWS, run, created=self.now)
+    def publish(self, run: str, rows: Any = None, **how: Any) -> str:
+        ref = publish(self.folder, rows or ROWS, run, created=self.now, **how)
         self.passes(hours=1)
         return ref
 
@@ -38,6 +38,7 @@ class World:
         """Build a snapshot that another one is faster than."""
         base = self.publisher.base()
         manifest = build(self.folder, ROWS, run, created=self.now)
+        self.passes(minutes=1)
         self.publish(f"faster-than-{run}")
         with pytest.raises(Exception, match="has changed since this build began") as refused:
             self.publisher.publish(manifest, base)

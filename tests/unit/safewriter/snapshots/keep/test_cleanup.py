@@ -61,7 +61,8 @@ def test_the_current_snapshot_stays_however_old_it_is(world: World) -> None:
     old, second, _ = (world.publish(run) for run in ("old", "second", "third"))
     rollback(world.source, Target(manifest_ref=old), publisher=world.publisher)
     world.passes(days=2)
-    assert removed(clean(world), Kind.MANIFEST) == {key_of(second)}
+    found = clean(world)
+    assert {one.leftover.key for one in found.removals if one.leftover.kind is Kind.MANIFEST} == {key_of(second)}
     assert not shards(world, "second")
     assert shards(world, "third")
     assert world.read() == ROWS
@@ -81,14 +82,15 @@ def test_a_dry_run_changes_nothing(world: World) -> None:
 
 def test_what_is_young_stays(world: World) -> None:
     """By the store's clock; a manifest that was never current goes when it is old."""
+    world.publish("first")
     lost = world.lose("slow")
     world.passes(hours=10)
-    found = clean(world, age=timedelta(hours=24))
+    found = clean(world, last=2, age=timedelta(hours=24))
     assert not found.removals
     assert found.survey.now == world.now
     assert found.survey.young == 0
     world.passes(hours=15)
-    found = clean(world, age=timedelta(hours=24))
+    found = clean(world, last=2, age=timedelta(hours=24))
     assert removed(found, Kind.MANIFEST) == {key_of(lost)}
     assert {one.leftover.why for one in found.removals if one.leftover.kind is Kind.MANIFEST} == {
         "it was never current"
@@ -174,6 +176,19 @@ def test_shards_of_other_prefixes_are_found(world: World) -> None:
     world.folder.put("runs/x_run_id=dead_0123/run.yaml", record(status="failed"))
     world.passes(days=2)
     assert removed(clean(world), Kind.SHARD) == {"parts/run_id=dead/db=1/attempt=00-b-t/shard.db"}
+
+
+def test_snapshots_may_have_prefixes_of_their_own(world: World) -> None:
+    """One that goes, one that stays, and one of a build that nobody knows."""
+    world.publish("old", shard_prefix="parts")
+    world.publish("new", shard_prefix="pieces")
+    world.folder.put("pieces/run_id=new/db=1/attempt=01-b-loser/shard.db", b"")
+    build(world.folder, ROWS, "dead", created=world.now)
+    world.passes(days=2)
+    clean(world)
+    assert [world.keys(prefix) for prefix in ("parts/", "shards/")] == [[], []]
+    assert not [key for key in world.keys("pieces/") if "loser" in key]
+    assert world.read() == ROWS
 
 
 @pytest.mark.parametrize("which", ["current", "last"])

@@ -27,6 +27,15 @@ def test_the_newest_build_is_the_first(world: World) -> None:
     assert found[0].published_at == datetime(2026, 11, 1, 1, tzinfo=UTC)
 
 
+def test_a_rollback_is_a_publication(world: World) -> None:
+    """The time is that of the last one."""
+    first, _ = world.publish("first"), world.publish("second")
+    world.publisher.point(first, world.source.manifest(first), world.publisher.base())
+    found = history(world.source)
+    assert [(entry.run_id, entry.is_current) for entry in found] == [("second", False), ("first", True)]
+    assert found[1].published_at == world.now
+
+
 def test_a_build_that_lost_is_no_part_of_it(world: World) -> None:
     """Its manifest is there, and was never current; unless somebody goes back to it."""
     world.publish("first")

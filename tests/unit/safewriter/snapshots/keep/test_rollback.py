@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -79,6 +80,11 @@ def break_manifest(world: World, ref: str) -> None:
     world.folder.put(key_of(ref), b"something else")
 
 
+def change_rule(world: World, ref: str) -> None:
+    manifest = replace(world.source.manifest(ref), sharding={"strategy": "magic"})
+    world.folder.put(key_of(ref), manifest.encode())
+
+
 def break_shard(world: World, ref: str) -> None:
     shard = world.source.manifest(ref).shards[2]
     world.folder.delete(key_of(url_of(shard)))
@@ -94,24 +100,25 @@ def condemn(world: World, ref: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "error"),
+    ("damage", "error", "what"),
     [
-        (break_manifest, ManifestParseError),
-        (break_shard, ShardDamagedError),
-        (shorten_shard, ShardDamagedError),
-        (condemn, PublishConflictError),
-        (lambda world, ref: world.folder.delete(key_of(ref)), ManifestParseError),
+        (break_manifest, ManifestParseError, "no SQLite file"),
+        (change_rule, ManifestParseError, "magic"),
+        (break_shard, ShardDamagedError, "is not there"),
+        (shorten_shard, ShardDamagedError, "has 5 bytes"),
+        (condemn, PublishConflictError, "a clean-up removes"),
+        (lambda world, ref: world.folder.delete(key_of(ref)), ManifestParseError, "is not there"),
     ],
 )
 def test_a_snapshot_that_is_not_whole_does_not_become_current(
-    world: World, damage: Callable[[World, str], None], error: type[Exception]
+    world: World, damage: Callable[[World, str], None], error: type[Exception], what: str
 ) -> None:
     """The pointer is as it was."""
     old = world.publish("old")
     world.publish("new")
     damage(world, old)
     before = world.folder.get("_CURRENT").body
-    with pytest.raises(error):
+    with pytest.raises(error, match=what):
         back(world, manifest_ref=old)
     assert world.folder.get("_CURRENT").body == before
 
@@ -180,6 +187,34 @@ def test_a_clean_up_and_a_rollback_leave_a_snapshot_that_is_there(
     world.read()
 
 
+def test_what_was_published_after_a_rollback_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if a clean-up has removed what was gone back to."""
+    old, _ = world.publish("old"), world.publish("new")
+    point = type(world.publisher).point
+
+    def pointed(publisher: Any, *arguments: Any, **more: Any) -> Any:
+        monkeypatch.undo()
+        current = point(publisher, *arguments, **more)
+        world.publish("next")
+        world.folder.delete(key_of(old))
+        return current
+
+    monkeypatch.setattr(type(world.publisher), "point", pointed)
+    with pytest.raises(PublishConflictError):
+        back(world, manifest_ref=old)
+    assert world.current().run_id == "next"
+
+
+def test_a_manifest_may_lie_elsewhere(world: World) -> None:
+    """No clean-up of this prefix removes it."""
+    old, _ = world.publish("old"), world.publish("new")
+    world.bucket.put("elsewhere/manifest", world.folder.get(key_of(old)).body)
+    assert back(world, manifest_ref="s3://memory/elsewhere/manifest").is_change
+    assert world.current().manifest_ref == "s3://memory/elsewhere/manifest"
+    with pytest.raises(ReaderStateError, match="name another one by its URL"):
+        back(world, back=1)
+
+
 def test_a_rollback_that_nobody_can_vouch_for_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store does not answer after the pointer has moved."""
     old = world.publish("old")
@@ -197,6 +232,23 @@ def test_a_rollback_that_nobody_can_vouch_for_says_so(world: World, monkeypatch:
     monkeypatch.setattr(type(world.publisher), "point", pointed)
     with pytest.raises(PublishCurrentError, match="nobody knows whether a clean-up removes it"):
         back(world, manifest_ref=old)
+
+
+def test_a_manifest_is_marked_before_the_pointer_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And until it is gone: that is what a rollback looks for."""
+    old, _ = world.publish("old"), world.publish("new")
+    steps = []
+    for name in ("put", "get", "delete"):
+        done = getattr(world.bucket, name)
+
+        def noted(key: str, *rest: Any, name: str = name, done: Any = done) -> Any:
+            steps.append((name, key.rpartition("/")[2]))
+            return done(key, *rest)
+
+        monkeypatch.setattr(world.bucket, name, noted)
+    remove_manifest(world.folder, key_of(old))
+    mark = "manifest.removing"
+    assert steps == [("put", mark), ("get", "_CURRENT"), ("delete", "manifest"), ("delete", mark)]
 
 
 def test_a_manifest_that_is_current_by_now_is_not_removed(world: World) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,16 @@ def test_a_file_in_use_stays_and_was_used_until_it_is_not(tmp_path: Path) -> Non
     stored(cache, "old")
     aged(tmp_path, old=1)
     assert (cache.make_room(0), names(tmp_path)) == (0, ["used.db"])
+
+
+def test_a_file_that_is_opened_is_used_from_then_on(tmp_path: Path) -> None:
+    """A process that dies says nothing later."""
+    cache = CacheFolder(tmp_path)
+    stored(cache, "a")
+    aged(tmp_path, a=1000)
+    file = cache.find("a", None)
+    assert file is not None
+    assert file.path.stat().st_mtime > 1_000_000
 
 
 def test_a_file_in_use_by_another_process_stays(tmp_path: Path) -> None:
@@ -181,8 +192,38 @@ def test_a_file_that_is_no_shard_is_thrown_away(bucket: Bucket, tmp_path: Path) 
     publisher = Publisher(folder)
     publisher.publish(replace(manifest, shards=(replace(shard, sha256=None),)), publisher.base())
     (listed,) = bucket.list("kv/shards/")
+    whole = bucket.get(listed.key).body
     bucket.put(listed.key, b"x" * 5000)
     with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
         with pytest.raises(ShardDamagedError, match="no shard that this code can read"):
             one.get(1)
         assert names(tmp_path) == []
+        bucket.put(listed.key, whole)
+        assert one.get(1) == b"v"
+
+
+def test_a_file_that_disappears_is_fetched_again(bucket: Bucket, tmp_path: Path) -> None:
+    """Somebody has emptied the cache; threads that have the file open keep it, another one is told, and then helped."""
+    publish(Folder(bucket, "kv/"), {1: b"v"}, "r", created=T0)
+    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one, ThreadPoolExecutor(1) as pool:
+        one.get(1)
+        for path in tmp_path.glob("*.db"):
+            path.unlink()
+        assert one.get(1) == b"v"
+        with pytest.raises(ShardDamagedError, match="unable to open"):
+            pool.submit(one.get, 1).result()
+        assert pool.submit(one.get, 1).result() == b"v"
+
+
+def test_a_shard_of_another_program_is_taken_as_it_is(bucket: Bucket, tmp_path: Path) -> None:
+    """Without SHA-256 nobody knows whether the size that the manifest names is that of the file."""
+    folder: Any = Folder(bucket, "kv/")
+    manifest = build(folder, {1: b"v"}, "r", created=T0, num_dbs=1)
+    publisher = Publisher(folder)
+    foreign = tuple(replace(shard, sha256=None, db_bytes=0) for shard in manifest.shards)
+    publisher.publish(replace(manifest, shards=foreign), publisher.base())
+    for _ in range(2):
+        with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
+            assert one.get(1) == b"v"
+        for listed in list(bucket.list("kv/shards/")):
+            bucket.delete(listed.key)

@@ -21,6 +21,7 @@ from safewriter.snapshots.routing.hashing import digest
 from safewriter.snapshots.routing.routing import HashRouting
 from safewriter.snapshots.write.publish import Publisher
 from tests.support.snapshots import PREFIX, Bucket, Folder, build, publish
+from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -115,6 +116,7 @@ def test_a_shard_is_fetched_when_it_is_asked_for_and_once(
 
     def noted(key: str) -> Iterator[bytes] | None:
         fetched.append(key)
+        until(lambda: len(fetched) > 1, timeout_s=0.2)  # the others had their chance
         return stream(key)
 
     monkeypatch.setattr(bucket, "stream", noted)

@@ -97,6 +97,14 @@ def truncated(bucket: Bucket, shard: Shard) -> Shard:
     return put(bucket, shard, body[:4096])
 
 
+def unused(bucket: Bucket, shard: Shard) -> Shard:
+    """Add a page that belongs to nothing: all rows can be read."""
+    body = bytearray(bucket.get(url_of(shard).removeprefix("s3://memory/")).body)
+    pages = len(body) // 4096 + 1
+    body[28:32] = pages.to_bytes(4, "big")
+    return put(bucket, shard, bytes(body) + bytes(4096))
+
+
 def elsewhere(bucket: Bucket, shard: Shard) -> Shard:
     return put(bucket, replace(shard, row_count=400), shard_body((encode(k, KeyEncoding.U64BE), b"") for k in ROWS))
 
@@ -114,6 +122,7 @@ def no_key(bucket: Bucket, shard: Shard) -> Shard:
         (fewer, r"rows, and the manifest names"),
         (torn, "damaged|cannot read"),
         (truncated, "damaged|cannot read"),
+        (unused, "never used"),
         (elsewhere, "keys belong to another shard"),
         (
             no_key,

@@ -6,7 +6,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from safewriter.snapshots.config import Duplicates, ManifestOptions, OutputOptions, WriteConfig
+    from safewriter.snapshots.config import Duplicates, ManifestOptions, OutputOptions, RetryConfig, WriteConfig
     from safewriter.snapshots.format.encoding import KeyEncoding
     from safewriter.snapshots.keep.cleanup import cleanup
     from safewriter.snapshots.keep.history import history
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         cel_sharding_by_columns,
     )
     from safewriter.snapshots.write.build import BuildResult, write_sharded
+    from safewriter.snapshots.write.single import write_single_db
     from safewriter.snapshots.write.values import binary_col, callable_encoder, json_cols
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "KeyEncoding",
     "ManifestOptions",
     "OutputOptions",
+    "RetryConfig",
     "ShardingSpec",
     "ShardingStrategy",
     "SnapshotReader",
@@ -51,10 +53,11 @@ __all__ = [
     "rollback",
     "verify",
     "write_sharded",
+    "write_single_db",
 ]
 
 _HOMES: Final = {
-    "config": ("Duplicates", "ManifestOptions", "OutputOptions", "WriteConfig"),
+    "config": ("Duplicates", "ManifestOptions", "OutputOptions", "RetryConfig", "WriteConfig"),
     "format.encoding": ("KeyEncoding",),
     "keep.cleanup": ("cleanup",),
     "keep.history": ("history",),
@@ -72,6 +75,7 @@ _HOMES: Final = {
         "cel_sharding_by_columns",
     ),
     "write.build": ("BuildResult", "write_sharded"),
+    "write.single": ("write_single_db",),
     "write.values": ("binary_col", "callable_encoder", "json_cols"),
 }
 

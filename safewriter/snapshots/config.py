@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from safewriter.snapshots.metrics import MetricsCollector
+    from safewriter.snapshots.write.sinks import AdapterFactory
 
-__all__ = ["Duplicates", "ManifestOptions", "OutputOptions", "WriteConfig"]
+__all__ = ["Duplicates", "ManifestOptions", "OutputOptions", "RetryConfig", "WriteConfig"]
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._=-]+")
 
@@ -80,6 +81,22 @@ class ManifestOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetryConfig:
+    """How often a shard is written again, and after which pauses: each is `backoff_multiplier` times the one before."""
+
+    max_retries: int = 3
+    initial_backoff_s: float = 1.0
+    backoff_multiplier: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.max_retries < 0 or self.initial_backoff_s < 0 or self.backoff_multiplier < 1:
+            raise ConfigValidationError(
+                "shard_retry: max_retries and initial_backoff_s must not be negative, nor backoff_multiplier below 1;"
+                f" they are {self.max_retries}, {self.initial_backoff_s} and {self.backoff_multiplier}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteConfig:
     """One snapshot.
 
@@ -97,6 +114,10 @@ class WriteConfig:
         What happens to rows of one key.
     last_by
         The column that says which of them stays, for `Duplicates.LAST`.
+    adapter_factory
+        Opens the database of a shard, in its task; None for the SQLite file that readers expect.
+    shard_retry
+        How `write_single_db` repeats what failed; None: not at all. Tasks of `write_sharded` are repeated by Spark.
     metrics_collector
         Gets the events of the build, on the driver.
     """
@@ -107,6 +128,8 @@ class WriteConfig:
     sharding: ShardingSpec = field(default_factory=ShardingSpec)
     duplicates: Duplicates = Duplicates.ERROR
     last_by: str | None = None
+    adapter_factory: AdapterFactory | None = None
+    shard_retry: RetryConfig | None = None
     metrics_collector: MetricsCollector | None = None
     output: OutputOptions = field(default_factory=OutputOptions)
     manifest: ManifestOptions = field(default_factory=ManifestOptions)

@@ -61,6 +61,8 @@ class ShardWriteError(SnapshotError):
     `db_id`, `attempt`, `db_url` and `rows_written` tell which one, and how far it was.
     """
 
+    retryable = True
+
     def __init__(self, message: str, *, db_id: int, attempt: str, db_url: str, rows_written: int) -> None:
         super().__init__(message)
         self.db_id, self.attempt, self.db_url, self.rows_written = db_id, attempt, db_url, rows_written

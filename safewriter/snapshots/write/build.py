@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from safewriter.objects.location import Location
@@ -15,6 +15,7 @@ from safewriter.snapshots.write.job import Job
 from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.options import cached, overridden
 from safewriter.snapshots.write.paths import Paths
+from safewriter.snapshots.write.retry import written_with_retries
 from safewriter.snapshots.write.rows import RowFormat
 from safewriter.snapshots.write.watch import Watch
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark import StorageLevel
     from pyspark.sql import DataFrame
 
-    from safewriter.snapshots.config import WriteConfig
+    from safewriter.snapshots.config import RetryConfig, WriteConfig
     from safewriter.snapshots.write.values import ValueSpec
 
 __all__ = ["BuildResult", "BuildStats", "write_sharded"]
@@ -105,7 +106,14 @@ def write_sharded(
 
 
 def build(
-    df: DataFrame, config: WriteConfig, *, key_col: str, value_spec: ValueSpec, step: str | None, limits: RateLimits
+    df: DataFrame,
+    config: WriteConfig,
+    *,
+    key_col: str,
+    value_spec: ValueSpec,
+    step: str | None,
+    limits: RateLimits,
+    retry: RetryConfig | None = None,
 ) -> BuildResult:
     """Build and publish, as all writers of this package do."""
     from safewriter.objects.s3 import custom_endpoint, open_store
@@ -126,8 +134,11 @@ def build(
                 custom_endpoint(),
                 config.last_by,
                 limits,
+                config.adapter_factory,
             )
-            written = job.run(df, rows_read)
+            written = written_with_retries(
+                lambda number: replace(job, first_attempt=number).run(df, rows_read), retry, watch.metrics
+            )
             wrote = time.monotonic()
             watch.wrote(written, _ms(wrote - began))
             manifest = Manifest(

@@ -12,6 +12,7 @@ from safewriter.snapshots.format.manifest import Shard
 from safewriter.snapshots.write.columns import KEY, RANK, ROUTING, SHARD, VALUE, existing
 from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.task_errors import errors_of_tasks, marked_errors
+from safewriter.snapshots.write.travel import check_travels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from safewriter.snapshots.routing.routing import Routing
     from safewriter.snapshots.write.paths import Paths
     from safewriter.snapshots.write.rows import RowFormat
+    from safewriter.snapshots.write.sinks import AdapterFactory
     from safewriter.snapshots.write.task import ShardTask
 
 __all__ = ["Job", "Written"]
@@ -45,7 +47,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What each task has to know. It travels to the executors."""
+    """What each task has to know. It travels to the executors. `first_attempt`: how many jobs were tried before."""
 
     paths: Paths
     rows: RowFormat
@@ -54,6 +56,8 @@ class Job:
     endpoint: str | None
     last_by: str | None = None
     limits: RateLimits = field(default_factory=RateLimits)
+    adapter_factory: AdapterFactory | None = None
+    first_attempt: int = 0
 
     def run(self, df: DataFrame, rows_read: int | None = None) -> Written:
         """Write all shards in one Spark job. `rows_read`: the number of rows, if it was counted before.
@@ -66,6 +70,7 @@ class Job:
         _check_key(df, self.rows.key_col, self.rows.encoding)
         if self.last_by is not None:
             _check_rank(df, self.last_by)
+        check_travels("adapter_factory", self.adapter_factory)
         observation = Observation()
         prepared = self._prepared(df).observe(observation, functions.count(functions.lit(1)).alias("rows"))
         found = self._written(prepared)
@@ -120,10 +125,20 @@ class Job:
         context = TaskContext.get()
         if context is None:
             raise AssertionError  # for the type checker: Spark calls this in a task
-        task = TaskId(context.partitionId(), context.attemptNumber(), context.taskAttemptId(), context.stageId())
+        attempt = self.first_attempt + context.attemptNumber()
+        task = TaskId(context.partitionId(), attempt, context.taskAttemptId(), context.stageId())
         uploader = Uploader(s3_client(endpoint=self.endpoint))
         limiter = self.limits.limiter()
-        return ShardTask(task, self.paths, self.rows, self.duplicates, self.local_root, uploader, limiter)
+        return ShardTask(
+            task,
+            self.paths,
+            self.rows,
+            self.duplicates,
+            self.local_root,
+            uploader,
+            limiter,
+            self.adapter_factory,
+        )
 
     def _checked(self, found: list[Row], rows_read: int) -> tuple[Shard, ...]:
         """Return the shards in order; raise `ShardCoverageError` unless each row is in one."""

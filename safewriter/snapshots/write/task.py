@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import time
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from safewriter.snapshots.errors import ShardWriteError
-from safewriter.snapshots.format.shard_file import FILE_NAME, ShardFile, sha256_of
 from safewriter.snapshots.write.duplicates import Distinct
 from safewriter.snapshots.write.limits import RateLimits
+from safewriter.snapshots.write.sinks import AdapterSink, SqliteSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from safewriter.snapshots.write.limits import Limiter
     from safewriter.snapshots.write.paths import Paths
     from safewriter.snapshots.write.rows import RowFormat, Run
+    from safewriter.snapshots.write.sinks import AdapterFactory, Sink
     from safewriter.snapshots.write.upload import Uploader
 
 __all__ = ["RESULT", "ShardTask", "TaskId"]
@@ -68,12 +70,14 @@ class TaskId:
 
 @dataclass(slots=True)
 class _Open:
-    """The shard under work."""
+    """The shard under work. `attempt` names the place that it alone writes to."""
 
     db_id: int
-    file: ShardFile
-    began_s: float
+    attempt: str
+    url: str
     distinct: Distinct
+    began_s: float = field(default_factory=time.monotonic)
+    sink: Sink | None = None
     rows: int = 0
     kept: int = 0
     first: bytes | None = None
@@ -91,6 +95,7 @@ class ShardTask:
     local_root: str
     uploader: Uploader
     limiter: Limiter = field(default_factory=RateLimits().limiter)
+    adapter_factory: AdapterFactory | None = None
     _folder: Path = field(init=False)
     _open: _Open | None = None
     _count: int = 0
@@ -103,69 +108,81 @@ class ShardTask:
             for batch in batches:
                 for run in self.rows.runs(batch):
                     if self._open is not None and self._open.db_id != run.db_id:
-                        yield _result(self._close())
+                        yield _result(self._close(self._open))
                     self._add(run)
             if self._open is not None:
-                yield _result(self._close())
+                yield _result(self._close(self._open))
             waited_ms = round(self.limiter.waited_s * 1000)
             yield _result({"partition": self.task.partition, "rows": self._count, "waited_ms": waited_ms})
+        except BaseException as error:
+            if self._open is not None and self._open.sink is not None:
+                self._open.sink.abandon(error)
+            raise
         finally:
-            if self._open is not None:
-                self._open.file.close()
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _add(self, run: Run) -> None:
-        if self._open is None:
-            file = ShardFile(self._folder / f"{run.db_id}.db")
-            file.__enter__()
-            self._open = _Open(run.db_id, file, time.monotonic(), Distinct(self.duplicates, self.rows))
         shard = self._open
+        if shard is None:
+            attempt = self.paths.attempt(self.task.attempt, uuid.uuid4().hex[:16])
+            url = self.paths.shard_url(run.db_id, attempt)
+            shard = self._open = _Open(run.db_id, attempt, url, Distinct(self.duplicates, self.rows))
         shard.rows += len(run.keys)
         self._count += len(run.keys)
         kept = shard.distinct.of(run)
-        for keys, values in self.limiter.allowed(kept):
-            shard.file.add(keys, values)
-            shard.kept += len(keys)
+        with _naming(shard):
+            if shard.sink is None:
+                shard.sink = self._sink(shard)
+            for keys, values in self.limiter.allowed(kept):
+                shard.sink.add(keys, values)
+                shard.kept += len(keys)
         shard.first = run.keys[0] if shard.first is None else shard.first
         shard.last = run.keys[-1]
 
-    def _close(self) -> dict[str, Any]:
-        shard, self._open = self._open, None
-        if shard is None:
+    def _sink(self, shard: _Open) -> Sink:
+        folder = self._folder / str(shard.db_id)
+        if self.adapter_factory is None:
+            return SqliteSink(shard.url, folder, self.uploader)
+        return AdapterSink(shard.url, folder, self.adapter_factory)
+
+    def _close(self, shard: _Open) -> dict[str, Any]:
+        if shard.sink is None:
             raise AssertionError  # for the type checker
-        attempt = self.paths.attempt(self.task.attempt, uuid.uuid4().hex[:16])
-        url = self.paths.shard_url(shard.db_id, attempt)
-        try:
-            stored = shard.file.stored_rows()
-            shard.file.__exit__(None)
-            digest, size = sha256_of(shard.file.path), shard.file.path.stat().st_size
-            self.uploader.upload(shard.file.path, f"{url}/{FILE_NAME}")
-        except Exception as error:
-            raise ShardWriteError(
-                f"shard {shard.db_id} was not written to {url} after {shard.kept} rows: {error}",
-                db_id=shard.db_id,
-                attempt=attempt,
-                db_url=url,
-                rows_written=shard.kept,
-            ) from error
-        shard.file.path.unlink()
+        with _naming(shard):
+            stored = shard.sink.finish()
+        self._open = None
         return {
             "partition": self.task.partition,
             "db_id": shard.db_id,
             "rows": shard.rows,
             "kept": shard.kept,
-            "stored": stored,
-            "db_url": url,
+            "stored": stored.rows,
+            "db_url": shard.url,
             "attempt": self.task.attempt,
             "task_attempt_id": self.task.task_attempt_id,
             "stage_id": self.task.stage_id,
-            "db_bytes": size,
-            "sha256": digest,
+            "db_bytes": stored.db_bytes,
+            "sha256": stored.sha256,
             "checkpoint_id": uuid.uuid4().hex,
             "min_key": shard.first,
             "max_key": shard.last,
             "duration_ms": round((time.monotonic() - shard.began_s) * 1000),
         }
+
+
+@contextmanager
+def _naming(shard: _Open) -> Iterator[None]:
+    """Say of an error which shard it is of."""
+    try:
+        yield
+    except Exception as error:
+        raise ShardWriteError(
+            f"shard {shard.db_id} was not written to {shard.url} after {shard.kept} rows: {error!r}",
+            db_id=shard.db_id,
+            attempt=shard.attempt,
+            db_url=shard.url,
+            rows_written=shard.kept,
+        ) from error
 
 
 def _result(found: dict[str, Any]) -> pa.RecordBatch:

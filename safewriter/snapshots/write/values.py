@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from safewriter.snapshots.errors import ConfigValidationError
+from safewriter.snapshots.write.travel import check_travels, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -100,11 +101,11 @@ class _Callable:
             try:
                 value = self.function(row)
             except Exception as error:
-                raise Unencodable(number, f"{_name(self.function)} failed for {_short(row)}: {error!r}") from error
+                raise Unencodable(number, f"{name_of(self.function)} failed for {_short(row)}: {error!r}") from error
             if not isinstance(value, bytes | str):
                 raise Unencodable(
                     number,
-                    f"{_name(self.function)} made {type(value).__name__} of {_short(row)}; bytes or text are asked for",
+                    f"{name_of(self.function)} made {type(value).__name__} of {_short(row)}, and not bytes or text",
                 )
             found.append(value.encode() if isinstance(value, str) else value)
         return found
@@ -132,15 +133,7 @@ def callable_encoder(fn: Callable[[dict[str, Any]], bytes | str]) -> ValueSpec:
     A timestamp comes as a `datetime` with the session's time zone. The function travels to the executors. Raises
     `ConfigValidationError` at once if it cannot be pickled.
     """
-    from pyspark import cloudpickle
-
-    try:
-        cloudpickle.dumps(fn)
-    except Exception as error:
-        raise ConfigValidationError(
-            f"callable_encoder: {_name(fn)} cannot travel to the executors: {error}. Let it make there what cannot be"
-            " pickled"
-        ) from error
+    check_travels("callable_encoder", fn)
     return _Callable(fn)
 
 
@@ -174,10 +167,6 @@ def _no_json(kind: DataType) -> str | None:
     if isinstance(kind, plain) and not isinstance(kind, types.DecimalType):
         return None
     return f"the type {kind.simpleString()}"
-
-
-def _name(function: Callable[..., object]) -> str:
-    return getattr(function, "__qualname__", None) or repr(function)
 
 
 def _short(row: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pytest
@@ -22,7 +22,7 @@ from safewriter.snapshots.write.task import ShardTask, TaskId
 from safewriter.snapshots.write.values import binary_col
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 
@@ -55,6 +55,92 @@ def batches(keys: list[int], size: int = 30) -> Iterator[pa.RecordBatch]:
         part = ordered[first : first + size]
         columns = [pa.array([shard for shard, _ in part], pa.int32()), pa.array([key for _, key in part])]
         yield pa.RecordBatch.from_arrays([*columns, pa.array([b"v"] * len(part))], names=[SHARD, KEY, VALUE])
+
+
+class Adapter:
+    """A database of somebody else's, which tells what was asked of it. Closed, it keeps whatever it has."""
+
+    def __init__(self, db_url: str, local_dir: Path, told: dict[str, list[Any]], *, fails: str) -> None:
+        assert list(local_dir.iterdir()) == []
+        (local_dir / "scratch").touch()
+        self._told = told.setdefault(db_url, [])
+        self._fails = fails
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._tell("close" if kind is None else f"close after {kind.__name__}")
+
+    def write_batch(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        self._told += pairs
+        self._tell("write")
+
+    def flush(self) -> None:
+        self._tell("flush")
+
+    def seal(self) -> None:
+        self._tell("seal")
+
+    def db_bytes(self) -> int:
+        return 4711
+
+    def close(self) -> None:
+        raise AssertionError  # leaving it does so
+
+    def _tell(self, what: str) -> None:
+        self._told.append(what)
+        if what == self._fails:
+            raise OSError(what)
+
+
+def with_adapter(folder: Path, told: dict[str, list[Any]], *, fails: str = "") -> ShardTask:
+    found = task(None, folder, duplicates=Duplicates.ANY)
+    found.adapter_factory = lambda *, db_url, local_dir: Adapter(db_url, local_dir, told, fails=fails)
+    return found
+
+
+def test_an_adapter_gets_each_shard_in_order(tmp_path: Path) -> None:
+    """Sorted, each key once, with a directory and a place of its own; nothing else is uploaded."""
+    told: dict[str, list[Any]] = {}
+    results = list(with_adapter(tmp_path, told).run(batches([*range(200), 7, 7])))
+    *shards, whole = (row for result in results for row in result.to_pylist())
+    assert (whole["rows"], sum(row["stored"] for row in shards), len(told)) == (202, 200, 4)
+    for row in shards:
+        pairs = [one for one in told[row["db_url"]] if isinstance(one, tuple)]
+        assert pairs == sorted(set(pairs))
+        assert len(pairs) == row["stored"] == row["kept"]
+        assert told[row["db_url"]][-3:] == ["flush", "seal", "close"]
+        assert (row["db_bytes"], row["sha256"]) == (4711, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("fails", ["write", "flush", "seal", "close"])
+def test_an_adapter_that_fails_fails_its_task(tmp_path: Path, fails: str) -> None:
+    """The error tells which shard it was; the adapter is let go, and told of the error."""
+    told: dict[str, list[Any]] = {}
+    with pytest.raises(ShardWriteError, match=rf"shard 0 .* OSError\('{fails}'\)") as failed:
+        list(with_adapter(tmp_path, told, fails=fails).run(batches([1, 2, 3, 4, 5, 6])))
+    assert (failed.value.db_id, list(told)) == (0, [failed.value.db_url])
+    assert told[failed.value.db_url][-1] == "close after ShardWriteError"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_attempt_that_fails_leaves_nothing_to_the_next(tmp_path: Path) -> None:
+    """No object, no file, no row: the shard that was under work is not uploaded, and the retry begins anew."""
+    uploads = Uploads()
+
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield from batches([key for key in range(500) if digest(key) % 4 == 0])
+        raise OSError("the source is gone")
+
+    with pytest.raises(OSError, match="the source is gone"):
+        list(task(uploads, tmp_path).run(broken()))
+    assert (uploads.files, list(tmp_path.iterdir())) == ({}, [])
+    own = [key for key in range(500, 600) if digest(key) % 4 == 0]
+    list(task(uploads, tmp_path).run(batches(own)))
+    (found,) = uploads.files.values()
+    assert [int.from_bytes(key, "big") for key in found[0]] == own
 
 
 def test_each_shard_of_a_partition_becomes_a_file(tmp_path: Path) -> None:

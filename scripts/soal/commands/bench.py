@@ -1,4 +1,4 @@
-"""`soal bench …`: measure the cost of the guard, of a turn and of a cold start on this machine.
+"""`soal bench …`: measure the cost of the guard, of a turn, of a snapshot and of a cold start on this machine.
 
 Each benchmark is imported when it is called: emulators and engines take seconds that no other command needs.
 """
@@ -23,12 +23,15 @@ from scripts.soal.options import Json
 from scripts.soal.target import local_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from _typeshed import DataclassInstance
 
     from scripts.bench.fanout import FanoutCost
     from scripts.bench.guard import GuardCost
     from scripts.bench.locks import LocksCost
     from scripts.bench.settle import SettleCost
+    from scripts.bench.snapshot import SnapshotCost
     from scripts.bench.start import StartCost
 
     Cost = FanoutCost | GuardCost | SettleCost | StartCost
@@ -113,6 +116,27 @@ def settle(
 
 
 @app.command()
+def snapshot(
+    rows: Annotated[
+        list[int] | None, typer.Option(min=1, help="Rows; may be given again; default: 100,000 and 1,000,000.")
+    ] = None,
+    shards: Annotated[list[int] | None, typer.Option(min=1, help="May be given again; default: 1, 8, 64.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Rounds of builds and of the bare loop.")] = 4,
+    reads: Annotated[int, typer.Option(min=100, help="Reads of each kind of each snapshot.")] = 20_000,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Measure builds of snapshots beside a bare loop that inserts into SQLite, and reads, on an embedded S3."""
+    from scripts.bench import snapshot as snapshot_bench
+
+    sizes = rows or [100_000, 1_000_000]
+    out = Output(as_json=as_json)
+    with _progress(out, "rounds", rounds * len(sizes)) as done:
+        cost = snapshot_bench.measure(sizes, shards or (1, 8, 64), rounds, reads, done)
+    out.show(_snapshots(cost))
+
+
+@app.command()
 def start(
     rounds: Annotated[
         int, typer.Option(min=1, max=100, help="Pairs of runs: one with aws-samples, one with SoAL.")
@@ -162,11 +186,19 @@ def _figures(cost: Cost) -> View:
 
 
 def _locks(cost: LocksCost) -> View:
-    names = [one.name for one in fields(cost.rows[0])] if cost.rows else []
+    return View(asdict(cost), (_rows(cost.rows),))
+
+
+def _snapshots(cost: SnapshotCost) -> View:
+    return View(asdict(cost), (_rows(cost.builds), _rows(cost.reads)))
+
+
+def _rows(found: Sequence[DataclassInstance]) -> Table:
+    names = [one.name for one in fields(found[0])] if found else []
     table = columns(*(name.replace("_", " ") for name in names))
-    for row in cost.rows:
+    for row in found:
         table.add_row(*(_figure(value) for value in asdict(row).values()))
-    return View(asdict(cost), (table,))
+    return table
 
 
 def _figure(value: float | str | None) -> str:

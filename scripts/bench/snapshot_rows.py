@@ -1,0 +1,49 @@
+"""The rows of the benchmark of snapshots: unique keys in random order, each with 107 bytes of JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+__all__ = ["keys", "values", "write_files"]
+
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+_MODULUS: Final = np.uint64(2**62)
+_FILES: Final = 4
+_BLOCK: Final = 100_000
+
+
+def keys(numbers: Sequence[int]) -> NDArray[np.int64]:
+    """Return the keys of the rows with these numbers. An odd factor makes them unique below 2^62."""
+    with np.errstate(over="ignore"):
+        return (np.array(numbers, dtype=np.uint64) * _FACTOR % _MODULUS).astype(np.int64)
+
+
+def values(numbers: Sequence[int]) -> list[bytes]:
+    """Return their values."""
+    return [
+        b'{"id":%019d,"name":"customer-%010d","city":"city-%04d","score":%06d,"active":true,"note":"%06x"}'
+        % (number * 7_919, number, number % 5_000, number * 37 % 1_000_000, number * 2_654_435_761 % 2**24)
+        for number in numbers
+    ]
+
+
+def write_files(rows: int, folder: Path) -> None:
+    """Write the rows into four Parquet files."""
+    folder.mkdir()
+    schema = pa.schema([("id", pa.int64()), ("v", pa.binary())])
+    bounds = [rows * number // _FILES for number in range(_FILES + 1)]
+    for number in range(_FILES):
+        with pq.ParquetWriter(folder / f"{number}.parquet", schema) as writer:
+            for first in range(bounds[number], bounds[number + 1], _BLOCK):
+                block = range(first, min(first + _BLOCK, bounds[number + 1]))
+                writer.write_table(pa.table([pa.array(keys(block)), values(block)], schema=schema))

@@ -202,7 +202,7 @@ def test_a_source_that_changes_between_two_readings_fails_the_build(spark: Spark
 
     changing = functions.udf(lambda _: uuid.uuid4().hex).asNondeterministic()
     frame = spark.range(20).withColumn("region", changing("id")).withColumn("v", functions.lit("v"))
-    with pytest.raises(Exception, match=r"which is no one of 20 routing values.*has to be cached first"):
+    with pytest.raises(ShardAssignmentError, match=r"which is no one of 20 routing values.*has to be cached first"):
         build(frame, "changing", cel_sharding_by_columns("region"))
     assert open_store(Location.parse(prefix_of("changing"))).get("_CURRENT") is None
 

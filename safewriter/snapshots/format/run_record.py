@@ -9,11 +9,15 @@ import json
 import re
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
+from safewriter.parsing import parsed
 from safewriter.snapshots.format.current import stamp
 
-__all__ = ["RunDocument", "run_key"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["RunDocument", "ended", "run_key"]
 
 _FORMAT: Final = 1
 _MESSAGE_LETTERS: Final = 4000
@@ -44,9 +48,31 @@ class RunDocument:
             name: stamp(value) if isinstance(value, datetime) else value[:_MESSAGE_LETTERS] if value else value
             for name, value in asdict(self).items()
         }
-        # A pair of escaped surrogates is one letter to JSON and two bad ones to YAML, so letters stay as they are.
-        text = json.dumps({**told, "format_version": _FORMAT}, sort_keys=True, indent=1, ensure_ascii=False)
-        return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode(errors="replace")
+        return _encoded({**told, "format_version": _FORMAT})
+
+
+def ended(body: bytes, now: datetime, manifest_ref: str | None) -> bytes | None:
+    """Return a record that says `running` as it is once the run was settled; None for any other.
+
+    `manifest_ref`: what the run has published; None if it has published nothing.
+    """
+    try:
+        found = parsed(body)
+        if found["status"] != "running":
+            return None
+    except (TypeError, KeyError, ValueError):
+        return None
+    found |= {"updated_at": stamp(now), "lease_expires_at": stamp(now), "manifest_ref": manifest_ref}
+    if manifest_ref is not None:
+        return _encoded({**found, "status": "succeeded"})
+    message = "the build was killed, and its objects were removed"
+    return _encoded({**found, "status": "failed", "error_type": "Killed", "error_message": message})
+
+
+def _encoded(told: Mapping[str, object]) -> bytes:
+    # A pair of escaped surrogates is one letter to JSON and two bad ones to YAML, so letters stay as they are.
+    text = json.dumps(told, sort_keys=True, indent=1, ensure_ascii=False)
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode(errors="replace")
 
 
 def run_key(prefix: str, run_id: str, started: datetime, token: str) -> str:

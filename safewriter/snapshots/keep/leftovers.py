@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import uuid
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from safewriter.objects.store import StoreError
+from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.snapshots.format.current import manifest_key
+from safewriter.snapshots.format.run_record import ended, run_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,32 +26,33 @@ __all__ = ["BuildId"]
 class BuildId:
     """The names by which the objects of a build are known. A run may have several builds; `build` is new for each.
 
-    `created_at`: ISO 8601, part of the manifest's key.
+    `created_at`: ISO 8601, part of the keys of the manifest and of the run's record, which lies below `runs`.
     """
 
     run_id: str
     build: str
     shard_prefix: str
+    runs: str
     created_at: str
 
     @classmethod
-    def draw(cls, run_id: str, shard_prefix: str, created: datetime) -> Self:
+    def draw(cls, run_id: str, shard_prefix: str, runs: str, created: datetime) -> Self:
         """Name a new build."""
-        return cls(run_id, uuid.uuid4().hex[:16], shard_prefix, created.isoformat())
+        return cls(run_id, uuid.uuid4().hex[:16], shard_prefix, runs, created.isoformat())
 
     def document(self) -> dict[str, str]:
         """Return the names as a checkpoint records them."""
-        return {
-            "run_id": self.run_id,
-            "build": self.build,
-            "shard_prefix": self.shard_prefix,
-            "created_at": self.created_at,
-        }
+        return asdict(self)
 
     @classmethod
     def read(cls, document: Mapping[str, str]) -> Self:
         """Read them back."""
-        return cls(document["run_id"], document["build"], document["shard_prefix"], document["created_at"])
+        return cls(**{field.name: document[field.name] for field in fields(cls)})
+
+    @property
+    def created(self) -> datetime:
+        """When the build began."""
+        return datetime.fromisoformat(self.created_at)
 
     @property
     def run_prefix(self) -> str:
@@ -59,7 +62,23 @@ class BuildId:
     @property
     def manifest_key(self) -> str:
         """The key of the build's manifest."""
-        return manifest_key(self.run_id, datetime.fromisoformat(self.created_at))
+        return manifest_key(self.run_id, self.created)
+
+    @property
+    def record_key(self) -> str:
+        """The key of the run's record."""
+        return run_key(self.runs, self.run_id, self.created, self.build)
+
+    def end_record(self, store: ObjectStore, now: datetime, published: Manifest | None) -> None:
+        """Let the record of a build that was killed say how it ended; one that says so itself stays as it is."""
+        found = store.get(self.record_key)
+        if found is None:
+            return
+        ref = None if published is None else store.uri(self.manifest_key)
+        body = ended(found.body, now, ref)
+        if body is not None:
+            with suppress(PreconditionFailed):  # somebody else ends it
+                store.replace(self.record_key, body, etag=found.etag)
 
     def remove(
         self, store: ObjectStore, published: Manifest | None, may_go_on: Callable[[], bool] = lambda: True

@@ -67,7 +67,7 @@ def _guarded(spark: SparkSession, config: WriteConfig, step: str | None) -> Iter
     if not isinstance(session, SnapshotSession):
         raise AssertionError  # noqa: TRY004 - for the type checker: the format makes it
     turn = turn_of_this_thread()
-    session.named(config.output.run_id, config.output.shard_prefix, None if turn is None else turn.token)
+    session.named(_named(config), None if turn is None else turn.token)
     with block:
         if block.already_committed and block.checkpoint is not None:
             names = BuildId.read(block.checkpoint.attempt.properties)
@@ -88,7 +88,7 @@ def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterat
     from safewriter.tables.spark import SparkScope
 
     publisher = Publisher(open_store(config.location))
-    names = BuildId.draw(config.output.run_id or uuid.uuid4().hex, config.output.shard_prefix, datetime.now(UTC))
+    names = _named(config)
     turn = turn_of_this_thread()
     if turn is not None:
         turn.check()
@@ -120,6 +120,12 @@ def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterat
         _tidy(publisher.store, names, published[0] if published else None)
     finally:
         scope.restore()
+
+
+def _named(config: WriteConfig) -> BuildId:
+    output = config.output
+    run_id = output.run_id or uuid.uuid4().hex
+    return BuildId.draw(run_id, output.shard_prefix, output.run_registry_prefix, datetime.now(UTC))
 
 
 def _wait_for_losers(spark: SparkSession, wait_until_quiet: Callable[[float], bool]) -> None:

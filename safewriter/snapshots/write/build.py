@@ -123,7 +123,7 @@ def build(
             return _earlier(attempt.earlier)
         began = time.monotonic()
         names, output = attempt.names, config.output
-        with Watch(open_store(config.location), config, names.run_id) as watch:
+        with Watch(open_store(config.location), config, names) as watch:
             routing, rows_read = routing_of_build(df, config, key_col)
             watch.sharded(routing.num_dbs, _ms(time.monotonic() - began))
             job = Job(

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
-import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from safewriter.objects.store import PreconditionFailed, StoreError
-from safewriter.snapshots.format.run_record import RunDocument, run_key
+from safewriter.snapshots.format.run_record import RunDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from safewriter.objects.store import ObjectStore
-    from safewriter.snapshots.config import OutputOptions
+    from safewriter.snapshots.config import WriteConfig
+    from safewriter.snapshots.keep.leftovers import BuildId
 
 __all__ = ["RunRecord"]
 
@@ -36,9 +36,8 @@ class RunRecord:
     def __init__(
         self,
         store: ObjectStore,
-        run_id: str,
-        s3_prefix: str,
-        output: OutputOptions,
+        names: BuildId,
+        config: WriteConfig,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         beat_s: float = _BEAT_S,
@@ -49,17 +48,17 @@ class RunRecord:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="soal-run-record", daemon=True)
+        self._key = names.record_key
         started = now()
-        self._key = run_key(output.run_registry_prefix, run_id, started, uuid.uuid4().hex)
         self._document = RunDocument(
-            run_id=run_id,
+            run_id=names.run_id,
             status="running",
             started_at=started,
             updated_at=started,
             lease_expires_at=started + _LEASE,
-            s3_prefix=s3_prefix,
-            shard_prefix=output.shard_prefix,
-            db_path_template=output.db_path_template,
+            s3_prefix=config.s3_prefix,
+            shard_prefix=names.shard_prefix,
+            db_path_template=config.output.db_path_template,
         )
 
     def __enter__(self) -> Self:

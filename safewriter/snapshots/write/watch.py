@@ -10,6 +10,7 @@ from safewriter.snapshots.write.run_record import RunRecord
 if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
     from safewriter.snapshots.config import WriteConfig
+    from safewriter.snapshots.keep.leftovers import BuildId
     from safewriter.snapshots.write.job import Written
 
 __all__ = ["Watch"]
@@ -18,9 +19,9 @@ __all__ = ["Watch"]
 class Watch:
     """Watches one build, for the length of a `with`. Nothing of it can fail the build."""
 
-    def __init__(self, store: ObjectStore, config: WriteConfig, run_id: str) -> None:
+    def __init__(self, store: ObjectStore, config: WriteConfig, names: BuildId) -> None:
         self.metrics = Metrics(config.metrics_collector)
-        self.record = RunRecord(store, run_id, config.s3_prefix, config.output)
+        self.record = RunRecord(store, names, config)
         self._rows = 0
 
     def __enter__(self) -> Self:

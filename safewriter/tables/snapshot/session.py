@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -49,7 +49,7 @@ class SnapshotSession(SparkScope):
     def __init__(self, spark: SparkSession, table: str) -> None:
         super().__init__(spark, table)
         self.publisher = Publisher(open_store(canonical_table(table)))
-        self.names = BuildId.draw(uuid.uuid4().hex, "shards", datetime.now(UTC))
+        self.names = BuildId.draw(uuid.uuid4().hex, "shards", "runs", datetime.now(UTC))
         self._token: int | None = None
         self._base = Base(None, None)
         self._staged: Manifest | None = None
@@ -60,10 +60,9 @@ class SnapshotSession(SparkScope):
         self._sent = False
         self._answered = True
 
-    def named(self, run_id: str | None, shard_prefix: str, token: int | None) -> None:
+    def named(self, names: BuildId, token: int | None) -> None:
         """Name the build before its block is entered; `token`: that of the turn that it is in."""
-        self.names = replace(self.names, run_id=run_id or self.names.run_id, shard_prefix=shard_prefix)
-        self._token = token
+        self.names, self._token = names, token
 
     def verify(self) -> None:
         """Do nothing: a build needs nothing of the session."""

@@ -127,6 +127,7 @@ class SnapshotTable(Table):
                 if found is None:
                     continue  # the snapshot was removed since, and its shards with it
                 published = Manifest.decode(found.body, self.store.uri(names.manifest_key))
+            names.end_record(self.store, datetime.fromtimestamp(self.clock() / 1000, UTC), published)
             removed += names.remove(self.store, published, self.may_go_on)
         return removed
 

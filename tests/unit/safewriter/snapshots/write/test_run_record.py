@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter.objects.store import PreconditionFailed, StoreError
-from safewriter.snapshots.config import OutputOptions
+from safewriter.snapshots.config import WriteConfig
+from safewriter.snapshots.keep.leftovers import BuildId
 from safewriter.snapshots.write.run_record import RunRecord
 from tests.support.memory_store import MemoryObjectStore
 from tests.support.waiting import until
@@ -78,7 +79,8 @@ def no_thread_stays() -> Iterator[None]:
 
 
 def record_of(store: Store, clock: Clock, beat_s: float = 3600) -> RunRecord:
-    return RunRecord(store, "r", "s3://b/p", OutputOptions(), now=clock, beat_s=beat_s)
+    config = WriteConfig(num_dbs=1, s3_prefix="s3://b/p")
+    return RunRecord(store, BuildId.draw("r", "shards", "runs", clock.now), config, now=clock, beat_s=beat_s)
 
 
 def test_a_run_is_recorded_while_it_runs_and_when_it_ends(store: Store, clock: Clock) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,7 @@ class Bench:
         """Begin an attempt at the build."""
         write = write or self.write
         attempt = Attempt.draw()
-        names = BuildId.draw(f"run-of-{attempt.nonce}", "shards", self.now())
+        names = BuildId.draw(f"run-of-{attempt.nonce}", "shards", "runs", self.now())
         claimer = Claimer(
             self.checkpoints,
             self.recovery(),
@@ -91,8 +92,9 @@ class Bench:
         return claimer.claim(TableState(self.publisher.base().version, None, (), names.document())).held
 
     def build(self, held: HeldCheckpoint) -> Manifest:
-        """Write two shards, one of them twice, and the manifest that names one of each."""
+        """Write two shards, one of them twice, the manifest that names one of each, and the record of a run."""
         names = BuildId.read(held.document.attempt.properties)
+        self.lake.put(names.record_key, b'{"status": "running", "run_id": "r"}')
         shards = []
         for db_id in (0, 1):
             url = f"{names.run_prefix}db={db_id:05d}/attempt=00-{names.build}-a"
@@ -120,4 +122,11 @@ class Bench:
         self.recovery().clean(self.write.key)
 
     def keys(self) -> set[str]:
-        return {listed.key for listed in self.lake.list("")}
+        """All but the records of runs."""
+        return {listed.key for listed in self.lake.list("") if not listed.key.startswith("runs/")}
+
+    def record(self, held: HeldCheckpoint) -> dict[str, Any]:
+        found = self.lake.get(BuildId.read(held.document.attempt.properties).record_key)
+        assert found is not None
+        told: dict[str, Any] = json.loads(found.body)
+        return told

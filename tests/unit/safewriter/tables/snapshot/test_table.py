@@ -151,6 +151,8 @@ def test_of_a_published_build_only_its_losers_are_removed(bench: Bench) -> None:
     kept = {f"{shard.db_url.removeprefix('s3://lake/')}/shard.db" for shard in manifest.shards}
     assert bench.keys() == {CURRENT, names.manifest_key, stranger, *kept}
     assert bench.document.is_finished
+    record = bench.record(held)
+    assert (record["status"], record["manifest_ref"]) == ("succeeded", bench.lake.uri(names.manifest_key))
 
 
 def test_of_a_dead_build_nothing_is_left(bench: Bench) -> None:
@@ -161,6 +163,22 @@ def test_of_a_dead_build_nothing_is_left(bench: Bench) -> None:
     bench.build(held)
     bench.clean()
     assert bench.keys() == {CURRENT}
+    record = bench.record(held)
+    assert (record["status"], record["error_type"], record["manifest_ref"]) == ("failed", "Killed", None)
+    assert record["lease_expires_at"] == record["updated_at"]
+
+
+def test_a_record_that_says_how_its_run_ended_stays(bench: Bench) -> None:
+    """A build that could still say so knows best; so does whoever ends it at the same time."""
+    held = bench.claim()
+    bench.build(held)
+    names = BuildId.read(held.document.attempt.properties)
+    for body in (b'{"status": "failed"}', b"damaged", b"[]"):
+        bench.lake.put(names.record_key, body)
+        names.end_record(bench.lake, bench.now(), None)
+        found = bench.lake.get(names.record_key)
+        assert found is not None
+        assert found.body == body
 
 
 def test_a_retry_s_snapshot_stays_when_the_attempt_before_is_cleaned(bench: Bench) -> None:

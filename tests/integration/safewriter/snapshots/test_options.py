@@ -12,6 +12,7 @@ from pyspark import StorageLevel
 from safewriter.snapshots.config import WriteConfig
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.read.reader import SnapshotReader
+from safewriter.snapshots.sharding import ShardingSpec
 from safewriter.snapshots.write.build import write_sharded
 from safewriter.snapshots.write.values import binary_col
 from tests.support.lake import LAKE
@@ -43,8 +44,9 @@ def counted(frame: DataFrame, folder: Path) -> DataFrame:
 def test_the_source_is_read_once(spark: SparkSession, tmp_path: Path, *, cache_input: bool) -> None:
     """With a cache also if the rows have to be counted first: readings that differ cannot disagree."""
     frame = counted(spark.range(1000).selectExpr("id", "uuid() AS v").repartition(3), tmp_path)
-    shards = {"num_dbs": None, "max_keys_per_shard": 300} if cache_input else {"num_dbs": 4}
-    config = WriteConfig(s3_prefix=PREFIX, **shards)
+    config = WriteConfig(s3_prefix=PREFIX, num_dbs=4)
+    if cache_input:
+        config = WriteConfig(s3_prefix=PREFIX, sharding=ShardingSpec(max_keys_per_shard=300))
     level = StorageLevel.MEMORY_ONLY if cache_input else None
     result = write_sharded(
         frame, config, key_col="id", value_spec=binary_col("v"), cache_input=cache_input, storage_level=level

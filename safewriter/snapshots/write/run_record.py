@@ -27,7 +27,7 @@ _TRIES: Final = 3
 
 
 class RunRecord:
-    """The record of one run, for the length of a `with`. It never fails the run: errors of the store are logged.
+    """The record of one run, for the length of a `with`. It never fails the run: errors are logged.
 
     A late heartbeat never overwrites the end, since each write names the version that it replaces. `ref` is where the
     record is; None if it could not be written.
@@ -64,7 +64,7 @@ class RunRecord:
     def __enter__(self) -> Self:
         try:
             self._etag = self._store.create(self._key, self._document.encode())
-        except (PreconditionFailed, StoreError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever happens to the record, the run goes on
             _log.warning("the run has no record, so clean-up may take it for dead: %s", error)
         else:
             self.ref = self._store.uri(self._key)
@@ -80,11 +80,11 @@ class RunRecord:
         if self.ref is None:
             return
         self._ended.set()
+        self._thread.join()  # it waits for that, or writes, in bounded time
         outcome: dict[str, Any] = {"status": "succeeded"}
         if kind is not None:
             outcome = {"status": "failed", "error_type": kind.__name__, "error_message": str(error)}
         self._write(timedelta(0), **outcome)
-        self._thread.join()  # it is waiting, or sees that the run has ended
 
     def _beat(self) -> None:
         while not self._ended.wait(self._beat_s):
@@ -92,13 +92,11 @@ class RunRecord:
 
     def _write(self, lease: timedelta, **changes: Any) -> None:  # noqa: ANN401 - fields of the document
         with self._lock:
-            if self._ended.is_set() and not changes:
-                return
             now = self._now()
             self._document = replace(self._document, updated_at=now, lease_expires_at=now + lease, **changes)
             try:
                 self._replace(self._document.encode())
-            except StoreError as error:
+            except Exception as error:  # noqa: BLE001 - as above
                 _log.warning("%s was not renewed: %s", self.ref, error)
 
     def _replace(self, body: bytes) -> None:

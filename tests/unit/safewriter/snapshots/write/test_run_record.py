@@ -79,7 +79,7 @@ def no_thread_stays() -> Iterator[None]:
 
 
 def record_of(store: Store, clock: Clock, beat_s: float = 3600) -> RunRecord:
-    config = WriteConfig(num_dbs=1, s3_prefix="s3://b/p")
+    config = WriteConfig(num_dbs=1, s3_prefix="s3://lake/p")
     return RunRecord(store, BuildId.draw("r", "shards", "runs", clock.now), config, now=clock, beat_s=beat_s)
 
 

@@ -25,7 +25,7 @@ CHECKPOINTS, SCRIPTS = (
 LAKE = "my-lake"
 REQUESTS = ROOT / "tests/unit/infra/requests.json"
 """Made by tests/integration/infra/test_permissions.py, whose scenario takes half a minute."""
-_DRAWN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{10,}|(?<=part-)\d+")
+_DRAWN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{10,}|(?<=part-)\d+|\d{4}-\d\d-\d\dT[\d:.]+Z")
 
 
 def kept_needs() -> list[Need]:

@@ -15,6 +15,7 @@ from scripts.soal.commands.logs import logs
 from scripts.soal.commands.orphans import orphans
 from scripts.soal.commands.recover import recover
 from scripts.soal.commands.redrive import redrive
+from scripts.soal.commands.snapshot_build import build
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import Problem
 
@@ -30,6 +31,7 @@ app.add_typer(local.app, name="local")
 app.add_typer(runs.app, name="runs")
 locks.app.command()(demo)
 app.add_typer(locks.app, name="locks")
+snapshot.app.command()(build)
 app.add_typer(snapshot.app, name="snapshot")
 for _name, _app in (("bench", bench.app), ("image", image.app)):
     app.add_typer(_app, name=_name, rich_help_panel="Development")

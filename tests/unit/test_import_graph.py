@@ -76,7 +76,7 @@ def test_a_circle_of_imports_is_found(tmp_path: Path, inner: str) -> None:
     "module",
     [
         *(f"scripts.soal.commands.{name}" for name in ("doctor", "graduate", "invoke", "logs", "orphans")),
-        *(f"scripts.soal.commands.{name}" for name in ("recover", "redrive", "runs", "snapshot")),
+        *(f"scripts.soal.commands.{name}" for name in ("recover", "redrive", "runs", "snapshot", "snapshot_build")),
         *modules_of("scripts.soal.remote"),
     ],
 )

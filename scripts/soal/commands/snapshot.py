@@ -1,36 +1,25 @@
-"""`soal snapshot …`: build, read and keep sharded snapshots.
+"""`soal snapshot …`: read sharded snapshots, and keep them in order.
 
 What needs the packages of snapshots is imported when a command is called.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated
 
 import typer
 
-from safewriter.snapshots.config import Duplicates, OutputOptions, WriteConfig
-from safewriter.snapshots.errors import (
-    ConfigValidationError,
-    PublishConflictError,
-    PublishCurrentError,
-    SnapshotError,
-)
-from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.keep.cleanup import cleanup as clean
 from safewriter.snapshots.keep.history import history as history_of
 from safewriter.snapshots.keep.survey import Keeping
-from safewriter.snapshots.read.source import Source
 from scripts.soal.console.output import Output
-from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from scripts.soal.console.problem import EXIT_FAILED
 from scripts.soal.console.progress import Counting
-from scripts.soal.local.home import Home
 from scripts.soal.options import DryRun, EndpointUrl, Json, Local
 from scripts.soal.orphans.age import parse_age
+from scripts.soal.snapshots.asking import problems, source_of
 from scripts.soal.snapshots.keys import Form, context_of, key_of, shown
 from scripts.soal.snapshots.report import (
-    BuildReport,
     CleanupReport,
     HistoryReport,
     ManifestFound,
@@ -39,9 +28,7 @@ from scripts.soal.snapshots.report import (
     ValueReport,
     VerifyReport,
 )
-from scripts.soal.snapshots.session import Format, frame_of, spark_on
 from scripts.soal.snapshots.views import (
-    build_view,
     cleanup_view,
     history_view,
     rollback_view,
@@ -49,14 +36,9 @@ from scripts.soal.snapshots.views import (
     value_view,
     verify_view,
 )
-from scripts.soal.target import asking, target
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from scripts.soal.target import asking
 
 __all__ = ["app"]
-
-_NEEDED: Final = ("numpy", "pandas", "pyarrow", "xxhash")
 
 app = typer.Typer(no_args_is_help=True, help="Snapshots: data frames as sharded key-value files.")
 
@@ -70,71 +52,6 @@ def _snapshot() -> None:
 
 
 @app.command()
-def build(
-    prefix: Prefix,
-    path: Annotated[list[str], typer.Option("--from", help="Files, folder or table to read; may be repeated.")],
-    key: Annotated[str, typer.Option(help="The column of the keys.")],
-    value: Annotated[str, typer.Option(help="The column of the values: bytes or text.")],
-    *,
-    source_format: Annotated[Format, typer.Option("--format", help="The format of what is read.")] = "parquet",
-    num_dbs: Annotated[int | None, typer.Option(min=1, help="The number of shards.")] = None,
-    max_keys_per_shard: Annotated[
-        int | None, typer.Option(min=1, help="Instead of --num-dbs: as many shards as the rows need.")
-    ] = None,
-    key_encoding: Annotated[
-        KeyEncoding, typer.Option(help="How the shards store keys: integers as u64be or u32be, text as utf8, or raw.")
-    ] = KeyEncoding.U64BE,
-    duplicates: Annotated[Duplicates, typer.Option(help="What happens to rows of one key.")] = Duplicates.ERROR,
-    run_id: Annotated[str | None, typer.Option(help="A name for the run; default: a random one.")] = None,
-    endpoint_url: EndpointUrl = None,
-    local: Local = False,
-    as_json: Json = False,
-) -> None:
-    """Build a snapshot with Spark on this machine, and make it current.
-
-    Exit codes: 0 published, 1 failed and nothing was published, 2 usage, 75 another build was faster, or nobody
-    knows whether it is current: see soal snapshot history.
-    """
-    out = Output(as_json=as_json)
-    found = target(endpoint_url, Home.of(), local=local)
-    with _problems():
-        from safewriter.snapshots.sharding import ShardingSpec
-        from safewriter.snapshots.write.build import write_sharded
-        from safewriter.snapshots.write.values import binary_col
-
-        config = WriteConfig(
-            num_dbs=num_dbs,
-            sharding=ShardingSpec(max_keys_per_shard=max_keys_per_shard),
-            s3_prefix=prefix,
-            key_encoding=key_encoding,
-            duplicates=duplicates,
-            output=OutputOptions(run_id=run_id),
-        )
-    with _problems(), asking(), Counting(out.talk, f"building {prefix}"), spark_on(found, Home.of()) as spark:
-        try:
-            frame = frame_of(spark, path, source_format)
-            result = write_sharded(frame, config, key_col=key, value_spec=binary_col(value))
-        except _spark_errors() as error:
-            raise Problem(
-                f"nothing was published: {_first_line(error)}",
-                todo="correct the path, the columns or the rows",
-                exit_code=EXIT_FAILED,
-            ) from error
-    report = BuildReport(
-        prefix=prefix,
-        run_id=result.run_id,
-        manifest_ref=result.manifest_ref,
-        shards=len(result.shards),
-        rows_read=result.stats.rows_read,
-        rows_written=result.stats.rows_written,
-        bytes=sum(shard.db_bytes for shard in result.shards),
-        write_ms=result.stats.write_ms,
-        publish_ms=result.stats.publish_ms,
-    )
-    out.show(build_view(report))
-
-
-@app.command()
 def info(
     prefix: Prefix,
     ref: Ref = None,
@@ -145,8 +62,8 @@ def info(
 ) -> None:
     """Show a snapshot: its run, its rule, its shards. Exit code 1 if there is none."""
     out = Output(as_json=as_json)
-    source = _source(prefix, endpoint_url, local=local)
-    with _problems(), asking():
+    source = source_of(prefix, endpoint_url, local=local)
+    with problems(), asking():
         current = source.current_ref()
         manifest = source.manifest(ref or current)
     out.show(snapshot_view(SnapshotReport.of(prefix, ref or current, manifest, is_current=ref in (None, current))))
@@ -169,10 +86,10 @@ def get(
 ) -> None:
     """Print the value of a key. Exit code 1 if the snapshot has no such key."""
     out = Output(as_json=as_json)
-    with _problems():
+    with problems():
         from safewriter.snapshots.read.reader import SnapshotReader
-    open_store = _source(prefix, endpoint_url, local=local).open_store
-    with _problems(), asking(), SnapshotReader(prefix, open_store=open_store) as reader:
+    open_store = source_of(prefix, endpoint_url, local=local).open_store
+    with problems(), asking(), SnapshotReader(prefix, open_store=open_store) as reader:
         found = key_of(key, reader.manifest.key_encoding, is_hex=hex_key)
         columns = context_of(context or (), reader.manifest)
         value = reader.get(found, routing_context=columns)
@@ -202,8 +119,8 @@ def history(
 ) -> None:
     """List the snapshots that were published, those of the newest builds first. Exit code 1 before the first."""
     out = Output(as_json=as_json)
-    with _problems(), asking():
-        found = history_of(_source(prefix, endpoint_url, local=local))
+    with problems(), asking():
+        found = history_of(source_of(prefix, endpoint_url, local=local))
     shown_max = limit or len(found)
     out.show(history_view(HistoryReport(prefix=prefix, snapshots=tuple(map(ManifestFound.of, found[:shown_max])))))
     if len(found) > shown_max:
@@ -228,12 +145,12 @@ def rollback(
     meanwhile, a clean-up removes it, or nobody knows which one is current: see soal snapshot history.
     """
     out = Output(as_json=as_json)
-    with _problems(), asking():
+    with problems(), asking():
         from safewriter.snapshots.keep.rollback import Target
         from safewriter.snapshots.keep.rollback import rollback as roll_back
 
         wanted = Target(manifest_ref=ref, run_id=run_id, back=back)
-        done = roll_back(_source(prefix, endpoint_url, local=local), wanted, dry_run=dry_run)
+        done = roll_back(source_of(prefix, endpoint_url, local=local), wanted, dry_run=dry_run)
     report = RollbackReport(
         prefix=prefix,
         before=done.before,
@@ -262,10 +179,10 @@ def verify(
     Exit code 1 if something differs, or the snapshot cannot be read.
     """
     out = Output(as_json=as_json)
-    with _problems():
+    with problems():
         from safewriter.snapshots.read.verification import verify as look
-    source = _source(prefix, endpoint_url, local=local)
-    with _problems(), asking(), Counting(out.talk, f"looking at {prefix}") as counting:
+    source = source_of(prefix, endpoint_url, local=local)
+    with problems(), asking(), Counting(out.talk, f"looking at {prefix}") as counting:
         found = look(source, ref or source.current_ref(), keys_max=keys_max, done=counting.seen)
     out.show(verify_view(VerifyReport.of(prefix, found)))
     if not found.is_sound:
@@ -296,8 +213,8 @@ def cleanup(
     """
     out = Output(as_json=as_json)
     age = parse_age(older_than, allow_young=allow_young)
-    source = _source(prefix, endpoint_url, local=local)
-    with _problems(), asking(), Counting(out.talk, f"looking at {prefix}") as counting:
+    source = source_of(prefix, endpoint_url, local=local)
+    with problems(), asking(), Counting(out.talk, f"looking at {prefix}") as counting:
         keeping = Keeping(last=keep_last, age=age, run_registry_prefix=run_registry_prefix)
         found = clean(source, keeping, dry_run=dry_run, seen=counting.seen)
     out.show(cleanup_view(CleanupReport.of(prefix, found)))
@@ -305,43 +222,3 @@ def cleanup(
         raise typer.Exit(EXIT_FAILED)
     if dry_run:
         out.remark("nothing was changed")
-
-
-def _source(prefix: str, endpoint_url: str | None, *, local: bool) -> Source:
-    found = target(endpoint_url, Home.of(), local=local)
-    try:
-        return Source(prefix, found.store)
-    except ValueError as error:
-        raise Problem(str(error), todo="give the prefix as s3://bucket/prefix") from error
-
-
-@contextmanager
-def _problems() -> Iterator[None]:
-    """Turn an error of a snapshot into a `Problem`."""
-    try:
-        yield
-    except ConfigValidationError as error:
-        raise Problem(str(error), todo="correct the options") from error
-    except (PublishConflictError, PublishCurrentError) as error:
-        todo = "see which one is current with: soal snapshot history"
-        raise Problem(str(error), todo=todo, exit_code=EXIT_TRY_AGAIN) from error
-    except SnapshotError as error:
-        todo = "see what is there with: soal snapshot history"
-        raise Problem(str(error), todo=todo, exit_code=EXIT_FAILED) from error
-    except ModuleNotFoundError as error:
-        if error.name not in _NEEDED:
-            raise
-        raise Problem(
-            f"snapshots need the package {error.name}", todo="install it with: pip install 'soal[snapshots]'"
-        ) from error
-
-
-def _spark_errors() -> tuple[type[Exception], ...]:
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    return PySparkException, Py4JJavaError
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]

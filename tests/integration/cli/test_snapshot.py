@@ -341,6 +341,10 @@ def test_a_snapshot_is_built_by_a_process_of_its_own(bench: Bench, s3: EmbeddedS
         (),
         ("--num-dbs", "2", "--max-keys-per-shard", "5"),
         ("--num-dbs", "2", "--run-id", "a/b"),
+        ("--num-dbs", "2", "--json-column", "v"),
+        ("--num-dbs", "2", "--last-by", "v"),
+        ("--cel", "key % 4"),
+        ("--cel", "key % 4", "--cel-column", "key"),
     ],
 )
 def test_a_build_that_cannot_be_is_told_before_spark_starts(bench: Bench, options: tuple[str, ...]) -> None:

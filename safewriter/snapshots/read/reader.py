@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -53,6 +54,7 @@ class SnapshotReader:
         if cache_limit_bytes is not None and cache_limit_bytes < 1:
             raise ValueError(f"cache_limit_bytes is {cache_limit_bytes}; it must be 1 or more")
         self._source = Source(s3_prefix, open_store)
+        self._looked_s = time.monotonic()
         ref = self._source.current_ref()
         self._folder = tempfile.TemporaryDirectory(prefix="soal-snapshot-") if cache is None else None
         self._refreshing = threading.Lock()
@@ -84,6 +86,11 @@ class SnapshotReader:
         """Where its manifest is."""
         return self._opened().ref
 
+    @property
+    def age_s(self) -> float:
+        """The seconds since this snapshot was surely the current one: since the reader was opened or refreshed."""
+        return time.monotonic() - self._looked_s
+
     def get(self, key: Key, *, routing_context: Mapping[str, object] | None = None) -> bytes | None:
         """Return the value of a key; None if the snapshot has no such key.
 
@@ -112,11 +119,13 @@ class SnapshotReader:
         `ReaderStateError` or `StoreError` if the current snapshot cannot be read; the reader stays with its own then.
         """
         with self._refreshing:
+            began_s = time.monotonic()
             ref = self._source.current_ref()
-            if ref == self._opened().ref:
-                return False
-            self._snapshot = Snapshot(ref, self._source, self._cache)
-            return True
+            changed = ref != self._opened().ref
+            if changed:
+                self._snapshot = Snapshot(ref, self._source, self._cache)
+            self._looked_s = began_s
+            return changed
 
     def verify(self, *, keys_max: int | None = None) -> Verification:
         """Check the snapshot's shards in the store; `keys_max`: the keys of each shard that are routed again."""

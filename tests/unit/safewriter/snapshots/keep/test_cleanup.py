@@ -128,7 +128,7 @@ def test_losing_attempts_of_the_current_build_go(world: World) -> None:
 
 
 def test_a_build_that_lives_keeps_everything(world: World) -> None:
-    """Its shards, its manifest, its uploads, however old they are: defect 8 of the first writer."""
+    """Its shards, its manifest, its uploads, however old they are; until its record says that it has failed."""
     world.publish("current")
     upload = Upload("kv/shards/run_id=alive/db=00001/attempt=00-b-t/shard.db", "id")
     build(world.folder, ROWS, "alive", created=world.now)

@@ -145,6 +145,27 @@ def test_a_reader_stays_with_its_snapshot_until_it_refreshes(bucket: Bucket, fol
         assert one.manifest.run_id == "second"
 
 
+def test_the_age_is_that_of_the_last_refresh(bucket: Bucket, folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of one that found nothing new; one that failed makes nothing younger."""
+    clock = [100.0]
+    monkeypatch.setattr("safewriter.snapshots.read.reader.time.monotonic", lambda: clock[0])
+    publish(folder, {1: b"one"}, "first", created=T0)
+    with reader(bucket) as one:
+        clock[0] = 160.0
+        assert one.age_s == 60
+        one.refresh()
+        assert one.age_s == 0
+        publish(folder, {1: b"two"}, "second", created=T0)
+        clock[0] = 170.0
+        one.refresh()
+        assert one.age_s == 0
+        folder.delete(CURRENT)
+        clock[0] = 180.0
+        with pytest.raises(ReaderStateError):
+            one.refresh()
+        assert one.age_s == 10
+
+
 def silent(_: str) -> None:
     raise StoreError("no answer")
 

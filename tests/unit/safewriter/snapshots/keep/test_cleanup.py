@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter.objects.store import StoreError, Upload
+from safewriter.snapshots.config import WriteConfig
 from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError, ReaderStateError
 from safewriter.snapshots.keep.cleanup import Cleanup, cleanup
+from safewriter.snapshots.keep.leftovers import BuildId
 from safewriter.snapshots.keep.removal import mark_of, remove_manifest
 from safewriter.snapshots.keep.rollback import Target, rollback
 from safewriter.snapshots.keep.survey import Keeping, Kind, survey
-from tests.support.snapshots import build
+from safewriter.snapshots.write.run_record import RunRecord
+from tests.support.snapshots import PREFIX, build
 from tests.unit.safewriter.snapshots.keep.conftest import ROWS
 from tests.unit.safewriter.snapshots.keep.test_rollback import key_of
 from tests.unit.safewriter.snapshots.keep.test_run_records import record
@@ -144,6 +147,21 @@ def test_a_build_that_lives_keeps_everything(world: World) -> None:
     assert removed(clean(world), Kind.UPLOAD) == {"shards/run_id=alive/db=00001/attempt=00-b-t/shard.db"}
     assert not shards(world, "alive")
     assert list(world.bucket.uploads("")) == []
+
+
+def test_a_record_as_builds_write_it_protects_its_run(world: World) -> None:
+    """Until the build ends, or its lease does."""
+    world.publish("current")
+    build(world.folder, ROWS, "alive", created=world.now)
+    world.passes(days=2)
+    names = BuildId.draw("alive", "shards", "runs", world.now)
+    with RunRecord(world.folder, names, WriteConfig(num_dbs=8, s3_prefix=PREFIX), now=lambda: world.now):
+        assert clean(world).survey.living == {"alive"}
+        world.passes(minutes=11)
+        assert not clean(world, dry_run=True).survey.living
+    world.passes(minutes=-11)
+    assert clean(world).removals
+    assert not shards(world, "alive")
 
 
 def test_an_upload_that_is_young_goes_on(world: World) -> None:

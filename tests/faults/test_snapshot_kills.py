@@ -43,7 +43,7 @@ def test_a_fault_at_every_boundary(
 @pytest.mark.parametrize(
     ("boundary", "phase", "verdict"),
     [
-        pytest.param(SHARD, "after", "rolled_back", id="after a shard"),
+        pytest.param(SHARD, "after", "rolled_back", id="after a shard", marks=pytest.mark.matrix),
         pytest.param(MANIFEST, "after", "rolled_back", id="after the manifest"),
         pytest.param(POINTER, "after", "committed", id="after the pointer"),
     ],

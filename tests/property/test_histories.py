@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.usefixtur
 
 STEPS = 30
 SEEDS = range(1, 201)
-SHORT = {7: 18}
+SHORT = {7: 10}
 """Seeds that are played with each change, and for how many steps; `scripts/histories` plays the others, too."""
 
 

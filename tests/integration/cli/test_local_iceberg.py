@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .conftest import Soal
 
-pytestmark = [pytest.mark.spark, pytest.mark.emulator]
+pytestmark = [pytest.mark.spark, pytest.mark.emulator, pytest.mark.matrix]
 
 TABLE = "local.db.t"
 EVENT = {

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.matrix  # coordination/ has each promise in the short selection
 @pytest.mark.timeout(900)
 def test_three_streams_conflict_without_turns_and_keep_the_order_with_them(tmp_path: Path) -> None:
     """Without: conflicts. With: none, no overlap, Ingestion before Mutation before TTL, every row once, also those

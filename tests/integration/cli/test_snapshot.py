@@ -296,7 +296,9 @@ def test_a_package_that_is_missing_is_named(bench: Bench, arguments: tuple[str, 
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("form", ["parquet", "csv", "json", "delta"])
+@pytest.mark.parametrize(
+    "form", ["parquet", *(pytest.param(one, marks=pytest.mark.matrix) for one in ("csv", "json", "delta"))]
+)
 def test_files_of_each_format_are_read(bench: Bench, spark: SparkSession, form: Format) -> None:
     """With the types of their values."""
     source = f"s3a://{BUCKET}/source-{form}"

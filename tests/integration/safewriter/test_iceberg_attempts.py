@@ -51,6 +51,7 @@ def test_a_committed_write_is_skipped(spark: SparkSession, ice: Ice, monkeypatch
     assert ice.load().metadata_location == before
 
 
+@pytest.mark.matrix
 def test_a_retry_skips_what_is_published_though_its_snapshot_is_expired(
     spark: SparkSession, s3: EmbeddedS3, ice: Ice, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,7 @@ SIMILAR: Final = (
     "replaceWhere",
     "overwrite",
     "overwrite of the schema",
+    "schema evolution",
 )
 """What takes the same way as others here."""
 

@@ -33,7 +33,7 @@ def small(spark: SparkSession, value: str) -> DataFrame:
     return spark.range(10).selectExpr("id", f"'{value}' AS v")
 
 
-@pytest.mark.parametrize("num_dbs", [1, 3, 64])
+@pytest.mark.parametrize("num_dbs", [pytest.param(1, marks=pytest.mark.matrix), 3, 64])
 def test_each_row_is_in_its_own_shard(spark: SparkSession, prefix: SnapshotPrefix, build: Build, num_dbs: int) -> None:
     """By the digest of its key; nothing is lost, nothing is there twice, and nothing else is left."""
     frame = spark.range(ROWS).selectExpr("id * 7919 AS id", "concat('value ', id) AS v")
@@ -69,10 +69,13 @@ def test_a_snapshot_without_rows_has_no_shards(spark: SparkSession, prefix: Snap
         assert reader.get(1) is None
 
 
-@pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "alone"])
 @pytest.mark.parametrize(
-    ("key", "problem"),
-    [("id DIV 2", "have the id"), ("id - 1", "id -1 is not from 0 to"), ("nullif(id, 7)", "a key is null")],
+    ("key", "problem", "is_guarded"),
+    [
+        pytest.param("id DIV 2", "have the id", True, id="guarded"),
+        pytest.param("id - 1", "id -1 is not from 0 to", False, id="alone"),
+        pytest.param("nullif(id, 7)", "a key is null", True, id="null", marks=pytest.mark.matrix),
+    ],
 )
 def test_rows_that_cannot_be_keys_fail_the_build(
     spark: SparkSession,
@@ -80,9 +83,8 @@ def test_rows_that_cannot_be_keys_fail_the_build(
     build: Build,
     key: str,
     problem: str,
+    is_guarded: bool,  # noqa: FBT001 - a case's
     monkeypatch: pytest.MonkeyPatch,
-    *,
-    is_guarded: bool,
 ) -> None:
     """Two rows of one key, a negative key, no key: `_CURRENT` stays as it was, and nothing of the build is left."""
     if not is_guarded:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["BuildCost", "SnapshotCost", "measure"]
 
 _BUCKET: Final = "bench-snapshots"
-_WARM_UP_ROWS: Final = 100_000
+_WARM_UP_ROWS: Final = 1_000_000
+"""Java compiles for seconds until it has seen so many."""
 _BARE: Final = 2
 
 
@@ -107,7 +108,7 @@ def measure(
         os.environ.pop("SW_CHECKPOINT_BUCKET", None)  # patch.dict restores it
         builder = stack.enter_context(Child("scripts.bench.snapshot_builder", (folder,), folder))
         bench = _Bench(folder, builder)
-        bench.build(min(_WARM_UP_ROWS, max(rows)), shards[0])
+        bench.build(min(_WARM_UP_ROWS, max(rows)), max(shards))
         for turn, count in enumerate(rows):
             spent: dict[int, list[_Round]] = {number: [] for number in shards}
             with _bare_loops(count, folder) as loops:
@@ -175,7 +176,7 @@ def _cost(rows: int, shards: int, rounds: list[_Round]) -> BuildCost:
         return statistics.median(of(one) for one in rounds)
 
     def peak(kind: str) -> float:
-        return max(one.build.mb[kind] for one in rounds)
+        return max(one.build.mb.get(kind, 0.0) for one in rounds)
 
     wall_s = median(lambda one: one.build.wall_s)
     return BuildCost(

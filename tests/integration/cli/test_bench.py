@@ -66,3 +66,19 @@ def test_turns_at_a_lock_are_timed_on_each_service_that_is_here() -> None:
     }
     assert len(requests) == 2
     assert all(0 < count <= 4 for count in requests.values())
+
+
+@pytest.mark.spark
+def test_builds_of_snapshots_are_measured_beside_the_bare_loop() -> None:
+    """The S3 is no part of what a build spends; all its processes are."""
+    line = ["bench", "snapshot", "--rows", "1000", "--shards", "1", "--shards", "3", "--rounds", "1", "--reads", "100"]
+    done = CliRunner().invoke(app, [*line, "--json"])
+    assert done.exit_code == 0, done.output
+    cost = json.loads(done.stdout)
+    assert [(row["rows"], row["shards"]) for row in cost["builds"]] == [(1000, 1), (1000, 3)]
+    for row in cost["builds"]:
+        assert row["cpu_s"] == pytest.approx(row["cpu_driver_s"] + row["cpu_jvm_s"] + row["cpu_workers_s"])
+        assert row["cpu_ratio"] == pytest.approx(row["bare_cpu_s"] / row["cpu_s"])
+        assert row["worker_mb"] <= row["workers_mb"]
+    assert [row["shards"] for row in cost["reads"]] == [1, 3]
+    assert all(0 < row["get_us"] <= row["get_us_p99"] for row in cost["reads"])

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from safewriter.snapshots.format.encoding import Key
 
-__all__ = ["HASH_ALGORITHM", "digest", "digests", "digests_of_integers", "remainders"]
+__all__ = ["FLIP", "HASH_ALGORITHM", "PRIME", "digest", "digests", "digests_of_integers", "remainders"]
 
 HASH_ALGORITHM: Final = "xxh3_64"
 _MIN, _MAX = -(2**63), 2**63 - 1
 _SECRET: Final = bytes.fromhex("b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db")
-_FLIP: Final = int.from_bytes(_SECRET[8:16], "little") ^ int.from_bytes(_SECRET[16:24], "little")
-_PRIME: Final = 0x9FB21C651E98DF25
+FLIP: Final = int.from_bytes(_SECRET[8:16], "little") ^ int.from_bytes(_SECRET[16:24], "little")
+PRIME: Final = 0x9FB21C651E98DF25
 
 
 def digest(key: Key) -> int:
@@ -48,10 +48,10 @@ def digests_of_integers(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
     """
     import numpy as np
 
-    prime = np.uint64(_PRIME)
+    prime = np.uint64(PRIME)
     with np.errstate(over="ignore"):
         value = keys.view(np.uint64)
-        value = _rotated(value, 32) ^ np.uint64(_FLIP)
+        value = _rotated(value, 32) ^ np.uint64(FLIP)
         value = value ^ _rotated(value, 49) ^ _rotated(value, 24)
         value = value * prime
         value = value ^ ((value >> np.uint64(35)) + np.uint64(8))

@@ -5,23 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
 from safewriter.snapshots.errors import ConfigValidationError, ShardCoverageError
 from safewriter.snapshots.format.manifest import Shard
-from safewriter.snapshots.write.columns import KEY, RANK, ROUTING, SHARD, VALUE, existing
+from safewriter.snapshots.write.columns import KEY, RANK, ROUTING, VALUE, existing
 from safewriter.snapshots.write.limits import RateLimits
+from safewriter.snapshots.write.placement import placed
 from safewriter.snapshots.write.task_errors import errors_of_tasks, marked_errors
 from safewriter.snapshots.write.travel import check_travels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from pyspark.sql import Column, DataFrame, Row
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, Row
 
     from safewriter.snapshots.config import Duplicates
     from safewriter.snapshots.format.encoding import KeyEncoding
-    from safewriter.snapshots.routing.routing import Routing
     from safewriter.snapshots.write.paths import Paths
     from safewriter.snapshots.write.rows import RowFormat
     from safewriter.snapshots.write.sinks import AdapterFactory
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Job", "Written"]
 
-_TASKS_PER_CORE: Final = 4
-"""A Python task costs a tenth of a second of CPU, so a task writes several shards where there are many."""
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 _BYTES: Final = ("string", "binary")
 _RANKS: Final = (*_INTEGERS, *_BYTES, "float", "double", "decimal", "boolean", "date", "timestamp", "timestamp_ntz")
@@ -93,20 +90,12 @@ class Job:
         return df.select(existing(df, self.rows.key_col).alias(KEY), value.alias(VALUE), *rank, *routing)
 
     def _written(self, rows: DataFrame) -> list[Row]:
-        from pyspark.sql import functions
-        from pyspark.sql.pandas.functions import arrow_udf
         from pyspark.sql.pandas.types import from_arrow_schema
 
         from safewriter.snapshots.write.task import RESULT
 
-        routing = self.rows.routing
-        parallelism = rows.sparkSession.sparkContext.defaultParallelism
-        tasks = min(routing.num_dbs, _TASKS_PER_CORE * parallelism)
-        shard_of = arrow_udf(_shard_function(routing), "int")  # type: ignore[call-overload] # its stub lacks this form
-        shard: Column = shard_of(KEY, *(f"{ROUTING}{number}" for number in range(len(routing.columns))))
-        sharded = rows.select(shard.alias(SHARD), "*")
-        rank = [] if self.last_by is None else [functions.col(RANK).desc_nulls_last()]
-        moved = sharded.repartitionById(tasks, functions.col(SHARD) % tasks).sortWithinPartitions(SHARD, KEY, *rank)
+        has_integers = self.rows.encoding.limit is not None
+        moved = placed(rows, self.rows.routing, has_integers=has_integers, has_ranks=self.last_by is not None)
         with errors_of_tasks():
             return moved.mapInArrow(self._write, from_arrow_schema(RESULT)).collect()
 
@@ -184,16 +173,6 @@ def _check_rank(df: DataFrame, last_by: str) -> None:
         raise ConfigValidationError(
             f"the column {last_by!r} of last_by has the type {kind}; it asks for one of {', '.join(_RANKS)}"
         )
-
-
-def _shard_function(routing: Routing) -> Callable[..., pa.Array]:
-    def shard_of(keys: pa.Array, *columns: pa.Array) -> pa.Array:
-        with marked_errors():
-            return pa.array(routing.shards(keys, columns), pa.int32())
-
-    # Spark reads the annotations, and needs the types.
-    shard_of.__annotations__.update({"keys": pa.Array, "columns": pa.Array, "return": pa.Array})
-    return shard_of
 
 
 def _shard(row: Row, encoding: KeyEncoding) -> Shard:

@@ -1,0 +1,77 @@
+"""The place of each row: its shard, the task that writes the shard, and its turn there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from safewriter.snapshots.routing.routing import HashRouting
+from safewriter.snapshots.routing.spark_hash import with_shard
+from safewriter.snapshots.write.columns import KEY, RANK, ROUTING, SHARD
+from safewriter.snapshots.write.task_errors import marked_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import Column, DataFrame
+
+    from safewriter.snapshots.routing.routing import Routing
+
+__all__ = ["placed"]
+
+_TASKS_PER_CORE: Final = 4
+"""A Python task costs a tenth of a second of CPU, so a task writes several shards where there are many."""
+
+
+def placed(rows: DataFrame, routing: Routing, *, has_integers: bool, has_ranks: bool) -> DataFrame:
+    """Return the rows with their shards: one partition for each task, sorted by shard and key there.
+
+    `has_integers`: the keys are integers from 0 on, or refused in their task. `has_ranks`: the highest rank of a key
+    comes first.
+    """
+    from pyspark.sql import functions
+
+    tasks = min(routing.num_dbs, _TASKS_PER_CORE * rows.sparkSession.sparkContext.defaultParallelism)
+    if has_integers and isinstance(routing, HashRouting):
+        sharded = with_shard(rows, KEY, SHARD, routing.num_dbs)
+    else:
+        sharded = _asked(rows, routing)
+    order = _order(routing.num_dbs, tasks) if has_integers else [functions.col(SHARD), functions.col(KEY)]
+    rank = [functions.col(RANK).desc_nulls_last()] if has_ranks else []
+    return sharded.repartitionById(tasks, functions.col(SHARD) % tasks).sortWithinPartitions(*order, *rank)
+
+
+def _order(num_dbs: int, tasks: int) -> list[Column]:
+    """Return the order by shard and key, in a form for which Spark hardly ever compares two rows.
+
+    Spark compares rows by the first column alone, if it is a number, and looks at the whole rows only if they are equal
+    there. So shard and upper bits of the key make one number.
+    """
+    from pyspark.sql import functions
+
+    key = functions.col(KEY).cast("bigint")
+    if tasks == num_dbs:  # each has one shard
+        return [key]
+    bits = (num_dbs - 1).bit_length()
+    shard = functions.shiftleft(functions.col(SHARD).cast("bigint"), 63 - bits)
+    return [shard.bitwiseOR(functions.shiftrightunsigned(key, bits)), key]
+
+
+def _asked(rows: DataFrame, routing: Routing) -> DataFrame:
+    """Return the rows with the shards that the routing tells, in Python processes."""
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    shard_of = arrow_udf(_shard_function(routing), "int")  # type: ignore[call-overload] # its stub lacks this form
+    shard: Column = shard_of(KEY, *(f"{ROUTING}{number}" for number in range(len(routing.columns))))
+    return rows.select(shard.alias(SHARD), "*")
+
+
+def _shard_function(routing: Routing) -> Callable[..., pa.Array]:
+    def shard_of(keys: pa.Array, *columns: pa.Array) -> pa.Array:
+        with marked_errors():
+            return pa.array(routing.shards(keys, columns), pa.int32())
+
+    # Spark reads the annotations, and needs the types.
+    shard_of.__annotations__.update({"keys": pa.Array, "columns": pa.Array, "return": pa.Array})
+    return shard_of

@@ -107,16 +107,15 @@ class Job:
     def _task(self) -> ShardTask:
         from pyspark import TaskContext
 
-        from safewriter.objects.s3 import s3_client
         from safewriter.snapshots.write.task import ShardTask, TaskId
-        from safewriter.snapshots.write.upload import Uploader
+        from safewriter.snapshots.write.upload import uploader_of
 
         context = TaskContext.get()
         if context is None:
             raise AssertionError  # for the type checker: Spark calls this in a task
         attempt = self.first_attempt + context.attemptNumber()
         task = TaskId(context.partitionId(), attempt, context.taskAttemptId(), context.stageId())
-        uploader = Uploader(s3_client(endpoint=self.endpoint))
+        uploader = uploader_of(self.endpoint)
         limiter = self.limits.limiter()
         return ShardTask(
             task,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["placed"]
 
-_TASKS_PER_CORE: Final = 4
+_TASKS_PER_CORE: Final = 2
 """A Python task costs a tenth of a second of CPU, so a task writes several shards where there are many."""
 
 

@@ -11,6 +11,7 @@ from safewriter.snapshots.errors import ManifestParseError
 from safewriter.snapshots.format.manifest import Manifest, Shard
 from safewriter.snapshots.write.attempt import begin
 from safewriter.snapshots.write.choose_routing import routing_of_build
+from safewriter.snapshots.write.input_check import check_input
 from safewriter.snapshots.write.job import Job
 from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.options import cached, overridden
@@ -118,6 +119,7 @@ def build(
     """Build and publish, as all writers of this package do."""
     from safewriter.objects.s3 import custom_endpoint, open_store
 
+    check_input(df, config, key_col, value_spec)
     with begin(df.sparkSession, config, step) as attempt:
         if attempt.earlier is not None:
             return _earlier(attempt.earlier)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from safewriter.snapshots.errors import ConfigValidationError, ShardCoverageError
+from safewriter.snapshots.errors import ShardCoverageError
 from safewriter.snapshots.format.manifest import Shard
 from safewriter.snapshots.write.columns import KEY, RANK, ROUTING, VALUE, existing
 from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.placement import placed
 from safewriter.snapshots.write.task_errors import errors_of_tasks, marked_errors
-from safewriter.snapshots.write.travel import check_travels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
     from safewriter.snapshots.write.task import ShardTask
 
 __all__ = ["Job", "Written"]
-
-_INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
-_BYTES: Final = ("string", "binary")
-_RANKS: Final = (*_INTEGERS, *_BYTES, "float", "double", "decimal", "boolean", "date", "timestamp", "timestamp_ntz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +54,10 @@ class Job:
     def run(self, df: DataFrame, rows_read: int | None = None) -> Written:
         """Write all shards in one Spark job. `rows_read`: the number of rows, if it was counted before.
 
-        Raises `ConfigValidationError` before anything is read, `ShardCoverageError` if not each row was written, and
-        what its tasks raise.
+        Raises `ShardCoverageError` if not each row was written, and what its tasks raise.
         """
         from pyspark.sql import Observation, functions
 
-        _check_key(df, self.rows.key_col, self.rows.encoding)
-        if self.last_by is not None:
-            _check_rank(df, self.last_by)
-        check_travels("adapter_factory", self.adapter_factory)
         observation = Observation()
         prepared = self._prepared(df).observe(observation, functions.count(functions.lit(1)).alias("rows"))
         found = self._written(prepared)
@@ -152,26 +142,6 @@ class Job:
 def _rows_that_came(found: list[Row]) -> int:
     """Return how many rows the tasks had, by the row that each of them ends with."""
     return sum(row["rows"] for row in found if row["db_id"] is None)
-
-
-def _check_key(df: DataFrame, key_col: str, encoding: KeyEncoding) -> None:
-    existing(df, key_col)
-    kind = df.schema[key_col].dataType.simpleString()
-    fitting = _BYTES if encoding.limit is None else _INTEGERS
-    if kind not in fitting:
-        raise ConfigValidationError(
-            f"the key column {key_col!r} has the type {kind}; the encoding {encoding} asks for {', '.join(fitting)}."
-            " Cast it, or give another key_encoding"
-        )
-
-
-def _check_rank(df: DataFrame, last_by: str) -> None:
-    existing(df, last_by)
-    kind = df.schema[last_by].dataType.simpleString()
-    if kind.split("(")[0] not in _RANKS:
-        raise ConfigValidationError(
-            f"the column {last_by!r} of last_by has the type {kind}; it asks for one of {', '.join(_RANKS)}"
-        )
 
 
 def _shard(row: Row, encoding: KeyEncoding) -> Shard:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from safewriter.objects.location import Location
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.format.places import prefix_of
 from safewriter.snapshots.sharding import ShardingSpec, ShardingStrategy
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class WriteConfig:
     num_dbs
         The number of shards; None if `sharding` says how many there are.
     s3_prefix
-        `s3://bucket/prefix`, where the snapshot lies.
+        `s3://bucket/prefix`, where the snapshot lies. The scheme s3a and doubled slashes become that.
     key_encoding
         How the shards store keys.
     sharding
@@ -144,12 +145,7 @@ class WriteConfig:
             raise ConfigValidationError(f"num_dbs is {self.num_dbs}; it must be 1 or more")
         if (self.last_by is not None) != (self.duplicates is Duplicates.LAST):
             raise ConfigValidationError("give last_by, the column, with duplicates=Duplicates.LAST, and only with it")
-        try:
-            location = Location.parse(self.s3_prefix)
-        except ValueError as error:
-            raise ConfigValidationError(f"s3_prefix: {error}") from None
-        if not location.key:
-            raise ConfigValidationError(f"s3_prefix {self.s3_prefix!r} names a whole bucket; give s3://bucket/prefix")
+        object.__setattr__(self, "s3_prefix", str(prefix_of(self.s3_prefix)))
 
     @property
     def location(self) -> Location:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from safewriter.parsing import parsed
 from safewriter.snapshots.errors import ManifestParseError
+from safewriter.snapshots.format.places import canonical_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,14 +86,16 @@ class Current:
             version = found.get("format_version", _FORMAT)
             ref, run_id, token = found["manifest_ref"], found["run_id"], found.get("fencing_token")
             current = cls(
-                manifest_ref=None if ref is None else str(ref),
+                manifest_ref=None if ref is None else canonical_url(ref),
                 run_id=None if run_id is None else str(run_id),
                 updated_at=str(found["updated_at"]),
                 version=int(found.get("version", 0)),
                 fencing_token=None if token is None else int(token),
                 published={name: Publication(**told) for name, told in (found.get("published") or {}).items()},
                 fenced={name: int(at_ms) for name, at_ms in (found.get("fenced") or {}).items()},
-                history=tuple(Past(str(one["manifest_ref"]), str(one["at"])) for one in found.get("history") or ()),
+                history=tuple(
+                    Past(canonical_url(one["manifest_ref"]), str(one["at"])) for one in found.get("history") or ()
+                ),
                 nonce=str(found.get("nonce", "")),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -106,9 +109,10 @@ class Current:
         """Return one that points nowhere yet."""
         return cls(manifest_ref=None, run_id=None, updated_at=stamp(now))
 
-    def has(self, manifest_ref: str, attempt: str | None) -> bool:
-        """Tell whether it shows a manifest, or knows that an attempt has published one."""
-        return self.manifest_ref == manifest_ref or attempt in self.published
+    def has_published(self, manifest_ref: str, attempt: str | None, since: int) -> bool:
+        """Tell whether a manifest was made current after version `since`, or by an attempt."""
+        young = self.history[: max(0, self.version - since)]
+        return attempt in self.published or any(past.manifest_ref == manifest_ref for past in young)
 
     def changed(self, **changes: Any) -> Self:  # noqa: ANN401 - fields of this class
         """Return another body with these changes."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from safewriter.parsing import parsed
 from safewriter.snapshots.errors import ManifestParseError
 from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.format.places import canonical_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -163,7 +164,7 @@ def _manifest(metas: list[sqlite3.Row], rows: list[sqlite3.Row]) -> Manifest:
 def _shard(row: sqlite3.Row) -> Shard:
     return Shard(
         db_id=row["db_id"],
-        db_url=row["db_url"],
+        db_url=canonical_url(row["db_url"]),
         attempt=row["attempt"],
         row_count=row["row_count"],
         db_bytes=row["db_bytes"],

@@ -103,9 +103,14 @@ class BuildId:
             found = own.match(key)
             return found is not None and found[0] not in keep
 
-        for listed in list(store.list(self.run_prefix)):
-            if is_left(listed.key):
-                store.delete(listed.key)
+        found = [listed.key for listed in store.list(self.run_prefix)]
+        if keep and not any(key.startswith(tuple(f"{folder}/" for folder in keep)) for key in found):
+            raise StoreError(
+                f"{store.uri(self.run_prefix)} has none of the shards that the manifest names; none is deleted"
+            )
+        for key in found:
+            if is_left(key):
+                store.delete(key)
                 removed += 1
         for upload in list(store.uploads(self.run_prefix)):
             if is_left(upload.key):

@@ -14,6 +14,7 @@ from safewriter.snapshots.errors import (
     ReaderStateError,
     ShardDamagedError,
 )
+from safewriter.snapshots.format.places import canonical_url
 from safewriter.snapshots.keep.history import Entry, entries
 from safewriter.snapshots.keep.removal import mark_of
 from safewriter.snapshots.read.source import Source, url_of
@@ -39,8 +40,17 @@ class Target:
     def __post_init__(self) -> None:
         if sum(one is not None for one in (self.manifest_ref, self.run_id, self.back)) != 1:
             raise ConfigValidationError("name one snapshot: by manifest_ref, by run_id, or by back")
+        if self.manifest_ref is not None:
+            object.__setattr__(self, "manifest_ref", _url(self.manifest_ref))
         if self.back is not None and self.back < 1:
             raise ConfigValidationError(f"back is {self.back}; it must be 1 or more")
+
+
+def _url(ref: str) -> str:
+    try:
+        return canonical_url(ref)
+    except ValueError as error:
+        raise ConfigValidationError(f"manifest_ref: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

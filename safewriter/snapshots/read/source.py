@@ -10,6 +10,7 @@ from safewriter.objects.location import Location
 from safewriter.snapshots.errors import ManifestParseError, ReaderStateError
 from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.format.manifest import Manifest
+from safewriter.snapshots.format.places import prefix_of
 from safewriter.snapshots.format.shard_file import FILE_NAME
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Source:
 
             open_store = s3.open_store
         self.open_store = open_store
-        self.store = open_store(Location.parse(s3_prefix))
+        self.store = open_store(prefix_of(s3_prefix))
 
     def current(self) -> tuple[StoredObject, Current]:
         """Read the pointer. Raises `ReaderStateError` if there is none, `ManifestParseError` if it is damaged."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from safewriter.coordination.current import turn_of_this_thread
 from safewriter.objects.s3 import open_store
 from safewriter.objects.store import StoreError
-from safewriter.snapshots.errors import PublishCurrentError
+from safewriter.snapshots.errors import PublishConflictError
 from safewriter.snapshots.keep.leftovers import BuildId
 from safewriter.snapshots.write.publish import Publisher
 
@@ -96,28 +96,27 @@ def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterat
     base = publisher.base(token)
     scope = SparkScope(spark, config.s3_prefix)
     scope.begin_group(f"snapshot-{names.build}")
-    published: list[Manifest] = []
+    sent: list[Manifest] = []
 
     def publish(manifest: Manifest) -> str:
         if turn is not None:
             turn.check()
         _wait_for_losers(spark, scope.wait_until_quiet)
-        ref = publisher.publish(manifest, base, token=token)
-        published.append(manifest)
+        ref = publisher.write_manifest(manifest, base, token=token)
+        sent.append(manifest)  # from here on it may be current, also if Ctrl-C comes in the middle
+        publisher.point(ref, manifest, base, token=token)
         return ref
 
     try:
         yield BuildAttempt(names, publish)
-    except PublishCurrentError:  # it may be current
-        raise
-    except BaseException:
-        if not published:
+    except BaseException as error:
+        if not sent or isinstance(error, PublishConflictError):
             scope.cancel()
             scope.wait_until_quiet(_QUIET_S)
             _tidy(publisher.store, names, None)
         raise
     else:
-        _tidy(publisher.store, names, published[0] if published else None)
+        _tidy(publisher.store, names, sent[0] if sent else None)
     finally:
         scope.restore()
 
@@ -130,7 +129,7 @@ def _named(config: WriteConfig) -> BuildId:
 
 def _wait_for_losers(spark: SparkSession, wait_until_quiet: Callable[[float], bool]) -> None:
     """Let Spark end the copies of tasks that lost, so that the clean-up finds their objects."""
-    if spark.sparkContext.getConf().get("spark.speculation", "false") == "true":
+    if str(spark.sparkContext.getConf().get("spark.speculation", "false")).lower() == "true":
         wait_until_quiet(_QUIET_S)
 
 

@@ -113,7 +113,7 @@ class Publisher:
                     self._again(lambda: self._write(base, current))  # noqa: B023 - it is called in this round
                 except PreconditionFailed:
                     found = self._read()
-                    if found.current is not None and found.current.has(ref, attempt):
+                    if found.current is not None and found.current.has_published(ref, attempt, base.version):
                         return found.current  # it had landed, its reply was lost, and a settler has fenced another one
                     self._check_unmoved(ref, found, base, token, attempt)
                     base = found

@@ -24,7 +24,7 @@ from safewriter.snapshots.sharding import ShardingSpec
 def test_a_build_that_cannot_be_is_refused_by_its_setting(changes: dict[str, Any], problem: str) -> None:
     """Before anything is read."""
     with pytest.raises(ConfigValidationError, match=problem):
-        WriteConfig(**{"num_dbs": 2, "s3_prefix": "s3://b/p", **changes})
+        WriteConfig(**{"num_dbs": 2, "s3_prefix": "s3://lake/p", **changes})
 
 
 @pytest.mark.parametrize(

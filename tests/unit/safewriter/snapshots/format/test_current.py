@@ -9,7 +9,7 @@ import pytest
 from safewriter.snapshots.errors import ManifestParseError
 from safewriter.snapshots.format.current import CONTENT_TYPE, Current, Past, Publication, manifest_key
 
-CURRENT = Current(manifest_ref="s3://b/m", run_id="r", updated_at="2026-11-22T00:00:00.000000Z")
+CURRENT = Current(manifest_ref="s3://lake/m", run_id="r", updated_at="2026-11-22T00:00:00.000000Z")
 MOMENT = datetime(2026, 11, 22, 1, 2, 3, 4, tzinfo=UTC)
 DAY_MS = 86_400_000
 
@@ -18,7 +18,7 @@ def test_current_says_where_the_manifest_is() -> None:
     """Five members are those that other readers ask for."""
     told = json.loads(CURRENT.encode())
     assert {key: told[key] for key in ("manifest_ref", "manifest_content_type", "run_id", "updated_at")} == {
-        "manifest_ref": "s3://b/m",
+        "manifest_ref": "s3://lake/m",
         "manifest_content_type": CONTENT_TYPE,
         "run_id": "r",
         "updated_at": "2026-11-22T00:00:00.000000Z",
@@ -28,9 +28,14 @@ def test_current_says_where_the_manifest_is() -> None:
 
 def test_current_comes_back_as_it_was() -> None:
     """With all that a build may leave in it, and before the first publication."""
-    published = {"sw-1-1-a": Publication(7, "s3://b/m", 10, 4096, 5)}
+    published = {"sw-1-1-a": Publication(7, "s3://lake/m", 10, 4096, 5)}
     full = replace(
-        CURRENT, version=7, fencing_token=7, published=published, fenced={"sw-1-1-b": 5}, history=(Past("m", "t"),)
+        CURRENT,
+        version=7,
+        fencing_token=7,
+        published=published,
+        fenced={"sw-1-1-b": 5},
+        history=(Past("s3://lake/m", "t"),),
     )
     for one in (CURRENT, full, Current.absent(MOMENT)):
         assert Current.decode(one.encode(), "c") == one
@@ -40,13 +45,13 @@ def test_one_of_another_writer_has_five_members() -> None:
     """It is read; nothing was counted yet."""
     told = {key: json.loads(CURRENT.encode())[key] for key in ("manifest_ref", "run_id", "updated_at")}
     found = Current.decode(json.dumps(told).encode(), "c")
-    assert (found.manifest_ref, found.version, found.published) == ("s3://b/m", 0, {})
+    assert (found.manifest_ref, found.version, found.published) == ("s3://lake/m", 0, {})
 
 
 def test_no_two_bodies_are_equal() -> None:
     """Equal bodies have equal ETags, and a compare-and-swap of an old one would win."""
     assert CURRENT.changed().encode() != CURRENT.encode()
-    assert CURRENT.moved("s3://b/m", "r", MOMENT).encode() != CURRENT.moved("s3://b/m", "r", MOMENT).encode()
+    assert CURRENT.moved("s3://lake/m", "r", MOMENT).encode() != CURRENT.moved("s3://lake/m", "r", MOMENT).encode()
 
 
 def test_a_publication_is_kept_for_a_week() -> None:
@@ -60,8 +65,8 @@ def test_the_last_hundred_publications_are_remembered() -> None:
     """The newest first; other changes are none."""
     current = CURRENT
     for number in range(102):
-        current = current.moved(f"s3://b/{number}", "r", MOMENT).changed(fencing_token=number)
-    assert [past.manifest_ref for past in current.history] == [f"s3://b/{number}" for number in range(101, 1, -1)]
+        current = current.moved(f"s3://lake/{number}", "r", MOMENT).changed(fencing_token=number)
+    assert [past.manifest_ref for past in current.history] == [f"s3://lake/{number}" for number in range(101, 1, -1)]
     assert current.history[0].at == "2026-11-22T01:02:03.000004Z"
 
 
@@ -71,7 +76,7 @@ def test_one_of_a_later_format_is_refused() -> None:
         Current.decode(CURRENT.encode().replace(b'format_version": 1', b'format_version": 2'), "c")
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"manifest_ref": "s3://b/m"}'])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"manifest_ref": "s3://lake/m"}'])
 def test_a_damaged_current_is_refused(body: bytes) -> None:
     """It points nowhere."""
     with pytest.raises(ManifestParseError, match="does not say which snapshot is current"):

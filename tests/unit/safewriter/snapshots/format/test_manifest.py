@@ -13,7 +13,7 @@ from safewriter.snapshots.format.manifest import Manifest, Shard
 
 SHARD = Shard(
     db_id=3,
-    db_url="s3://b/p/shards/run_id=r/db=00003/attempt=00-x",
+    db_url="s3://lake/p/shards/run_id=r/db=00003/attempt=00-x",
     attempt=0,
     row_count=2,
     db_bytes=4096,
@@ -27,7 +27,7 @@ MANIFEST = Manifest(
     run_id="r",
     created_at="2026-11-22T00:00:00+00:00",
     num_dbs=8,
-    s3_prefix="s3://b/p",
+    s3_prefix="s3://lake/p",
     key_col="id",
     db_path_template="db={db_id:05d}",
     shard_prefix="shards",
@@ -84,8 +84,8 @@ def test_a_manifest_that_cannot_be_right_is_refused(statement: str, problem: str
         connection.execute(statement)
         connection.commit()
         body = connection.serialize()
-    with pytest.raises(ManifestParseError, match=f"^s3://b/m .*{problem}"):
-        Manifest.decode(body, "s3://b/m")
+    with pytest.raises(ManifestParseError, match=f"^s3://lake/m .*{problem}"):
+        Manifest.decode(body, "s3://lake/m")
 
 
 def test_what_is_no_sqlite_file_is_no_manifest() -> None:

@@ -17,7 +17,7 @@ DOCUMENT = RunDocument(
     started_at=MOMENT,
     updated_at=MOMENT,
     lease_expires_at=MOMENT + timedelta(minutes=10),
-    s3_prefix="s3://b/p",
+    s3_prefix="s3://lake/p",
     shard_prefix="shards",
     db_path_template="db={db_id:05d}",
 )
@@ -29,7 +29,7 @@ FIELDS = {
     "lease_expires_at": "2026-11-23T06:40:05.000042Z",
     "manifest_ref": None,
     "run_id": "r",
-    "s3_prefix": "s3://b/p",
+    "s3_prefix": "s3://lake/p",
     "shard_prefix": "shards",
     "started_at": "2026-11-23T06:30:05.000042Z",
     "status": "running",

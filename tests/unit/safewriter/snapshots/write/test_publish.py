@@ -228,3 +228,32 @@ def test_a_manifest_that_cannot_be_written_publishes_nothing(store: Store, publi
     store.put(key, b"another build's")
     with pytest.raises(ManifestPublishError, match="is not this build's manifest"):
         publisher.publish(manifest, publisher.base())
+
+
+def test_a_publication_without_an_answer_is_known_behind_another_one(store: Store, publisher: Publisher) -> None:
+    """Another build has published upon it before this one could ask: nothing of it may be removed."""
+    publisher.publish(run("before"), publisher.base())
+
+    def publish_another(*_: object) -> None:
+        store.faults = []
+        publisher.publish(run("another"), publisher.base())
+
+    store.faults = ["lost"]
+    Publisher(store, sleep=publish_another).publish(run("now"), publisher.base())
+    assert current(store).run_id == "another"
+    assert [past.manifest_ref.split("=")[-1] for past in current(store).history] == [
+        "another/manifest",
+        "now/manifest",
+        "before/manifest",
+    ]
+
+
+def test_a_snapshot_that_was_current_before_is_no_lost_answer(store: Store, publisher: Publisher) -> None:
+    """Going back to it meets another publication, and is told so."""
+    old = publisher.publish(run("old"), publisher.base())
+    publisher.publish(run("new"), publisher.base())
+    base = publisher.base()
+    publisher.publish(run("meanwhile"), publisher.base())
+    with pytest.raises(PublishConflictError):
+        publisher.point(old, run("old"), base)
+    assert current(store).run_id == "meanwhile"

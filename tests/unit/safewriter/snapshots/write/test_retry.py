@@ -19,7 +19,9 @@ class Writing:
         self.attempts: list[int] = []
         self.told: list[tuple[str, object]] = []
         self.pauses_s: list[float] = []
-        self._error = error or ShardWriteError("no answer", db_id=0, attempt="00-b", db_url="s3://b/p", rows_written=7)
+        self._error = error or ShardWriteError(
+            "no answer", db_id=0, attempt="00-b", db_url="s3://lake/p", rows_written=7
+        )
 
     def emit(self, event: MetricEvent, payload: dict[str, object]) -> None:
         self.told.append((event, payload.get("attempt", payload.get("attempts"))))
@@ -48,7 +50,7 @@ def test_the_error_of_the_last_attempt_is_raised() -> None:
     writing = Writing(3)
     with pytest.raises(ShardWriteError) as failed:
         writing.run(RetryConfig(max_retries=2, initial_backoff_s=0.5, backoff_multiplier=3))
-    assert (failed.value.db_url, failed.value.rows_written) == ("s3://b/p", 7)
+    assert (failed.value.db_url, failed.value.rows_written) == ("s3://lake/p", 7)
     assert (writing.attempts, writing.pauses_s) == ([0, 1, 2], [0.5, 1.5])
     assert writing.told[-1] == ("write.shard.retry_exhausted", 3)
 

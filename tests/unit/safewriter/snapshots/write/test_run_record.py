@@ -88,11 +88,11 @@ def test_a_run_is_recorded_while_it_runs_and_when_it_ends(store: Store, clock: C
     with record_of(store, clock) as record:
         running = store.record()
         clock.now += MINUTE
-        record.published("s3://b/p/manifest")
+        record.published("s3://lake/p/manifest")
     ended = store.record()
     assert (running["status"], running["started_at"]) == ("running", "2026-01-01T00:00:00.000000Z")
     assert (running["lease_expires_at"], running["manifest_ref"]) == ("2026-01-01T00:10:00.000000Z", None)
-    assert (ended["status"], ended["manifest_ref"]) == ("succeeded", "s3://b/p/manifest")
+    assert (ended["status"], ended["manifest_ref"]) == ("succeeded", "s3://lake/p/manifest")
     assert ended["lease_expires_at"] == ended["updated_at"] == "2026-01-01T00:01:00.000000Z"
     assert ended["started_at"] == running["started_at"]
     assert record.ref == store.uri(next(iter(store.list("runs/"))).key)

@@ -41,7 +41,7 @@ class Uploads:
         self.files[url] = (rows, path.stat().st_size, sha256_of(path))
 
 
-PATHS = Paths("s3://b/p", "shards", "r", "db={db_id}", "build")
+PATHS = Paths("s3://lake/p", "shards", "r", "db={db_id}", "build")
 
 
 def task(uploads: Any, folder: Path, *, duplicates: Duplicates = Duplicates.ERROR) -> ShardTask:
@@ -174,7 +174,7 @@ def test_a_task_that_fails_uploads_nothing_more(tmp_path: Path) -> None:
     """The error tells which shard it was; no file stays on the machine."""
     uploads = Uploads(fails_at=1)
     with pytest.raises(
-        ShardWriteError, match="shard 1 was not written to s3://b/p/shards/run_id=r/db=1/attempt=02-build-"
+        ShardWriteError, match="shard 1 was not written to s3://lake/p/shards/run_id=r/db=1/attempt=02-build-"
     ) as failed:
         list(task(uploads, tmp_path).run(batches(list(range(500)))))
     assert (failed.value.db_id, len(uploads.files)) == (1, 1)

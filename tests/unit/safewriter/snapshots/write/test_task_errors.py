@@ -30,7 +30,7 @@ def raised_for(text: str) -> Exception:
 
 def test_an_error_of_a_task_is_raised_on_the_driver_as_itself() -> None:
     """With its message and its members; Spark's error is its cause."""
-    members = {"db_id": 3, "attempt": "00-b", "db_url": "s3://b/p", "rows_written": 7}
+    members = {"db_id": 3, "attempt": "00-b", "db_url": "s3://lake/p", "rows_written": 7}
     error = raised_for(text_of(ShardWriteError("a\nshard", **members)))  # type: ignore[arg-type]
     assert type(error) is ShardWriteError
     assert (str(error), vars(error)) == ("a\nshard", members)

@@ -1,0 +1,32 @@
+"""The one name of a place on S3: builds, readers, recovery and clean-up compare them as texts."""
+
+from __future__ import annotations
+
+from safewriter.errors import UnsupportedError
+from safewriter.identity import canonical_table
+from safewriter.objects.location import Location
+from safewriter.snapshots.errors import ConfigValidationError
+
+__all__ = ["canonical_url", "prefix_of"]
+
+
+def prefix_of(s3_prefix: str) -> Location:
+    """Return a prefix of snapshots, as the write protocol names tables: s3a and doubled slashes are the same place.
+
+    Raises `ConfigValidationError` for what can be none.
+    """
+    try:
+        location = Location.parse(s3_prefix)
+        if location.key.strip("/"):
+            return canonical_table(s3_prefix)
+    except (ValueError, UnsupportedError) as error:
+        raise ConfigValidationError(f"s3_prefix: {error}") from None
+    raise ConfigValidationError(f"s3_prefix {s3_prefix!r} names a whole bucket; give s3://bucket/prefix")
+
+
+def canonical_url(url: str) -> str:
+    """Return the URL of an object or a folder with the scheme s3, without a slash at its end; `ValueError` for others.
+
+    Slashes inside stay: an object's key has them as they are.
+    """
+    return str(Location.parse(url.rstrip("/")))

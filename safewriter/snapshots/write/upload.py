@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,8 @@ __all__ = ["Uploader", "uploader_of"]
 
 _PART: Final = 16 << 20
 _PARTS_MAX: Final = 10_000
+_ANSWER_S: Final = 60.0
+"""S3 puts the parts of a large file together before it answers."""
 
 
 class Uploader:
@@ -61,7 +64,8 @@ class Uploader:
                 IfNoneMatch="*",
             )
         except BaseException:
-            self._client.abort_multipart_upload(Bucket=where.bucket, Key=where.key, UploadId=upload)
+            with suppress(ClientError, BotoCoreError):  # it may be complete, with a lost answer; the first error counts
+                self._client.abort_multipart_upload(Bucket=where.bucket, Key=where.key, UploadId=upload)
             raise
 
 
@@ -70,4 +74,4 @@ def uploader_of(endpoint: str | None) -> Uploader:
     """Return the uploader of this process: its tasks share a client, which takes a tenth of a second of CPU to make."""
     from safewriter.objects.s3 import s3_client
 
-    return Uploader(s3_client(endpoint=endpoint))
+    return Uploader(s3_client(endpoint=endpoint, read_timeout_s=_ANSWER_S))

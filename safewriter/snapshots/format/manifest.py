@@ -115,7 +115,7 @@ class Manifest:
             metas = connection.execute("SELECT * FROM build_meta").fetchall()
             rows = connection.execute("SELECT * FROM shards ORDER BY db_id").fetchall()
             return _manifest(metas, rows)
-        except (sqlite3.Error, KeyError, IndexError, TypeError, ValueError) as error:
+        except (sqlite3.Error, IndexError, TypeError, ValueError) as error:
             raise ManifestParseError(f"{where} is no manifest that this code can read: {error}") from error
         finally:
             connection.close()

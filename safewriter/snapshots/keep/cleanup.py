@@ -14,7 +14,7 @@ from safewriter.snapshots.keep.survey import Keeping, Kind, Leftover, Survey, su
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.objects.store import ObjectStore, Upload
+    from safewriter.objects.store import ObjectStore
     from safewriter.snapshots.read.source import Source
 
 __all__ = ["Cleanup", "Removal", "cleanup"]
@@ -61,7 +61,7 @@ def cleanup(
     """
     keeping = keeping or Keeping()
     found = survey(source, keeping, seen)
-    if dry_run or not found.leftovers:
+    if dry_run:
         return Cleanup(found, tuple(map(Removal, found.leftovers)), dry_run)
     manifests = [one for one in found.leftovers if one.kind is Kind.MANIFEST]
     removals = [_tried(partial(_manifest_removed, source.store), one) for one in manifests]
@@ -77,8 +77,8 @@ def cleanup(
     return Cleanup(found, tuple(removals), dry_run)
 
 
-def _identity(one: Leftover) -> tuple[Kind, str, Upload | None]:
-    return one.kind, one.key, one.upload
+def _identity(one: Leftover) -> tuple[Kind, str]:
+    return one.kind, one.key
 
 
 def _manifest_removed(store: ObjectStore, one: Leftover) -> Removal:

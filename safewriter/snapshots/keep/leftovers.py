@@ -89,7 +89,7 @@ class BuildId:
         """
         root = store.uri("")
         keep = () if published is None else {shard.db_url.removeprefix(root) for shard in published.shards}
-        own = re.compile(rf"{re.escape(self.run_prefix)}[^/]+/attempt=\d+-{re.escape(self.build)}-[^/]+")
+        own = re.compile(rf"{re.escape(self.run_prefix)}[^/]+/attempt=\d+-{self.build}-[^/]+")
         removed = 0
         if published is None and store.get(self.manifest_key) is not None:
             store.delete(self.manifest_key)

@@ -36,14 +36,16 @@ def recorded_runs(store: ObjectStore, prefix: str, now: datetime, old: datetime)
     living, prefixes = set(), set()
     for listed in store.list(f"{prefix}/"):
         match = _KEY.fullmatch(listed.key)
-        found = None if match is None else store.get(listed.key)
-        if match is None or found is None:
+        if match is None:
+            continue
+        found = store.get(listed.key)
+        if found is None:
             continue
         try:
             record = parsed(found.body)
             prefixes.add(str(record["shard_prefix"]))
             lives = _lives(record, found, now)
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError):
             lives = found.last_modified >= old
         if lives:
             living.add(match[1])

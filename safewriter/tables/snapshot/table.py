@@ -122,7 +122,7 @@ class SnapshotTable(Table):
                 continue  # announced, and dead before its claim
             names = BuildId.read(attempt.properties)
             published: Manifest | None = None
-            if document.status is Status.COMMITTED and attempt.epoch == document.epoch and document.is_in_table:
+            if document.is_in_table and attempt.epoch == document.epoch:
                 found = self.store.get(names.manifest_key)
                 if found is None:
                     continue  # the snapshot was removed since, and its shards with it

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -12,6 +12,7 @@ from safewriter.snapshots.format.current import CONTENT_TYPE, Current, Past, Pub
 CURRENT = Current(manifest_ref="s3://lake/m", run_id="r", updated_at="2026-11-22T00:00:00.000000Z")
 MOMENT = datetime(2026, 11, 22, 1, 2, 3, 4, tzinfo=UTC)
 DAY_MS = 86_400_000
+UNCOUNTED = b'{"manifest_ref": "s3://lake/m", "run_id": "r", "updated_at": "t", "version": null}'
 
 
 def test_current_says_where_the_manifest_is() -> None:
@@ -61,6 +62,11 @@ def test_a_publication_is_kept_for_a_week() -> None:
     assert set(found) == {"young", "new"}
 
 
+def test_a_fence_is_kept_for_a_week() -> None:
+    """As a publication is."""
+    assert set(replace(CURRENT, fenced={"old": 0, "young": 1}).with_fence("new", 7 * DAY_MS)) == {"young", "new"}
+
+
 def test_the_last_hundred_publications_are_remembered() -> None:
     """The newest first; other changes are none."""
     current = CURRENT
@@ -76,7 +82,7 @@ def test_one_of_a_later_format_is_refused() -> None:
         Current.decode(CURRENT.encode().replace(b'format_version": 1', b'format_version": 2'), "c")
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"manifest_ref": "s3://lake/m"}'])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"manifest_ref": "s3://lake/m"}', UNCOUNTED])
 def test_a_damaged_current_is_refused(body: bytes) -> None:
     """It points nowhere."""
     with pytest.raises(ManifestParseError, match="does not say which snapshot is current"):
@@ -85,4 +91,5 @@ def test_a_damaged_current_is_refused(body: bytes) -> None:
 
 def test_a_manifest_lies_at_the_moment_and_the_run() -> None:
     """The moment in UTC, with six digits."""
-    assert manifest_key("r", MOMENT) == "manifests/2026-11-22T01:02:03.000004Z_run_id=r/manifest"
+    for moment in (MOMENT, MOMENT.astimezone(timezone(timedelta(hours=5)))):
+        assert manifest_key("r", moment) == "manifests/2026-11-22T01:02:03.000004Z_run_id=r/manifest"

@@ -38,6 +38,15 @@ MANIFEST = Manifest(
 )
 
 
+def changed(statement: str) -> bytes:
+    """Return the manifest after a statement of SQL."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(MANIFEST.encode())
+        connection.execute(statement)
+        connection.commit()
+        return connection.serialize()
+
+
 def test_a_manifest_comes_back_as_it_was() -> None:
     """Also one without shards, and one whose keys are no JSON."""
     for manifest in (MANIFEST, replace(MANIFEST, shards=()), replace(MANIFEST, shards=(replace(SHARD, min_key=None),))):
@@ -67,25 +76,35 @@ def test_a_manifest_is_a_file_of_format_4() -> None:
     assert found == [("1", str(2**63), '{"stage_id": 1}')]
 
 
+def test_keys_that_are_no_json_are_null() -> None:
+    """Raw bytes have no place in a manifest."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(replace(MANIFEST, shards=(replace(SHARD, min_key=None, max_key=None),)).encode())
+        assert connection.execute("SELECT min_key, max_key FROM shards").fetchall() == [(None, None)]
+
+
+def test_a_manifest_of_another_writer_has_no_digests() -> None:
+    """It is read all the same."""
+    found = Manifest.decode(changed("ALTER TABLE shards DROP COLUMN sha256"), "m")
+    assert found == replace(MANIFEST, shards=(replace(SHARD, sha256=None),))
+
+
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
         ("UPDATE build_meta SET format_version = 3", "format 3"),
         ("UPDATE build_meta SET sharding = '[]'", "no JSON object"),
         ("UPDATE shards SET db_id = 8", "beyond the 8"),
+        ("UPDATE shards SET db_id = -1", "beyond the 8"),
+        ("ALTER TABLE build_meta DROP COLUMN custom", "No item with that key"),
         ("DELETE FROM build_meta", "values to unpack"),
         ("DROP TABLE shards", "no such table"),
     ],
 )
 def test_a_manifest_that_cannot_be_right_is_refused(statement: str, problem: str) -> None:
     """It says what is wrong, and where."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.deserialize(MANIFEST.encode())
-        connection.execute(statement)
-        connection.commit()
-        body = connection.serialize()
     with pytest.raises(ManifestParseError, match=f"^s3://lake/m .*{problem}"):
-        Manifest.decode(body, "s3://lake/m")
+        Manifest.decode(changed(statement), "s3://lake/m")
 
 
 def test_what_is_no_sqlite_file_is_no_manifest() -> None:

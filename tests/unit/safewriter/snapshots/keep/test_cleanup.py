@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ import pytest
 from safewriter.objects.store import StoreError, Upload
 from safewriter.snapshots.config import WriteConfig
 from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError, ReaderStateError
+from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.keep.cleanup import Cleanup, cleanup
 from safewriter.snapshots.keep.leftovers import BuildId
 from safewriter.snapshots.keep.removal import mark_of, remove_manifest
@@ -106,7 +108,7 @@ def test_shards_without_a_manifest_go_when_their_build_is_old(world: World) -> N
     world.publish("current")
     build(world.folder, ROWS, "dead", created=world.now)
     world.passes(hours=20)
-    world.folder.put("shards/run_id=dead/db=00099/attempt=00-builddead-late/shard.db", b"")
+    world.folder.put("shards/run_id=dead/db=00003/attempt=00-builddead-late/shard.db", b"")
     world.passes(hours=20)
     found = clean(world)
     assert not found.removals
@@ -172,7 +174,55 @@ def test_an_upload_that_is_young_goes_on(world: World) -> None:
     elsewhere = Upload("kv2/shards/run_id=r/db=1/attempt=0/shard.db", "old", world.now - timedelta(days=9))
     for upload in (young, elsewhere):
         world.bucket.begin_upload(upload)
+    world.bucket._uploads.add(replace(young, id="of unknown age"))
     assert not clean(world).removals
+
+
+def test_an_old_upload_of_no_shard_goes(world: World) -> None:
+    """It is of no run that could live."""
+    world.publish("current")
+    world.bucket.begin_upload(Upload("kv/shards/run_id=r/notes", "id"))
+    world.passes(days=2)
+    assert removed(clean(world), Kind.UPLOAD) == {"shards/run_id=r/notes"}
+
+
+def test_a_young_build_protects_no_other_run(world: World) -> None:
+    """Another program's attempts have no build in their names."""
+    world.publish("current")
+    world.folder.put("shards/run_id=old/db=1/attempt=00/shard.db", b"")
+    world.passes(days=2)
+    world.folder.put("shards/run_id=young/db=1/attempt=00/shard.db", b"")
+    assert removed(clean(world), Kind.SHARD) == {"shards/run_id=old/db=1/attempt=00/shard.db"}
+
+
+def test_a_current_manifest_that_lies_elsewhere_keeps_its_shards(world: World) -> None:
+    """A copy of it in another place, for example."""
+    old = world.publish("old")
+    world.bucket.put("elsewhere/manifest", world.folder.get(key_of(old)).body)
+    world.publish("new")
+    rollback(world.source, Target(manifest_ref="s3://memory/elsewhere/manifest"), publisher=world.publisher)
+    world.passes(days=2)
+    assert removed(clean(world), Kind.MANIFEST) == {key_of(old)}
+    assert world.read() == ROWS
+
+
+def test_before_the_first_publication_dead_builds_go(world: World) -> None:
+    """A settler has fenced one off, so there is a pointer, and it points nowhere."""
+    world.folder.put(CURRENT, Current.absent(world.now).changed(fenced={"sw-1-1-a": 1}).encode())
+    build(world.folder, ROWS, "dead", created=world.now)
+    world.passes(days=2)
+    assert removed(clean(world), Kind.SHARD)
+    assert not shards(world, "dead")
+
+
+def test_urls_of_folders_may_end_with_a_slash(world: World) -> None:
+    """As those of another writer may."""
+    manifest = build(world.folder, ROWS, "r", created=world.now)
+    slashed = tuple(replace(shard, db_url=f"{shard.db_url}/") for shard in manifest.shards)
+    world.publisher.publish(replace(manifest, shards=slashed), world.publisher.base())
+    world.passes(days=2)
+    assert not clean(world).removals
+    assert world.read() == ROWS
 
 
 def test_records_may_lie_elsewhere(world: World) -> None:
@@ -316,3 +366,4 @@ def test_what_is_kept_is_checked(keeping: dict[str, Any]) -> None:
     """The current snapshot always is."""
     with pytest.raises(ConfigValidationError):
         Keeping(**keeping)
+    Keeping(last=1, age=timedelta())

@@ -57,6 +57,15 @@ def test_where_another_program_wrote_the_pointer_all_are_taken_for_published(wor
     assert lost in [entry.manifest_ref for entry in history(world.source)]
 
 
+def test_the_current_one_is_part_of_it_whoever_made_it_current(world: World) -> None:
+    """Also a manifest that no publication in the pointer's memory names."""
+    world.publish("first")
+    lost = world.lose("slow")
+    told = json.loads(world.folder.get(CURRENT).body)
+    world.folder.put(CURRENT, json.dumps({**told, "manifest_ref": lost}).encode())
+    assert [entry.run_id for entry in history(world.source) if entry.is_current] == ["slow"]
+
+
 def test_without_a_pointer_there_is_no_history(world: World) -> None:
     """Nothing was published."""
     with pytest.raises(ReaderStateError, match="nothing was published yet"):

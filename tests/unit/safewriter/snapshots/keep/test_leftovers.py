@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from safewriter.objects.store import StoreError
+from safewriter.objects.store import StoreError, Upload
 from safewriter.snapshots.keep.leftovers import BuildId
 from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD
 
 NAMES = BuildId("r.1", "b" * 16, "shards", "runs", datetime(2026, 1, 1, tzinfo=UTC).isoformat())
+
+MOMENT = datetime(2026, 11, 23, tzinfo=UTC)
+RUNNING = json.dumps({"status": "running"}).encode()
 
 
 def shard(attempt: str, run_id: str = "r.1") -> str:
@@ -67,3 +71,41 @@ def test_without_time_the_work_is_left_to_others(store: MemoryObjectStore) -> No
     """It says how far it was."""
     with pytest.raises(StoreError, match="out of time"):
         NAMES.remove(store, None, lambda: False)
+
+
+@pytest.mark.parametrize("run_id", ["r", "nightly+1"])
+def test_a_build_removes_what_is_its_own(run_id: str) -> None:
+    """Objects and uploads; nothing of another build of the run, nor of a run whose name begins as this one does."""
+    store = MemoryObjectStore()
+    names = BuildId.draw(run_id, "shards", "runs", MOMENT)
+    own = f"shards/run_id={run_id}/db=1/attempt=00-{names.build}-a/shard.db"
+    others = [
+        f"shards/run_id={run_id}/db=1/attempt=00-{'f' * 16}-a/shard.db",
+        f"shards/run_id={run_id}2/db=1/attempt=00-{names.build}-a/shard.db",
+    ]
+    for key in (own, *others):
+        store.put(key, b"")
+        store.begin_upload(Upload(key, "id"))
+    assert names.remove(store, None) == 1
+    assert [listed.key for listed in store.list("")] == others
+    assert [upload.key for upload in store.uploads("")] == others
+
+
+def test_a_record_that_somebody_else_ends_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look and the change."""
+    store = MemoryObjectStore()
+    names = BuildId.draw("r", "shards", "runs", MOMENT)
+    store.put(names.record_key, RUNNING)
+    get = store.get
+
+    def meanwhile(key: str) -> object:
+        found = get(key)
+        store.put(key, b"ended")
+        return found
+
+    monkeypatch.setattr(store, "get", meanwhile)
+    names.end_record(store, MOMENT, None)
+    monkeypatch.undo()
+    found = store.get(names.record_key)
+    assert found is not None
+    assert found.body == b"ended"

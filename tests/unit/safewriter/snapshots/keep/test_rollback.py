@@ -14,6 +14,7 @@ from safewriter.snapshots.errors import (
     ReaderStateError,
     ShardDamagedError,
 )
+from safewriter.snapshots.format.current import Current
 from safewriter.snapshots.keep.history import history
 from safewriter.snapshots.keep.removal import mark_of, remove_manifest
 from safewriter.snapshots.keep.rollback import Rollback, Target, rollback
@@ -22,7 +23,6 @@ from safewriter.snapshots.read.source import url_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.snapshots.format.current import Current
     from tests.unit.safewriter.snapshots.keep.conftest import World
 
 OLD = dict.fromkeys(range(20), b"old")
@@ -127,6 +127,9 @@ def test_one_that_is_not_there_is_told(world: World) -> None:
     """Nor is there one before anything was published."""
     with pytest.raises(ReaderStateError, match="nothing was published"):
         back(world, back=1)
+    world.folder.put("_CURRENT", Current.absent(world.now).changed(fenced={"sw-1-1-a": 1}).encode())
+    with pytest.raises(ReaderStateError, match="nothing was published"):
+        back(world, back=1)
     world.publish("old")
     with pytest.raises(ReaderStateError, match="no manifest of a run 'none'"):
         back(world, run_id="none")
@@ -185,6 +188,29 @@ def test_a_clean_up_and_a_rollback_leave_a_snapshot_that_is_there(
         step()
     assert (world.current().manifest_ref, world.current().run_id) == (new, "new")
     world.read()
+
+
+def test_the_mark_is_looked_for_before_the_manifest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clean-up removes both, the mark last: after the first look, whichever that is."""
+    old, _ = world.publish("old"), world.publish("new")
+    condemn(world, old)
+    before = world.folder.get("_CURRENT").body
+    get, sizes = world.bucket.get, world.source.sizes
+
+    def looked(key: str) -> Any:
+        found = get(key)
+        for one in (key_of(old), mark_of(key_of(old))):
+            world.folder.delete(one)
+        return found
+
+    def measured(urls: Any) -> dict[str, int]:
+        monkeypatch.setattr(world.bucket, "get", looked)
+        return sizes(urls)
+
+    monkeypatch.setattr(world.source, "sizes", measured)
+    with pytest.raises(PublishConflictError, match="a clean-up removes"):
+        back(world, manifest_ref=old)
+    assert world.folder.get("_CURRENT").body == before
 
 
 def test_what_was_published_after_a_rollback_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,8 +49,13 @@ def record(skew: timedelta = timedelta(), **changes: Any) -> bytes:
         (b"format_version: 1\nstatus: running\n", timedelta(hours=25), False),
         (record(lease_expires_at=None), timedelta(hours=23), True),
         (b"[]", timedelta(hours=25), False),
+        (b"{}", timedelta(hours=25), False),
+        (record(updated_at="2026-11-20T00:00:00", lease_expires_at="2026-11-20T00:10:00"), timedelta(hours=1), False),
     ],
-    ids=["lease", "expired", "slow clock", "fast clock", "succeeded", "failed", "yaml", "old yaml", "torn", "old list"],
+    ids=[
+        *("lease", "expired", "slow clock", "fast clock", "succeeded", "failed", "yaml", "old yaml", "torn"),
+        *("old list", "old empty", "no zone"),
+    ],
 )
 def test_a_run_lives_while_its_lease_does(body: bytes, after: timedelta, *, lives: bool) -> None:
     """By whichever clock is longer; a record that nobody can read protects its run for a day."""
@@ -69,3 +74,11 @@ def test_records_say_where_builds_write_to() -> None:
     store.put("runs2/x_run_id=other_t/run.yaml", record())
     found = recorded_runs(store, "runs", WRITTEN, WRITTEN)
     assert (found.living, found.shard_prefixes) == (frozenset(), frozenset({"parts"}))
+
+
+def test_a_record_that_goes_meanwhile_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was listed, and is not there any more."""
+    store = MemoryObjectStore(now=lambda: WRITTEN)
+    store.put(KEY, record())
+    monkeypatch.setattr(store, "get", lambda _: None)
+    assert recorded_runs(store, "runs", WRITTEN, WRITTEN).living == frozenset()

@@ -192,8 +192,9 @@ def test_a_first_build_is_fenced_before_there_is_a_snapshot(store: Store, publis
     assert (current(store).run_id, current(store).version) == ("next", 1)
 
 
+@pytest.mark.parametrize("attempt", ["sw-2-1-alive", None])
 def test_a_publication_that_landed_without_an_answer_is_known_behind_a_fence(
-    store: Store, publisher: Publisher
+    store: Store, publisher: Publisher, attempt: str | None
 ) -> None:
     """A settler has fenced a neighbour before the build could ask: it is no conflict with itself."""
     publisher.publish(run("before"), publisher.base())
@@ -205,8 +206,22 @@ def test_a_publication_that_landed_without_an_answer_is_known_behind_a_fence(
         store.put(CURRENT, now.changed(fenced=now.with_fence("sw-1-1-dead", 1)).encode())
 
     store.faults = ["lost"]
-    Publisher(store, sleep=fence).point("s3://memory/m", run("now"), publisher.base(), attempt="sw-2-1-alive")
+    Publisher(store, sleep=fence).point("s3://memory/m", run("now"), publisher.base(), attempt=attempt)
     assert (current(store).run_id, current(store).version) == ("now", 2)
+
+
+def test_a_publication_that_landed_without_an_answer_is_known_behind_another_one(
+    store: Store, publisher: Publisher
+) -> None:
+    """`_CURRENT` keeps the name of the attempt."""
+    publisher.publish(run("before"), publisher.base())
+    store.faults = ["lost"]
+
+    def follow(_: float) -> None:
+        publisher.publish(run("next"), publisher.base())
+
+    Publisher(store, sleep=follow).point("s3://memory/m", run("now"), publisher.base(), attempt="sw-2-1-alive")
+    assert (current(store).run_id, current(store).version) == ("next", 3)
     assert current(store).published["sw-2-1-alive"].manifest_ref == "s3://memory/m"
 
 

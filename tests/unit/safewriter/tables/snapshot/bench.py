@@ -41,6 +41,7 @@ class Bench:
         self.lake = MemoryObjectStore(self.now, "lake")
         self.checkpoints = Checkpoints(self.bucket)
         self.publisher = Publisher(self.lake, now=self.now)
+        self.groups: list[str] = []
         self.write = Write(Run("run", "run-id", "request", "job"), canonical_table("s3://lake/kv"), "snapshot", None)
 
     def clock(self) -> int:

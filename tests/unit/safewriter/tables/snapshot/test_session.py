@@ -12,7 +12,7 @@ from safewriter.snapshots.errors import PublishConflictError
 from safewriter.snapshots.format.current import CURRENT
 from safewriter.snapshots.write.publish import Publisher
 from safewriter.tables.snapshot.session import SnapshotSession
-from safewriter.tables.snapshot.table import name_of
+from safewriter.tables.snapshot.table import DECIDED_MS, name_of
 from tests.unit.safewriter.tables.snapshot.bench import WHOLE_MS, Bench
 
 if TYPE_CHECKING:
@@ -34,18 +34,28 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def opened(
-    bench: Bench, held: HeldCheckpoint, monkeypatch: pytest.MonkeyPatch, *, latest_start_ms: int | None = None
-) -> SnapshotSession:
-    """A session in its block, which has begun to write."""
+def made(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> SnapshotSession:
+    """A session before its block. Its groups of jobs are those in `bench.groups`."""
     monkeypatch.setattr("safewriter.tables.spark.SparkScope.__init__", lambda self, *_: setattr(self, "table", "t"))
-    monkeypatch.setattr("safewriter.tables.spark.SparkScope.begin_group", lambda *_: None)
+    monkeypatch.setattr("safewriter.tables.spark.SparkScope.begin_group", lambda _, name: bench.groups.append(name))
     monkeypatch.setattr("safewriter.tables.snapshot.session.open_store", lambda _: bench.lake)
     spark: Any = None
     session = SnapshotSession(spark, "s3://lake/kv")
     session.publisher = Publisher(bench.lake, sleep=lambda _: None)
-    opening: Any = SimpleNamespace(document=held.document, latest_start_ms=latest_start_ms, journal="journal")
+    return session
+
+
+def begin(
+    session: SnapshotSession, held: HeldCheckpoint, *, latest_start_ms: int | None = None, journal: str | None = "j"
+) -> None:
+    opening: Any = SimpleNamespace(document=held.document, latest_start_ms=latest_start_ms, journal=journal)
     session.begin(opening)
+
+
+def opened(bench: Bench, held: HeldCheckpoint, monkeypatch: pytest.MonkeyPatch, **opening: Any) -> SnapshotSession:
+    """A session in its block, which has begun to write."""
+    session = made(bench, monkeypatch)
+    begin(session, held, **opening)
     return session
 
 
@@ -103,3 +113,101 @@ def test_a_publication_without_an_answer_is_left_to_the_pointer(
         session.publish()
     session.publish()
     assert (done, session.seen().passed, session.seen().answered) == (["commit_passed"], True, False)
+
+
+def test_a_build_that_is_interrupted_while_it_publishes_has_no_answer(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]
+) -> None:
+    """Its request may still arrive."""
+    held = bench.claim()
+    session = opened(bench, held, monkeypatch)
+    session.stage(bench.build(held))
+
+    def interrupted(*_: object, **__: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Publisher, "point", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        session.publish()
+    assert (session.seen().passed, session.seen().answered) == (True, False)
+
+
+@pytest.mark.parametrize("latest_start_ms", [None, 2**62])
+def test_no_build_publishes_after_six_days(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, latest_start_ms: int | None, done: list[str]
+) -> None:
+    """A settler then takes a missing name for no verdict. The manifest's writing counts: it may take long."""
+    held = bench.claim()
+    session = opened(bench, held, monkeypatch, latest_start_ms=latest_start_ms)
+    session.stage(bench.build(held))
+
+    def late(*_: object, **__: object) -> str:
+        monkeypatch.setattr("safewriter.tables.snapshot.session.epoch_ms", lambda: epoch_ms() + DECIDED_MS)
+        return "s3://lake/m"
+
+    monkeypatch.setattr(Publisher, "write_manifest", late)
+    with pytest.raises(NotCommittedError, match="the time for a publication is over"):
+        session.publish()
+    assert (done, bench.lake.get(CURRENT)) == ([], None)
+
+
+def test_without_a_supervisor_there_is_no_journal(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]
+) -> None:
+    """The build is published all the same."""
+    held = bench.claim()
+    session = opened(bench, held, monkeypatch, journal=None)
+    session.stage(bench.build(held))
+    session.publish()
+    assert (done, session.seen().passed) == ([], True)
+
+
+def test_a_build_may_have_left_files_once_it_has_begun(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its jobs are in a group of their own, by which they are cancelled."""
+    held = bench.claim()
+    session = made(bench, monkeypatch)
+    assert (session.has_begun, bench.groups) == (False, [])
+    begin(session, held)
+    assert (session.has_begun, bench.groups) == (True, [f"safewriter-{name_of(held.document.attempt)}"])
+    assert session.may_have_left_files(session.seen())
+
+
+def test_a_build_replaces_what_is_current_when_it_begins(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]
+) -> None:
+    """Not when its claim began: that may have waited for an earlier attempt."""
+    session = made(bench, monkeypatch)
+    assert session.state().version == 0
+    bench.publish(bench.claim_other())
+    held = bench.claim()
+    begin(session, held)
+    session.stage(bench.build(held))
+    session.publish()
+    assert bench.current.version == 2
+
+
+def test_the_token_of_its_turn_is_there_before_a_build_begins(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So an earlier holder publishes nothing after that; nor does this one after a later one has begun."""
+    bench.publisher.base(6)
+    session = made(bench, monkeypatch)
+    session.named(session.names, 7)
+    session.state()
+    assert bench.current.fencing_token == 7
+    bench.publisher.base(8)
+    with pytest.raises(PublishConflictError, match="has token 8, and this build has 7"):
+        begin(session, bench.claim())
+
+
+def test_a_build_whose_turn_was_taken_publishes_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]
+) -> None:
+    """It is told which turn came after its own."""
+    held = bench.claim()
+    session = made(bench, monkeypatch)
+    session.named(session.names, 7)
+    begin(session, held)
+    session.stage(bench.build(held))
+    bench.publisher.base(8)
+    with pytest.raises(PublishConflictError, match="has token 8, and this build has 7"):
+        session.publish()
+    assert bench.current.manifest_ref is None

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from safewriter.errors import NotCommittedError, UnknownOutcomeError
-from safewriter.objects.store import StoreError
+from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.record.document import NO_CHANGE, Status
 from safewriter.settle.recovery import Cause
 from safewriter.snapshots.errors import PublishConflictError
@@ -14,7 +15,7 @@ from safewriter.snapshots.keep.leftovers import BuildId
 from safewriter.tables.registry import format_of
 from safewriter.tables.snapshot.session import PublicationState
 from safewriter.tables.snapshot.table import name_of
-from safewriter.tables.table import Intent, Landed, Trace
+from safewriter.tables.table import Intent, Landed, RetentionGapError, Trace
 from tests.unit.safewriter.tables.snapshot.bench import DAY_MS, Bench
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def test_a_record_that_says_how_its_run_ended_stays(bench: Bench) -> None:
     held = bench.claim()
     bench.build(held)
     names = BuildId.read(held.document.attempt.properties)
-    for body in (b'{"status": "failed"}', b"damaged", b"[]"):
+    for body in (b'{"status": "failed"}', b"damaged", b"[]", b"{}"):
         bench.lake.put(names.record_key, body)
         names.end_record(bench.lake, bench.now(), None)
         found = bench.lake.get(names.record_key)
@@ -183,15 +184,79 @@ def test_a_record_that_says_how_its_run_ended_stays(bench: Bench) -> None:
 
 def test_a_retry_s_snapshot_stays_when_the_attempt_before_is_cleaned(bench: Bench) -> None:
     """Both are in one document."""
-    bench.build(bench.claim())
+    before = bench.claim()
+    bench.build(before)
     bench.settle()
     held = bench.claim()
     manifest = bench.publish(held)
+    bench.build(before)  # arrives late
     bench.settle()
     bench.clean()
     names = BuildId.read(held.document.attempt.properties)
     kept = {f"{shard.db_url.removeprefix('s3://lake/')}/shard.db" for shard in manifest.shards}
     assert bench.keys() == {CURRENT, names.manifest_key, *kept}
+
+
+def test_what_comes_late_of_an_earlier_attempt_goes(bench: Bench) -> None:
+    """It was cleaned before; the next clean-up of the write looks again."""
+    held = bench.claim()
+    bench.settle()
+    bench.clean()
+    bench.build(held)
+    bench.claim()
+    bench.settle()
+    bench.clean()
+    assert bench.keys() == {CURRENT}
+
+
+def test_a_published_snapshot_that_was_removed_since_has_nothing_to_clean(bench: Bench) -> None:
+    """Whoever has removed its manifest removes its shards; another one may have taken them over."""
+    held = bench.claim()
+    bench.publish(held)
+    bench.lake.delete(BuildId.read(held.document.attempt.properties).manifest_key)
+    before = bench.keys()
+    bench.settle()
+    bench.clean()
+    assert bench.keys() == before
+
+
+def test_a_build_that_published_nothing_leaves_nothing(bench: Bench) -> None:
+    """It is committed, and has a manifest only if it died before it could send it."""
+    held = bench.claim()
+    bench.build(held)
+    document = replace(held.document, status=Status.COMMITTED, reason=NO_CHANGE)
+    bench.table().remove_leftovers(document, document.attempts)
+    assert bench.keys() == set()
+
+
+def test_an_attempt_that_died_before_its_claim_has_left_nothing(bench: Bench) -> None:
+    """It has no names yet."""
+    held = bench.claim()
+    bench.build(held)
+    nameless = replace(held.document.attempt, properties={})
+    before = bench.keys()
+    assert bench.table().remove_leftovers(held.document, (nameless,)) == 0
+    assert bench.keys() == before
+
+
+def test_a_clean_up_ends_with_its_time(bench: Bench) -> None:
+    """And says how far it came."""
+    held = bench.claim()
+    bench.build(held)
+    with pytest.raises(StoreError, match="out of time while cleaning up, 1 removed so far"):
+        bench.table(may_go_on=lambda: False).remove_leftovers(held.document, held.document.attempts)
+
+
+def test_a_pointer_that_never_stands_still_decides_nothing(bench: Bench) -> None:
+    """The settler gives up, and a later one asks again."""
+    held = bench.claim()
+
+    def raced(*_: object, **__: object) -> str:
+        raise PreconditionFailed(CURRENT)
+
+    bench.lake.create = raced  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="could not be fenced off in time"):
+        bench.table().next_move(held.document, KILLED)
 
 
 def test_a_build_without_a_document_is_known_by_its_names(bench: Bench) -> None:
@@ -203,6 +268,30 @@ def test_a_build_without_a_document_is_known_by_its_names(bench: Bench) -> None:
     bench.publish(bench.claim())
     assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(2, Landed(1, 10, 14), 0, succeeded=True)
     assert bench.table().trace("sw-ffffffffffff", bench.now_ms) is None
+
+
+def test_of_several_attempts_without_a_document_the_last_one_counts(bench: Bench) -> None:
+    """Of those that were fenced, and of those that were published."""
+    for _ in range(2):
+        bench.claim()
+        bench.settle()
+    assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(2)
+    manifest = bench.publish(bench.claim())
+    later = f"{bench.write.key[:15]}-9-{'0' * 16}"
+    bench.publisher.point("s3://lake/later", manifest, bench.publisher.base(), attempt=later)
+    assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(9, Landed(2, 10, 14), 1, succeeded=True)
+
+
+@pytest.mark.parametrize(("age_ms", "decided"), [(6 * DAY_MS, True), (6 * DAY_MS + 1, False)])
+def test_a_missing_name_tells_nothing_of_an_old_build_without_a_document(
+    bench: Bench, age_ms: int, *, decided: bool
+) -> None:
+    """`_CURRENT` may have forgotten it."""
+    if decided:
+        assert bench.table().trace(bench.write.key, bench.now_ms - age_ms) is None
+    else:
+        with pytest.raises(RetentionGapError, match="may have forgotten"):
+            bench.table().trace(bench.write.key, bench.now_ms - age_ms)
 
 
 def test_a_prefix_is_named_as_a_table_is() -> None:

@@ -185,23 +185,14 @@ class Publisher:
 
     def _write(self, base: Base, current: Current) -> str:
         """Write `_CURRENT` if it still is `base`; return its ETag."""
-        body = current.encode()
-        try:
-            if base.etag is None:
-                return self.store.create(CURRENT, body)
-            return self.store.replace(CURRENT, body, etag=base.etag)
-        except PreconditionFailed:
-            found = self.store.get(CURRENT)
-            if found is None or found.body != body:  # else it is ours, and its reply was lost
-                raise
-            return found.etag
+        if base.etag is None:
+            return self.store.create(CURRENT, current.encode())
+        return self.store.replace(CURRENT, current.encode(), etag=base.etag)
 
     def _again(self, write: Callable[[], object]) -> None:
         for pause_s in _PAUSES_S:
             try:
                 write()
-            except PreconditionFailed:
-                raise
             except StoreError as error:
                 if error.denied:
                     raise

@@ -6,6 +6,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,8 +18,6 @@ from safewriter.snapshots.write.publish import Publisher
 from tests.support.snapshots import PREFIX, Bucket, Folder, build, publish
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from safewriter.snapshots.read.cache import CachedFile
 
 T0 = datetime(2026, 11, 20, tzinfo=UTC)
@@ -103,6 +102,12 @@ def test_a_file_in_use_by_another_process_stays(tmp_path: Path) -> None:
     assert (cache.make_room(0), names(tmp_path)) == (0, [])
 
 
+def test_what_is_no_shard_stays(tmp_path: Path) -> None:
+    """Nor does it count."""
+    (tmp_path / "notes").write_bytes(b"x" * 1000)
+    assert (CacheFolder(tmp_path, 100).make_room(0), names(tmp_path)) == (0, ["notes"])
+
+
 def test_parts_count_and_those_of_the_dead_are_removed(tmp_path: Path) -> None:
     """A part counts with the size that it shall have, before it has that; a living one is never removed."""
     cache = CacheFolder(tmp_path, 100)
@@ -127,7 +132,9 @@ def test_a_file_of_another_size_is_fetched_again(tmp_path: Path) -> None:
     cache = CacheFolder(tmp_path)
     stored(cache, "a", 50)
     assert cache.find("a", None) is not None
+    before = len(list(Path("/proc/self/fd").iterdir()))
     assert cache.find("a", 100) is None
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert names(tmp_path) == []
 
 
@@ -172,6 +179,8 @@ def test_shards_of_another_snapshot_go_before_open_ones(bucket: Bucket, tmp_path
         assert not (tmp_path / "of-another-one.db").exists()
         kept = {name_of(shard) for shard in one.manifest.shards[:3]}
         assert {path.stem for path in tmp_path.glob("*.db")} == kept
+        one.get(homes[3])  # the one that was opened first makes room
+        assert {path.stem for path in tmp_path.glob("*.db")} == {name_of(shard) for shard in one.manifest.shards[1:4]}
         assert one.multi_get(ROWS) == ROWS
         assert sum(path.stat().st_size for path in tmp_path.glob("*.db")) <= limit
 
@@ -182,6 +191,14 @@ def test_a_limit_that_was_lowered_is_kept_from_the_start(bucket: Bucket, tmp_pat
     (tmp_path / "a.db").write_bytes(b"x" * 1000)
     SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path, cache_limit_bytes=999).close()
     assert names(tmp_path) == []
+
+
+def test_half_a_file_in_the_cache_is_fetched_again(bucket: Bucket, tmp_path: Path) -> None:
+    """A machine that stopped may have left it."""
+    publish(Folder(bucket, "kv/"), {1: b"v"}, "r", created=T0)
+    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
+        (tmp_path / f"{one.manifest.shards[0].sha256}.db").write_bytes(b"")
+        assert one.get(1) == b"v"
 
 
 def test_a_file_that_is_no_shard_is_thrown_away(bucket: Bucket, tmp_path: Path) -> None:

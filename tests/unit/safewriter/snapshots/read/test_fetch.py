@@ -36,7 +36,7 @@ def fetched(bucket: Bucket, shard: Shard, path: Path, pauses: list[float] | None
     with path.open("w+b") as file:
         file.truncate(1_000_000)  # as a cache makes it
         fetch(Source(PREFIX, bucket.opened), shard, file, (pauses if pauses is not None else []).append)
-    return path.read_bytes()
+        return path.read_bytes()  # others may look for it before it is closed
 
 
 def body(bucket: Bucket) -> bytes:

@@ -143,6 +143,18 @@ def test_each_difference_is_told(bucket: Bucket, damage: Callable[[Bucket, Shard
     assert {fault.db_id for fault in found.faults} == {3}
     assert any(re.search(what, fault.what) for fault in found.faults), found.faults
     assert found.shards == 8
+    assert len(found.faults) == 1 or damage not in (gone, unused)  # what cannot be read is not looked at further
+
+
+def test_a_shard_without_rows_is_looked_at(bucket: Bucket) -> None:
+    """Another writer may have made one."""
+    ref = published(
+        bucket,
+        lambda manifest: replace(
+            manifest, shards=(put(bucket, replace(manifest.shards[0], row_count=0), shard_body([])),)
+        ),
+    )
+    assert looked_at(bucket, ref, keys_max=10).is_sound
 
 
 def test_a_rule_of_other_columns_is_told(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.objects.store import StoreError
+from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError, PublishCurrentError
 from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.format.manifest import Manifest
@@ -77,8 +78,10 @@ def test_a_manifest_is_there_before_it_is_current(store: Store, publisher: Publi
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_an_older_finisher_is_told_so(store: Store, publisher: Publisher, *, is_first: bool) -> None:
-    """Another build has published since it began. Whoever began the build removes its manifest."""
+def test_an_older_finisher_is_told_so(
+    store: Store, publisher: Publisher, pauses: list[float], *, is_first: bool
+) -> None:
+    """At once. Another build has published since it began. Whoever began the build removes its manifest."""
     if not is_first:
         publisher.publish(run("before"), publisher.base())
     base = publisher.base()
@@ -88,6 +91,7 @@ def test_an_older_finisher_is_told_so(store: Store, publisher: Publisher, *, is_
     assert current(store).run_id == "faster"
     assert refused.value.manifest_ref is not None
     assert store.get(refused.value.manifest_ref.removeprefix("s3://memory/")) is not None
+    assert pauses == []
 
 
 @pytest.mark.parametrize("fault", ["lost", "refused"])
@@ -272,3 +276,87 @@ def test_a_snapshot_that_was_current_before_is_no_lost_answer(store: Store, publ
     with pytest.raises(PublishConflictError):
         publisher.point(old, run("old"), base)
     assert current(store).run_id == "meanwhile"
+
+
+def test_a_snapshot_that_was_gone_back_to_meanwhile_counts_as_another(store: Store, publisher: Publisher) -> None:
+    """The same manifest is current as when the build began, by a later publication."""
+    ref = publisher.publish(run("before"), publisher.base())
+    base = publisher.base()
+    publisher.publish(run("meanwhile"), publisher.base())
+    publisher.point(ref, run("before"), publisher.base())
+    with pytest.raises(PublishConflictError, match="has changed since this build began"):
+        publisher.publish(run("slower"), base)
+    assert current(store).run_id == "before"
+
+
+def test_a_pointer_of_another_program_counts_as_another(store: Store, publisher: Publisher) -> None:
+    """It counts no publications."""
+    told = {"run_id": "r", "updated_at": "2026-11-22T00:00:00.000000Z"}
+    store.put(CURRENT, json.dumps({**told, "manifest_ref": "s3://memory/one"}).encode())
+    base = publisher.base()
+    store.put(CURRENT, json.dumps({**told, "manifest_ref": "s3://memory/other"}).encode())
+    with pytest.raises(PublishConflictError, match="has changed since this build began"):
+        publisher.publish(run("slower"), base)
+    assert current(store).manifest_ref == "s3://memory/other"
+
+
+def test_a_pointer_that_never_stands_still_is_given_up(
+    store: Store, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the build begins, and when it publishes."""
+    publisher.publish(run("before"), publisher.base())
+    base = publisher.base()
+
+    def raced(*_: object, **__: object) -> str:
+        raise PreconditionFailed(CURRENT)
+
+    monkeypatch.setattr(store, "replace", raced)
+    with pytest.raises(StoreError, match="changes faster than it can be written"):
+        publisher.base(7)
+    with pytest.raises(PublishConflictError, match="changes faster than it can be written"):
+        publisher.publish(run("now"), base)
+
+
+@pytest.mark.parametrize("fault", ["lost", "refused"])
+def test_a_manifest_whose_answer_is_lost_is_written_again(
+    store: Store, publisher: Publisher, pauses: list[float], monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """As the pointer is."""
+    create = store.create
+
+    def unanswered(key: str, body: bytes, *, tag: str = "") -> str:
+        monkeypatch.undo()
+        if fault == "lost":
+            create(key, body, tag=tag)
+        raise StoreError("no answer")
+
+    monkeypatch.setattr(store, "create", unanswered)
+    publisher.publish(run("now"), publisher.base())
+    assert (current(store).run_id, pauses) == ("now", [1.0])
+
+
+def test_a_manifest_that_goes_meanwhile_is_not_published(
+    store: Store, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was there when it should be written, and is not there to be compared."""
+
+    def there(key: str, *_: object, **__: object) -> str:
+        raise PreconditionFailed(key)
+
+    monkeypatch.setattr(store, "create", there)
+    with pytest.raises(ManifestPublishError, match="is not this build's manifest"):
+        publisher.publish(run("now"), publisher.base())
+
+
+def test_a_pointer_that_may_not_be_written_is_not_tried_again(
+    store: Store, publisher: Publisher, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A right that is missing does not come by waiting."""
+
+    def denied(*_: object, **__: object) -> str:
+        raise StoreError("no right", denied=True)
+
+    monkeypatch.setattr(store, "create", denied)
+    with pytest.raises(ManifestPublishError, match="no right"):
+        publisher.publish(run("now"), publisher.base())
+    assert pauses == []

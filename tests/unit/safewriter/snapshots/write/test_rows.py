@@ -48,6 +48,12 @@ def test_rows_come_in_runs_of_one_shard(keys: list[Any], kind: pa.DataType, enco
     assert values == {encode(key, encoding): repr(key).encode() for key in keys}
 
 
+@pytest.mark.parametrize(("kind", "encoding"), [(pa.int64(), KeyEncoding.U64BE), (pa.string(), KeyEncoding.UTF8)])
+def test_a_batch_without_rows_has_no_run(kind: pa.DataType, encoding: KeyEncoding) -> None:
+    """Spark may send one."""
+    assert list(rows(7, encoding).runs(batch([], 7, kind))) == []
+
+
 def test_a_row_that_came_to_another_shard_is_not_written() -> None:
     """Whoever moved it there: no reader would find it."""
     wrong = pa.RecordBatch.from_arrays(

@@ -147,3 +147,16 @@ def test_a_record_that_somebody_deleted_stays_away(
         store.delete(next(iter(store.list("runs/"))).key)
     assert list(store.list("runs/")) == []
     assert "was not renewed: it is not there any more" in caplog.text
+
+
+def test_a_record_that_never_stands_still_is_left(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The run ends as it would."""
+
+    def raced(*_: object, **__: object) -> str:
+        raise PreconditionFailed("record")
+
+    with record_of(store, clock):
+        monkeypatch.setattr(store, "replace", raced)
+    assert "was not renewed: it changes faster than it can be written" in caplog.text

@@ -11,7 +11,7 @@ from safewriter.objects.store import StoreError
 from safewriter.snapshots.config import Duplicates
 from safewriter.snapshots.errors import KeyRangeError, ShardWriteError
 from safewriter.snapshots.format.encoding import KeyEncoding
-from safewriter.snapshots.format.shard_file import sha256_of
+from safewriter.snapshots.format.shard_file import ShardFile, sha256_of
 from safewriter.snapshots.routing.hashing import digest
 from safewriter.snapshots.routing.routing import HashRouting
 from safewriter.snapshots.write.columns import KEY, SHARD, VALUE
@@ -36,6 +36,7 @@ class Uploads:
     def upload(self, path: Path, url: str) -> None:
         if len(self.files) == self._fails_at:
             raise StoreError("no answer")
+        assert list(path.parent.parent.iterdir()) == [path.parent]  # the disk holds one shard at a time
         with closing(sqlite3.connect(path)) as connection:
             rows = dict(connection.execute("SELECT k, v FROM kv"))
         self.files[url] = (rows, path.stat().st_size, sha256_of(path))
@@ -62,6 +63,7 @@ class Adapter:
 
     def __init__(self, db_url: str, local_dir: Path, told: dict[str, list[Any]], *, fails: str) -> None:
         assert list(local_dir.iterdir()) == []
+        assert list(local_dir.parent.iterdir()) == [local_dir]
         (local_dir / "scratch").touch()
         self._told = told.setdefault(db_url, [])
         self._fails = fails
@@ -83,6 +85,7 @@ class Adapter:
         self._tell("seal")
 
     def db_bytes(self) -> int:
+        assert self._told[-1] == "seal"  # a closed one cannot tell
         return 4711
 
     def close(self) -> None:
@@ -127,6 +130,37 @@ def test_an_adapter_that_fails_fails_its_task(tmp_path: Path, fails: str) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_adapter_is_let_go_whatever_ends_its_task(tmp_path: Path) -> None:
+    """Spark may cancel the task."""
+    told: dict[str, list[Any]] = {}
+
+    def cancelled() -> Iterator[pa.RecordBatch]:
+        yield from batches([1])
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(with_adapter(tmp_path, told).run(cancelled()))
+    assert [found[-1] for found in told.values()] == ["close after KeyboardInterrupt"]
+
+
+def test_a_source_that_fails_before_its_first_row_fails_its_task(tmp_path: Path) -> None:
+    """With its own error."""
+
+    def broken() -> Iterator[pa.RecordBatch]:
+        raise OSError("the source is gone")
+        yield
+
+    with pytest.raises(OSError, match="the source is gone"):
+        list(task(Uploads(), tmp_path).run(broken()))
+
+
+def test_the_rows_of_a_shard_are_those_in_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver compares them with those that were given."""
+    monkeypatch.setattr(ShardFile, "stored_rows", lambda _: 17)
+    shard, _ = (row for result in task(Uploads(), tmp_path).run(batches([1])) for row in result.to_pylist())
+    assert (shard["kept"], shard["stored"]) == (1, 17)
+
+
 def test_an_attempt_that_fails_leaves_nothing_to_the_next(tmp_path: Path) -> None:
     """No object, no file, no row: the shard that was under work is not uploaded, and the retry begins anew."""
     uploads = Uploads()
@@ -164,8 +198,9 @@ def test_each_shard_of_a_partition_becomes_a_file(tmp_path: Path) -> None:
 def test_no_two_attempts_write_to_one_place(tmp_path: Path) -> None:
     """Also if Spark counts their attempts alike, as it does after a stage is repeated."""
     uploads = Uploads()
-    for _ in range(2):
-        list(task(uploads, tmp_path).run(batches([1, 2, 3])))
+    results = [one for _ in range(2) for one in task(uploads, tmp_path / "new" / "one").run(batches([1, 2, 3]))]
+    checkpoints = [row["checkpoint_id"] for one in results for row in one.to_pylist() if row["db_id"] is not None]
+    assert len(set(checkpoints)) == len(uploads.files)
     assert len({url for url in uploads.files if "/db=" in url}) == len(uploads.files)
     assert len(uploads.files) == 2 * len({digest(key) % 4 for key in (1, 2, 3)})
 

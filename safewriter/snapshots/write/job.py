@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from safewriter.snapshots.errors import ShardCoverageError
 from safewriter.snapshots.format.manifest import Shard
 from safewriter.snapshots.write.columns import KEY, RANK, ROUTING, VALUE, existing
 from safewriter.snapshots.write.limits import RateLimits
+from safewriter.snapshots.write.options import overridden
 from safewriter.snapshots.write.placement import placed
 from safewriter.snapshots.write.task_errors import errors_of_tasks, marked_errors
 
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
     from safewriter.snapshots.write.task import ShardTask
 
 __all__ = ["Job", "Written"]
+
+_SAME_ROWS: Final = (
+    "spark.sql.shuffle.orderIndependentChecksum.enabled",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch",
+)
+"""With these, Spark compares the rows of a map task that it repeats with those of the first time. A source that differs
+then fails the job, where losses and doubles would make up for each other in any count. Spark has them since 4.1.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,9 @@ class Job:
 
         has_integers = self.rows.encoding.limit is not None
         moved = placed(rows, self.rows.routing, has_integers=has_integers, has_ranks=self.last_by is not None)
-        with errors_of_tasks():
+        session = rows.sparkSession
+        settings = {name: "true" for name in _SAME_ROWS if session.conf.isModifiable(name)}
+        with overridden(session, settings), errors_of_tasks():
             return moved.mapInArrow(self._write, from_arrow_schema(RESULT)).collect()
 
     def _write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

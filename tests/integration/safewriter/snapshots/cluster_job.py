@@ -1,22 +1,35 @@
 """The builds of test_cluster, run by a driver of its own with two executors: `python cluster_job.py`.
 
-Reads lines `PREFIX`, and builds a snapshot of the same rows at each; answers `built` or `failed`, and `ended`.
+Reads lines `PREFIX`, and builds a snapshot of the same rows at each; with `PREFIX numbered` their keys are numbers in
+the order in which they come. It answers `built` or `failed`, and `ended`.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import sys
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from safewriter.snapshots import WriteConfig, binary_col, write_sharded
 from scripts.emulator.spark import ROOT, build_session
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from pyspark.sql import SparkSession
 
 ROWS = 20_000
 SHARDS = 6
+
+
+def in_any_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a partition in another order each time, as a queue or an unsorted listing does."""
+    for batch in batches:
+        order = random.sample(range(batch.num_rows), batch.num_rows)
+        yield batch.take(pa.array(order))
 
 
 def main() -> None:
@@ -37,16 +50,21 @@ def main() -> None:
     spark.range(1).count()
     print("ready", flush=True)  # noqa: T201 - how it talks to the test
     for line in sys.stdin:
-        frame = spark.range(0, ROWS, 1, 4).selectExpr("id", "concat('value ', id) AS v")
-        config = WriteConfig(num_dbs=SHARDS, s3_prefix=line.strip())
+        prefix, _, kind = line.strip().partition(" ")
+        rows = spark.range(0, ROWS, 1, 4)
+        frame = rows.selectExpr("id", "concat('value ', id) AS v")
+        if kind == "numbered":
+            numbered = rows.mapInArrow(in_any_order, "id long")
+            frame = numbered.selectExpr("monotonically_increasing_id() AS id", "concat('value ', id) AS v")
+        config = WriteConfig(num_dbs=SHARDS, s3_prefix=prefix)
         try:
             write_sharded(frame, config, key_col="id", value_spec=binary_col("v"))
         except Exception as error:  # noqa: BLE001 - the test judges
             print(f"failed: {error!r}")  # noqa: T201
         else:
-            print(f"built {line.strip()}")  # noqa: T201
+            print(f"built {prefix}")  # noqa: T201
         print(f"repeated stages: {repeated(spark)}")  # noqa: T201
-        print(f"ended {line.strip()}", flush=True)  # noqa: T201
+        print(f"ended {prefix}", flush=True)  # noqa: T201
 
 
 def repeated(spark: SparkSession) -> int:

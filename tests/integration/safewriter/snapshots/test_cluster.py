@@ -152,3 +152,20 @@ def test_an_executor_may_die_with_its_tasks_and_its_part_of_the_shuffle(
     assert kill.killed
     assert repeated_stages(driver) > before
     assert not any(psutil.pid_exists(pid) for pid in kill.killed)
+
+
+def test_rows_that_come_in_another_order_again_are_not_lost(
+    driver: Child, s3: EmbeddedS3, prefix: SnapshotPrefix
+) -> None:
+    """Their keys are numbers in that order. An executor dies with its part of the shuffle: the build fails, or has each
+    row once.
+    """
+    kill = KillExecutor(driver)
+    s3.wire.add(Rule(SHARD, kill))
+    driver.tell(f"{prefix.uri} numbered")
+    driver.expect(f"ended {prefix.uri}")
+    s3.wire.clear_rules()
+    assert kill.killed
+    found = prefix.published()
+    if found is not None:
+        assert sorted(found.values.values()) == sorted(f"value {number}".encode() for number in range(ROWS))

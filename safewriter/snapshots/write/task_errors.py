@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.parsing import parsed
-from safewriter.snapshots.errors import SnapshotError
+from safewriter.snapshots.errors import MissingPackageError, SnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = ["errors_of_tasks", "marked_errors"]
 
+_MISSING: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _LINE: Final = re.compile(r"^soal-task-error: (\{.*\})$", re.MULTILINE)
 
 
@@ -45,6 +46,11 @@ def errors_of_tasks() -> Iterator[None]:
         told: dict[str, Any] = parsed(lines[-1]) if lines else {"type": ""}
         make = _makers().get(told["type"])
         if make is None:
+            if missing := _MISSING.search(str(error)):
+                raise MissingPackageError(
+                    f"the Python of Spark's tasks has no module {missing[1]!r}: install soal[snapshots] on the"
+                    " executors, and name that Python by PYSPARK_PYTHON"
+                ) from error
             raise
         raise make(told["message"], **told["members"]) from error
 

@@ -14,7 +14,7 @@ from scripts.soal.console.progress import Counting
 from scripts.soal.local.home import Home
 from scripts.soal.options import EndpointUrl, Json, Local
 from scripts.soal.snapshots.asking import problems
-from scripts.soal.snapshots.building import sharding_of, value_spec_of
+from scripts.soal.snapshots.building import pairs_of, sharding_of, value_spec_of
 from scripts.soal.snapshots.report import BuildReport
 from scripts.soal.snapshots.session import Format, frame_of, spark_on
 from scripts.soal.snapshots.views import build_view
@@ -36,6 +36,10 @@ def build(
         list[str] | None, typer.Option(help="Instead of --value: a column of the values as JSON; may be repeated.")
     ] = None,
     source_format: Annotated[Format, typer.Option("--format", help="The format of what is read.")] = "parquet",
+    read_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="An option of Spark's reader, as delimiter=';'; may be repeated."),
+    ] = None,
     num_dbs: Annotated[int | None, typer.Option(min=1, help="The number of shards.")] = None,
     max_keys_per_shard: Annotated[
         int | None, typer.Option(min=1, help="Instead of --num-dbs: as many shards as the rows need.")
@@ -72,6 +76,7 @@ def build(
     with problems():
         from safewriter.snapshots.write.build import write_sharded
 
+        read_options = pairs_of("--read-option", "NAME=VALUE", read_option or ())
         values = value_spec_of(value, json_column or ())
         config = WriteConfig(
             num_dbs=num_dbs,
@@ -84,7 +89,7 @@ def build(
         )
     with problems(), asking(), Counting(out.talk, f"building {prefix}"), spark_on(found, Home.of()) as spark:
         try:
-            frame = frame_of(spark, path, source_format)
+            frame = frame_of(spark, path, source_format, read_options)
             result = write_sharded(frame, config, key_col=key, value_spec=values)
         except _spark_errors() as error:
             raise Problem(

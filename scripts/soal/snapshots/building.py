@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from safewriter.snapshots.write.values import ValueSpec
 
-__all__ = ["sharding_of", "value_spec_of"]
+__all__ = ["pairs_of", "sharding_of", "value_spec_of"]
 
 
 def value_spec_of(value: str | None, json_columns: Sequence[str]) -> ValueSpec:
@@ -30,12 +30,7 @@ def sharding_of(
     max_keys_per_shard: int | None, cel: str | None, cel_columns: Sequence[str], *, infer_routing_values: bool
 ) -> ShardingSpec:
     """Return the rule: by hash, or by an expression with `NAME=TYPE` of its columns. Raises `ConfigValidationError`."""
-    columns = {}
-    for pair in cel_columns:
-        name, sign, kind = pair.partition("=")
-        if not sign:
-            raise ConfigValidationError(f"--cel-column {pair} is not NAME=TYPE")
-        columns[name] = kind
+    columns = pairs_of("--cel-column", "NAME=TYPE", cel_columns)
     return ShardingSpec(
         strategy=ShardingStrategy.HASH if cel is None else ShardingStrategy.CEL,
         max_keys_per_shard=max_keys_per_shard,
@@ -43,3 +38,14 @@ def sharding_of(
         cel_columns=columns,
         infer_routing_values_from_data=infer_routing_values,
     )
+
+
+def pairs_of(option: str, form: str, pairs: Sequence[str]) -> dict[str, str]:
+    """Return what an option's pairs say. Raises `ConfigValidationError`."""
+    found = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign:
+            raise ConfigValidationError(f"{option} {pair} is not {form}")
+        found[name] = value
+    return found

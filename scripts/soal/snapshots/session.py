@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -32,7 +33,8 @@ def spark_on(found: Target, home: Home) -> Iterator[SparkSession]:
     spark_home = find_pyspark()
     if spark_home is None:
         raise Problem("PySpark is not installed", todo="install it with: scripts/setup")
-    with _environment(_aws(found)):
+    # The tasks import packages that stand beside this Python.
+    with _environment({**_aws(found), "PYSPARK_PYTHON": sys.executable}):
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master("local[*]").appName("soal snapshot build")
@@ -45,11 +47,14 @@ def spark_on(found: Target, home: Home) -> Iterator[SparkSession]:
             spark.stop()
 
 
-def frame_of(spark: SparkSession, paths: list[str], form: Format) -> DataFrame:
-    """Read files; CSV with a header, and types as its values have them."""
+def frame_of(
+    spark: SparkSession, paths: list[str], form: Format, options: Mapping[str, str] | None = None
+) -> DataFrame:
+    """Read files; CSV with a header, and types as its values have them. `options`: those of Spark's reader."""
     reader = spark.read.format(form)
     if form == "csv":
         reader = reader.options(header=True, inferSchema=True)
+    reader = reader.options(**(options or {}))
     if form == "delta" and len(paths) > 1:
         raise Problem("a Delta table is one path", todo="build from one table")
     return reader.load(paths[0] if form == "delta" else paths)

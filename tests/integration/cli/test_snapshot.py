@@ -320,7 +320,7 @@ def test_a_snapshot_is_built_by_a_process_of_its_own(bench: Bench, s3: EmbeddedS
     lines = ["id,v", *(f"{number * 7},value {number}" for number in range(100))]
     bench.store.put("source/a.csv", "\n".join(lines).encode())
     given = ("--format", "csv", "--key", "id", "--value", "v", "--num-dbs", "3", "--endpoint-url", bench.endpoint)
-    variables = {**s3.environment(), "PYSPARK_PYTHON": sys.executable}
+    variables = {**s3.environment(), "PYSPARK_PYTHON": "another-python"}  # without the packages of this one
     source = bench.store.uri("source").replace("s3://", "s3a://")
     done = soal(
         "snapshot", "build", bench.prefix, "--from", source, "--run-id", "nightly", *given, "--json", **variables

@@ -4,7 +4,7 @@ import traceback
 
 import pytest
 
-from safewriter.snapshots.errors import KeyRangeError, ShardAssignmentError, ShardWriteError
+from safewriter.snapshots.errors import KeyRangeError, MissingPackageError, ShardAssignmentError, ShardWriteError
 from safewriter.snapshots.write.task_errors import errors_of_tasks, marked_errors
 
 
@@ -53,3 +53,11 @@ class ForeignError(KeyRangeError): ...
 def test_other_errors_stay_as_they_are(error: Exception) -> None:
     """Spark tells what it knows of them."""
     assert isinstance(raised_for(text_of(error)), RuntimeError)
+
+
+def test_a_package_that_the_tasks_lack_is_named() -> None:
+    """Spark's own message begins with a stack of its own."""
+    error = raised_for(text_of(ModuleNotFoundError("No module named 'pyarrow'")))
+    assert type(error) is MissingPackageError
+    assert "no module 'pyarrow'" in str(error)
+    assert "PYSPARK_PYTHON" in str(error)

@@ -73,7 +73,10 @@ class ManifestPublishError(SnapshotError):
 
 
 class PublishCurrentError(SnapshotError):
-    """Nobody knows whether `_CURRENT` points to the new manifest, which is at `manifest_ref`."""
+    """Nobody knows whether `_CURRENT` points to the new manifest, which is at `manifest_ref`.
+
+    Or, after a rollback, it points to that one, and nobody knows whether it stays, or a clean-up removes it.
+    """
 
     def __init__(self, message: str, *, manifest_ref: str) -> None:
         super().__init__(message)

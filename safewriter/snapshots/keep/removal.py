@@ -1,12 +1,14 @@
 """Remove manifests so that no rollback to one of them can be half done.
 
 A manifest is marked, then the pointer is read, then the manifest is deleted, then the mark. A rollback moves the
-pointer, then looks for mark and manifest. Whichever is first, the other one sees it: the clean-up leaves a manifest
-that is current by now, and a rollback to one that goes is undone.
+pointer, then looks for marks and manifest. Whichever is first, the other one sees it: the clean-up leaves a manifest
+that is current by now, and a rollback to one that goes is undone. Each clean-up has a mark of its own: one that leaves
+the manifest says nothing about another one that has read the pointer before.
 """
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING
 
 from safewriter.snapshots.format.current import CURRENT, Current
@@ -14,22 +16,29 @@ from safewriter.snapshots.format.current import CURRENT, Current
 if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
 
-__all__ = ["mark_of", "remove_manifest"]
+__all__ = ["is_kept", "marks_of", "remove_manifest"]
 
 
-def mark_of(key: str) -> str:
-    """Return the key of the object that says that a manifest is being removed."""
-    return f"{key}.removing"
+def marks_of(key: str) -> str:
+    """Return the prefix of the objects that say that a manifest is being removed, one for each who does so."""
+    return f"{key}.removing-"
+
+
+def is_kept(store: ObjectStore, key: str) -> bool:
+    """Tell whether a manifest is there, and nobody removes it. Raises `StoreError`."""
+    # In this order: a clean-up removes its mark after the manifest.
+    return next(iter(store.list(marks_of(key))), None) is None and store.get(key) is not None
 
 
 def remove_manifest(store: ObjectStore, key: str) -> bool:
     """Remove a manifest unless it is current; return whether it is gone. Raises `StoreError`, `ManifestParseError`."""
-    store.put(mark_of(key), b"")
+    mark = f"{marks_of(key)}{uuid.uuid4().hex}"
+    store.put(mark, b"")
     try:
         found = store.get(CURRENT)
         is_current = found is None or Current.decode(found.body, CURRENT).manifest_ref == store.uri(key)
         if not is_current:
             store.delete(key)
     finally:
-        store.delete(mark_of(key))
+        store.delete(mark)
     return not is_current

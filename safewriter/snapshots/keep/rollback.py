@@ -16,7 +16,7 @@ from safewriter.snapshots.errors import (
 )
 from safewriter.snapshots.format.places import canonical_url
 from safewriter.snapshots.keep.history import Entry, entries
-from safewriter.snapshots.keep.removal import mark_of
+from safewriter.snapshots.keep.removal import is_kept
 from safewriter.snapshots.read.source import Source, url_of
 from safewriter.snapshots.routing.routing import routing_of
 from safewriter.snapshots.write.publish import Publisher
@@ -72,7 +72,8 @@ def rollback(source: Source, target: Target, *, publisher: Publisher | None = No
 
     Raises `ReaderStateError` if there is no such snapshot, `ManifestParseError` or `ShardDamagedError` if it is not
     whole, `PublishConflictError` if another one was published meanwhile, or the clean-up removes it,
-    `PublishCurrentError` if nobody knows which one is current. Otherwise `_CURRENT` is as it was.
+    `PublishCurrentError` if nobody knows which one is current, or the one that is current is being removed. Otherwise
+    `_CURRENT` is as it was.
     """
     publisher = publisher or Publisher(source.store)
     base = publisher.base()
@@ -83,13 +84,13 @@ def rollback(source: Source, target: Target, *, publisher: Publisher | None = No
     manifest = _whole(source, ref)
     if dry_run or ref == before:
         return Rollback(before, ref, manifest)
-    _check_kept(source, ref)
+    if not _is_kept(source, ref):
+        raise _removed(ref)
     publisher.point(ref, manifest, base)
     try:
-        _check_kept(source, ref)  # a clean-up that has seen another current snapshot shows itself by now
-    except PublishConflictError:
-        _undo(publisher, base, ref, manifest)
-        raise
+        if not _is_kept(source, ref):  # a clean-up that has seen another current snapshot shows itself by now
+            _undo(source, publisher, base, ref, manifest)
+            raise _removed(ref)
     except StoreError as error:
         raise PublishCurrentError(
             f"{ref} is current, but nobody knows whether a clean-up removes it: {error}. Read it; roll back to another"
@@ -139,25 +140,35 @@ def _whole(source: Source, ref: str) -> Manifest:
     return manifest
 
 
-def _check_kept(source: Source, ref: str) -> None:
-    """Raise `PublishConflictError` if a clean-up removes the manifest, or has."""
-    store, root = source.store, source.store.uri("")
-    if not ref.startswith(root):
-        return
-    key = ref.removeprefix(root)
-    # In this order: the clean-up removes its mark after the manifest.
-    if store.get(mark_of(key)) is not None or store.get(key) is None:
-        raise PublishConflictError(
-            f"a clean-up removes {ref}, so it does not become current; name another one, or let the clean-up end first",
-            manifest_ref=ref,
-        )
+def _is_kept(source: Source, ref: str) -> bool:
+    """Tell whether a manifest is there, and no clean-up removes it. One of another prefix is left to its owner."""
+    root = source.store.uri("")
+    return not ref.startswith(root) or is_kept(source.store, ref.removeprefix(root))
 
 
-def _undo(publisher: Publisher, base: Base, ref: str, manifest: Manifest) -> None:
-    """Point back to what was current, unless that has changed again."""
+def _removed(ref: str) -> PublishConflictError:
+    return PublishConflictError(
+        f"a clean-up removes {ref}, so it does not become current; name another one, or let the clean-up end first",
+        manifest_ref=ref,
+    )
+
+
+def _undo(source: Source, publisher: Publisher, base: Base, ref: str, manifest: Manifest) -> None:
+    """Point back to what was current, unless that has changed again.
+
+    Raises `PublishCurrentError` if a clean-up removes that one, too: it was not current for a moment.
+    """
     now = publisher.base()
     if base.current is None or base.current.manifest_ref is None or now.current is None:
         raise AssertionError  # for the type checker: a rollback began with a current snapshot
-    if now.current.manifest_ref == ref:
-        # The run's name is all that is asked of the manifest, and the earlier one may be the one that cannot be read.
-        publisher.point(base.current.manifest_ref, replace(manifest, run_id=base.current.run_id or ""), now)
+    if now.current.manifest_ref != ref:
+        return
+    before = base.current.manifest_ref
+    # The run's name is all that is asked of the manifest, and the earlier one may be the one that cannot be read.
+    publisher.point(before, replace(manifest, run_id=base.current.run_id or ""), now)
+    if not _is_kept(source, before):
+        raise PublishCurrentError(
+            f"{before} is current again, but a clean-up removes it or has, as it does {ref}: roll back to a"
+            " snapshot that is there, which the history names",
+            manifest_ref=before,
+        )

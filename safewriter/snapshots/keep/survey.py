@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError
 from safewriter.snapshots.keep.history import MANIFESTS, entries
-from safewriter.snapshots.keep.removal import mark_of
+from safewriter.snapshots.keep.removal import marks_of
 from safewriter.snapshots.keep.run_records import recorded_runs
 
 if TYPE_CHECKING:
@@ -158,9 +158,9 @@ def _prefixes(source: Source, leftovers: list[Leftover]) -> set[str]:
 
 
 def _marks(source: Source, kept: list[Entry], old: datetime) -> Iterator[Leftover]:
-    marks = {mark_of(entry.key) for entry in kept}
+    marks = tuple(marks_of(entry.key) for entry in kept)
     for listed in source.store.list(MANIFESTS):
-        if listed.key in marks and listed.last_modified < old:
+        if listed.key.startswith(marks) and listed.last_modified < old:
             yield Leftover(Kind.MARK, listed.key, listed.size, listed.last_modified, "the clean-up that set it is dead")
 
 

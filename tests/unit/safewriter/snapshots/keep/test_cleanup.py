@@ -12,7 +12,7 @@ from safewriter.snapshots.errors import ConfigValidationError, ManifestParseErro
 from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.keep.cleanup import Cleanup, cleanup
 from safewriter.snapshots.keep.leftovers import BuildId
-from safewriter.snapshots.keep.removal import mark_of, remove_manifest
+from safewriter.snapshots.keep.removal import marks_of, remove_manifest
 from safewriter.snapshots.keep.rollback import Target, rollback
 from safewriter.snapshots.keep.survey import Keeping, Kind, survey
 from safewriter.snapshots.write.run_record import RunRecord
@@ -354,10 +354,11 @@ def test_the_mark_of_a_clean_up_that_died_goes(world: World) -> None:
     """When it is old; the snapshot can be gone back to again."""
     ref = world.publish("old")
     world.publish("new")
-    world.folder.put(mark_of(key_of(ref)), b"")
+    mark = f"{marks_of(key_of(ref))}1"
+    world.folder.put(mark, b"")
     assert not clean(world, last=2).removals
     world.passes(days=2)
-    assert removed(clean(world, last=2), Kind.MARK) == {mark_of(key_of(ref))}
+    assert removed(clean(world, last=2), Kind.MARK) == {mark}
     rollback(world.source, Target(manifest_ref=ref), publisher=world.publisher)
 
 

@@ -5,18 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import (
     ConfigValidationError,
     ManifestParseError,
     PublishConflictError,
-    PublishCurrentError,
     ReaderStateError,
     ShardDamagedError,
 )
 from safewriter.snapshots.format.current import Current
 from safewriter.snapshots.keep.history import history
-from safewriter.snapshots.keep.removal import mark_of, remove_manifest
+from safewriter.snapshots.keep.removal import marks_of
 from safewriter.snapshots.keep.rollback import Rollback, Target, rollback
 from safewriter.snapshots.read.source import url_of
 
@@ -96,7 +94,7 @@ def shorten_shard(world: World, ref: str) -> None:
 
 
 def condemn(world: World, ref: str) -> None:
-    world.folder.put(mark_of(key_of(ref)), b"")
+    world.folder.put(marks_of(key_of(ref)) + "1", b"")
 
 
 @pytest.mark.parametrize(
@@ -158,79 +156,6 @@ def test_a_publication_meanwhile_wins(world: World, monkeypatch: pytest.MonkeyPa
     assert world.current().run_id == "meanwhile"
 
 
-@pytest.mark.parametrize("moment", ["mark", "look", "delete", "unmark"])
-def test_a_clean_up_and_a_rollback_leave_a_snapshot_that_is_there(
-    world: World, monkeypatch: pytest.MonkeyPatch, moment: str
-) -> None:
-    """Whichever step of removing the manifest comes just before the pointer moves."""
-    old, new = world.publish("old"), world.publish("new")
-    key = key_of(old)
-    done = {"mark": 1, "look": 2, "delete": 3, "unmark": 4}[moment]
-    folder = world.folder
-    steps: list[Callable[[], object]] = [
-        lambda: folder.put(mark_of(key), b""),
-        world.current,
-        lambda: folder.delete(key),
-        lambda: folder.delete(mark_of(key)),
-    ]
-    point = type(world.publisher).point
-
-    def pointed(publisher: Any, *arguments: Any, **more: Any) -> Current:
-        monkeypatch.undo()
-        for step in steps[:done]:
-            step()
-        return point(publisher, *arguments, **more)
-
-    monkeypatch.setattr(type(world.publisher), "point", pointed)
-    with pytest.raises(PublishConflictError, match="a clean-up removes"):
-        back(world, manifest_ref=old)
-    for step in steps[done:]:
-        step()
-    assert (world.current().manifest_ref, world.current().run_id) == (new, "new")
-    world.read()
-
-
-def test_the_mark_is_looked_for_before_the_manifest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clean-up removes both, the mark last: after the first look, whichever that is."""
-    old, _ = world.publish("old"), world.publish("new")
-    condemn(world, old)
-    before = world.folder.get("_CURRENT").body
-    get, sizes = world.bucket.get, world.source.sizes
-
-    def looked(key: str) -> Any:
-        found = get(key)
-        for one in (key_of(old), mark_of(key_of(old))):
-            world.folder.delete(one)
-        return found
-
-    def measured(urls: Any) -> dict[str, int]:
-        monkeypatch.setattr(world.bucket, "get", looked)
-        return sizes(urls)
-
-    monkeypatch.setattr(world.source, "sizes", measured)
-    with pytest.raises(PublishConflictError, match="a clean-up removes"):
-        back(world, manifest_ref=old)
-    assert world.folder.get("_CURRENT").body == before
-
-
-def test_what_was_published_after_a_rollback_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if a clean-up has removed what was gone back to."""
-    old, _ = world.publish("old"), world.publish("new")
-    point = type(world.publisher).point
-
-    def pointed(publisher: Any, *arguments: Any, **more: Any) -> Any:
-        monkeypatch.undo()
-        current = point(publisher, *arguments, **more)
-        world.publish("next")
-        world.folder.delete(key_of(old))
-        return current
-
-    monkeypatch.setattr(type(world.publisher), "point", pointed)
-    with pytest.raises(PublishConflictError):
-        back(world, manifest_ref=old)
-    assert world.current().run_id == "next"
-
-
 def test_a_manifest_may_lie_elsewhere(world: World) -> None:
     """No clean-up of this prefix removes it."""
     old, _ = world.publish("old"), world.publish("new")
@@ -239,50 +164,3 @@ def test_a_manifest_may_lie_elsewhere(world: World) -> None:
     assert world.current().manifest_ref == "s3://memory/elsewhere/manifest"
     with pytest.raises(ReaderStateError, match="name another one by its URL"):
         back(world, back=1)
-
-
-def test_a_rollback_that_nobody_can_vouch_for_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store does not answer after the pointer has moved."""
-    old = world.publish("old")
-    world.publish("new")
-    point = type(world.publisher).point
-
-    def pointed(publisher: Any, *arguments: Any, **more: Any) -> Current:
-        current = point(publisher, *arguments, **more)
-        monkeypatch.setattr(world.bucket, "get", silent)
-        return current
-
-    def silent(_: str) -> None:
-        raise StoreError("no answer")
-
-    monkeypatch.setattr(type(world.publisher), "point", pointed)
-    with pytest.raises(PublishCurrentError, match="nobody knows whether a clean-up removes it"):
-        back(world, manifest_ref=old)
-
-
-def test_a_manifest_is_marked_before_the_pointer_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And until it is gone: that is what a rollback looks for."""
-    old, _ = world.publish("old"), world.publish("new")
-    steps = []
-    for name in ("put", "get", "delete"):
-        done = getattr(world.bucket, name)
-
-        def noted(key: str, *rest: Any, name: str = name, done: Any = done) -> Any:
-            steps.append((name, key.rpartition("/")[2]))
-            return done(key, *rest)
-
-        monkeypatch.setattr(world.bucket, name, noted)
-    remove_manifest(world.folder, key_of(old))
-    mark = "manifest.removing"
-    assert steps == [("put", mark), ("get", "_CURRENT"), ("delete", "manifest"), ("delete", mark)]
-
-
-def test_a_manifest_that_is_current_by_now_is_not_removed(world: World) -> None:
-    """Nor where there is no pointer; no mark stays."""
-    old, new = world.publish("old"), world.publish("new")
-    assert not remove_manifest(world.folder, key_of(new))
-    assert remove_manifest(world.folder, key_of(old))
-    assert world.keys("manifests/") == [key_of(new)]
-    world.folder.delete("_CURRENT")
-    assert not remove_manifest(world.folder, key_of(new))
-    assert world.keys("manifests/") == [key_of(new)]

@@ -7,6 +7,7 @@ the column ignore it.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,7 @@ __all__ = ["Manifest", "Shard"]
 
 _FORMAT: Final = 4
 _MAGIC: Final = b"SQLite format 3\0"
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _TABLES: Final = """
 CREATE TABLE build_meta (run_id TEXT NOT NULL, created_at TEXT NOT NULL, num_dbs INTEGER NOT NULL,
  s3_prefix TEXT NOT NULL, key_col TEXT NOT NULL, sharding TEXT NOT NULL, db_path_template TEXT NOT NULL,
@@ -162,6 +164,12 @@ def _manifest(metas: list[sqlite3.Row], rows: list[sqlite3.Row]) -> Manifest:
 
 
 def _shard(row: sqlite3.Row) -> Shard:
+    """Read a shard. SQLite holds anything in a column, and readers take files, sizes and names from here."""
+    sha256 = row["sha256"] if "sha256" in row.keys() else None  # noqa: SIM118 - a row's `in` asks its values
+    if sha256 is not None and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
+        raise ValueError(f"the SHA-256 of a shard is {sha256!r}, and not 64 hexadecimal digits")
+    if not isinstance(row["db_bytes"], int) or row["db_bytes"] < 0:
+        raise ValueError(f"the size of a shard is {row['db_bytes']!r}")
     return Shard(
         db_id=row["db_id"],
         db_url=canonical_url(row["db_url"]),
@@ -172,5 +180,5 @@ def _shard(row: sqlite3.Row) -> Shard:
         max_key=None if row["max_key"] is None else parsed(row["max_key"]),
         checkpoint_id=row["checkpoint_id"],
         writer_info=parsed(row["writer_info"]),
-        sha256=row["sha256"] if "sha256" in row.keys() else None,  # noqa: SIM118 - a row's `in` asks its values
+        sha256=sha256,
     )

@@ -99,6 +99,16 @@ def test_a_manifest_of_another_writer_has_no_digests() -> None:
         ("ALTER TABLE build_meta DROP COLUMN custom", "No item with that key"),
         ("DELETE FROM build_meta", "values to unpack"),
         ("DROP TABLE shards", "no such table"),
+        ("UPDATE shards SET sha256 = '/etc/' || sha256", "not 64 hexadecimal digits"),
+        ("UPDATE shards SET sha256 = upper(replace(sha256, '0', 'a'))", "not 64 hexadecimal digits"),
+        ("UPDATE shards SET sha256 = sha256 || char(10)", "not 64 hexadecimal digits"),
+        ("UPDATE shards SET sha256 = 7", "not 64 hexadecimal digits"),
+        ("UPDATE shards SET sha256 = ''", "not 64 hexadecimal digits"),
+        ("UPDATE shards SET db_url = '../elsewhere'", "not an S3 path"),
+        ("UPDATE shards SET db_url = 'file:///etc'", "not an S3 path"),
+        ("UPDATE shards SET db_url = x'00'", "bytes-like"),
+        ("UPDATE shards SET db_bytes = -1", "size of a shard is -1"),
+        ("UPDATE shards SET db_bytes = 'many'", "size of a shard is 'many'"),
     ],
 )
 def test_a_manifest_that_cannot_be_right_is_refused(statement: str, problem: str) -> None:

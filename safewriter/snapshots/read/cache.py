@@ -1,7 +1,8 @@
 """A folder of shard files, named by their content, below a size limit. Several processes may share it.
 
 All changes are made under the lock of one small file. A file in use bears a shared lock of its user, which ends with
-the process: what another process reads is never removed, and what a dead one has left is.
+the process: what another process reads is never removed, and what a dead one has left is. A file that somebody else has
+left is compared with its SHA-256 before it is used.
 """
 
 from __future__ import annotations
@@ -51,10 +52,15 @@ class CacheFolder:
     def __init__(self, folder: Path, limit_bytes: int | None = None) -> None:
         self._folder = folder
         self._limit_bytes = limit_bytes
+        self._known: set[tuple[str, int]] = set()
+        """Names and inodes of the files that were checked, here or while they came."""
         folder.mkdir(parents=True, exist_ok=True)
 
-    def find(self, name: str, size: int | None) -> CachedFile | None:
-        """Return a file, if it is there. One of another size than `size` was not written to its end, and is removed."""
+    def find(self, name: str, size: int | None, sha256: str | None = None) -> CachedFile | None:
+        """Return a file, if it is there. One of another size than `size`, or another content, is damaged, and removed.
+
+        The content is looked at once: a file never changes.
+        """
         path = self._path(name)
         with self._locked():
             try:
@@ -65,7 +71,16 @@ class CacheFolder:
                 os.close(fd)
                 path.unlink()
                 return None
-            return CachedFile(path, fd)
+            file = CachedFile(path, fd)
+        this = (name, os.fstat(fd).st_ino)
+        if sha256 is not None and this not in self._known:
+            with os.fdopen(os.dup(fd), "rb") as whole:
+                found = hashlib.file_digest(whole, "sha256").hexdigest()
+            if found != sha256:
+                self.remove(name)
+                return None
+            self._known.add(this)
+        return file
 
     @contextmanager
     def part(self, size: int) -> Iterator[BinaryIO]:
@@ -85,10 +100,13 @@ class CacheFolder:
     def keep(self, part: BinaryIO, name: str) -> CachedFile:
         """Give a part its name, unless another process was faster; return the file that bears it."""
         path = self._path(name)
+        part.flush()
+        os.fsync(part.fileno())  # else a machine that stops may leave the name, and not the content
         with self._locked():
             if not path.exists():
                 fcntl.flock(part, fcntl.LOCK_UN)
                 Path(part.name).replace(path)
+                self._known.add((name, os.fstat(part.fileno()).st_ino))
             return CachedFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
     def remove(self, name: str) -> None:

@@ -38,10 +38,10 @@ class OpenShard:
     SQLite's own object would not close by itself: it refers to itself, by its cache of statements.
     """
 
-    __slots__ = ("_connection", "_file", "execute")
+    __slots__ = ("_connection", "_file", "db_id", "execute")
 
-    def __init__(self, connection: sqlite3.Connection, file: CachedFile) -> None:
-        self._connection, self._file = connection, file
+    def __init__(self, connection: sqlite3.Connection, file: CachedFile, db_id: int) -> None:
+        self._connection, self._file, self.db_id = connection, file, db_id
         self.execute = connection.execute
 
     def __del__(self) -> None:
@@ -105,14 +105,21 @@ class Shards:
                 isolation_level=None,
                 check_same_thread=False,  # the last one to refer to it may be another thread
             )
-            opened = OpenShard(connection, file)
+            opened = OpenShard(connection, file, shard.db_id)
             connection.execute(f"PRAGMA mmap_size = {_MMAP_BYTES}")
             connection.execute(SELECT, (b"",)).fetchone()
         except sqlite3.Error as error:
-            self._drop(shard.db_id)
-            self._cache.remove(name_of(shard))
-            raise ShardDamagedError(f"{url_of(shard)} is no shard that this code can read: {error}") from error
+            raise self.damaged(shard.db_id, error) from error
         return opened
+
+    def damaged(self, db_id: int, error: sqlite3.Error) -> ShardDamagedError:
+        """Close a shard that SQLite cannot read, and remove its file, so that the next reading fetches it again."""
+        shard = self._shards[db_id]
+        self._drop(db_id)
+        self._cache.remove(name_of(shard))
+        return ShardDamagedError(
+            f"{url_of(shard)} is no shard that this code can read: {error}. The next reading fetches it again"
+        )
 
     def _file(self, shard: Shard) -> CachedFile:
         """Return the file of a shard, which is fetched once, however many threads ask for it."""
@@ -125,7 +132,8 @@ class Shards:
                 file = self._files.get(shard.db_id)
             if file is None:
                 try:
-                    file = self._cache.find(name_of(shard), shard.db_bytes if shard.sha256 else None)
+                    size = shard.db_bytes if shard.sha256 else None
+                    file = self._cache.find(name_of(shard), size, shard.sha256)
                     file = file or self._fetched(shard)
                 except FileNotFoundError as error:
                     raise ReaderStateError(f"the cache is gone, so the reader is closed: {error}") from error

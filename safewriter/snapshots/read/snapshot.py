@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,7 +55,10 @@ class Snapshot:
             if opened is None:
                 return None
             shard = opened
-        row = shard.execute(SELECT, (stored,)).fetchone()
+        try:
+            row = shard.execute(SELECT, (stored,)).fetchone()
+        except sqlite3.DatabaseError as error:
+            raise self._shards.damaged(shard.db_id, error) from error
         return None if row is None else row[0]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -138,6 +139,40 @@ def test_a_file_of_another_size_is_fetched_again(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
+def test_a_part_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole: a machine that stops leaves no name without its content."""
+    synced = []
+
+    def noted(fd: int) -> None:
+        synced.append((os.fstat(fd).st_size, names(tmp_path)[0].endswith(".part")))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    stored(CacheFolder(tmp_path), "a")
+    assert synced == [(100, True)]
+
+
+def test_a_file_of_somebody_else_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One with another content is removed; one's own was checked while it came."""
+    digest = hashlib.sha256(b"x" * 100).hexdigest()
+    looked = []
+    file_digest = hashlib.file_digest
+
+    def noted(file: Any, name: str) -> Any:
+        looked.append(name)
+        return file_digest(file, name)
+
+    own, other = CacheFolder(tmp_path), CacheFolder(tmp_path)
+    stored(own, digest)
+    monkeypatch.setattr(hashlib, "file_digest", noted)
+    assert own.find(digest, 100, digest) is not None
+    assert looked == []
+    for _ in range(2):
+        assert other.find(digest, 100, digest) is not None
+    assert looked == ["sha256"]
+    assert CacheFolder(tmp_path).find(digest, 100, "another one") is None
+    assert names(tmp_path) == []
+
+
 def test_a_content_has_one_name(tmp_path: Path) -> None:
     """Its SHA-256; without one, what changes with the content and the place."""
     (shard,) = build(Bucket(), {1: b"v"}, "r", created=T0, num_dbs=1).shards
@@ -217,6 +252,36 @@ def test_a_file_that_is_no_shard_is_thrown_away(bucket: Bucket, tmp_path: Path) 
         assert names(tmp_path) == []
         bucket.put(listed.key, whole)
         assert one.get(1) == b"v"
+
+
+def damage(folder: Path, first: int) -> None:
+    """Write zeros over the shard's pages, as a disk that lost them: SQLite finds the first ones good."""
+    (path,) = folder.glob("*.db")
+    body = path.read_bytes()
+    path.write_bytes(body[: first * 4096] + bytes(len(body) - first * 4096))
+
+
+def test_a_cached_file_that_lost_pages_is_fetched_again(bucket: Bucket, tmp_path: Path) -> None:
+    """By a reader that comes to it; nobody gets a value of it."""
+    publish(Folder(bucket, "kv/"), {1: b"A" * 50_000}, "r", created=T0, num_dbs=1)
+    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
+        one.get(1)
+    damage(tmp_path, 5)
+    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as other:
+        assert other.get(1) == b"A" * 50_000
+
+
+def test_a_shard_that_cannot_be_read_any_more_is_thrown_away(bucket: Bucket, tmp_path: Path) -> None:
+    """The reading says so, and the next one fetches the shard again."""
+    rows = dict.fromkeys(range(2000), b"x" * 100)
+    publish(Folder(bucket, "kv/"), rows, "r", created=T0, num_dbs=1)
+    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
+        one.get(1)
+        damage(tmp_path, 5)
+        with pytest.raises(ShardDamagedError, match="The next reading fetches it again"):
+            one.multi_get(rows)
+        assert names(tmp_path) == []
+        assert one.multi_get(rows) == rows
 
 
 def test_a_file_that_disappears_is_fetched_again(bucket: Bucket, tmp_path: Path) -> None:

@@ -155,4 +155,7 @@ class CacheFolder:
     def _locked(self) -> Iterator[None]:
         with (self._folder / "lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+            try:
+                yield
+            finally:
+                fcntl.flock(lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has the file open, too

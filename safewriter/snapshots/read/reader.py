@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -56,10 +59,11 @@ class SnapshotReader:
         self._source = Source(s3_prefix, open_store)
         self._looked_s = time.monotonic()
         ref = self._source.current_ref()
-        self._folder = tempfile.TemporaryDirectory(prefix="soal-snapshot-") if cache is None else None
+        folder = cache or Path(tempfile.mkdtemp(prefix="soal-snapshot-"))
+        self._remove = None if cache else weakref.finalize(self, _remove, folder, os.getpid())
         self._refreshing = threading.Lock()
         try:
-            self._cache = CacheFolder(cache or Path(self._folder.name if self._folder else ""), cache_limit_bytes)
+            self._cache = CacheFolder(folder, cache_limit_bytes)
             self._cache.make_room(0)
             self._snapshot: Snapshot | None = Snapshot(ref, self._source, self._cache)
         except BaseException as error:
@@ -134,13 +138,19 @@ class SnapshotReader:
         return verify(self._source, self._opened().ref, keys_max=keys_max)
 
     def close(self) -> None:
-        """Close the shards, and remove them if the cache is this reader's own."""
+        """Close the shards, and remove them if the cache is this reader's own, and not that of a parent process."""
         self._snapshot = None
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._remove is not None:
+            self._remove()
 
     def _opened(self) -> Snapshot:
         snapshot = self._snapshot
         if snapshot is None:
             raise ReaderStateError("the reader is closed")
         return snapshot
+
+
+def _remove(folder: Path, pid: int) -> None:
+    """Remove a reader's own cache. A forked child has the reader, too, and must not take the cache from its parent."""
+    if os.getpid() == pid:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -229,7 +229,7 @@ def test_a_closed_reader_says_so(bucket: Bucket, folder: Any, tmp_path: Path) ->
     one = reader(bucket)
     one.get(1)
     state = one._opened()
-    own = Path(one._folder.name)  # type: ignore[union-attr]
+    own = one._cache._folder
     one.close()
     assert not own.exists()
     for call in (lambda: one.get(1), lambda: one.multi_get([1]), one.refresh, lambda: one.manifest):

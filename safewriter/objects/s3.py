@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from botocore.response import StreamingBody
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["S3ObjectStore", "custom_endpoint", "open_store", "s3_client", "table_store"]
+__all__ = [
+    "S3ObjectStore",
+    "code_of",
+    "custom_endpoint",
+    "failure",
+    "may_pass",
+    "open_store",
+    "s3_client",
+    "table_store",
+]
 
 _T = TypeVar("_T")
 
@@ -111,7 +120,7 @@ class S3ObjectStore:
                 answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)
                 body = answer["Body"].read()
             except ClientError as error:
-                if _code(error) in _MISSING:
+                if code_of(error) in _MISSING:
                     return None
                 raise
             return StoredObject(key, body, answer["ETag"], answer["LastModified"], _server_date(answer))
@@ -123,7 +132,7 @@ class S3ObjectStore:
             try:
                 return self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)["Body"]
             except ClientError as error:
-                if _code(error) in _MISSING:
+                if code_of(error) in _MISSING:
                     return None
                 raise
 
@@ -171,7 +180,7 @@ class S3ObjectStore:
                     Bucket=self._bucket, Key=self._prefix + upload.key, UploadId=upload.id
                 )
             except ClientError as error:
-                if _code(error) != "NoSuchUpload":
+                if code_of(error) != "NoSuchUpload":
                     raise
 
         self._tried("ABORT", upload.key, request)
@@ -184,7 +193,7 @@ class S3ObjectStore:
             try:
                 yield from body.iter_chunks(_BLOCK)
             except BotoCoreError as error:
-                raise _failure("GET", self.uri(key), error) from error
+                raise failure("GET", self.uri(key), error) from error
 
     def _uploads_page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - as below
         return self._client.list_multipart_uploads(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]
@@ -202,10 +211,10 @@ class S3ObjectStore:
                 found = self.get(key)
                 if found is not None and found.body == body:
                     return found.etag
-                if isinstance(error, ClientError) and (_code(error) in _PRECONDITION or _gone(error, condition)):
+                if isinstance(error, ClientError) and (code_of(error) in _PRECONDITION or _gone(error, condition)):
                     raise PreconditionFailed(self.uri(key)) from error
-                if pause_s is None or not _again(error):
-                    raise _failure("PUT", self.uri(key), error) from error
+                if pause_s is None or not may_pass(error):
+                    raise failure("PUT", self.uri(key), error) from error
                 self._sleep(pause_s)
             else:
                 return answer["ETag"]
@@ -216,34 +225,36 @@ class S3ObjectStore:
             try:
                 return request()
             except (ClientError, BotoCoreError) as error:
-                if pause_s is None or not _again(error):
-                    raise _failure(verb, self.uri(key), error) from error
+                if pause_s is None or not may_pass(error):
+                    raise failure(verb, self.uri(key), error) from error
                 self._sleep(pause_s)
         raise AssertionError
 
 
 def _gone(error: ClientError, condition: dict[str, str]) -> bool:
     """Tell whether an `If-Match` was refused because there is no object any more."""
-    return "IfMatch" in condition and _code(error) in ("NoSuchKey", "404")
+    return "IfMatch" in condition and code_of(error) in ("NoSuchKey", "404")
 
 
-def _code(error: ClientError) -> str:
+def code_of(error: ClientError) -> str:
+    """Return S3's name of an error."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
-def _failure(verb: str, uri: str, error: Exception) -> StoreError:
-    denied = isinstance(error, ClientError) and _code(error) in _DENIED
+def failure(verb: str, uri: str, error: Exception) -> StoreError:
+    """Make the error of a request that failed for good."""
+    denied = isinstance(error, ClientError) and code_of(error) in _DENIED
     return StoreError(f"{verb} {uri}: {error}", denied=denied)
 
 
-def _again(error: Exception) -> bool:
+def may_pass(error: Exception) -> bool:
     """Tell whether the same request may work a moment later."""
     if not isinstance(error, ClientError):
         return True
-    if _code(error) in _DENIED:
+    if code_of(error) in _DENIED:
         return False
     status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-    return status >= 500 or status == 429 or _code(error) in (_CONFLICT, "RequestTimeout")  # noqa: PLR2004
+    return status >= 500 or status == 429 or code_of(error) in (_CONFLICT, "RequestTimeout")  # noqa: PLR2004
 
 
 def _server_date(answer: Any) -> datetime:  # noqa: ANN401 - a boto3 TypedDict

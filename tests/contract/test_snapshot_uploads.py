@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from safewriter.objects.store import StoreError
-from safewriter.snapshots.write.upload import Uploader
-from scripts.emulator import EmbeddedS3, Match, Refuse, Rule
+from safewriter.snapshots.write.upload import PAUSES_S, Uploader
+from scripts.emulator import EmbeddedS3, Kill, Match, Refuse, Rule
+from scripts.emulator.exchange import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from scripts.emulator.exchange import Request
+
 MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Do not apply a request; answer with an error of this name."""
+
+    status: int
+    code: str
+
+    def __call__(self, request: Request) -> Reply:
+        request.body()
+        body = f"<Error><Code>{self.code}</Code><Message>refused</Message></Error>".encode()
+        return replace(Reply.error(self.status, ""), body=body)
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +70,78 @@ def test_a_file_arrives_as_it_is_and_only_once(s3: EmbeddedS3, shard: Path, requ
     assert uploads(s3) == 0
 
 
-@pytest.mark.parametrize("size", [11 * MIB])
-@pytest.mark.parametrize("operation", ["UploadPart", "CompleteMultipartUpload"])
-def test_an_upload_that_fails_leaves_nothing(s3: EmbeddedS3, shard: Path, operation: str) -> None:
-    """No object, and no parts that cost money."""
+REQUESTS = pytest.mark.parametrize(
+    ("size", "operation"),
+    [
+        (MIB, "PutObject"),
+        (11 * MIB, "CreateMultipartUpload"),
+        (11 * MIB, "UploadPart"),
+        (11 * MIB, "CompleteMultipartUpload"),
+    ],
+)
+
+
+def upload(s3: EmbeddedS3, shard: Path, pauses: list[float]) -> bytes:
+    """Upload a file; return the object."""
+    Uploader(s3.client(), part_bytes=5 * MIB, sleep=pauses.append).upload(shard, "s3://snapshots/a/shard.db")
+    return s3.observer().get_object(Bucket="snapshots", Key="a/shard.db")["Body"].read()
+
+
+@REQUESTS
+@pytest.mark.parametrize("status", [500, 503, 409])
+def test_a_request_that_fails_for_a_moment_is_tried_again(
+    s3: EmbeddedS3, shard: Path, operation: str, status: int
+) -> None:
+    """After a pause: in a local Spark nobody repeats the task."""
+    code = "ConditionalRequestConflict" if status == 409 else "refused"
+    s3.wire.add(Rule(Match(operations={operation}), Coded(status, code), times=len(PAUSES_S)))
+    pauses: list[float] = []
+    assert upload(s3, shard, pauses) == shard.read_bytes()
+    assert (tuple(pauses), uploads(s3)) == (PAUSES_S, 0)
+
+
+@pytest.mark.parametrize(("size", "operation"), [(MIB, "PutObject"), (11 * MIB, "CompleteMultipartUpload")])
+def test_an_object_that_is_there_though_the_answer_was_lost_is_ours(
+    s3: EmbeddedS3, shard: Path, operation: str
+) -> None:
+    """The second try finds the key taken, and the object bears the mark of this upload."""
+    s3.wire.add(Rule(Match(operations={operation}), Kill("after", lambda: None)))
+    pauses: list[float] = []
+    assert upload(s3, shard, pauses) == shard.read_bytes()
+    assert (tuple(pauses), uploads(s3)) == (PAUSES_S[:1], 0)
+
+
+@pytest.mark.parametrize(("size", "operation"), [(MIB, "PutObject"), (11 * MIB, "CompleteMultipartUpload")])
+def test_an_object_of_somebody_else_is_an_error_also_at_a_second_try(
+    s3: EmbeddedS3, shard: Path, operation: str
+) -> None:
+    """Even if it is the same: it stays, and nothing of ours does."""
+    Uploader(s3.client(), part_bytes=5 * MIB).upload(shard, "s3://snapshots/a/shard.db")
     s3.wire.add(Rule(Match(operations={operation}), Refuse(503)))
+    pauses: list[float] = []
+    with pytest.raises(StoreError, match="PreconditionFailed"):
+        upload(s3, shard, pauses)
+    assert (tuple(pauses), uploads(s3)) == (PAUSES_S[:1], 0)
+
+
+@REQUESTS
+@pytest.mark.parametrize(("status", "code"), [(403, "AccessDenied"), (501, "NotImplemented")])
+def test_a_refusal_for_good_is_not_tried_again(
+    s3: EmbeddedS3, shard: Path, operation: str, status: int, code: str
+) -> None:
+    """It fails at once, and leaves no object, and no parts that cost money."""
+    s3.wire.add(Rule(Match(operations={operation}), Coded(status, code)))
+    pauses: list[float] = []
+    with pytest.raises(StoreError, match=code):
+        upload(s3, shard, pauses)
+    assert (pauses, s3.keys("snapshots"), uploads(s3)) == ([], (), 0)
+
+
+@REQUESTS
+def test_an_upload_that_fails_leaves_nothing(s3: EmbeddedS3, shard: Path, operation: str) -> None:
+    """No object, and no parts, after the last try."""
+    s3.wire.add(Rule(Match(operations={operation}), Refuse(503), times=None))
+    pauses: list[float] = []
     with pytest.raises(StoreError):
-        Uploader(s3.client(), part_bytes=5 * MIB).upload(shard, "s3://snapshots/a/shard.db")
-    assert (s3.keys("snapshots"), uploads(s3)) == ((), 0)
+        upload(s3, shard, pauses)
+    assert (tuple(pauses), s3.keys("snapshots"), uploads(s3)) == (PAUSES_S, (), 0)

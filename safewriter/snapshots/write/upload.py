@@ -2,76 +2,128 @@
 
 from __future__ import annotations
 
+import time
+import uuid
 from contextlib import suppress
-from functools import cache
-from typing import TYPE_CHECKING, Final
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from safewriter.objects.location import Location
-from safewriter.objects.store import StoreError
+from safewriter.objects.s3 import code_of, failure, may_pass, s3_client
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import CompletedPartTypeDef
 
-__all__ = ["Uploader", "uploader_of"]
+__all__ = ["PAUSES_S", "Uploader", "uploader_of"]
 
+_T = TypeVar("_T")
+
+PAUSES_S: Final = (0.1, 0.5, 2.0)
+"""Before each new try of a request: a request that fails for good fails the task with all of its rows."""
 _PART: Final = 16 << 20
 _PARTS_MAX: Final = 10_000
 _ANSWER_S: Final = 60.0
 """S3 puts the parts of a large file together before it answers."""
+_MARK: Final = "soal-upload"
+# The first try of a request may have done its work, and only its answer was lost: then the object is there, and the
+# upload of its parts is over.
+_DONE_BEFORE: Final = ("PreconditionFailed", "412", "NoSuchUpload")
 
 
 class Uploader:
-    """Uploads to one S3. Each upload has a key of its own, so a retry of the whole never meets an earlier one."""
+    """Uploads to one S3. Each upload has a key of its own, so a retry of the whole never meets an earlier one.
 
-    def __init__(self, client: S3Client, *, part_bytes: int = _PART) -> None:
+    Requests whose errors may pass are tried again.
+    """
+
+    def __init__(
+        self, client: S3Client, *, part_bytes: int = _PART, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self._client = client
         self._part_bytes = part_bytes
+        self._sleep = sleep
 
     def upload(self, path: Path, url: str) -> None:
         """Upload a file. Raises `StoreError` if it is not there whole."""
         where = Location.parse(url)
-        try:
-            if path.stat().st_size <= self._part_bytes:
-                with path.open("rb") as file:
-                    self._client.put_object(Bucket=where.bucket, Key=where.key, Body=file, IfNoneMatch="*")
-            else:
-                self._in_parts(path, where)
-        except (ClientError, BotoCoreError) as error:
-            raise StoreError(f"PUT {url}: {error}") from error
+        # The mark tells our object from another one. Its ETag would not: that of an encrypted object is no digest.
+        mark = uuid.uuid4().hex
+        if path.stat().st_size <= self._part_bytes:
+            self._create(where, mark, partial(self._put, path, where, mark))
+        else:
+            self._in_parts(path, where, mark)
 
-    def _in_parts(self, path: Path, where: Location) -> None:
+    def _put(self, path: Path, where: Location, mark: str) -> None:
+        with path.open("rb") as file:
+            self._client.put_object(
+                Bucket=where.bucket, Key=where.key, Body=file, IfNoneMatch="*", Metadata={_MARK: mark}
+            )
+
+    def _in_parts(self, path: Path, where: Location, mark: str) -> None:
+        client, bucket, key = self._client, where.bucket, where.key
         size = max(self._part_bytes, -(-path.stat().st_size // _PARTS_MAX))
-        upload = self._client.create_multipart_upload(Bucket=where.bucket, Key=where.key)["UploadId"]
+        upload = self._tried(
+            where, lambda: client.create_multipart_upload(Bucket=bucket, Key=key, Metadata={_MARK: mark})
+        )["UploadId"]
         try:
             parts: list[CompletedPartTypeDef] = []
             with path.open("rb") as file:
                 while body := file.read(size):
                     number = len(parts) + 1
-                    answer = self._client.upload_part(
-                        Bucket=where.bucket, Key=where.key, UploadId=upload, PartNumber=number, Body=body
+                    part = partial(
+                        client.upload_part, Bucket=bucket, Key=key, UploadId=upload, PartNumber=number, Body=body
                     )
-                    parts.append({"ETag": answer["ETag"], "PartNumber": number})
-            self._client.complete_multipart_upload(
-                Bucket=where.bucket,
-                Key=where.key,
-                UploadId=upload,
-                MultipartUpload={"Parts": parts},
-                IfNoneMatch="*",
+                    parts.append({"ETag": self._tried(where, part)["ETag"], "PartNumber": number})
+            self._create(
+                where,
+                mark,
+                lambda: client.complete_multipart_upload(
+                    Bucket=bucket, Key=key, UploadId=upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
+                ),
             )
         except BaseException:
-            with suppress(ClientError, BotoCoreError):  # it may be complete, with a lost answer; the first error counts
-                self._client.abort_multipart_upload(Bucket=where.bucket, Key=where.key, UploadId=upload)
+            with suppress(ClientError, BotoCoreError):  # it may be complete; the first error counts
+                client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
             raise
+
+    def _create(self, where: Location, mark: str, request: Callable[[], object]) -> None:
+        """Do the request that makes the object; one that finds the object made by its earlier try is done."""
+
+        def once() -> None:
+            try:
+                request()
+            except ClientError as error:
+                if code_of(error) not in _DONE_BEFORE or self._mark(where) != mark:
+                    raise
+
+        self._tried(where, once)
+
+    def _mark(self, where: Location) -> str | None:
+        try:
+            return self._client.head_object(Bucket=where.bucket, Key=where.key)["Metadata"].get(_MARK)
+        except ClientError as error:
+            if code_of(error) == "404":
+                return None
+            raise
+
+    def _tried(self, where: Location, request: Callable[[], _T]) -> _T:
+        for pause_s in (*PAUSES_S, None):
+            try:
+                return request()
+            except (ClientError, BotoCoreError) as error:
+                if pause_s is None or not may_pass(error):
+                    raise failure("PUT", str(where), error) from error
+                self._sleep(pause_s)
+        raise AssertionError
 
 
 @cache
 def uploader_of(endpoint: str | None) -> Uploader:
     """Return the uploader of this process: its tasks share a client, which takes a tenth of a second of CPU to make."""
-    from safewriter.objects.s3 import s3_client
-
     return Uploader(s3_client(endpoint=endpoint, read_timeout_s=_ANSWER_S))

@@ -8,8 +8,8 @@ from unittest.mock import MagicMock, Mock
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from safewriter.objects import s3
 from safewriter.objects.store import StoreError
+from safewriter.snapshots.write import upload
 from safewriter.snapshots.write.upload import Uploader, uploader_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_tasks_of_a_process_share_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """One for each endpoint: a session may go on with another S3."""
     made = Mock()
-    monkeypatch.setattr(s3, "s3_client", made)
+    monkeypatch.setattr(upload, "s3_client", made)
     try:
         assert uploader_of("http://one.example") is uploader_of("http://one.example")
         assert uploader_of("http://two.example") is not uploader_of("http://one.example")
@@ -37,4 +37,4 @@ def test_an_upload_that_cannot_be_aborted_fails_with_its_own_error(tmp_path: Pat
     shard = tmp_path / "shard.db"
     shard.write_bytes(b"12")
     with pytest.raises(StoreError, match="Read timeout"):
-        Uploader(client, part_bytes=1).upload(shard, "s3://lake/shard.db")
+        Uploader(client, part_bytes=1, sleep=Mock()).upload(shard, "s3://lake/shard.db")

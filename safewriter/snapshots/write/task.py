@@ -7,8 +7,6 @@ nothing more; what it has uploaded is in no manifest.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 import uuid
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ import pyarrow as pa
 
 from safewriter.snapshots.errors import ShardWriteError
 from safewriter.snapshots.write.duplicates import Distinct
+from safewriter.snapshots.write.folders import task_folder
 from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.sinks import AdapterSink, SqliteSink
 
@@ -102,24 +101,21 @@ class ShardTask:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a result for each shard, and one for the task."""
-        Path(self.local_root).mkdir(parents=True, exist_ok=True)
-        self._folder = Path(tempfile.mkdtemp(prefix="task-", dir=self.local_root))
-        try:
-            for batch in batches:
-                for run in self.rows.runs(batch):
-                    if self._open is not None and self._open.db_id != run.db_id:
-                        yield _result(self._close(self._open))
-                    self._add(run)
-            if self._open is not None:
-                yield _result(self._close(self._open))
-            waited_ms = round(self.limiter.waited_s * 1000)
-            yield _result({"partition": self.task.partition, "rows": self._count, "waited_ms": waited_ms})
-        except BaseException as error:
-            if self._open is not None and self._open.sink is not None:
-                self._open.sink.abandon(error)
-            raise
-        finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        with task_folder(Path(self.local_root)) as self._folder:
+            try:
+                for batch in batches:
+                    for run in self.rows.runs(batch):
+                        if self._open is not None and self._open.db_id != run.db_id:
+                            yield _result(self._close(self._open))
+                        self._add(run)
+                if self._open is not None:
+                    yield _result(self._close(self._open))
+                waited_ms = round(self.limiter.waited_s * 1000)
+                yield _result({"partition": self.task.partition, "rows": self._count, "waited_ms": waited_ms})
+            except BaseException as error:
+                if self._open is not None and self._open.sink is not None:
+                    self._open.sink.abandon(error)
+                raise
 
     def _add(self, run: Run) -> None:
         shard = self._open

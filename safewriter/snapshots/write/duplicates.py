@@ -6,9 +6,12 @@ them is the one that stays, however they are cut into batches.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from safewriter.snapshots.config import Duplicates
 from safewriter.snapshots.errors import KeyRangeError
@@ -26,8 +29,8 @@ class Distinct:
     policy: Duplicates
     rows: RowFormat
     _key: bytes | None = None
-    _rank: object = None
-    """That of the row that stayed for `_key`."""
+    _rank: pa.Scalar | None = None
+    """That of the row that stayed for `_key`. It stays Arrow's: Python has no year 10000."""
 
     def of(self, run: Run) -> Run:
         """Return the rows that stay. Raises `KeyRangeError`."""
@@ -37,7 +40,7 @@ class Distinct:
             raise KeyRangeError(f"two rows of shard {run.db_id} have the {key}; see duplicates=")
         self._key = run.keys[-1]
         if not repeated:
-            self._rank = None if run.ranks is None else run.ranks[-1].as_py()
+            self._rank = None if run.ranks is None else run.ranks[-1]
             return run
         stays = [True] * len(run.keys)
         for at in repeated:
@@ -48,16 +51,26 @@ class Distinct:
     def _check_ranks(self, run: Run, stays: list[bool]) -> None:
         if run.ranks is None:
             return
-        for at, rank in enumerate(run.ranks.to_pylist()):
+        for at, rank in enumerate(run.ranks):
             if stays[at]:
                 self._rank = rank
             elif _equal(rank, self._rank):
                 raise KeyRangeError(
                     f"two rows of shard {run.db_id} have the {self.rows.shown(run.keys[at])} and the highest value in"
-                    f" last_by, {rank!r}: nobody can say which stays"
+                    f" last_by, {_shown(rank)}: nobody can say which stays"
                 )
 
 
-def _equal(one: object, other: object) -> bool:
-    is_nan = one != one and other != other  # noqa: PLR0124 - NaN is the value that differs from itself
-    return is_nan or one == other
+def _equal(one: pa.Scalar, other: pa.Scalar) -> bool:
+    return one.equals(other) or (_is_nan(one) and _is_nan(other))
+
+
+def _is_nan(rank: pa.Scalar) -> bool:
+    return pa.types.is_floating(rank.type) and rank.is_valid and math.isnan(rank.as_py())
+
+
+def _shown(rank: pa.Scalar) -> str:
+    try:
+        return repr(rank.as_py())
+    except Exception:  # noqa: BLE001 - of a date far away, a time zone or a text that Python does not know
+        return f"a {rank.type}"

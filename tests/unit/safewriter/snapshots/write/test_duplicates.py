@@ -26,7 +26,9 @@ def order(rank: float | None) -> tuple[bool, bool, float]:
     return (rank is not None, rank is not None and rank != rank, 0 if rank is None or rank != rank else rank)  # noqa: PLR0124 - NaN
 
 
-def kept(rows: list[tuple[int, Any]], policy: Duplicates, size: int) -> dict[int, bytes]:
+def kept(
+    rows: list[tuple[int, Any]], policy: Duplicates, size: int, kind: pa.DataType | None = None
+) -> dict[int, bytes]:
     """What stays of rows of key and rank, which come sorted as Spark sorts them, in batches of `size`."""
     ordered = sorted(rows, key=lambda row: order(row[1]), reverse=True)
     ordered = sorted(ordered, key=lambda row: row[0])
@@ -41,7 +43,7 @@ def kept(rows: list[tuple[int, Any]], policy: Duplicates, size: int) -> dict[int
         ]
         names = [SHARD, KEY, VALUE]
         if policy is Duplicates.LAST:
-            columns.append(pa.array([rank for _, rank in part], pa.float64()))
+            columns.append(pa.array([rank for _, rank in part], kind or pa.float64()))
             names.append(RANK)
         for run in ROWS.runs(pa.RecordBatch.from_arrays(columns, names=names)):
             stays = distinct.of(run)
@@ -66,6 +68,21 @@ def test_two_rows_with_the_highest_value_are_an_error(size: int, rank: float | N
     """With the key: any rule would be one that the data do not say."""
     with pytest.raises(KeyRangeError, match="have the id 2 and the highest value in last_by"):
         kept([(1, 1.0), (2, rank), (2, None), (2, rank), (3, 1.0)], Duplicates.LAST, size)
+
+
+@SIZES
+@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("us", "Asia/Tokyo"), pa.date32()])
+def test_a_moment_that_python_has_not_is_a_rank(size: int, kind: pa.DataType) -> None:
+    """Its year is 10000, here or in the session's time zone, or later: rows are compared all the same."""
+    day = 1 if kind == pa.date32() else 86_400_000_000
+    first, last = 2_932_896 * day, 9_000_000 * day
+    assert kept([(1, first), (1, last), (2, last), (3, first)], Duplicates.LAST, size, kind) == {
+        1: str(last).encode(),
+        2: str(last).encode(),
+        3: str(first).encode(),
+    }
+    with pytest.raises(KeyRangeError, match=r"have the id 1 and the highest value in last_by, a (timestamp|date)"):
+        kept([(1, last), (1, last)], Duplicates.LAST, size, kind)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 50)), min_size=1), st.integers(1, 7))

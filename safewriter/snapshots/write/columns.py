@@ -9,7 +9,7 @@ from safewriter.snapshots.errors import ConfigValidationError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["KEY", "RANK", "ROUTING", "SHARD", "VALUE", "existing"]
+__all__ = ["KEY", "RANK", "ROUTING", "SHARD", "VALUE", "check_column", "existing"]
 
 SHARD: Final = "soal_shard"
 KEY: Final = "soal_key"
@@ -20,13 +20,18 @@ ROUTING: Final = "soal_routing_"
 """The columns that decide beside the key follow, numbered from 0."""
 
 
-def existing(df: DataFrame, name: str) -> Column:
-    """Return a top-level column by its exact name, also one with dots in it; `ConfigValidationError` without it."""
-    from pyspark.sql import functions
-
+def check_column(df: DataFrame, name: str) -> None:
+    """Raise `ConfigValidationError` unless there is one column of exactly this name."""
     if name not in df.columns:
         raise ConfigValidationError(f"there is no column {name!r}; there are {', '.join(df.columns)}")
     if df.columns.count(name) > 1:
         raise ConfigValidationError(f"there are several columns {name!r}; rename all but one")
+
+
+def existing(df: DataFrame, name: str) -> Column:
+    """Return a top-level column by its exact name, also one with dots in it; `ConfigValidationError` without it."""
+    from pyspark.sql import functions
+
+    check_column(df, name)
     escaped = name.replace("`", "``")
     return functions.col(f"`{escaped}`")

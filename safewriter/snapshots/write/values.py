@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Unencodable", "ValueSpec", "binary_col", "callable_encoder", "json_cols"]
 
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-_SHOWN: Final = 200
 
 
 class Unencodable(Exception):  # noqa: N818 - RowFormat makes the error of it, with the row's key
@@ -50,10 +49,17 @@ class _BinaryColumn:
     name: str
 
     def column(self, df: DataFrame, key_col: str) -> Column:  # noqa: ARG002 - of the protocol
-        from pyspark.sql import functions
+        from pyspark.sql import functions, types
 
-        from safewriter.snapshots.write.columns import existing
+        from safewriter.snapshots.write.columns import check_column, existing
 
+        check_column(df, self.name)
+        kind = df.schema[self.name].dataType
+        if not isinstance(kind, types.StringType | types.BinaryType):
+            raise ConfigValidationError(
+                f"binary_col: the column {self.name!r} has the type {kind.simpleString()}, which is neither bytes nor"
+                " text. Cast it"
+            )
         return functions.coalesce(existing(df, self.name).cast("binary"), functions.lit(b""))
 
     def encode(self, values: pa.Array) -> list[bytes]:
@@ -84,7 +90,7 @@ class _JsonColumns:
             try:
                 found.append(encode(row).encode())
             except ValueError as error:  # NaN and the infinities
-                raise Unencodable(number, f"json_cols: {error}, in {_short(row)}") from None
+                raise Unencodable(number, f"json_cols: {error}") from None
         return found
 
 
@@ -101,11 +107,10 @@ class _Callable:
             try:
                 value = self.function(row)
             except Exception as error:
-                raise Unencodable(number, f"{name_of(self.function)} failed for {_short(row)}: {error!r}") from error
+                raise Unencodable(number, f"{name_of(self.function)} failed: {error!r}") from error
             if not isinstance(value, bytes | str):
                 raise Unencodable(
-                    number,
-                    f"{name_of(self.function)} made {type(value).__name__} of {_short(row)}, and not bytes or text",
+                    number, f"{name_of(self.function)} made {type(value).__name__}, and not bytes or text"
                 )
             found.append(value.encode() if isinstance(value, str) else value)
         return found
@@ -167,8 +172,3 @@ def _no_json(kind: DataType) -> str | None:
     if isinstance(kind, plain) and not isinstance(kind, types.DecimalType):
         return None
     return f"the type {kind.simpleString()}"
-
-
-def _short(row: dict[str, Any]) -> str:
-    text = repr(row)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

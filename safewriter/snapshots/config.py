@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from dataclasses import dataclass, field
@@ -76,9 +77,15 @@ class OutputOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestOptions:
-    """What else the manifest holds."""
+    """What else the manifest holds: what JSON has words for."""
 
     custom_manifest_fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        try:
+            json.dumps(dict(self.custom_manifest_fields), sort_keys=True, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ConfigValidationError(f"custom_manifest_fields cannot be JSON: {error}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from safewriter.snapshots.config import Duplicates, OutputOptions, WriteConfig
+from safewriter.snapshots.config import Duplicates, ManifestOptions, OutputOptions, WriteConfig
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.sharding import ShardingSpec
 
@@ -42,3 +43,13 @@ def test_a_place_that_cannot_be_is_refused_by_its_setting(changes: dict[str, Any
     """A shard's path is one that other readers know."""
     with pytest.raises(ConfigValidationError, match=problem):
         OutputOptions(**changes)
+
+
+@pytest.mark.parametrize(
+    "value", [datetime(2026, 1, 1, tzinfo=UTC), float("nan"), {"b": {float("inf")}}, b"", {1: 2, "": 3}]
+)
+def test_a_field_of_the_manifest_that_json_has_not_is_refused(value: object) -> None:
+    """At once, and not after the shards are written."""
+    with pytest.raises(ConfigValidationError, match="custom_manifest_fields cannot be JSON"):
+        ManifestOptions(custom_manifest_fields={"a": value})
+    ManifestOptions(custom_manifest_fields={"a": [1, None, {"b": "c"}]})

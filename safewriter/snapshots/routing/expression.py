@@ -143,11 +143,17 @@ class CelExpression:
         Raises `KeyRangeError` for a null key, `ShardAssignmentError` for a row that gives nothing.
         """
         import numpy as np
+        import pyarrow as pa
 
         if keys.null_count:
             raise KeyRangeError("a key is null; drop such rows, or give them a key")
         beside = dict(zip(self.columns, columns, strict=True))
         arrays = {name: keys if name == KEY_VARIABLE else beside[name] for name, _ in self.variables}
+        for name, array in arrays.items():
+            try:
+                array.validate(full=True)
+            except pa.ArrowInvalid:  # Spark has such texts, and a reader has not
+                raise ShardAssignmentError(f"a row has no shard: its {name} is a text that is not UTF-8") from None
         alone = self._hashed_column(arrays)
         if alone is not None:
             ids, first, group = np.unique(alone, return_index=True, return_inverse=True)

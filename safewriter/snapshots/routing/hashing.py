@@ -72,8 +72,10 @@ def remainders(keys: pa.Array, modulus: int) -> NDArray[np.int64]:
     import numpy as np
     import pyarrow as pa
 
-    is_integer = pa.types.is_integer(keys.type)
-    hashes = digests_of_integers(keys.cast(pa.int64()).to_numpy()) if is_integer else digests(keys.to_pylist())
+    if pa.types.is_integer(keys.type):
+        hashes = digests_of_integers(keys.cast(pa.int64()).to_numpy())
+    else:  # Spark's texts may not be UTF-8, so nothing decodes them here
+        hashes = digests(keys.cast(pa.large_binary()).to_pylist())
     return (hashes % np.uint64(modulus)).astype(np.int64)
 
 

@@ -21,11 +21,17 @@ ROUTING: Final = "soal_routing_"
 
 
 def check_column(df: DataFrame, name: str) -> None:
-    """Raise `ConfigValidationError` unless there is one column of exactly this name."""
+    """Raise `ConfigValidationError` unless there is one column of exactly this name, and Spark finds it."""
     if name not in df.columns:
         raise ConfigValidationError(f"there is no column {name!r}; there are {', '.join(df.columns)}")
     if df.columns.count(name) > 1:
         raise ConfigValidationError(f"there are several columns {name!r}; rename all but one")
+    alike = [one for one in df.columns if one.lower() == name.lower()]
+    if len(alike) > 1 and str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() != "true":
+        raise ConfigValidationError(
+            f"Spark does not tell the columns {', '.join(alike)} apart; rename all but one, or set"
+            " spark.sql.caseSensitive"
+        )
 
 
 def existing(df: DataFrame, name: str) -> Column:

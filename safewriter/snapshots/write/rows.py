@@ -86,8 +86,10 @@ class RowFormat:
     def _stored(self, keys: pa.Array) -> list[bytes]:
         limit = self.encoding.limit
         if limit is None:
-            found = keys.to_pylist()
-            return [key.encode() for key in found] if found and isinstance(found[0], str) else found
+            found: list[bytes] = keys.cast(pa.large_binary()).to_pylist()
+            if pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type):
+                self._check_text(found)
+            return found
         if not pa.types.is_integer(keys.type):
             raise KeyRangeError(
                 f"the key column {self.key_col} has the type {keys.type}, and the encoding {self.encoding} asks for"
@@ -103,3 +105,10 @@ class RowFormat:
         width = 8 if self.encoding is KeyEncoding.U64BE else 4
         buffer = numbers.astype(f">u{width}").tobytes()
         return [buffer[at : at + width] for at in range(0, len(buffer), width)]
+
+    def _check_text(self, keys: list[bytes]) -> None:
+        for key in keys:
+            try:
+                key.decode()
+            except UnicodeDecodeError:
+                raise KeyRangeError(f"{self.key_col} {key!r} is a text that is not UTF-8") from None

@@ -152,9 +152,23 @@ def _struct(df: DataFrame, names: Sequence[str]) -> Column:
 
 def _dicts(values: pa.Array) -> Iterator[dict[str, Any]]:
     names = [field.name for field in values.type]
-    columns = (column.to_pylist(maps_as_pydicts="strict") for column in values.flatten())
+    try:
+        columns = [column.to_pylist(maps_as_pydicts="strict") for column in values.flatten()]
+    except (ValueError, OverflowError):
+        raise _no_python(values) from None
     for row in zip(*columns, strict=True):
         yield dict(zip(names, row, strict=True))
+
+
+def _no_python(values: pa.Array) -> Unencodable:
+    """Find the row with a text that is not UTF-8, or a moment that Python has not."""
+    for number, row in enumerate(values):
+        for name, value in row.items():
+            try:
+                value.as_py(maps_as_pydicts="strict")
+            except (ValueError, OverflowError):
+                return Unencodable(number, f"the column {name!r} has a {value.type} that Python has not")
+    raise AssertionError
 
 
 def _no_json(kind: DataType) -> str | None:

@@ -181,6 +181,15 @@ def test_a_row_that_gives_nothing_is_named(text: str, row: dict[str, Any], probl
         expression.token(row)
 
 
+@pytest.mark.parametrize("text", ["region", "shard_hash(region) % 4u"])
+def test_a_text_that_is_not_utf_8_is_refused(text: str) -> None:
+    """Spark has such texts, and no reader could name one."""
+    expression = CelExpression(text, (("region", CelType.STRING),))
+    regions = pa.array([b"eu", b"\xff"]).view(pa.string())
+    with pytest.raises(ShardAssignmentError, match="its region is a text that is not UTF-8"):
+        expression.tokens(pa.array([1, 2]), [regions])
+
+
 def test_a_negative_number_is_no_uint() -> None:
     """Spark has no such columns, so an integer one is taken, and CEL looks at its values."""
     expression = CelExpression.of("shard_hash(number) % 4u", {"number": "uint"})

@@ -75,3 +75,15 @@ def test_a_key_out_of_range_is_named(keys: list[Any], kind: pa.DataType, encodin
     """With the range of its encoding."""
     with pytest.raises(KeyRangeError, match=problem):
         list(rows(2, encoding).runs(batch(keys, 2, kind)))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize("encoding", [KeyEncoding.UTF8, KeyEncoding.RAW])
+def test_a_text_that_is_not_utf_8_is_no_key(encoding: KeyEncoding, kind: pa.DataType) -> None:
+    """Spark has such texts; no reader could ask for one. As bytes they are keys."""
+    stored = pa.large_binary() if kind == pa.large_string() else pa.binary()
+    keys = batch([b"\xff\x00", b"a"], 1, stored)
+    texts = keys.set_column(1, KEY, keys.column(KEY).view(kind))
+    with pytest.raises(KeyRangeError, match=r"id b'\\xff\\x00' is a text that is not UTF-8"):
+        list(rows(1, encoding).runs(texts))
+    assert [run.keys for run in rows(1, KeyEncoding.RAW).runs(keys)] == [[b"a", b"\xff\x00"]]

@@ -110,3 +110,25 @@ def test_a_function_that_fails_is_an_error_with_its_key() -> None:
         runs(spec, [{"a": "secret"}])
     assert isinstance(failed.value.__cause__, Exception)
     assert "secret" not in str(failed.value)
+
+
+@pytest.mark.parametrize("spec", [json_cols(), callable_encoder(lambda _: b"")])
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (pa.array([b"a", b"\xffsecret"]).view(pa.string()), "string"),
+        (pa.array([[b"a"], [b"\xffsecret"]]).cast(pa.list_(pa.binary())), "list"),
+        (pa.array([0, 353_402_300_799_000_000], pa.timestamp("us")), "timestamp"),
+    ],
+)
+def test_a_value_that_python_has_not_is_an_error_with_its_key(spec: ValueSpec, column: pa.Array, kind: str) -> None:
+    """A text that is no UTF-8, and a moment after the year 9999."""
+    if kind == "list":
+        column = pa.ListArray.from_arrays(column.offsets, column.values.view(pa.string()))
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array([0, 0], pa.int32()), pa.array([10, 11]), pa.StructArray.from_arrays([column], ["c"])],
+        names=[SHARD, KEY, VALUE],
+    )
+    with pytest.raises(ValueEncodingError, match=f"the row with id 11: the column 'c' has a {kind}.* Python") as failed:
+        list(RowFormat(HashRouting(1), KeyEncoding.U64BE, spec, "id").runs(batch))
+    assert "secret" not in str(failed.value)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.location import Location
@@ -18,6 +16,7 @@ from safewriter.snapshots.sharding import ShardingSpec, ShardingStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from safewriter.snapshots.metrics import MetricsCollector
     from safewriter.snapshots.write.sinks import AdapterFactory
@@ -50,14 +49,14 @@ def _segment(name: str, value: str) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputOptions:
     """Where the shards go, and the records of runs. `local_root` is for files under work; each task makes a directory
-    of its own below it.
+    of its own below it. None: a directory of the user's, in the temporary directory of the machine that the task is on.
     """
 
     run_id: str | None = None
     db_path_template: str = "db={db_id:05d}"
     shard_prefix: str = "shards"
     run_registry_prefix: str = "runs"
-    local_root: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "soal-snapshots")
+    local_root: Path | None = None
 
     def __post_init__(self) -> None:
         if self.run_id is not None:

@@ -132,7 +132,7 @@ def build(
                 Paths(config.s3_prefix, names.shard_prefix, names.run_id, output.db_path_template, names.build),
                 RowFormat(routing, config.key_encoding, value_spec, key_col),
                 config.duplicates,
-                str(output.local_root),
+                str(output.local_root or ""),
                 custom_endpoint(),
                 config.last_by,
                 limits,

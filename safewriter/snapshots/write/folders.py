@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from safewriter.snapshots.errors import ConfigValidationError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -22,20 +24,35 @@ _PREFIX: Final = "task-"
 
 
 @contextmanager
-def task_folder(root: Path) -> Iterator[Path]:
-    """Make a folder for a task, and remove it afterwards; remove first those whose tasks are dead."""
-    root.mkdir(parents=True, exist_ok=True)
-    with _locked(root):  # no folder is without its lock when another task looks
-        for found in root.glob(f"{_PREFIX}*"):
-            _remove_if_dead(found)
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
-        lock = _locked(folder)
-        lock.__enter__()
+def task_folder(local_root: str) -> Iterator[Path]:
+    """Make a folder for a task, and remove it afterwards; remove first those whose tasks are dead.
+
+    `local_root`: where; empty for a folder of this user's in this machine's temporary directory. Raises
+    `ConfigValidationError` if nothing can be written there.
+    """
+    # Each user has a folder: one cannot write into that of another.
+    root = Path(local_root or Path(tempfile.gettempdir(), f"soal-snapshots-{os.getuid()}"))
+    try:
+        folder, fd = _made(root)
+    except OSError as error:
+        raise ConfigValidationError(f"a task cannot make a folder in local_root: {error}") from error
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        lock.__exit__(None, None, None)
+        os.close(fd)
+
+
+def _made(root: Path) -> tuple[Path, int]:
+    """Make a folder, and lock it; return what holds the lock."""
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _locked(root):  # no folder is without its lock when another task looks
+        for found in root.glob(f"{_PREFIX}*"):
+            _remove_if_dead(found)
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
+        fd = _open(folder)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    return folder, fd
 
 
 def _remove_if_dead(folder: Path) -> None:
@@ -48,9 +65,13 @@ def _remove_if_dead(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path, more: int = 0) -> Iterator[None]:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = _open(folder)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | more)
         yield
     finally:
         os.close(fd)
+
+
+def _open(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

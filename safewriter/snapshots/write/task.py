@@ -11,7 +11,6 @@ import time
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from safewriter.snapshots.write.sinks import AdapterSink, SqliteSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from safewriter.snapshots.config import Duplicates
     from safewriter.snapshots.write.limits import Limiter
@@ -85,7 +85,7 @@ class _Open:
 
 @dataclass(slots=True)
 class ShardTask:
-    """The shards of one partition."""
+    """The shards of one partition. `local_root`: as `task_folder` has it."""
 
     task: TaskId
     paths: Paths
@@ -101,7 +101,7 @@ class ShardTask:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a result for each shard, and one for the task."""
-        with task_folder(Path(self.local_root)) as self._folder:
+        with task_folder(self.local_root) as self._folder:
             try:
                 for batch in batches:
                     for run in self.rows.runs(batch):

@@ -10,6 +10,7 @@ __all__ = [
     "ManifestParseError",
     "ManifestPublishError",
     "MissingPackageError",
+    "OtherDatabaseError",
     "PublishConflictError",
     "PublishCurrentError",
     "ReaderStateError",
@@ -53,6 +54,10 @@ class ShardCoverageError(SnapshotError):
 
 class ShardDamagedError(SnapshotError):
     """A shard's file is not the one that the manifest names."""
+
+
+class OtherDatabaseError(SnapshotError):
+    """A shard is in another database than SQLite, which this code does not read."""
 
 
 class ShardWriteError(SnapshotError):

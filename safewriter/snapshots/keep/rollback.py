@@ -17,13 +17,13 @@ from safewriter.snapshots.errors import (
 from safewriter.snapshots.format.places import canonical_url
 from safewriter.snapshots.keep.history import Entry, entries
 from safewriter.snapshots.keep.removal import is_kept
-from safewriter.snapshots.read.source import Source, url_of
 from safewriter.snapshots.routing.routing import routing_of
 from safewriter.snapshots.write.publish import Publisher
 
 if TYPE_CHECKING:
     from safewriter.snapshots.format.current import Current
     from safewriter.snapshots.format.manifest import Manifest
+    from safewriter.snapshots.read.source import Source
     from safewriter.snapshots.write.publish import Base
 
 __all__ = ["Rollback", "Target", "rollback"]
@@ -130,13 +130,8 @@ def _whole(source: Source, ref: str) -> Manifest:
         routing_of(manifest.sharding, manifest.num_dbs)
     except ValueError as error:
         raise ManifestParseError(f"{ref} is no manifest that this code can read: {error}") from error
-    sizes = source.sizes(map(url_of, manifest.shards))
-    for shard in manifest.shards:
-        size = sizes.get(url_of(shard))
-        if size is None:
-            raise ShardDamagedError(f"{url_of(shard)}, a shard of {ref}, is not there")
-        if size != shard.db_bytes:
-            raise ShardDamagedError(f"{url_of(shard)} has {size} bytes, and {ref} names {shard.db_bytes}")
+    for damage in source.damage(manifest.shards):
+        raise ShardDamagedError(f"{ref} is not whole: {damage}")
     return manifest
 
 

@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from safewriter.objects.store import StoreError
-from safewriter.snapshots.errors import ReaderStateError, ShardDamagedError
-from safewriter.snapshots.read.source import url_of
+from safewriter.snapshots.errors import OtherDatabaseError, ReaderStateError, ShardDamagedError
+from safewriter.snapshots.read.source import is_other_database, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,13 +24,14 @@ _PAUSES_S: Final = (0.5, 1.0, 2.0, 4.0)
 def fetch(source: Source, shard: Shard, file: BinaryIO, sleep: Callable[[float], None] = time.sleep) -> None:
     """Write a shard's content to a file, again from its beginning while the store does not answer.
 
-    Raises `ReaderStateError` if the shard is not there, `ShardDamagedError` if its content is not the one that the
-    manifest names, `StoreError` if the store does not answer.
+    Raises `ReaderStateError` if the shard is not there, `OtherDatabaseError` if it is no SQLite file,
+    `ShardDamagedError` if its content is not the one that the manifest names, `StoreError` if the store does not
+    answer.
     """
     url, found = url_of(shard), ""
     for pause_s in (*_PAUSES_S, None):
         try:
-            found = _copy(source, url, file)
+            found = _copy(source, shard, file)
             break
         except StoreError as error:
             if error.denied or pause_s is None:
@@ -43,10 +44,15 @@ def fetch(source: Source, shard: Shard, file: BinaryIO, sleep: Callable[[float],
         )
 
 
-def _copy(source: Source, url: str, file: BinaryIO) -> str:
-    digest = hashlib.sha256()
+def _copy(source: Source, shard: Shard, file: BinaryIO) -> str:
+    url, digest = url_of(shard), hashlib.sha256()
     blocks = source.stream(url)
     if blocks is None:
+        if is_other_database(shard, source.objects_of(shard)):
+            raise OtherDatabaseError(
+                f"{shard.db_url} is in another database than SQLite, which alone this code reads. If the build had"
+                " SlateDbFactory, it is SlateDB: shardyfusion's reader and the package slatedb read it"
+            )
         raise ReaderStateError(f"{url} is not there; refresh(), or check the snapshot")
     file.seek(0)
     for block in blocks:

@@ -14,19 +14,36 @@ from safewriter.snapshots.format.places import prefix_of
 from safewriter.snapshots.format.shard_file import FILE_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from safewriter.objects.store import StoredObject, StreamingStore
     from safewriter.snapshots.format.manifest import Shard
 
     OpenStore = Callable[[Location], StreamingStore]
 
-__all__ = ["Source", "url_of"]
+__all__ = ["Source", "is_other_database", "url_of"]
 
 
 def url_of(shard: Shard) -> str:
     """Return the URL of a shard's file."""
     return f"{shard.db_url.rstrip('/')}/{FILE_NAME}"
+
+
+def is_other_database(shard: Shard, objects: Mapping[str, int]) -> bool:
+    """Tell whether these objects of a shard are those of another database than SQLite, which no digest is of."""
+    return bool(objects) and FILE_NAME not in objects and shard.sha256 is None
+
+
+def _damage(shard: Shard, objects: Mapping[str, int]) -> str | None:
+    if is_other_database(shard, objects):
+        where, size = shard.db_url, sum(objects.values())
+        is_whole = size >= shard.db_bytes  # SlateDB's readers add to it
+    elif FILE_NAME not in objects:
+        return f"{url_of(shard)} is not there"
+    else:
+        where, size = url_of(shard), objects[FILE_NAME]
+        is_whole = size == shard.db_bytes
+    return None if is_whole else f"{where} has {size} bytes, and the manifest names {shard.db_bytes}"
 
 
 class Source:
@@ -67,17 +84,30 @@ class Source:
         store, key = self._opened(url)
         return store.stream(key)
 
-    def sizes(self, urls: Iterable[str]) -> dict[str, int]:
-        """Return the sizes of those objects that are there, by one listing of what their keys have in common."""
+    def damage(self, shards: Iterable[Shard]) -> Iterator[str]:
+        """Say of each shard that is not there, or not whole, what is wrong, by the sizes of its objects alone."""
+        shards = tuple(shards)
+        found = self._sizes([shard.db_url for shard in shards])
+        return (told for shard in shards if (told := _damage(shard, found[shard.db_url])) is not None)
+
+    def objects_of(self, shard: Shard) -> Mapping[str, int]:
+        """Return the sizes of a shard's objects, by their names below `db_url`."""
+        return self._sizes([shard.db_url])[shard.db_url]
+
+    def _sizes(self, folders: Iterable[str]) -> dict[str, dict[str, int]]:
+        """Return the sizes of the objects below folders, by one listing of what the folders have in common."""
+        found: dict[str, dict[str, int]] = {folder: {} for folder in folders}
         buckets: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        for url in urls:
-            where = _located(url)
-            buckets[where.bucket][where.key] = url
-        found: dict[str, int] = {}
+        for folder in found:
+            where = _located(folder)
+            buckets[where.bucket][f"{where.key.rstrip('/')}/"] = folder
         for bucket, keys in buckets.items():
             for listed in self.open_store(Location(bucket)).list(_common(list(keys))):
-                if listed.key in keys:
-                    found[keys[listed.key]] = listed.size
+                key = listed.key
+                while key and key not in keys:
+                    key = key[: key.rstrip("/").rfind("/") + 1]
+                if key:
+                    found[keys[key]][listed.key.removeprefix(key)] = listed.size
         return found
 
     def _opened(self, url: str) -> tuple[StreamingStore, str]:

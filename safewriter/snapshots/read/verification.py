@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from safewriter.snapshots.errors import KeyRangeError, ManifestParseError, ReaderStateError, ShardDamagedError
+from safewriter.snapshots.errors import (
+    KeyRangeError,
+    ManifestParseError,
+    OtherDatabaseError,
+    ReaderStateError,
+    ShardDamagedError,
+)
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.read.fetch import fetch
 from safewriter.snapshots.read.source import url_of
@@ -40,12 +46,15 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was looked at. `keys`: the keys that were routed again; None if the rule needs more than a key."""
+    """What was looked at. `keys`: the keys that were routed again; None if the rule needs more than a key. `unread`:
+    the shards in another database than SQLite, of which only the objects' size was looked at.
+    """
 
     manifest_ref: str
     shards: int
     rows: int
     keys: int | None
+    unread: int
     faults: tuple[Fault, ...]
 
     @property
@@ -69,16 +78,16 @@ def verify(
     except ValueError as error:
         raise ManifestParseError(f"{ref} is no manifest that this code can read: {error}") from error
     faults: list[Fault] = []
-    rows = keys = 0
+    rows = keys = unread = 0
     with tempfile.TemporaryDirectory(prefix="soal-verify-") as folder:
         path = Path(folder) / "shard.db"
         for number, shard in enumerate(manifest.shards, start=1):
             check = _Check(manifest, shard, routing, keys_max)
             faults += [Fault(shard.db_id, shard.db_url, what) for what in check.faults(source, path)]
-            rows, keys = rows + check.rows, keys + check.keys
+            rows, keys, unread = rows + check.rows, keys + check.keys, unread + check.is_unread
             done(number)
     is_by_key = not routing.columns
-    return Verification(ref, len(manifest.shards), rows, keys if is_by_key else None, tuple(faults))
+    return Verification(ref, len(manifest.shards), rows, keys if is_by_key else None, unread, tuple(faults))
 
 
 @dataclass(slots=True)
@@ -89,6 +98,7 @@ class _Check:
     keys_max: int | None
     rows: int = 0
     keys: int = 0
+    is_unread: bool = False
 
     def faults(self, source: Source, path: Path) -> Iterator[str]:
         with path.open("w+b") as file:
@@ -96,6 +106,10 @@ class _Check:
                 fetch(source, self.shard, file)
             except ReaderStateError:
                 yield f"{url_of(self.shard)} is not there"
+                return
+            except OtherDatabaseError:
+                self.is_unread = True
+                yield from source.damage([self.shard])
                 return
             except ShardDamagedError as error:
                 yield str(error)

@@ -41,7 +41,7 @@ class DbAdapter(Protocol):
         ...
 
     def db_bytes(self) -> int:
-        """Return the size of the sealed shard."""
+        """Return the size of the sealed shard, at most that of its objects below `db_url`."""
         ...
 
     def close(self) -> object:

@@ -184,6 +184,9 @@ class VerifyReport(_Report):
     shards: int
     rows: int
     keys: int | None = Field(description="the keys that were routed again; null if the rule needs other columns")
+    unread: int = Field(
+        description="the shards in another database than SQLite, of which only the objects' size was looked at"
+    )
     faults: tuple[FaultFound, ...]
 
     @classmethod
@@ -196,6 +199,7 @@ class VerifyReport(_Report):
             shards=found.shards,
             rows=found.rows,
             keys=found.keys,
+            unread=found.unread,
             faults=tuple(FaultFound(db_id=one.db_id, db_url=one.db_url, what=one.what) for one in found.faults),
         )
 

@@ -120,6 +120,8 @@ def _verification(report: VerifyReport) -> Iterator[Text]:
     if len(report.faults) > _SHOWN_MAX:
         yield Text(f"  and {len(report.faults) - _SHOWN_MAX:,} more; --json names all", style="dim")
     keys = "the rule needs other columns than the key" if report.keys is None else f"{report.keys:,} keys"
+    if report.unread:
+        keys += f"; {report.unread:,} shards are in another database than SQLite, and were not read"
     sound = "sound" if report.is_sound else f"{len(report.faults):,} faults"
     yield Text(f"{report.manifest_ref}: {sound}; looked at {report.shards:,} shards, {report.rows:,} rows; {keys}")
 

@@ -16,7 +16,7 @@ from safewriter.snapshots.keep.removal import marks_of, remove_manifest
 from safewriter.snapshots.keep.rollback import Target, rollback
 from safewriter.snapshots.keep.survey import Keeping, Kind, survey
 from safewriter.snapshots.write.run_record import RunRecord
-from tests.support.snapshots import PREFIX, build
+from tests.support.snapshots import PREFIX, as_slatedb, build
 from tests.unit.safewriter.snapshots.keep.conftest import ROWS
 from tests.unit.safewriter.snapshots.keep.test_rollback import key_of
 from tests.unit.safewriter.snapshots.keep.test_run_records import record
@@ -368,3 +368,18 @@ def test_what_is_kept_is_checked(keeping: dict[str, Any]) -> None:
     with pytest.raises(ConfigValidationError):
         Keeping(**keeping)
     Keeping(last=1, age=timedelta())
+
+
+def test_shards_of_several_objects_stay_or_go_as_a_whole(world: World) -> None:
+    """As those of SlateDB; of the attempts that lost, too."""
+    for run in ("old", "new"):
+        base = world.publisher.base()
+        manifest = as_slatedb(world.folder, build(world.folder, ROWS, run, created=world.now))
+        world.publisher.publish(manifest, base)
+        world.folder.put(f"shards/run_id={run}/db=00000/attempt=00-build{run}-lost/compacted/1.sst", b"lost")
+        world.passes(hours=1)
+    named = [key for key in world.keys("shards/run_id=new/") if "-lost" not in key]
+    world.passes(days=10)
+    assert removed(clean(world), Kind.SHARD)
+    assert world.keys("shards/") == named
+    assert len(named) == 2 * len(world.source.manifest(world.source.current_ref()).shards)

@@ -3,13 +3,19 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import pytest
 
 from safewriter.objects.store import StoreError, Upload
 from safewriter.snapshots.keep.leftovers import BuildId
 from tests.support.memory_store import MemoryObjectStore
+from tests.support.snapshots import as_slatedb, build
 from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD
+from tests.unit.safewriter.snapshots.keep.conftest import ROWS
+
+if TYPE_CHECKING:
+    from tests.unit.safewriter.snapshots.keep.conftest import World
 
 NAMES = BuildId("r.1", "b" * 16, "shards", "runs", datetime(2026, 1, 1, tzinfo=UTC).isoformat())
 
@@ -109,3 +115,19 @@ def test_a_record_that_somebody_else_ends_stays_as_it_is(monkeypatch: pytest.Mon
     found = store.get(names.record_key)
     assert found is not None
     assert found.body == b"ended"
+
+
+def test_shards_of_several_objects_stay_or_go_as_a_whole(world: World) -> None:
+    """Those of SlateDB: what the manifest names stays, of other attempts nothing does, nor an upload of theirs."""
+    manifest = as_slatedb(world.folder, build(world.folder, ROWS, "r", created=world.now))
+    named = world.keys("shards/")
+    lost = "shards/run_id=r/db=00000/attempt=01-buildr-lost"
+    for name in ("manifest/1.manifest", "compacted/1.sst"):
+        world.folder.put(f"{lost}/{name}", b"lost")
+    world.bucket.begin_upload(Upload(f"kv/{lost}/compacted/2.sst", "id", world.now))
+    names = BuildId("r", "buildr", "shards", "runs", world.now.isoformat())
+    assert names.remove(world.folder, manifest) == 2
+    assert world.keys("shards/") == named
+    assert list(world.folder.uploads("shards/")) == []
+    assert names.remove(world.folder, None) == len(named) == 2 * len(manifest.shards)
+    assert world.keys("shards/") == []

@@ -17,9 +17,11 @@ from safewriter.snapshots.keep.history import history
 from safewriter.snapshots.keep.removal import marks_of
 from safewriter.snapshots.keep.rollback import Rollback, Target, rollback
 from safewriter.snapshots.read.source import url_of
+from tests.support.snapshots import as_slatedb, build
+from tests.unit.safewriter.snapshots.keep.conftest import ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.unit.safewriter.snapshots.keep.conftest import World
 
@@ -144,13 +146,13 @@ def test_a_publication_meanwhile_wins(world: World, monkeypatch: pytest.MonkeyPa
     """The rollback is told so."""
     old = world.publish("old")
     world.publish("new")
-    sizes = world.source.sizes
+    damage = world.source.damage
 
-    def meanwhile(urls: Any) -> dict[str, int]:
+    def meanwhile(shards: Any) -> Iterator[str]:
         world.publish("meanwhile")
-        return sizes(urls)
+        return damage(shards)
 
-    monkeypatch.setattr(world.source, "sizes", meanwhile)
+    monkeypatch.setattr(world.source, "damage", meanwhile)
     with pytest.raises(PublishConflictError):
         back(world, manifest_ref=old)
     assert world.current().run_id == "meanwhile"
@@ -164,3 +166,14 @@ def test_a_manifest_may_lie_elsewhere(world: World) -> None:
     assert world.current().manifest_ref == "s3://memory/elsewhere/manifest"
     with pytest.raises(ReaderStateError, match="name another one by its URL"):
         back(world, back=1)
+
+
+def test_a_snapshot_in_another_database_becomes_current_again(world: World) -> None:
+    """By the size of its objects, of which a shard has several."""
+    base = world.publisher.base()
+    manifest = as_slatedb(world.folder, build(world.folder, ROWS, "slate", created=world.now))
+    old = world.publisher.publish(manifest, base)
+    world.passes(hours=1)
+    world.publish("new")
+    assert back(world, manifest_ref=old).after == old
+    assert world.current().manifest_ref == old

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter.objects.store import StoreError
-from safewriter.snapshots.errors import ReaderStateError, ShardDamagedError
+from safewriter.snapshots.errors import OtherDatabaseError, ReaderStateError, ShardDamagedError
 from safewriter.snapshots.read.fetch import fetch
 from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.read.source import Source
-from tests.support.snapshots import PREFIX, Bucket, Folder, build, publish, shard_body
+from safewriter.snapshots.write.publish import Publisher
+from tests.support.snapshots import PREFIX, Bucket, Folder, as_slatedb, build, publish, shard_body
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,3 +98,18 @@ def test_a_damaged_shard_is_not_cached(bucket: Bucket, shard: Shard, tmp_path: P
         assert [path.name for path in tmp_path.iterdir()] == ["lock"]
         bucket.put(listed.key, whole)
         assert reader.get(1) == b"v" * 200_000
+
+
+def test_a_reader_says_that_a_shard_is_in_another_database(bucket: Bucket) -> None:
+    """Unlike one that is not there, it comes back by no refresh."""
+    folder: Any = Folder(bucket, "kv/")
+    publisher = Publisher(folder)
+    manifest = as_slatedb(folder, build(folder, {1: b"v"}, "r", created=T0, num_dbs=1))
+    publisher.publish(manifest, publisher.base())
+    with SnapshotReader(PREFIX, open_store=bucket.opened) as reader:
+        with pytest.raises(OtherDatabaseError, match=r"attempt=00-buildr-task is in another database than SQLite"):
+            reader.get(1)
+        for listed in list(folder.list("shards/")):
+            folder.delete(listed.key)
+        with pytest.raises(ReaderStateError, match="is not there"):
+            reader.get(1)

@@ -14,7 +14,7 @@ from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.read.source import Source, url_of
 from safewriter.snapshots.read.verification import Verification, verify
 from safewriter.snapshots.write.publish import Publisher
-from tests.support.snapshots import PREFIX, Bucket, Folder, build, publish, shard_body
+from tests.support.snapshots import PREFIX, Bucket, Folder, as_slatedb, build, publish, shard_body
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,7 @@ def test_a_snapshot_as_it_was_published_is_sound(bucket: Bucket, encoding: KeyEn
     ref = publish(Folder(bucket, "kv/"), rows, "r", created=T0, encoding=encoding)
     seen: list[int] = []
     found = looked_at(bucket, ref, done=seen.append)
-    assert (found.shards, found.rows, found.keys, found.faults) == (8, 400, 400, ())
+    assert (found.shards, found.rows, found.keys, found.unread, found.faults) == (8, 400, 400, 0, ())
     assert seen == list(range(1, 9))
     some = looked_at(bucket, ref, keys_max=10)
     assert some.is_sound
@@ -178,3 +178,15 @@ def test_a_manifest_that_cannot_be_read_is_told(bucket: Bucket) -> None:
         looked_at(bucket, "s3://memory/kv/manifests/none/manifest")
     with pytest.raises(ManifestParseError, match="nobody can find"):
         looked_at(bucket, "file:///etc/passwd")
+
+
+def test_shards_in_another_database_are_not_read(bucket: Bucket) -> None:
+    """Nobody is told that their rows were looked at; their objects were."""
+    ref = published(bucket, lambda manifest: as_slatedb(Folder(bucket, "kv/"), manifest))
+    found = looked_at(bucket, ref)
+    assert (found.shards, found.unread, found.rows, found.keys, found.faults) == (8, 8, 0, 0, ())
+    table = next(listed.key for listed in bucket.list("kv/shards/run_id=r/db=00003/") if listed.key.endswith("sst"))
+    bucket.delete(table)
+    (fault,) = looked_at(bucket, ref).faults
+    assert fault.db_id == 3
+    assert fault.what.endswith("has 30 bytes, and the manifest names 1030")

@@ -28,6 +28,7 @@ _RESTED_ON: Final = {
     "cel_expr_python": "the way of keys to their snapshots' shards",
     "numpy": "the way of keys to their snapshots' shards",
     "pyarrow": "the way of rows to their snapshots' shards",
+    "slatedb": "the way of rows to their snapshots' shards",
     "xxhash": "the way of keys to their snapshots' shards",
     "sqlalchemy": "the guard's way to Iceberg catalogs in a database",
     "sitecustomize": "the site's own start of Python",

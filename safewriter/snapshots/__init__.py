@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from safewriter.snapshots.write.build import BuildResult, write_sharded
     from safewriter.snapshots.write.single import write_single_db
+    from safewriter.snapshots.write.slatedb import SlateDbFactory
     from safewriter.snapshots.write.values import binary_col, callable_encoder, json_cols
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "RetryConfig",
     "ShardingSpec",
     "ShardingStrategy",
+    "SlateDbFactory",
     "SnapshotReader",
     "Source",
     "Target",
@@ -76,6 +78,7 @@ _HOMES: Final = {
     ),
     "write.build": ("BuildResult", "write_sharded"),
     "write.single": ("write_single_db",),
+    "write.slatedb": ("SlateDbFactory",),
     "write.values": ("binary_col", "callable_encoder", "json_cols"),
 }
 

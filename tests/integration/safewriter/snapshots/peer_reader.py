@@ -26,7 +26,8 @@ def main() -> None:
     )
     record = parse_run_record(bytes(obstore.get(store, key).bytes()))
     with tempfile.TemporaryDirectory() as folder:
-        reader = ShardedReader(s3_prefix=order["prefix"], local_root=folder, reader_factory=SqliteReaderFactory())
+        factory = {"reader_factory": SqliteReaderFactory()} if order["is_sqlite"] else {}  # SlateDB is its default
+        reader = ShardedReader(s3_prefix=order["prefix"], local_root=folder, **factory)
         context = {"routing_context": order["context"]} if order["context"] else {}
         values = {str(key): reader.get(key, **context) for key in order["keys"]}
         info = reader.snapshot_info()

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter.snapshots import KeyEncoding, WriteConfig, binary_col, cel_sharding_by_columns, write_sharded
+from safewriter.snapshots import (
+    KeyEncoding,
+    SlateDbFactory,
+    WriteConfig,
+    binary_col,
+    cel_sharding_by_columns,
+    write_sharded,
+)
+from tests.support.slatedb import needs_slatedb
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,12 +43,23 @@ ROWS = 20_000
 
 
 def environment(s3: EmbeddedS3) -> dict[str, str]:
-    own = {"SLATEDB_S3_ENDPOINT_URL": s3.endpoint, "S3_ENDPOINT_URL": s3.endpoint, "AWS_ALLOW_HTTP": "true"}
+    own = {
+        "AWS_ENDPOINT_URL": s3.endpoint,
+        "SLATEDB_S3_ENDPOINT_URL": s3.endpoint,
+        "S3_ENDPOINT_URL": s3.endpoint,
+        "AWS_ALLOW_HTTP": "true",
+    }
     return {**os.environ, **s3.environment(), **own, "PYTHONPATH": SOURCE or ""}
 
 
 def read(
-    s3: EmbeddedS3, prefix: SnapshotPrefix, result: BuildResult, keys: list[Any], context: dict[str, Any] | None = None
+    s3: EmbeddedS3,
+    prefix: SnapshotPrefix,
+    result: BuildResult,
+    keys: list[Any],
+    context: dict[str, Any] | None = None,
+    *,
+    is_sqlite: bool = True,
 ) -> dict[str, Any]:
     order = {
         "prefix": prefix.uri,
@@ -48,6 +67,7 @@ def read(
         "context": context,
         "run_record_ref": result.run_record_ref,
         "endpoint": s3.endpoint,
+        "is_sqlite": is_sqlite,
     }
     ended = subprocess.run(
         [sys.executable, Path(__file__).with_name("peer_reader.py")],
@@ -69,6 +89,17 @@ def test_its_reader_finds_each_integer(
     """In eight shards, by hash."""
     result = build(spark.range(ROWS).selectExpr("id", "concat('value ', id) AS v"), num_dbs=8)
     found = read(s3, prefix, result, [*range(ROWS + 1)])
+    assert found["values"] == {**{str(id_): f"value {id_}" for id_ in range(ROWS)}, str(ROWS): None}
+
+
+@needs_slatedb
+def test_its_reader_finds_each_integer_in_slatedb(
+    spark: SparkSession, s3: EmbeddedS3, prefix: SnapshotPrefix, build: Build
+) -> None:
+    """Its default."""
+    frame = spark.range(ROWS).selectExpr("id", "concat('value ', id) AS v")
+    result = build(frame, num_dbs=3, adapter_factory=SlateDbFactory())
+    found = read(s3, prefix, result, [*range(ROWS + 1)], is_sqlite=False)
     assert found["values"] == {**{str(id_): f"value {id_}" for id_ in range(ROWS)}, str(ROWS): None}
 
 

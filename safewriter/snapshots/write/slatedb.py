@@ -1,0 +1,163 @@
+"""Shards in SlateDB, a database whose files are objects: below `db_url` lie its manifests and its sorted tables.
+
+A shard counts once it is whole, so SlateDB's log is off: it would write all rows a second time. The rows are durable
+when `flush` returns, and nothing writes below `db_url` any more after `seal`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from safewriter.objects.location import Location
+from safewriter.objects.s3 import S3ObjectStore, custom_endpoint, s3_client
+from safewriter.snapshots.errors import ConfigValidationError, MissingPackageError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable, Iterator
+    from pathlib import Path
+
+__all__ = ["SlateDbAdapter", "SlateDbFactory"]
+
+_T = TypeVar("_T")
+
+_SETTINGS: Final = {
+    "wal_enabled": False,
+    "max_unflushed_bytes": 256 << 20,  # SlateDB's own limit is 1 GiB, for each shard under work
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlateDbFactory:
+    """Opens a SlateDB database for each shard: `WriteConfig(adapter_factory=SlateDbFactory())`.
+
+    Credentials and region come from the variables of the environment that boto3 takes, in the tasks. SlateDB does not
+    read AWS's configuration files. Raises `MissingPackageError` if the package is not installed.
+
+    Parameters
+    ----------
+    timeout_s
+        How long each call of the database may take. SlateDB itself repeats a request without an end, whatever the
+        reason: no connection, no such bucket, no permission.
+    endpoint
+        Where S3 is; default: as the environment of the driver says for boto3, else AWS.
+    """
+
+    timeout_s: float = 300.0
+    endpoint: str | None = field(default_factory=custom_endpoint)
+
+    def __post_init__(self) -> None:
+        if self.timeout_s <= 0:
+            raise ConfigValidationError(f"timeout_s is {self.timeout_s}; it must be more than 0")
+        if find_spec("slatedb") is None:
+            raise MissingPackageError(
+                "shards in SlateDB need the package slatedb, on the driver and on the executors; install soal[slatedb]"
+            )
+
+    def __call__(self, *, db_url: str, local_dir: Path) -> SlateDbAdapter:  # noqa: ARG002 - it keeps no files
+        return SlateDbAdapter(db_url, self.endpoint, self.timeout_s)
+
+
+class SlateDbAdapter:
+    """One shard. Raises `TimeoutError` for a call that does not end, and SlateDB's own errors."""
+
+    def __init__(self, db_url: str, endpoint: str | None, timeout_s: float) -> None:
+        from slatedb.uniffi import DbBuilder, ObjectStore, Settings
+
+        self._url, self._endpoint, self._timeout_s = db_url, endpoint, timeout_s
+        settings = Settings.default()
+        for name, value in _SETTINGS.items():
+            settings.set(name, json.dumps(value))
+        with _environment_of(endpoint):
+            store = ObjectStore.resolve(db_url)
+        builder = DbBuilder("", store)
+        builder.with_settings(settings)
+        self._runner: asyncio.Runner | None = asyncio.Runner()
+        try:
+            self._db: Any = self._called("open", builder.build())
+        except BaseException:
+            self._end()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            with suppress(Exception):  # the first error tells more
+                self.close()
+
+    def write_batch(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        from slatedb.uniffi import WriteBatch, WriteOptions
+
+        batch, count = WriteBatch(), 0
+        for key, value in pairs:
+            batch.put(key, value)
+            count += 1
+        if count:
+            self._called("write", self._db.write_with_options(batch, WriteOptions(await_durable=False)))
+
+    def flush(self) -> None:
+        from slatedb.uniffi import FlushOptions, FlushType
+
+        self._called("flush", self._db.flush_with_options(FlushOptions(flush_type=FlushType.MEM_TABLE)))
+
+    def seal(self) -> None:
+        self.close()
+
+    def db_bytes(self) -> int:
+        where = Location.parse(self._url)
+        store = S3ObjectStore(s3_client(endpoint=self._endpoint), where.bucket, where.key)
+        return sum(listed.size for listed in store.list(""))
+
+    def close(self) -> None:
+        """End the database's own tasks; what is not durable yet becomes so."""
+        if self._runner is not None:
+            try:
+                self._called("shutdown", self._db.shutdown())
+            finally:
+                self._end()
+
+    def _called(self, verb: str, call: Coroutine[Any, Any, _T]) -> _T:
+        if self._runner is None:
+            call.close()
+            raise ValueError(f"{verb} {self._url}: the shard is closed")
+        try:
+            return self._runner.run(asyncio.wait_for(call, self._timeout_s))
+        except TimeoutError as error:
+            raise TimeoutError(
+                f"{verb} {self._url}: SlateDB has not answered for {self._timeout_s:g} s. It repeats its requests"
+                " whatever the reason: check the endpoint, the bucket, the credentials and their permissions"
+            ) from error
+
+    def _end(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+
+@contextmanager
+def _environment_of(endpoint: str | None) -> Iterator[None]:
+    """Let SlateDB find the endpoint: it knows other variables than boto3, and takes no arguments."""
+    wanted: dict[str, str] = {}
+    if endpoint is not None:
+        wanted = {"AWS_ENDPOINT_URL": endpoint, "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false"}
+        if endpoint.startswith("http://"):
+            wanted["AWS_ALLOW_HTTP"] = "true"
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -23,7 +23,7 @@ from safewriter.snapshots.write.publish import Publisher
 from scripts.soal.app import app
 from scripts.soal.console.problem import Problem
 from scripts.soal.snapshots.session import frame_of
-from tests.support.snapshots import build, publish
+from tests.support.snapshots import as_slatedb, build, publish
 from tests.support.waiting import until
 
 if TYPE_CHECKING:
@@ -204,6 +204,18 @@ def test_a_sound_snapshot_is_told_from_another_one(bench: Bench) -> None:
     code, out, _ = bench.soal("verify")
     assert code == 1
     assert "1 faults" in out
+
+
+def test_shards_that_were_not_read_are_told(bench: Bench) -> None:
+    """Those in another database than SQLite."""
+    publisher = Publisher(bench.store)
+    manifest = as_slatedb(bench.store, build(bench.store, ROWS, "r", created=T0))
+    publisher.publish(manifest, publisher.base())
+    told = bench.told("VerifyReport", "verify")
+    assert (told["is_sound"], told["unread"], told["rows"]) == (True, 8, 0)
+    assert "8 shards are in another database than SQLite, and were not read" in " ".join(
+        bench.soal("verify")[1].split()
+    )
 
 
 def test_a_clean_up_says_what_it_removed(bench: Bench) -> None:

@@ -27,6 +27,8 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedS3]:
     with EmbeddedS3(buckets=["lake"]) as s3:
         for name, value in s3.environment().items():
             monkeypatch.setenv(name, value)
+        for name in ("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"):
+            monkeypatch.delenv(name, raising=False)
         yield s3
 
 

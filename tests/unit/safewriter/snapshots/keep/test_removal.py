@@ -53,7 +53,7 @@ def test_the_marks_are_looked_for_before_the_manifest(world: World, monkeypatch:
     old, _ = world.publish("old"), world.publish("new")
     condemn(world, old)
     before = world.folder.get("_CURRENT").body
-    get, listing, sizes = world.bucket.get, world.bucket.list, world.source.sizes
+    get, listing, damage = world.bucket.get, world.bucket.list, world.source.damage
 
     def goes() -> None:
         for one in world.keys("manifests/"):
@@ -72,13 +72,13 @@ def test_the_marks_are_looked_for_before_the_manifest(world: World, monkeypatch:
         goes()
         return found
 
-    def measured(urls: Any) -> dict[str, int]:
-        found = sizes(urls)
+    def measured(shards: Any) -> Any:
+        found = tuple(damage(shards))
         monkeypatch.setattr(world.bucket, "get", looked)
         monkeypatch.setattr(world.bucket, "list", listed)
         return found
 
-    monkeypatch.setattr(world.source, "sizes", measured)
+    monkeypatch.setattr(world.source, "damage", measured)
     with pytest.raises(PublishConflictError, match="a clean-up removes"):
         back(world, manifest_ref=old)
     assert world.folder.get("_CURRENT").body == before

@@ -150,11 +150,10 @@ class _Check:
     def _home(self, stored: bytes) -> int | None:
         try:
             return self.routing.route(_key(stored, self.manifest.key_encoding))
-        except (KeyRangeError, UnicodeDecodeError):
+        except KeyRangeError:
             return None
 
 
 def _key(stored: bytes, encoding: KeyEncoding) -> Key:
-    if encoding in _INTEGERS:
-        return int.from_bytes(stored, "big")
-    return stored.decode() if encoding is KeyEncoding.UTF8 else stored
+    """Return a key as it is routed. A text and its bytes are one key; a column of bytes may hold what is no text."""
+    return int.from_bytes(stored, "big") if encoding in _INTEGERS else stored

@@ -46,6 +46,7 @@ def published(bucket: Bucket, change: Callable[[Manifest], Manifest]) -> str:
         (KeyEncoding.U64BE, ROWS),
         (KeyEncoding.U32BE, ROWS),
         (KeyEncoding.UTF8, {f"é{key}": value for key, value in ROWS.items()}),
+        (KeyEncoding.UTF8, {b"\xff%d" % key: value for key, value in ROWS.items()}),
         (KeyEncoding.RAW, {b"\xff%d" % key: value for key, value in ROWS.items()}),
     ],
 )

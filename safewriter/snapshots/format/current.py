@@ -89,7 +89,7 @@ class Current:
                 manifest_ref=None if ref is None else canonical_url(ref),
                 run_id=None if run_id is None else str(run_id),
                 updated_at=str(found["updated_at"]),
-                version=int(found.get("version", 0)),
+                version=int(found.get("version", 0 if ref is None else 1)),  # another program counts nothing
                 fencing_token=None if token is None else int(token),
                 published={name: Publication(**told) for name, told in (found.get("published") or {}).items()},
                 fenced={name: int(at_ms) for name, at_ms in (found.get("fenced") or {}).items()},
@@ -103,6 +103,11 @@ class Current:
         if version != _FORMAT:
             raise ManifestParseError(f"{where} has format_version {version!r}; this code knows {_FORMAT}")
         return current
+
+    @property
+    def has_all(self) -> bool:
+        """Whether `history` has all publications that there were."""
+        return len(self.history) >= self.version
 
     @classmethod
     def absent(cls, now: datetime) -> Self:

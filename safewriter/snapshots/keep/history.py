@@ -47,7 +47,8 @@ def entries(store: ObjectStore, current: Current) -> list[Entry]:
     """Return all manifests, those of the newest builds first.
 
     The pointer remembers its last publications. A manifest that was made since the earliest of them, and is none of
-    them, was never published; of an older one, or where another program wrote the pointer, it is taken for granted.
+    them, was never published; nor was any other one, if the pointer remembers all publications. If it does not, there
+    were too many, or another program wrote it: then it is taken for granted of older manifests.
     """
     times = {past.manifest_ref: moment(past.at) for past in reversed(current.history)}
     earliest = min(times.values(), default=None)
@@ -77,7 +78,7 @@ def _entry(
         return None
     ref, created = store.uri(listed.key), moment(match[1])
     is_current = ref == current.manifest_ref
-    was_published = ref in times or earliest is None or created < earliest
+    was_published = ref in times or (not current.has_all and (earliest is None or created < earliest))
     return Entry(
         ref,
         listed.key,

@@ -43,10 +43,10 @@ def test_current_comes_back_as_it_was() -> None:
 
 
 def test_one_of_another_writer_has_five_members() -> None:
-    """It is read; nothing was counted yet."""
+    """It is read; it counts as one publication, which the history does not name."""
     told = {key: json.loads(CURRENT.encode())[key] for key in ("manifest_ref", "run_id", "updated_at")}
     found = Current.decode(json.dumps(told).encode(), "c")
-    assert (found.manifest_ref, found.version, found.published) == ("s3://lake/m", 0, {})
+    assert (found.manifest_ref, found.version, found.published) == ("s3://lake/m", 1, {})
 
 
 def test_no_two_bodies_are_equal() -> None:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.snapshots.errors import ReaderStateError
+from safewriter.snapshots.errors import PublishConflictError, ReaderStateError
 from safewriter.snapshots.format.current import CURRENT
 from safewriter.snapshots.keep.history import entries, history
+from tests.support.snapshots import build
+from tests.unit.safewriter.snapshots.keep.conftest import ROWS
 
 if TYPE_CHECKING:
     from tests.unit.safewriter.snapshots.keep.conftest import World
@@ -45,6 +47,29 @@ def test_a_build_that_lost_is_no_part_of_it(world: World) -> None:
     assert (entry.is_published, entry.published_at) == (False, None)
     world.publisher.point(lost, world.source.manifest(lost), world.publisher.base())
     assert "slow" in [entry.run_id for entry in history(world.source)]
+
+
+def test_a_build_that_lost_the_race_for_the_first_publication_is_no_part_of_it(world: World) -> None:
+    """It is older than all publications, and the pointer remembers all of them."""
+    base = world.publisher.base()
+    manifest = build(world.folder, ROWS, "slow", created=world.now)
+    world.passes(minutes=1)
+    world.publish("first")
+    with pytest.raises(PublishConflictError):
+        world.publisher.publish(manifest, base)
+    world.publish("second")
+    assert [entry.run_id for entry in history(world.source)] == ["second", "first"]
+
+
+def test_what_was_published_before_the_last_hundred_is_part_of_it(world: World) -> None:
+    """The pointer does not remember it."""
+    first = world.publish("first")
+    second, current = world.publish("second"), world.current()
+    for _ in range(100):
+        current = current.moved(second, "second", world.now)
+    world.folder.put(CURRENT, current.encode())
+    assert first not in {past.manifest_ref for past in current.history}
+    assert [entry.manifest_ref for entry in history(world.source)] == [second, first]
 
 
 def test_where_another_program_wrote_the_pointer_all_are_taken_for_published(world: World) -> None:

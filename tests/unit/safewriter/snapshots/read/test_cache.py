@@ -4,7 +4,6 @@ import hashlib
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter.snapshots.errors import ShardDamagedError
 from safewriter.snapshots.read.cache import CacheFolder, name_of
 from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.write.publish import Publisher
@@ -234,67 +232,6 @@ def test_half_a_file_in_the_cache_is_fetched_again(bucket: Bucket, tmp_path: Pat
     with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
         (tmp_path / f"{one.manifest.shards[0].sha256}.db").write_bytes(b"")
         assert one.get(1) == b"v"
-
-
-def test_a_file_that_is_no_shard_is_thrown_away(bucket: Bucket, tmp_path: Path) -> None:
-    """One of a manifest without SHA-256, which nobody could check while it came."""
-    folder: Any = Folder(bucket, "kv/")
-    manifest = build(folder, {1: b"v"}, "r", created=T0, num_dbs=1)
-    (shard,) = manifest.shards
-    publisher = Publisher(folder)
-    publisher.publish(replace(manifest, shards=(replace(shard, sha256=None),)), publisher.base())
-    (listed,) = bucket.list("kv/shards/")
-    whole = bucket.get(listed.key).body
-    bucket.put(listed.key, b"x" * 5000)
-    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
-        with pytest.raises(ShardDamagedError, match="no shard that this code can read"):
-            one.get(1)
-        assert names(tmp_path) == []
-        bucket.put(listed.key, whole)
-        assert one.get(1) == b"v"
-
-
-def damage(folder: Path, first: int) -> None:
-    """Write zeros over the shard's pages, as a disk that lost them: SQLite finds the first ones good."""
-    (path,) = folder.glob("*.db")
-    body = path.read_bytes()
-    path.write_bytes(body[: first * 4096] + bytes(len(body) - first * 4096))
-
-
-def test_a_cached_file_that_lost_pages_is_fetched_again(bucket: Bucket, tmp_path: Path) -> None:
-    """By a reader that comes to it; nobody gets a value of it."""
-    publish(Folder(bucket, "kv/"), {1: b"A" * 50_000}, "r", created=T0, num_dbs=1)
-    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
-        one.get(1)
-    damage(tmp_path, 5)
-    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as other:
-        assert other.get(1) == b"A" * 50_000
-
-
-def test_a_shard_that_cannot_be_read_any_more_is_thrown_away(bucket: Bucket, tmp_path: Path) -> None:
-    """The reading says so, and the next one fetches the shard again."""
-    rows = dict.fromkeys(range(2000), b"x" * 100)
-    publish(Folder(bucket, "kv/"), rows, "r", created=T0, num_dbs=1)
-    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
-        one.get(1)
-        damage(tmp_path, 5)
-        with pytest.raises(ShardDamagedError, match="The next reading fetches it again"):
-            one.multi_get(rows)
-        assert names(tmp_path) == []
-        assert one.multi_get(rows) == rows
-
-
-def test_a_file_that_disappears_is_fetched_again(bucket: Bucket, tmp_path: Path) -> None:
-    """Somebody has emptied the cache; threads that have the file open keep it, another one is told, and then helped."""
-    publish(Folder(bucket, "kv/"), {1: b"v"}, "r", created=T0)
-    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one, ThreadPoolExecutor(1) as pool:
-        one.get(1)
-        for path in tmp_path.glob("*.db"):
-            path.unlink()
-        assert one.get(1) == b"v"
-        with pytest.raises(ShardDamagedError, match="unable to open"):
-            pool.submit(one.get, 1).result()
-        assert pool.submit(one.get, 1).result() == b"v"
 
 
 def test_a_shard_of_another_program_is_taken_as_it_is(bucket: Bucket, tmp_path: Path) -> None:

@@ -127,8 +127,8 @@ def build(driver: Child, s3: EmbeddedS3, prefix: SnapshotPrefix, rule: Rule | No
 
 
 def test_a_task_that_fails_is_repeated(driver: Child, s3: EmbeddedS3, prefix: SnapshotPrefix) -> None:
-    """S3 refuses the upload of a shard; the next attempt has a path of its own."""
-    build(driver, s3, prefix, Rule(SHARD, Refuse()))
+    """S3 refuses the upload of a shard for good; the next attempt has a path of its own."""
+    build(driver, s3, prefix, Rule(SHARD, Refuse(403)))
     found = prefix.published()
     assert found is not None
     assert any("/attempt=01-" in url for url in found.urls)

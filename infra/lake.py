@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Lake"]
 
 # What changes of snapshots: the pointer to the current one, and the records of their builds.
-_POINTERS: Final = ("*_CURRENT", "*runs/*/run.yaml")
+_POINTERS: Final = ("*_CURRENT", "*runs/*")
 # A commit of a Delta table is named by its version, 20 digits. A policy knows no digits, but it can count: checkpoints
 # (….checkpoint.json), and commits that a catalog has yet to accept (_commits/…), have longer names.
 _COMMITS: Final = f"*_delta_log/{'?' * 20}.json"

@@ -31,6 +31,9 @@ class Need:
 
 
 _TABLE: Final = ("", "_delta_log", "metadata")
+_POINTER: Final = "_CURRENT"
+"""The one object of snapshots that is no folder."""
+_SNAPSHOTS: Final = (_POINTER, "manifests", "runs")
 JOB: Final = (
     Need("s3:GetObject", "checkpoints", ("cancels", "checkpoints", "leases", "locks", "notes", "runs")),
     Need(
@@ -39,8 +42,8 @@ JOB: Final = (
     Need("s3:PutObjectTagging", "checkpoints", ("checkpoints", "notes")),
     Need("s3:DeleteObject", "checkpoints", ("leases", "notes", "open")),
     Need("s3:GetObject", "scripts"),
-    Need("s3:GetObject", "data", _TABLE),
-    Need("s3:PutObject", "data", _TABLE),
+    Need("s3:GetObject", "data", (*_TABLE, *_SNAPSHOTS)),
+    Need("s3:PutObject", "data", (*_TABLE, *_SNAPSHOTS)),
     Need("s3:DeleteObject", "data"),
     Need("s3:ListBucket", "data", _TABLE),
     Need("s3:ListBucketMultipartUploads", "data"),
@@ -51,8 +54,8 @@ SWEEPER: Final = (
     Need("s3:PutObjectTagging", "checkpoints", ("checkpoints", "notes")),
     Need("s3:DeleteObject", "checkpoints", ("leases", "open")),
     Need("s3:ListBucket", "checkpoints", ("leases", "open")),
-    Need("s3:GetObject", "data", ("_delta_log", "metadata")),
-    Need("s3:PutObject", "data", ("_delta_log", "metadata")),
+    Need("s3:GetObject", "data", ("_delta_log", "metadata", *_SNAPSHOTS)),
+    Need("s3:PutObject", "data", ("_delta_log", "metadata", _POINTER, "runs")),
     Need("s3:DeleteObject", "data"),
     Need("s3:AbortMultipartUpload", "data"),
     Need("s3:ListBucket", "data", ("", "_delta_log")),
@@ -91,4 +94,5 @@ def requests_of(
                 if need.action in _OF_BUCKETS:
                     yield RequestKind(need.action, bucket, below if need.action == _LISTING else None)
                 else:
-                    yield RequestKind(need.action, f"{bucket}/{below}*")
+                    key = below.rstrip("/") if below.endswith(f"/{_POINTER}/") else f"{below}*"
+                    yield RequestKind(need.action, f"{bucket}/{key}")

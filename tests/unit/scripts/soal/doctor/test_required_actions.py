@@ -27,7 +27,7 @@ def _place(resource: str, prefix: str | None) -> tuple[str, str]:
     kind, key = KINDS[bucket], key if prefix is None else prefix
     if kind == "checkpoints":
         return kind, key.partition("/")[0]
-    inner = re.search(r"(?:^|/)(_delta_log|metadata)(?:/|$)", key) if kind == "data" else None
+    inner = re.search(r"(?:^|/)(_delta_log|metadata|_CURRENT|manifests|runs)(?:/|$)", key) if kind == "data" else None
     return kind, inner[1] if inner else ""
 
 

@@ -29,7 +29,7 @@ def source_of(prefix: str, endpoint_url: str | None, *, local: bool) -> Source:
     found = target(endpoint_url, Home.of(), local=local)
     try:
         return Source(prefix, found.store)
-    except ValueError as error:
+    except ConfigValidationError as error:
         raise Problem(str(error), todo="give the prefix as s3://bucket/prefix") from error
 
 

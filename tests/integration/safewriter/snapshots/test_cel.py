@@ -167,7 +167,9 @@ def test_a_rule_that_cannot_be_is_refused_before_anything_is_read(
     spark: SparkSession, sharding: ShardingSpec, problem: str
 ) -> None:
     """A reading of this source would say so."""
-    unreadable = users(spark).selectExpr("*", "string(raise_error('it was read')) AS w").drop("v").withColumnRenamed("w", "v")
+    unreadable = (
+        users(spark).selectExpr("*", "string(raise_error('it was read')) AS w").drop("v").withColumnRenamed("w", "v")
+    )
     with pytest.raises(ConfigValidationError, match=f"(?s){problem}"):
         build(unreadable, "bad", sharding)
     assert open_store(Location.parse(prefix_of("bad"))).get("_CURRENT") is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import xxhash
@@ -12,10 +12,13 @@ from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.record import OpenWrite
 from safewriter.coordination.transitions import end
 from safewriter.errors import StepError, TurnLostError
+from safewriter.snapshots import WriteConfig, binary_col, write_sharded
 from safewriter.snapshots.errors import ConfigValidationError, PublishConflictError
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.write.job import Job
+from safewriter.snapshots.write.publish import Publisher
+from safewriter.tables.spark import SparkScope
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -173,3 +176,68 @@ def test_a_build_in_a_turn_is_fenced_by_its_token(spark: SparkSession, prefix: S
     current = prefix.current()
     assert current is not None
     assert (current["fencing_token"], current["manifest_ref"]) == (token, first.manifest_ref)
+
+
+def test_all_shards_are_written_by_one_spark_job(
+    spark: SparkSession, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Side by side, however many there are, and the source is read once."""
+    groups: list[str] = []
+    begin = SparkScope.begin_group
+
+    def noted(scope: SparkScope, group: str) -> None:
+        groups.append(group)
+        begin(scope, group)
+
+    monkeypatch.setattr(SparkScope, "begin_group", noted)
+    result = build(spark.range(ROWS).selectExpr("id", "'v' AS v"), num_dbs=16)
+    assert len(result.shards) == 16
+    tracker = spark.sparkContext.statusTracker()
+    stages = {stage for job in tracker.getJobIdsForGroup(groups[0]) for stage in tracker.getJobInfo(job).stageIds}  # type: ignore[union-attr]
+    written = {shard.writer_info["stage_id"] for shard in result.shards}
+    assert len(written) == 1
+    assert written <= stages
+    assert len(tracker.getJobIdsForGroup(groups[0])) <= 2  # with adaptive plans the shuffle counts as a job
+
+
+@pytest.mark.parametrize("is_guarded", [pytest.param(True, id="guarded"), pytest.param(False, id="alone")])
+def test_an_interrupt_after_the_publication_removes_nothing(
+    spark: SparkSession,
+    prefix: SnapshotPrefix,
+    build: Build,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_guarded: bool,
+) -> None:
+    """Ctrl-C comes when the pointer has moved and nobody has noted it yet."""
+    if not is_guarded:
+        monkeypatch.delenv("SW_CHECKPOINT_BUCKET")
+    point = Publisher.point
+
+    def interrupted(publisher: Publisher, *arguments: Any, **more: Any) -> None:
+        point(publisher, *arguments, **more)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Publisher, "point", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        build(small(spark, "new"))
+    found = prefix.published()
+    assert found is not None
+    assert len(found.values) == 10
+
+
+@pytest.mark.parametrize("is_guarded", [pytest.param(True, id="guarded"), pytest.param(False, id="alone")])
+def test_a_prefix_may_be_written_as_spark_does(
+    spark: SparkSession, prefix: SnapshotPrefix, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    """With the scheme s3a and doubled slashes; the clean-up knows its shards by it."""
+    if not is_guarded:
+        monkeypatch.delenv("SW_CHECKPOINT_BUCKET")
+    written = prefix.uri.replace("s3://", "s3a://").replace("/snapshots/", "//snapshots//")
+    write_sharded(
+        small(spark, "v"), WriteConfig(num_dbs=2, s3_prefix=f"{written}/"), key_col="id", value_spec=binary_col("v")
+    )
+    with SnapshotReader(written) as reader:
+        assert reader.get(5) == b"v"
+    assert prefix.strays() == set()
+    prefix.check_routing()

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from safewriter.snapshots.config import Duplicates
+from safewriter.snapshots.errors import ShardCoverageError
+from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.routing.routing import HashRouting
+from safewriter.snapshots.write.job import Job
+from safewriter.snapshots.write.paths import Paths
+from safewriter.snapshots.write.rows import RowFormat
+from safewriter.snapshots.write.values import binary_col
+
+JOB = Job(
+    Paths("s3://lake/kv", "shards", "r", "db={db_id:05d}", "b"),
+    RowFormat(HashRouting(4), KeyEncoding.U64BE, binary_col("v"), "id"),
+    Duplicates.ANY,
+    "",
+    None,
+)
+KEY = (5).to_bytes(8, "big")
+
+
+def shard(db_id: int, **changes: Any) -> dict[str, Any]:
+    told = {
+        "db_id": db_id,
+        "rows": 10,
+        "kept": 8,
+        "stored": 8,
+        "db_url": f"s3://lake/kv/{db_id}",
+        "attempt": 0,
+        "db_bytes": 4096,
+        "min_key": KEY,
+        "max_key": KEY,
+        "checkpoint_id": "c",
+        "stage_id": 1,
+        "task_attempt_id": 2,
+        "duration_ms": 3,
+        "sha256": "0" * 64,
+    }
+    return {**told, **changes}
+
+
+def task(rows: int) -> dict[str, Any]:
+    return {"db_id": None, "rows": rows, "kept": None, "stored": None, "waited_ms": 0}
+
+
+def checked(found: list[Any], rows_read: int = 20) -> tuple[int, ...]:
+    return tuple(one.db_id for one in JOB._checked(found, rows_read))
+
+
+def test_shards_of_which_each_row_is_known_are_taken_in_order() -> None:
+    """The manifest counts the rows that stayed; a shard without rows is not there."""
+    assert checked([shard(3), shard(1), task(20), task(0)]) == (1, 3)
+    (one,) = JOB._checked([shard(1), task(10)], 10)
+    assert (one.row_count, one.min_key, one.writer_info["task_attempt_id"]) == (8, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("found", "rows_read"),
+    [
+        pytest.param([shard(1), task(20)], 20, id="a shard is not there"),
+        pytest.param([shard(1), shard(3)], 20, id="no task has answered"),
+        pytest.param([shard(1), shard(3), task(10)], 20, id="a task has not answered"),
+        pytest.param([shard(1), shard(3), task(20)], 21, id="a row was read and did not come"),
+        pytest.param([shard(1, stored=7), shard(3), task(20)], 20, id="a row is not in its file"),
+        pytest.param([shard(1), shard(1), task(20)], 20, id="a shard is there twice"),
+        pytest.param([shard(1), shard(4), task(20)], 20, id="a shard beyond the last"),
+        pytest.param([shard(1), shard(-1), task(20)], 20, id="a shard before the first"),
+        pytest.param([], 1, id="nothing has answered"),
+    ],
+)
+def test_a_build_that_lacks_anything_is_not_published(found: list[Any], rows_read: int) -> None:
+    """A shard that is lost is no empty one."""
+    with pytest.raises(ShardCoverageError, match=r"[Nn]othing was published"):
+        checked(found, rows_read)

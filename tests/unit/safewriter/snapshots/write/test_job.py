@@ -23,8 +23,8 @@ JOB = Job(
 KEY = (5).to_bytes(8, "big")
 
 
-def shard(db_id: int, **changes: Any) -> dict[str, Any]:
-    told = {
+def shard(db_id: int, **changes: Any) -> Any:
+    told: dict[str, Any] = {
         "db_id": db_id,
         "rows": 10,
         "kept": 8,
@@ -43,7 +43,7 @@ def shard(db_id: int, **changes: Any) -> dict[str, Any]:
     return {**told, **changes}
 
 
-def task(rows: int) -> dict[str, Any]:
+def task(rows: int) -> Any:
     return {"db_id": None, "rows": rows, "kept": None, "stored": None, "waited_ms": 0}
 
 

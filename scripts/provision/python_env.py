@@ -69,6 +69,10 @@ def ensure_python(place: Place) -> Found:
     # uv does not compile them, and a job's Python keeps no compiled files: it would compile them at each start.
     packages = [path for name in _IMPORTED for path in place.venv.glob(f"lib/python3.*/site-packages/{name}")]
     run([place.python, "-m", "compileall", "-q", "-j", "0", *packages], what="compiling packages", todo=_SPACE)
+    # As in the image. Python workers would import PySpark from its zip file, compile it at each start, and read the
+    # file's whole directory in each task: a tenth of a second.
+    for copy in place.venv.glob("lib/python3.*/site-packages/pyspark/python/lib/*.zip"):
+        copy.unlink()
     stamp.write(inputs)
     return Found(f"{found}, packages brought up to date", changed=True)
 

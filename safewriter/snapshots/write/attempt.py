@@ -129,7 +129,7 @@ def _named(config: WriteConfig) -> BuildId:
 
 def _wait_for_losers(spark: SparkSession, wait_until_quiet: Callable[[float], bool]) -> None:
     """Let Spark end the copies of tasks that lost, so that the clean-up finds their objects."""
-    if str(spark.sparkContext.getConf().get("spark.speculation", "false")).lower() == "true":
+    if str(spark.conf.get("spark.speculation", "false")).lower() == "true":
         wait_until_quiet(_QUIET_S)
 
 

@@ -22,6 +22,7 @@ class Commands:
         self.place = place
         self.ran: list[str] = []
         self.fails: str | None = None
+        self.copy = place.venv / "lib" / "python3.11" / "site-packages" / "pyspark" / "python" / "lib" / "pyspark.zip"
 
     def __call__(self, args: list[object], *, what: str, todo: str) -> str:
         words = [str(arg) for arg in args]
@@ -30,6 +31,9 @@ class Commands:
         if step == self.fails:
             raise SetupError(what, todo=todo)
         self.ran.append(step)
+        if step == "sync":
+            self.copy.parent.mkdir(parents=True, exist_ok=True)
+            self.copy.touch()
         if step == "venv":
             self.place.python.parent.mkdir(parents=True, exist_ok=True)
             self.place.python.write_text("#!/bin/sh\nexit 0\n")
@@ -60,6 +64,13 @@ def test_an_environment_is_made_once(place: Place, commands: Commands) -> None:
     assert commands.ran == ["venv", "uv.txt", "sync", "--editable", "compileall"]
     assert not ensure_python(place).changed
     assert len(commands.ran) == 5
+
+
+def test_python_workers_find_pyspark_compiled(place: Place, commands: Commands) -> None:
+    """Not its sources in a zip file, which Spark would let them import first."""
+    ensure_python(place)
+    assert commands.copy.parent.is_dir()
+    assert not commands.copy.exists()
 
 
 def test_a_changed_lock_is_brought_in(place: Place, commands: Commands) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from handler.process.child import start
 from handler.secrets import Secrets, read_secrets
+from handler.stages.reuse import Reuse
 from safewriter.deadline import epoch_ms
-from safewriter.objects.s3 import open_store, s3_client
+from safewriter.objects.s3 import open_store, shared_client
 from safewriter.settle.supervisor import Supervision
 
 if TYPE_CHECKING:
@@ -34,12 +35,13 @@ def _invoke(function: str, payload: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """S3, the child process, settling, Lambda itself, Secrets Manager, the clock."""
+    """S3, the child process, settling, Lambda itself, Secrets Manager, the clock, and the Java machine that waits."""
 
-    client: Callable[[], Any] = lambda: s3_client(tries=3)
+    client: Callable[[], Any] = lambda: shared_client(tries=3)
     store: Callable[[Location], ObjectStore] = open_store
     start_child: Callable[..., AbstractContextManager[Any]] = start
     supervision: Callable[..., Supervision] = Supervision
     invoke: Callable[[str, bytes], str] = _invoke
     read_secrets: Callable[[Mapping[str, SecretReference]], Secrets] = read_secrets
     clock: Clock = epoch_ms
+    reuse: Reuse = field(default_factory=Reuse)

@@ -105,6 +105,8 @@ class HandlerSettings(BaseModel):
     )
     """Directories that belong to this function alone: they are emptied between jobs. The image names /tmp."""
     jit: Literal["auto", "c1", "full"] = Field(alias="SOAL_JIT", default="auto")
+    reuse: Literal["on", "off"] = Field(alias="SOAL_REUSE", default="on")
+    """Whether the Java machine of a job that ended well runs the next one."""
     secrets: Annotated[dict[str, SecretReference], BeforeValidator(parse_references)] = Field(
         alias="SOAL_SECRETS", default_factory=dict
     )

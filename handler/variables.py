@@ -148,6 +148,15 @@ VARIABLES: Final = (
         choices=("auto", "c1", "full"),
     ),
     Variable(
+        "SOAL_REUSE",
+        "on or off",
+        "whether the Java machine of a job that ended well runs the next one, in a Spark context of its own",
+        (Reader.JOB,),
+        default="on",
+        key="reuse",
+        choices=("on", "off"),
+    ),
+    Variable(
         "SOAL_CONF",
         "JSON object of strings",
         "Spark settings of the function's own, such as its catalogs",
@@ -258,6 +267,7 @@ VARIABLES: Final = (
     _for_the_job("SOAL_JOURNAL", "file", "where the job tells the handler how far it is"),
     _for_the_job("SOAL_TURN", "JSON", "the turn that the handler holds for the job"),
     _for_the_job("SOAL_GO", "file", "the script waits for it"),
+    _for_the_job("SOAL_JOB", "file", "the variables of the attempt and the places of its modules, as JSON"),
     _for_the_job("SOAL_EVENT_FILE", "file", "the event that has triggered the run, as JSON"),
 )
 """All of them, in the order in which they are shown."""

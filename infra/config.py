@@ -109,6 +109,8 @@ class Config(BaseModel):
     """`return`: a failed run is an answer like any other, and no alarm, retry or destination sees it."""
     jit: Literal["auto", "c1", "full"] = "auto"
     """How Java compiles: quickly (`c1`) or well (`full`)."""
+    reuse: Literal["on", "off"] = "on"
+    """Whether the Java machine of a job that ended well runs the next one of its sandbox."""
     warn_before_ms: Annotated[int, Field(ge=1000, le=225_000)] | None = None
     """How long before the deadline open writes are settled."""
     audit_log: bool = True

@@ -1,8 +1,9 @@
 """The driver's first lines: runs the user's script as if Spark had started it, and records its end in the journal.
 
-`python bootstrap.py SCRIPT ARGUMENT…`, started by Spark's PythonRunner. The script runs in the real `__main__`, so that
-its definitions can be pickled for Python workers. Three methods of PySpark are wrapped: two leave out settings of the
-script that cannot work here (`script_settings`), one would not end (`pyspark_errors`); nothing else is patched.
+`python bootstrap.py SCRIPT ARGUMENT…`, or in a process that `server.py` has forked. The script runs in the real
+`__main__`, so that its definitions can be pickled for Python workers. Of PySpark three methods are wrapped: two leave
+out settings of the script that cannot work here (`script_settings`), one would not end (`pyspark_errors`). A fourth
+waits less, and a module that jobs hardly use is imported later (`pyspark_waits`). Nothing else is patched.
 
 A job may have a `handler` module of its own. So this process imports everything that it needs of our `handler` first,
 and then removes it from the import path and from `sys.modules`: of our packages a script can import only `safewriter`.
@@ -39,6 +40,7 @@ def main(module: ModuleType) -> None:
     from handler.process.tree import die_with_parent
 
     die_with_parent()
+    archives = _take_variables()
     script = sys.argv[1]
     sys.argv = sys.argv[1:]
     _prefer_installed()
@@ -52,7 +54,7 @@ def main(module: ModuleType) -> None:
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             _join_spark(journal)
         _wait_for(os.environ.get("SOAL_GO"))
-        _leave_names_to_the_job(Path(script).parent)
+        _leave_names_to_the_job([str(Path(script).parent), *archives])
         source = Path(script).read_bytes()
         if b"safewriter" in source:
             warming.start()
@@ -82,10 +84,11 @@ def _run(module: ModuleType, script: str, source: bytes) -> None:
 
 
 def _join_spark(journal: str | None) -> None:
-    from handler.driver import pyspark_errors
+    from handler.driver import pyspark_errors, pyspark_waits
     from handler.driver.script_settings import OwnSettings
 
     pyspark_errors.install()
+    pyspark_waits.install()
     if _is_nameless(os.getuid()):
         _log_in()
     OwnSettings(lambda key, why: _note(journal, "setting_ignored", key=key, why=why)).install()
@@ -97,6 +100,39 @@ def _wait_for(go: str | None) -> None:
         time.sleep(_GO_POLL_S)
 
 
+def begin() -> None:
+    """Import what every job needs, before there is one."""
+    from handler.driver import java_trace, pyspark_errors, pyspark_waits, script_settings  # noqa: F401
+    from handler.process.tree import die_with_parent
+    from safewriter.record import journal  # noqa: F401
+
+    die_with_parent()
+    _prefer_installed()
+    import pyspark.sql  # noqa: F401
+
+
+def begin_guard() -> None:
+    """Import what guarded jobs need besides: the first one did it itself, if it was guarded."""
+    import boto3  # noqa: F401
+
+    import safewriter.block.warmup
+    import safewriter.objects.s3  # noqa: F401
+
+
+def _take_variables() -> list[str]:
+    """Take over the variables of this attempt: Java was perhaps started for an earlier one. Return the archives with
+    the job's modules.
+    """
+    from safewriter.parsing import parsed
+
+    given = os.environ.pop("SOAL_JOB", None)
+    if given is None:
+        return []
+    job = parsed(Path(given).read_bytes())
+    os.environ.update(job["variables"])
+    return list(job["archives"])
+
+
 def _prefer_installed() -> None:
     """Import PySpark from pip's compiled installation: Spark puts its own copies, zip files and a jar, before it, and
     Python would compile those at each start, for a third of a second.
@@ -106,12 +142,12 @@ def _prefer_installed() -> None:
         sys.path[:] = [entry for entry in sys.path if Path(spark_home) not in Path(entry).parents]
 
 
-def _leave_names_to_the_job(folder: Path) -> None:
-    """Let the script import from its own folder, and nothing from the handler: no line below may import from there.
+def _leave_names_to_the_job(places: list[str]) -> None:
+    """Let the script import from its own places, and nothing from the handler: no line below may import from there.
 
     Modules that are imported already continue to work, since functions keep the names of their module.
     """
-    sys.path[0] = str(folder)
+    sys.path[:1] = places
     for name in [name for name in sys.modules if name.partition(".")[0] == "handler"]:
         del sys.modules[name]
 

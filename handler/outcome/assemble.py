@@ -56,6 +56,7 @@ def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None 
         writes=tuple(_write(write, redact) for write in progress.writes or ()),
         timings=_timings(progress, journal),
         cold_start=progress.invocation.cold_start,
+        warm_start=ended is not None and ended.reused,
         memory=Memory(limit_mb=progress.invocation.memory_mb, peak_mb=None if ended is None else ended.peak_mb),
         versions=_versions(None if progress.configured is None else progress.configured.settings),
         warnings=tuple(redact(warning) for warning in (*progress.warnings, *_ignored(journal))),

@@ -92,6 +92,8 @@ def _end(evidence: JobEvidence) -> tuple[int | None, int | None]:
     """Return the job's exit code or signal. The Java machine reports a signal that ended the Python driver as an exit
     code above 128; the journal tells that from a script that exits so.
     """
+    if evidence.ended.stop is not None and evidence.exited == 0:
+        return 0, None  # the script had ended well; the ladder met its Java machine
     code = evidence.ended.exit_code
     if code is None or code <= _SIGNALLED or evidence.exited == code:
         return code, evidence.ended.signal

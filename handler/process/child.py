@@ -1,10 +1,11 @@
-"""Run a command: start one child, supervise it, and leave no process of it.
+"""Run a command: let a Java machine run its job, supervise both, and leave no process of the job.
 
 The ladder's steps are two instants of `safewriter.schedule`: SIGTERM for everything below this process, then SIGKILL.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import subprocess
@@ -15,15 +16,8 @@ from enum import StrEnum
 from signal import Signals
 from typing import TYPE_CHECKING, Final
 
-from handler.process.tree import (
-    become_subreaper,
-    descendants,
-    die_with_parent,
-    end_all,
-    open_to_others,
-    resident_mb,
-    signal_all,
-)
+from handler.process.jvm import Jvm, Output
+from handler.process.tree import become_subreaper, descendants, end_all, resident_mb, signal_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,7 +33,6 @@ _SLICE_S: Final = 0.5
 _BEAT_S: Final = 7.0
 _END_TIMEOUT_S: Final = 5.0
 _CANCEL_GRACE_MS: Final = 5_000
-_OOM_SCORE: Final = b"900"
 
 
 class Stop(StrEnum):
@@ -62,7 +55,8 @@ class Ladder:
 class Ended:
     """How the child ended: `exit_code`, or the number of the `signal` that ended it. Times are epoch milliseconds.
 
-    `survivors` are processes that could not be killed; empty but for a fault of the kernel.
+    `survivors` are processes that could not be killed; empty but for a fault of the kernel. `rests`: the job has ended
+    well, its Java machine has nothing left of it, and waits for another one.
     """
 
     exit_code: int | None
@@ -72,16 +66,24 @@ class Ended:
     ended_ms: int
     peak_mb: int
     survivors: frozenset[Process]
+    rests: bool = False
+    reused: bool = False
+    """Whether the machine had run another job before."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Child:
-    """A command that has been started; `others` are the earlier processes below this one."""
+    """A machine that has been asked for a job; `others` are the other processes below this one. `rests`: the job has
+    ended well, and the machine waits for another one.
+    """
 
-    process: subprocess.Popen[bytes]
+    jvm: Jvm
+    output: Output
     pump: threading.Thread
     others: frozenset[Process]
     started_ms: int
+    reused: bool = False
+    rests: bool = False
 
     def supervise(
         self,
@@ -91,93 +93,78 @@ class Child:
         beat: Callable[[], bool] = lambda: True,
         may_run: Callable[[], bool] = lambda: True,
     ) -> Ended:
-        """Wait for the command's end and return how it ended; no process of it runs any more, also if this raises.
+        """Wait for the job's end and return how it ended; no process of it runs any more, also if this raises.
 
-        `beat` is called every few seconds while it lives; once it returns False the command is ended at once.
+        `beat` is called every few seconds while it lives; once it returns False the job is ended at once.
         """
         try:
             with _beating(beat) as cancelled:
                 is_to_end = lambda: cancelled.is_set() or not may_run()  # noqa: E731
-                stop, peak_mb = _descend(self.process, ladder, clock, self.others, is_to_end)
+                stop, peak_mb = _descend(self.jvm, ladder, clock, self.others, is_to_end)
             ended_ms = clock()
-            # Before other code reaps it: Popen takes a status that other code has collected for an exit code of 0.
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(_END_TIMEOUT_S)
-            exit_code, signal = _status(self.process.returncode)
+            well = stop is None and self.jvm.has_reported()
+            self.rests = well and descendants(without=self.others) == self.jvm.own
+            if not well:
+                # Before other code reaps it: Popen takes a status that other code has collected for an exit code of 0.
+                with suppress(subprocess.TimeoutExpired):
+                    self.jvm.process.wait(_END_TIMEOUT_S)
+            exit_code, signal = (0, None) if well else _status(self.jvm.process.returncode)
         finally:
-            survivors = end_all(without=self.others, timeout_s=_END_TIMEOUT_S)
+            spared = self.others | (self.jvm.own if self.rests else frozenset())
+            survivors = end_all(without=spared, timeout_s=_END_TIMEOUT_S)
+        self.output.job_has_ended()
         self.pump.join(_END_TIMEOUT_S)
-        return Ended(exit_code, signal, stop, self.started_ms, ended_ms, peak_mb, survivors)
+        return Ended(exit_code, signal, stop, self.started_ms, ended_ms, peak_mb, survivors, self.rests, self.reused)
 
 
 @contextmanager
-def start(command: Command, output: JobLog, *, clock: Clock) -> Iterator[Child]:
-    """Start a command, and leave no process of it behind.
+def start(command: Command, output: JobLog, *, clock: Clock, jvm: Jvm | None = None) -> Iterator[Child]:
+    """Run a command's job in a machine that rests, or in a new one, and leave no process of the job behind. Only a
+    machine that rests again lives on, and is its caller's.
 
-    Must be called on the main thread: the child dies with the thread that forked it. Processes below this one that
-    exist already are left alone.
+    Must be called on the main thread: the machine dies with the thread that forked it. Other processes below this one
+    that exist already are left alone.
     """
     become_subreaper()
-    others = descendants()
-    started_ms = clock()
-    process = _spawn(command)
-    if process.stdin is None or process.stdout is None:
-        raise AssertionError  # for the type checker: both are pipes
-    pump = threading.Thread(target=output.pump, args=(process.stdout,), name="soal-output", daemon=True)
+    others = descendants(without=frozenset() if jvm is None else frozenset({jvm.name}))
+    started_ms, reused = clock(), jvm is not None
+    jvm = jvm or Jvm.start(command)
+    jvm.ask()
+    stream = Output(jvm.stdout.fileno())
+    lines = io.BufferedReader(stream)
+    pump = threading.Thread(target=output.pump, args=(lines,), name="soal-output", daemon=True)
     pump.start()
+    child = Child(jvm, stream, pump, others, started_ms, reused)
     try:
-        yield Child(process, pump, others, started_ms)
+        yield child
     finally:
-        end_all(without=others, timeout_s=_END_TIMEOUT_S)
+        if not child.rests:
+            end_all(without=others, timeout_s=_END_TIMEOUT_S)
+        stream.job_has_ended()
         pump.join(_END_TIMEOUT_S)
-        process.stdin.close()
-        if not pump.is_alive():  # else a survivor holds the pipe open, and the thread with it
-            process.stdout.close()
-        process.poll()  # otherwise Popen believes it alive, if nobody supervised it
-
-
-def _spawn(command: Command) -> subprocess.Popen[bytes]:
-    """Start the child in a session of its own (a terminal's or emulator's signals to our group are not for it)."""
-    parent = os.getpid()
-
-    def before_exec() -> None:
-        die_with_parent()
-        if os.getppid() != parent:
-            os._exit(127)  # the parent died before the line above
-        # When memory runs out, the kernel should kill the job and not the process that settles its writes. A copy of a
-        # process that is closed to others may not even write to its own files in /proc.
-        open_to_others()
-        with suppress(OSError):
-            handle = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
-            os.write(handle, _OOM_SCORE)
-            os.close(handle)
-
-    return subprocess.Popen(
-        command.argv,
-        env=dict(command.environment),
-        cwd=command.directory,
-        stdin=subprocess.PIPE,  # held open: its end tells the child that we are gone
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        preexec_fn=before_exec,  # noqa: PLW1509 - the calls in it are plain system calls; libc is loaded already
-    )
+        if not pump.is_alive():  # else it hangs in the log, and would read from the next file of this number
+            lines.close()
+        if not child.rests:
+            jvm.end()
 
 
 def _descend(
-    process: subprocess.Popen[bytes],
+    jvm: Jvm,
     ladder: Ladder,
     clock: Clock,
     others: frozenset[Process],
     is_to_end: Callable[[], bool],
 ) -> tuple[Stop | None, int]:
-    """Wait for the child's end and go down the ladder; return the last step taken and the highest memory seen."""
+    """Wait for the end of the job or its machine and go down the ladder; return the last step taken and the highest
+    memory seen.
+    """
     stop: Stop | None = None
     peak_mb = 0
-    handle = os.pidfd_open(process.pid)
+    handle = os.pidfd_open(jvm.process.pid)
     try:
         poll = select.poll()
         poll.register(handle, select.POLLIN)
+        poll.register(jvm.channel, select.POLLIN)
         while True:
             step_at_ms = ladder.terminate_at_ms if stop is None else ladder.kill_at_ms
             slice_s = max(0.0, min(_SLICE_S, (step_at_ms - clock()) / 1000))

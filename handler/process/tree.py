@@ -21,7 +21,9 @@ __all__ = [
     "descendants",
     "die_with_parent",
     "end_all",
+    "end_these",
     "open_to_others",
+    "process_of",
     "resident_mb",
     "signal_all",
 ]
@@ -75,6 +77,14 @@ def die_with_parent() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
+def process_of(pid: int) -> Process:
+    """Return a child of this process that has not been reaped."""
+    row = _row(pid)
+    if row is None:
+        raise ProcessLookupError(f"there is no process {pid}")
+    return row.process
+
+
 def descendants(*, without: frozenset[Process] = frozenset()) -> frozenset[Process]:
     """Return the living processes below this one, except those in `without` and what is below them."""
     return frozenset(row.process for row in _below(without) if not row.zombie)
@@ -94,6 +104,21 @@ def signal_all(number: signal.Signals, *, without: frozenset[Process]) -> None:
     """Send a signal to everything below this process once."""
     for process in descendants(without=without):
         _kill(process, number)
+
+
+def end_these(processes: frozenset[Process], timeout_s: float) -> None:
+    """Kill and reap processes, of which the orphans are, or become, children of this one."""
+    until = time.monotonic() + timeout_s
+    while True:
+        rows = [row for row in (_row(process.pid) for process in processes) if row and row.process in processes]
+        for row in rows:
+            if row.zombie:
+                _reap(row)
+            else:
+                _kill(row.process, signal.SIGKILL)
+        if not rows or time.monotonic() >= until:
+            return
+        time.sleep(_PAUSE_S)
 
 
 def end_all(*, without: frozenset[Process], timeout_s: float) -> frozenset[Process]:

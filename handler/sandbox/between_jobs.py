@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from handler.sandbox import shared_memory
 from handler.sandbox.removal import DIRECTORY, empty, tree_of
+from handler.sandbox.sandbox import LASTING
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -71,15 +72,25 @@ class OwnedDirectory:
             raise
         return ground
 
-    def clean(self, may_go_on: Callable[[], bool]) -> int:
-        """Remove all entries that were not there before the first job; return how many could not be removed."""
+    def clean(self, may_go_on: Callable[[], bool], sandbox: Path | None = None) -> int:
+        """Remove all entries that were not there before the first job, but what a `sandbox` keeps; return how many
+        could not be removed.
+        """
         if stat.S_IMODE(os.fstat(self.handle).st_mode) != self.mode:
             with suppress(PermissionError):
                 os.fchmod(self.handle, self.mode)
         shared_memory.remove_all_but(self.shared)
-        stuck = empty(self.handle, keep=self.kept, may_go_on=may_go_on)
+        stuck = empty(self.handle, keep=self._kept_with(sandbox), may_go_on=may_go_on)
         self._record()
         return stuck
+
+    def _kept_with(self, sandbox: Path | None) -> Tree:
+        if sandbox is None or not sandbox.is_relative_to(self.path):
+            return self.kept
+        tree: Tree = LASTING
+        for name in reversed(sandbox.relative_to(self.path).parts):
+            tree = {name: tree}
+        return _merged(self.kept, tree)
 
     def _record(self) -> None:
         """Record this process's first list of entries for the next process, even if a job changes the directory."""
@@ -97,14 +108,21 @@ class OwnedDirectory:
                 os.close(record)
 
 
+def _merged(one: Tree, other: Tree) -> Tree:
+    both = {name: _merged(one[name] or {}, other[name] or {}) for name in one.keys() & other.keys()}
+    return {**one, **other, **both}
+
+
 _claimed = cache(OwnedDirectory.claim)  # once in the life of this process; a failed claim is retried
 
 
-def clean_all(paths: Iterable[Path], may_go_on: Callable[[], bool]) -> Iterator[str]:
-    """Clean the directories; yield which could not be cleaned, and why. A missing one has nothing to clean."""
+def clean_all(paths: Iterable[Path], may_go_on: Callable[[], bool], sandbox: Path | None = None) -> Iterator[str]:
+    """Clean the directories, but for the `sandbox` that waits for the next job; yield which could not be cleaned, and
+    why. A missing one has nothing to clean.
+    """
     for path in paths:
         try:
-            stuck = _claimed(path).clean(may_go_on)
+            stuck = _claimed(path).clean(may_go_on, sandbox)
         except FileNotFoundError:
             continue
         except OSError as error:

@@ -18,8 +18,14 @@ from handler.sandbox.removal import DIRECTORY, empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import TypeAlias
 
-__all__ = ["NoSpaceError", "Sandbox", "forbids_execution", "oom_kills", "open_sandbox"]
+    from handler.sandbox.removal import Tree
+
+    Shape: TypeAlias = tuple[tuple[int, int], ...]
+    """Number and mode of the root and of each directory in it."""
+
+__all__ = ["LASTING", "NoSpaceError", "Sandbox", "forbids_execution", "oom_kills", "open_sandbox"]
 
 _PREFIX: Final = "soal-"
 _LOCK: Final = ".soal-sandbox"
@@ -32,6 +38,14 @@ _MIB: Final = 1024 * 1024
 _BLOCK: Final = 512
 _FOLDERS_MAX: Final = 1000
 _NAMED_MAX: Final = 3
+
+
+LASTING: Final[Tree] = {
+    _LOCK: None,
+    "archive.log": None,
+    **{name: {} for name in ("scripts", "home", "tmp", "work")},
+}
+"""What a sandbox keeps for the Java machine that works in it, while one job follows the other."""
 
 
 class NoSpaceError(Exception):
@@ -84,6 +98,30 @@ class Sandbox:
     def properties_file(self) -> Path:
         return self.root / "spark.properties"
 
+    @property
+    def submission_file(self) -> Path:
+        """The arguments for Spark's submission of the job."""
+        return self.root / "submission"
+
+    @property
+    def job_file(self) -> Path:
+        """Facts for the job's Python process."""
+        return self.root / "job.json"
+
+    @property
+    def shape(self) -> Shape:
+        """The directories of a job, as they are now: a Java machine that outlives the job works in them."""
+        found = [path.lstat() for path in (self.root, self.scripts, self.home, self.tmp, self.work)]
+        return tuple((one.st_ino, one.st_mode) for one in found)
+
+    def renew(self, made: Shape) -> bool:
+        """Empty the directories for the next job; return whether they still have the shape that they were made in."""
+        try:
+            with _opened(None, self.root) as handle:
+                return self.shape == made and empty(handle, keep=LASTING) == 0
+        except OSError:
+            return False
+
 
 @contextmanager
 def open_sandbox(base: Path, *, free_min_mb: int = _FREE_MIN_MB) -> Iterator[Sandbox]:
@@ -111,7 +149,7 @@ def open_sandbox(base: Path, *, free_min_mb: int = _FREE_MIN_MB) -> Iterator[San
 
 
 @contextmanager
-def _opened(parent: int, name: str, flags: int = DIRECTORY) -> Iterator[int]:
+def _opened(parent: int | None, name: str | Path, flags: int = DIRECTORY) -> Iterator[int]:
     handle = os.open(name, flags, 0o600, dir_fd=parent)
     try:
         yield handle

@@ -1,4 +1,4 @@
-"""Make the command that runs a job: java directly, no shell and no launcher in between.
+"""Make the command that runs a job: a Java machine of our own (io.soal.host.Host), no shell and no launcher in between.
 
 The stock `spark-submit` needs bash and /dev/fd, which Lambda does not have, and starts one more Java machine. This
 module adds what its launcher would add: the class path, the heap, and the options that let Spark run on Java 17.
@@ -6,11 +6,13 @@ module adds what its launcher would add: the class path, the heap, and the optio
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
 import shutil
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,9 +21,10 @@ from handler.request.job import EventForm
 from handler.secrets import Secrets
 from handler.spark.archive import archive_options
 from handler.spark.classpath import find_pyspark, jars
-from handler.spark.environment import AttemptVariables, child_environment
+from handler.spark.environment import AttemptVariables, job_variables, machine_environment
 from handler.spark.properties import read_properties, write_properties
 from handler.spark_settings.catalogs import file_io
+from safewriter.coordination.borrowed import VARIABLE as TURN_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from handler.sandbox.script import Files
     from handler.settings import HandlerSettings
 
-__all__ = ["Command", "Machine", "check", "compose", "this_machine"]
+__all__ = ["HOST", "RUNNER", "Command", "Machine", "check", "compose", "this_machine"]
 
 _MB_PER_CORE: Final = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _CORES_MAX: Final = 6
@@ -49,7 +52,13 @@ _C2_LATER: Final = (
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 _HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-_BOOTSTRAP: Final = Path(__file__).resolve().parents[1] / "driver" / "bootstrap.py"
+HOST: Final = "io.soal.host.Host"
+_THREADS: Final = "OMP_NUM_THREADS"
+_WORKERS: Final = "spark.executorEnv."
+_OF_A_CONTEXT: Final = ("spark.sql.", "spark.app.", "spark.ui.")
+RUNNER: Final = ("--class", "io.soal.host.PythonDrivers", "spark-internal")
+"""In place of Spark's own PythonRunner, which a Python script as the submission's resource would mean."""
+_DRIVERS: Final = Path(__file__).resolve().parents[1] / "driver" / "server.py"
 _IMAGE_FILES: Final = Path(__file__).resolve().parents[2] / "image" / "spark"
 _NO_SECRETS: Final = Secrets()
 _UNITS: Final = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
@@ -118,11 +127,19 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command to execute, which inherits nothing."""
+    """A Java machine, which inherits nothing, and the job that it is to run. Two commands are equal if one machine can
+    run both jobs, the one after the other.
+    """
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     directory: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Those of Spark that outlive a Spark context."""
+    submission: tuple[str, ...] = field(default=(), compare=False)
+    """The arguments for Spark's submission of the job."""
+    variables: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Of the job's Python process."""
 
 
 def check(job: Job, settings: HandlerSettings, machine: Machine) -> None:
@@ -142,27 +159,39 @@ def compose(
     inherited: Mapping[str, str],
     secrets: Secrets = _NO_SECRETS,
 ) -> Command:
-    """Write the properties file (and the event file) and return the command."""
-    conf = _conf(job, sandbox, settings, machine, secrets)
-    write_properties(sandbox.properties_file, conf)
+    """Write the files that describe the job to Java and Python, and return the command."""
     spark_home = pyspark_home()
     argv = (
         str(find_java(settings)),
         *_java_options(job, sandbox, settings, machine, attempt),
         "-cp",
         ":".join(str(jar) for jar in jars(spark_home, settings.soal_home)),
-        "org.apache.spark.deploy.SparkSubmit",
+        HOST,
+        str(sandbox.submission_file),
+        sys.executable,
+        str(_DRIVERS),
+    )
+    submission = (
         "--properties-file",
         str(sandbox.properties_file),
         *(("--name", job.name) if job.name else ()),
         *(("--py-files", ",".join(str(path) for path in files.py_files)) if files.py_files else ()),
-        str(_BOOTSTRAP),
+        *RUNNER,
         str(files.script),
         *_arguments(job, sandbox),
     )
-    variables = {**inherited, **secrets.variables}
-    environment = child_environment(job, sandbox, attempt, variables, spark_home=spark_home)
-    return Command(argv, environment, sandbox.work)
+    environment = machine_environment(sandbox, {**inherited, **secrets.variables}, spark_home=spark_home)
+    conf = _conf(job, sandbox, settings, machine, secrets)
+    # NumPy takes as many threads as Spark gives to a driver.
+    variables = job_variables(job, sandbox, attempt, inherited) | {_THREADS: conf.get("spark.driver.cores", "1")}
+    of_driver = (TURN_VARIABLE, _THREADS)
+    of_workers = {f"{_WORKERS}{name}": value for name, value in variables.items() if name not in of_driver}
+    write_properties(sandbox.properties_file, {**conf, **of_workers})
+    sandbox.submission_file.write_text("".join(f"{word}\0" for word in submission), encoding="utf-8")
+    archives = [str(path) for path in files.py_files if path.suffix != ".py"]
+    sandbox.job_file.write_text(json.dumps({"variables": variables, "archives": archives}), encoding="utf-8")
+    lasting = {key: value for key, value in conf.items() if not key.startswith(_OF_A_CONTEXT)}
+    return Command(argv, environment, sandbox.work, lasting, submission, variables)
 
 
 def pyspark_home() -> Path:

@@ -1,4 +1,4 @@
-"""The environment of the child: a fresh one, in which nothing of an event is a variable."""
+"""The environment of a job: a fresh one, in which nothing of an event is a variable."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from handler.sandbox.sandbox import Sandbox
     from safewriter.deadline import Deadline
 
-__all__ = ["AttemptVariables", "child_environment"]
+__all__ = ["AttemptVariables", "job_variables", "machine_environment"]
 
 # Variables that the handler sets itself, and those that would change how Spark or Python start.
 _WITHHELD: Final = re.compile(
     r"SOAL_.*|SPARK_(?!SCRIPT$).*|PYSPARK_.*|HADOOP_.*|YARN_.*|PYTHON.*|VIRTUAL_ENV|CONDA_.*|JAVA_HOME|HOME|TMP|TEMP|TMPDIR"
-    r"|PWD|OLDPWD|SHLVL|_|_HANDLER|AWS_LAMBDA_RUNTIME_API|AWS_LAMBDA_LOG_.*|LAMBDA_RUNTIME_DIR|XDG_.*|LC_.*|LANGUAGE"
+    r"|PWD|OLDPWD|SHLVL|_|_HANDLER|_X_AMZN_.*|AWS_LAMBDA_RUNTIME_API|AWS_LAMBDA_LOG_.*|LAMBDA_RUNTIME_DIR|XDG_.*|LC_.*|LANGUAGE"
 )
+_OF_INVOCATION: Final = re.compile(r"_X_AMZN_.*")
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptVariables:
-    """The child's variables about its attempt; `total_ms` is its whole time."""
+    """The facts of an attempt that its job is told; `total_ms` is its whole time."""
 
     run_id: str
     request_id: str
@@ -43,10 +44,8 @@ class AttemptVariables:
         return cls(run_id, request_id, deadline.at_ms, deadline.at_ms - deadline.started_ms, turn)
 
 
-def child_environment(
-    job: Job, sandbox: Sandbox, attempt: AttemptVariables, inherited: Mapping[str, str], *, spark_home: Path
-) -> dict[str, str]:
-    """Build the child's environment from the function's variables and the handler's own."""
+def machine_environment(sandbox: Sandbox, inherited: Mapping[str, str], *, spark_home: Path) -> dict[str, str]:
+    """Build the environment of a Java machine from the function's variables. Nothing of it is of one job alone."""
     passed = {name: value for name, value in inherited.items() if not _WITHHELD.fullmatch(name)}
     return {
         "PATH": _PATH,
@@ -67,6 +66,16 @@ def child_environment(
         "PYTHONUNBUFFERED": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "SOAL_JOB": str(sandbox.job_file),
+    }
+
+
+def job_variables(
+    job: Job, sandbox: Sandbox, attempt: AttemptVariables, inherited: Mapping[str, str]
+) -> dict[str, str]:
+    """Build the variables of a job's Python processes about their attempt."""
+    return {
+        **{name: value for name, value in inherited.items() if _OF_INVOCATION.fullmatch(name)},
         "SOAL_RUN_ID": attempt.run_id,
         "SOAL_RUN_KEY": job.run_key,
         "SOAL_REQUEST_ID": attempt.request_id,

@@ -19,8 +19,9 @@ from handler.runs.records import Runs
 from handler.runs.supervisor import RunSupervisor
 from handler.runs.turn import held
 from handler.sandbox.between_jobs import clean_all
-from handler.sandbox.sandbox import oom_kills, open_sandbox
-from handler.sandbox.script import download, place
+from handler.sandbox.sandbox import oom_kills
+from handler.sandbox.script import download
+from handler.sandbox.script import place as places_of
 from handler.spark.archive import why_unused
 from handler.spark.command import compose, spark_file
 from handler.spark.environment import AttemptVariables
@@ -37,11 +38,11 @@ if TYPE_CHECKING:
     from handler.redaction.redact import Redactor
     from handler.request.job import Job
     from handler.runs.turn import JobTurn
-    from handler.sandbox.sandbox import Sandbox
     from handler.sandbox.script import Files
     from handler.services import Services
     from handler.spark.command import Command
     from handler.stages.progress import Configured, Progress
+    from handler.stages.reuse import Place, Reuse
     from safewriter.settle.supervisor import WriteReport
 
 __all__ = ["run"]
@@ -54,29 +55,33 @@ def run(progress: Progress, environment: Mapping[str, str], services: Services) 
         raise AssertionError  # for the type checker: `prepare` sets them all or raises
     settings, invocation = configured.settings, progress.invocation
     turn_of_job = held(requested.job.coordination, configured.schedule, run=requested.job.run_key, warn=progress.warn)
-    with turn_of_job as turn, _own_directories(progress, configured), open_sandbox(settings.tmp) as sandbox:
-        files = place(requested.job, sandbox)
+    reuse = services.reuse
+    with turn_of_job as turn, _own_directories(progress, configured, reuse), reuse.place(settings.tmp) as place:
+        sandbox = place.sandbox
+        files = places_of(requested.job, sandbox)
         attempt = AttemptVariables.of(invocation.run_id, invocation.request_id, invocation.deadline, turn.lend())
         command = compose(
             requested.job, files, sandbox, settings, prepared.machine, attempt, environment, prepared.secrets
         )
         with Journal(sandbox.journal) as journal:  # before the child starts: it cannot delete an open file
             job = _Run(
-                progress, configured, requested.job, prepared.redactor, services, sandbox, files, journal, turn=turn
+                progress, configured, requested.job, prepared.redactor, services, place, files, journal, turn=turn
             )
             outcome = job.run(command)
         if outcome.state is State.SUCCESS:
             turn.completed()
+        if not (settings.reuse == "on" and outcome.state is State.SUCCESS):
+            place.end()
         return outcome
 
 
 @contextmanager
-def _own_directories(progress: Progress, configured: Configured) -> Iterator[None]:
+def _own_directories(progress: Progress, configured: Configured, reuse: Reuse) -> Iterator[None]:
     """Clean the function's own directories before the job and after it."""
-    schedule = configured.schedule
+    schedule, paths = configured.schedule, configured.settings.own_directories
 
     def clean(until_ms: int) -> None:
-        progress.warn(*clean_all(configured.settings.own_directories, lambda: schedule.left_ms(until_ms) > 0))
+        progress.warn(*clean_all(paths, lambda: schedule.left_ms(until_ms) > 0, reuse.sandbox))
 
     clean(schedule.begin_by_ms)
     try:
@@ -95,7 +100,7 @@ class _Run:
         job: Job,
         redactor: Redactor,
         services: Services,
-        sandbox: Sandbox,
+        place: Place,
         files: Files,
         journal: Journal,
         *,
@@ -105,7 +110,7 @@ class _Run:
         self._settings, self._schedule = configured.settings, configured.schedule
         self._job, self._redactor = job, redactor
         self._services = services
-        self._sandbox = sandbox
+        self._place, self._sandbox = place, place.sandbox
         self._files = files
         self._journal = journal
         self._turn = turn
@@ -124,13 +129,16 @@ class _Run:
         kills_before = oom_kills()
         # Spark looks for Python files while it starts; only the script has to wait for everything else, Java does not.
         supervisor = self._begin() if self._job.py_files else None
-        with self._services.start_child(command, job_log, clock=clock) as child:
+        waiting = self._place.jvm_for(command)
+        with self._services.start_child(command, job_log, clock=clock, jvm=waiting) as child:
             supervisor = supervisor or self._begin()
             progress.started = True
             ladder = Ladder(self._schedule.terminate_at_ms, self._schedule.kill_at_ms)
             try:
                 self._sandbox.go.touch()
                 ended = child.supervise(ladder, clock=clock, beat=supervisor.beat, may_run=self._turn.may_run)
+                if ended.rests:
+                    self._place.keep(child.jvm)
             except BaseException:
                 progress.settled = self._settle(supervisor, None)
                 raise

@@ -82,15 +82,20 @@ def custom_endpoint() -> str | None:
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
+def shared_client(*, tries: int = 1) -> S3Client:
+    """Return the client that this process shares; a changed environment gets a new one."""
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION")
+    return _made_client(tries, *(os.environ.get(name) for name in names))
+
+
 @functools.lru_cache(maxsize=4)
-def _shared_client(*_environment: str | None) -> S3Client:
-    return s3_client()
+def _made_client(tries: int, *_environment: str | None) -> S3Client:
+    return s3_client(tries=tries)
 
 
 def open_store(location: Location) -> S3ObjectStore:
-    """Open a bucket or prefix through the client that this process shares; a changed environment gets a new one."""
-    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION")
-    return S3ObjectStore(_shared_client(*(os.environ.get(name) for name in names)), location.bucket, location.key)
+    """Open a bucket or prefix through the client that this process shares."""
+    return S3ObjectStore(shared_client(), location.bucket, location.key)
 
 
 def table_store(uri: str) -> S3ObjectStore:

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from handler.driver import bootstrap
 from handler.request.event import parse_event
 from handler.request.job import Job
 from handler.sandbox.sandbox import open_sandbox
@@ -21,7 +22,7 @@ from handler.sandbox.script import Files
 from handler.settings import read_settings, soal_home
 from handler.spark.archive import archive_of
 from handler.spark.classpath import OWN, added_jars, archived_jars
-from handler.spark.command import Machine, compose, find_java, pyspark_home
+from handler.spark.command import HOST, RUNNER, Machine, compose, find_java, pyspark_home
 from handler.spark.environment import AttemptVariables
 from safewriter.deadline import epoch_ms
 from safewriter.record.journal import Journal
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["TRAINING", "TrainingError", "main", "train"]
 
 TRAINING: Final = Path(__file__).resolve().parents[2] / "image" / "archive" / "train.py"
+_BOOTSTRAP: Final = (str(Path(bootstrap.__file__)),)
 _LAKE: Final = "training"
 _CHECKPOINTS: Final = "training-checkpoints"
 _MACHINE: Final = Machine(memory_mb=3008, cores_present=2)
@@ -82,7 +84,10 @@ def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path) ->
         attempt = AttemptVariables("training", "training", epoch_ms() + _TIMEOUT_S * 1000, _TIMEOUT_S * 1000)
         sandbox.go.touch()
         command = compose(job, Files(TRAINING, ()), sandbox, settings, _MACHINE, attempt, variables)
-        argv = list(command.argv)
+        # The host is in a jar that may change.
+        words = [*_BOOTSTRAP, *command.submission[len(RUNNER) + command.submission.index(RUNNER[0]) :]]
+        options = command.submission[: command.submission.index(RUNNER[0])]
+        argv = [*command.argv[: command.argv.index(HOST)], "org.apache.spark.deploy.SparkSubmit", *options, *words]
         argv[argv.index("-cp") + 1] = _class_path(home)
         argv[1:1] = [f"-XX:ArchiveClassesAtExit={archive}", *_QUIET]
         try:

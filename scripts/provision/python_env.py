@@ -28,6 +28,9 @@ _IMPORTED: Final = (
     "urllib3",
     "aws_lambda_powertools",
     "pydantic",
+    "numpy",
+    "pandas",
+    "pyarrow",
 )
 _SPACE: Final = "see above, then run scripts/setup again"
 _NETWORK: Final = "check the network and pip's index settings, then run scripts/setup again"

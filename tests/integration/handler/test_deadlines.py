@@ -84,7 +84,7 @@ with SafeWriter(spark, table) as sw:
 import psutil
 with SafeWriter(spark, table) as sw:
     spark.range(4).write.format("delta").mode("append").save(sw.table)
-    jvm = psutil.Process().parent()
+    jvm = psutil.Process().parent().parent()
     assert jvm.name() == "java"
     jvm.suspend()
     let_deadline_come()

@@ -52,9 +52,10 @@ class World:
     @contextmanager
     def start(self, command: Command, *_: object, **__: object) -> Iterator[Any]:
         # The kernel, too, must take what the job would be started with: it limits each text, and all of them together.
-        subprocess.run(command.argv, executable="/bin/true", env=dict(command.environment), check=True)
+        words, variables = (*command.argv, *command.submission), {**command.environment, **command.variables}
+        subprocess.run(words, executable="/bin/true", env=variables, check=True)
         self.commands.append(command)
-        path = Path(command.argv[command.argv.index("--properties-file") + 1])
+        path = Path(command.submission[command.submission.index("--properties-file") + 1])
         self.properties.append(path.read_text(encoding="utf-8"))
         yield self
 
@@ -90,7 +91,7 @@ def test_a_hostile_event_gets_no_more_than_a_job(
         assert not any(EVIL in line or "com.example" in line for line in lines)
     for secret in SECRETS:
         assert secret not in answer + log + "".join(world.properties)
-        assert not any(secret in argument for command in world.commands for argument in command.argv)
+        assert not any(secret in word for command in world.commands for word in (*command.argv, *command.submission))
     assert result.error is not None
     if world.commands:
         assert "StartedError" in result.error.message  # the test's own end of a child that began

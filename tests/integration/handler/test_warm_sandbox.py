@@ -7,12 +7,12 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
 from handler.outcome.result import Result
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from tests.support.kept import of_jobs
 from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def test_the_job_after_five_that_leave_what_they_can_is_as_the_first(own: Path, 
                 # Java ends with the full disk, and the deleted directory, in ways of its own.
                 assert left.state == "SUCCESS" or name in ("full_disk", "deletes", "links"), left.state_details
             last = run("probe")
-            of_jobs = [one for one in emulator.processes() if "awslambdaric" not in one.cmdline()]
+            still = of_jobs(emulator.processes())
     assert (first.state, last.state) == ("SUCCESS", "SUCCESS")
     assert first.log_tail[0] == "has ['.soal-ground', 'of-an-extension'] []"
     assert last.log_tail[0] == first.log_tail[0]
@@ -131,4 +131,4 @@ def test_the_job_after_five_that_leave_what_they_can_is_as_the_first(own: Path, 
     assert abs(free[0] - free[1]) <= 1
     assert last.warnings == first.warnings
     assert os.listdir(outside) == ["keep"]  # noqa: PTH208 - names only
-    assert of_jobs == [] or all(one.status() == psutil.STATUS_ZOMBIE for one in of_jobs)
+    assert still == set()

@@ -142,7 +142,7 @@ def test_arguments_that_are_secret_are_masked_in_what_the_job_prints(world: Worl
     world.prints = b"connecting with hunter22\n"
     result = world.handle()
     assert world.command is not None
-    assert world.command.argv[-1] == "hunter22"
+    assert world.command.submission[-1] == "hunter22"
     assert result.log_tail == ("connecting with [redacted]",)
 
 

@@ -45,7 +45,7 @@ def test_a_job_has_its_turn_while_it_runs_and_completes_it(world: World) -> None
 
     assert result.state == "SUCCESS"
     assert world.command is not None
-    told = json.loads(world.command.environment["SOAL_TURN"])
+    told = json.loads(world.command.variables["SOAL_TURN"])
     assert (told["lock"], told["job"], told["token"]) == ("table", "Mutation", 1)
     (past,) = record(world).history
     assert (past.job, past.token, past.end, past.run) == ("Mutation", 1, End.COMPLETED, "t")

@@ -64,14 +64,14 @@ class World:
     def start_child(self, command: Command, output: JobLog, **_: object) -> Iterator[World]:
         self.command = command
         self.began_without_record = not self.stored("runs/")
-        options = list(command.argv)
+        options = list(command.submission)
         self.properties = Path(options[options.index("--properties-file") + 1]).read_text()
         output.pump(io.BufferedReader(io.BytesIO(self.prints)))
-        journal.append(command.environment["SOAL_JOURNAL"], "python_started")
+        journal.append(command.variables["SOAL_JOURNAL"], "python_started")
         try:
             yield self
         finally:
-            self.may_run = Path(command.environment["SOAL_GO"]).exists()
+            self.may_run = Path(command.variables["SOAL_GO"]).exists()
 
     def supervise(self, *_: object, **__: object) -> Ended:
         if self.fails is not None:

@@ -64,7 +64,7 @@ def test_the_document_has_the_designed_keys() -> None:
     document = result().document()
     assert list(document) == [
         "schemaVersion", "runId", "clientToken", "attempt", "previousRunId", "name", "state", "stateDetails",
-        "exitCode", "signal", "error", "writes", "timings", "coldStart", "memory", "versions", "warnings",
+        "exitCode", "signal", "error", "writes", "timings", "coldStart", "warmStart", "memory", "versions", "warnings",
         "logTail", "resultUri", "resumeToken", "continuedBy",
     ]  # fmt: skip
     assert list(document["timings"]) == [

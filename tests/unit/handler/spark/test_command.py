@@ -76,12 +76,43 @@ def test_java_is_started_directly(tmp_path: Path) -> None:
     """No shell, no launcher; every word is one argument."""
     command, _ = composed(tmp_path, job(name="n; rm -rf /", entryPointArguments=["a b", "$(id)", ""]))
     assert Path(command.argv[0]).name == "java"
-    submit = command.argv.index("org.apache.spark.deploy.SparkSubmit")
-    assert command.argv[submit + 1] == "--properties-file"
-    assert command.argv[submit + 3 : submit + 6] == ("--name", "n; rm -rf /", "--py-files")
-    assert Path(command.argv[submit + 7]).name == "bootstrap.py"
-    assert command.argv[submit + 8].endswith("/scripts/job.py")
-    assert command.argv[submit + 9 :] == ("a b", "$(id)", "")
+    assert command.argv[-4] == "io.soal.host.Host"
+    assert Path(command.argv[-1]).name == "server.py"
+    assert command.submission[0] == "--properties-file"
+    assert command.submission[2:5] == ("--name", "n; rm -rf /", "--py-files")
+    assert command.submission[6:9] == ("--class", "io.soal.host.PythonDrivers", "spark-internal")
+    assert command.submission[9].endswith("/scripts/job.py")
+    assert command.submission[10:] == ("a b", "$(id)", "")
+
+
+def test_the_machine_finds_the_job_in_a_file(tmp_path: Path) -> None:
+    """Each word ends with a zero byte, which no word can hold; the job's variables are beside it."""
+    with open_sandbox(tmp_path) as sandbox:
+        attempt = AttemptVariables("run", "request", 10**12, 900_000)
+        command = compose(job(), Files(sandbox.scripts / "job.py", ()), sandbox, SETTINGS, MACHINE, attempt, {})
+        assert command.argv[-3] == str(sandbox.submission_file)
+        assert sandbox.submission_file.read_text().split("\0") == [*command.submission, ""]
+        assert command.environment["SOAL_JOB"] == str(sandbox.job_file)
+        assert json.loads(sandbox.job_file.read_text()) == {"variables": command.variables, "archives": []}
+
+
+def test_one_machine_can_run_jobs_that_differ_in_script_and_sql_settings_alone(tmp_path: Path) -> None:
+    """Hadoop keeps its settings for the whole machine; memory, compiler and variables are those it started with."""
+    with open_sandbox(tmp_path) as sandbox:
+
+        def command(
+            the_job: Job, run: str = "one", total_ms: int = 900_000, inherited: dict[str, str] | None = None
+        ) -> Command:
+            attempt = AttemptVariables(run, f"request-{run}", 10**12, total_ms)
+            files = Files(sandbox.scripts / "job.py", ())
+            return compose(the_job, files, sandbox, SETTINGS, MACHINE, attempt, inherited or {})
+
+        first = command(job())
+        assert command(job(conf={"spark.sql.shuffle.partitions": "7"}, name="other"), "two") == first
+        assert command(job(conf={"spark.driver.memory": "1g"})) != first
+        assert command(job(conf={"spark.hadoop.fs.s3a.connection.maximum": "7"})) != first
+        assert command(job(), total_ms=60_000) != first
+        assert command(job(), inherited={"AWS_SESSION_TOKEN": "other"}) != first
 
 
 def test_the_class_path_is_jars_and_nothing_else(tmp_path: Path) -> None:

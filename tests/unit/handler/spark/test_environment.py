@@ -6,34 +6,38 @@ from handler.request.event import parse_event
 from handler.request.job import Job
 from handler.sandbox.sandbox import Sandbox
 from handler.settings import read_settings
-from handler.spark.environment import AttemptVariables, child_environment
+from handler.spark.environment import AttemptVariables, job_variables, machine_environment
 
+SANDBOX = Sandbox(Path("/tmp/soal-x"))
 SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints", "SOAL_ENTRY_POINT": "s3://scripts/e.py"})
 ATTEMPT = AttemptVariables("run-1", "request-1", 1_900_000_000_000, 60_000)
 
 
-def environment(event: object, inherited: dict[str, str]) -> dict[str, str]:
+def of_the_job(event: object, inherited: dict[str, str] | None = None) -> dict[str, str]:
     job = Job.of(parse_event(event, SETTINGS), SETTINGS, "request-1")
-    return child_environment(
-        job, Sandbox(Path("/tmp/soal-x")), ATTEMPT, inherited, spark_home=Path("/packages/pyspark")
-    )
+    return job_variables(job, SANDBOX, ATTEMPT, inherited or {})
 
 
-def test_what_the_child_is_told() -> None:
-    """Its run, its deadline, its journal."""
-    found = environment({"script": "s3://scripts/a.py", "clientToken": "t"}, {})
+def of_the_machine(inherited: dict[str, str]) -> dict[str, str]:
+    return machine_environment(SANDBOX, inherited, spark_home=Path("/packages/pyspark"))
+
+
+def test_what_the_job_is_told() -> None:
+    """Its run, its deadline, its journal; and Lambda's trace, which is another one in each invocation."""
+    trace = {"_X_AMZN_TRACE_ID": "Root=1-5759e988"}
+    found = of_the_job({"script": "s3://scripts/a.py", "clientToken": "t"}, {**trace, "MODE": "prod"})
     assert found["SOAL_RUN_ID"] == "run-1"
     assert found["SOAL_RUN_KEY"] == "t"
     assert found["SOAL_REQUEST_ID"] == "request-1"
     assert found["SOAL_DEADLINE_EPOCH_MS"] == "1900000000000"
     assert found["SOAL_JOURNAL"] == "/tmp/soal-x/journal.jsonl"
     assert len(found["SOAL_JOB_FINGERPRINT"]) == 64
-    assert (found["HOME"], found["TMPDIR"]) == ("/tmp/soal-x/home", "/tmp/soal-x/tmp")
-    assert "SOAL_EVENT_FILE" not in found
+    assert found["_X_AMZN_TRACE_ID"] == trace["_X_AMZN_TRACE_ID"]
+    assert not {"SOAL_EVENT_FILE", "MODE"} & set(found)
 
 
-def test_the_function_s_variables_pass_and_the_handler_s_do_not() -> None:
-    """Nor what would make Spark or Python start in another way."""
+def test_the_function_s_variables_reach_the_machine_and_the_handler_s_do_not() -> None:
+    """Nor what would make Spark or Python start in another way, or is of one invocation alone."""
     passed = {"AWS_REGION": "r", "SW_CHECKPOINT_BUCKET": "b", "POWERTOOLS_X": "1", "MODE": "prod", "SPARK_SCRIPT": "s"}
     withheld = {
         "SOAL_ERRORS": "return",
@@ -44,17 +48,18 @@ def test_the_function_s_variables_pass_and_the_handler_s_do_not() -> None:
         "PYTHONSTARTUP": "x",
         "AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001",
         "_HANDLER": "h",
+        "_X_AMZN_TRACE_ID": "Root=1-5759e988",
     }
-    found = environment("s3://scripts/a.py", {**passed, **withheld, "HOME": "/root", "PYTHONPATH": "/evil"})
+    found = of_the_machine({**passed, **withheld, "HOME": "/root", "PYTHONPATH": "/evil"})
     assert {name: found.get(name) for name in passed} == passed
     assert set(withheld) & set(found) == set()
-    assert found["HOME"] == "/tmp/soal-x/home"
+    assert (found["HOME"], found["TMPDIR"]) == ("/tmp/soal-x/home", "/tmp/soal-x/tmp")
     assert found["PYTHONPATH"] == "/packages"
 
 
 def test_an_event_never_becomes_a_variable() -> None:
     """Only the name of the file that holds it."""
-    without = environment("s3://scripts/a.py", {})
-    found = environment({"LD_PRELOAD": "evil", "PATH": "evil", "day": "evil"}, {})
+    without = of_the_job("s3://scripts/a.py")
+    found = of_the_job({"LD_PRELOAD": "evil", "PATH": "evil", "day": "evil"})
     assert set(found) - set(without) == {"SOAL_EVENT_FILE"}
     assert not any("evil" in value for value in found.values())

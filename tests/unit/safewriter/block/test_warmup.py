@@ -21,7 +21,7 @@ def test_the_block_finds_the_client_that_the_warm_up_has_made(monkeypatch: pytes
         made.append(object())
         return made[-1]
 
-    monkeypatch.setattr(s3, "s3_client", client)
+    monkeypatch.setattr(s3, "s3_client", lambda **_: client())
     monkeypatch.setenv("SW_CHECKPOINT_BUCKET", "checkpoints/of-the-warm-up")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-the-warm-up")
     warm_up()

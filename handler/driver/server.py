@@ -1,0 +1,78 @@
+"""Forks a driver for each job: PySpark is imported once, and a job's Python starts with it in a few milliseconds.
+
+`python server.py`, started by the Java machine (io.soal.host.PythonDrivers). A request on the standard input has a
+length (4 bytes) and words with zero bytes between: the port and the secret of the gateway to Java, the script, its
+arguments. The answer goes to the standard error, which is the Java machine's: the driver's exit code (4 bytes).
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import struct
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_NUMBER: Final = struct.Struct(">i")
+_SIGNALLED: Final = 128
+_IN: Final = 0
+_OUT: Final = 1
+_ERRORS: Final = 2
+
+
+def main(bootstrap: ModuleType) -> None:
+    """Serve until a request comes, in the process that is forked for it; then run its job there."""
+    answers = os.dup(_ERRORS)
+    os.dup2(_OUT, _ERRORS)
+    bootstrap.begin()
+    gc.collect()
+    gc.freeze()  # the collector would write to pages that all drivers share
+    words = _next_job(answers, bootstrap)
+    os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = words[:2]
+    sys.argv[1:] = words[2:]
+    bootstrap.main(sys.modules["__main__"])
+
+
+def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
+    """Answer requests by drivers; return, in the driver, its request."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the driver dies with this process, and may have to settle a write
+    while True:
+        words = _read(_NUMBER.unpack(_read(_NUMBER.size))[0]).decode().split("\0")
+        driver = os.fork()
+        if driver == 0:
+            break
+        _, status = os.waitpid(driver, 0)
+        code = os.waitstatus_to_exitcode(status)
+        os.write(answers, _NUMBER.pack(code if code >= 0 else _SIGNALLED - code))
+        bootstrap.begin_guard()  # while Java and the handler end the job
+        gc.freeze()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.close(answers)
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), _IN)
+    # Java writes to the same pipe: a line that goes there at once is not torn apart.
+    sys.stdout.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
+    return words
+
+
+def _read(size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        part = os.read(_IN, size - len(found))
+        if not part:
+            os._exit(0)  # Java has ended
+        found += part
+    return found
+
+
+if __name__ == "__main__":
+    # Python has put the folder of this file there, but `handler` is found in the folder above.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from handler.driver import bootstrap
+
+    main(bootstrap)

@@ -1,0 +1,81 @@
+"""Reuse of a Java machine: what a job that ended well leaves to the next one, its machine and the emptied sandbox."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from handler.sandbox.sandbox import Sandbox, open_sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from handler.process.jvm import Jvm
+    from handler.sandbox.sandbox import Shape
+    from handler.spark.command import Command
+
+__all__ = ["Place", "Reuse"]
+
+
+@dataclass(slots=True)
+class Place:
+    """The sandbox of one job, and the machine that waits in it, if there is one."""
+
+    sandbox: Sandbox
+    shape: Shape
+    stack: ExitStack
+    jvm: Jvm | None = None
+    keeps: bool = False
+    """Whether the machine waits for the next job."""
+
+    def jvm_for(self, command: Command) -> Jvm | None:
+        """Return the waiting machine if it can run the job of a command; any other one ends."""
+        if self.jvm is not None and not (self.jvm.command == command and self.jvm.is_alive()):
+            self.end()
+        return self.jvm
+
+    def keep(self, jvm: Jvm) -> None:
+        """Let a machine that rests wait for the next job."""
+        self.jvm, self.keeps = jvm, True
+
+    def end(self) -> None:
+        """End the machine."""
+        if self.jvm is not None:
+            self.jvm.end()
+        self.jvm, self.keeps = None, False
+
+
+@dataclass(slots=True)
+class Reuse:
+    """Keeps at most one machine between the jobs of this process."""
+
+    _waiting: Place | None = field(default=None)
+
+    @property
+    def sandbox(self) -> Path | None:
+        """Where a machine waits."""
+        return None if self._waiting is None else self._waiting.sandbox.root
+
+    @contextmanager
+    def place(self, base: Path) -> Iterator[Place]:
+        """Give a job a sandbox below `base`: the one in which a machine waits, or a fresh one.
+
+        At the end it is removed, and its machine ends, unless the machine is kept and the sandbox can be emptied.
+        """
+        place, self._waiting = self._waiting or self._fresh(base), None
+        with place.stack.pop_all() as stack:
+            place.keeps = False
+            yield place
+            if place.keeps and place.sandbox.renew(place.shape):
+                place.stack = stack.pop_all()
+                self._waiting = place
+
+    @staticmethod
+    def _fresh(base: Path) -> Place:
+        stack = ExitStack()
+        sandbox = stack.enter_context(open_sandbox(base))
+        place = Place(sandbox, sandbox.shape, stack)
+        stack.callback(place.end)  # before the sandbox is removed
+        return place

@@ -1,0 +1,70 @@
+package io.soal.host;
+
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.apache.logging.log4j.LogManager;
+import org.apache.spark.SparkUserAppException;
+import org.apache.spark.deploy.SparkSubmit;
+
+/**
+ * Runs jobs, one after the other, each as Spark's own submission runs it: its settings, a Spark context of its own, a
+ * Python process of its own. After a job that ended well nothing of it is left, or this Java machine ends.
+ *
+ * <p>{@code Host JOB PYTHON PROGRAM}: the standard input is a socket. A byte on it asks for a job, whose arguments for
+ * Spark's submission lie in the file JOB, with a zero byte after each. After a job that has left nothing a line goes
+ * back: the number of the process that {@link PythonDrivers} keeps. After any other one this machine ends with the job's
+ * exit code. It also ends with the socket.
+ */
+public final class Host {
+  private Host() {}
+
+  public static void main(String[] arguments) throws IOException {
+    Path job = Path.of(arguments[0]);
+    PythonDrivers.start(arguments[1], arguments[2]);
+    try (OutputStream channel = new FileOutputStream(FileDescriptor.in)) {
+      BetweenJobs between = BetweenJobs.atRest();
+      while (System.in.read() >= 0) {
+        run(Files.readString(job, StandardCharsets.UTF_8).split("\0"));
+        String left = between.clear();
+        if (left != null) {
+          System.err.println("soal: this Java machine ends, since the job has left " + left);
+          end(0);
+        }
+        flush();
+        channel.write((PythonDrivers.process().pid() + "\n").getBytes(StandardCharsets.US_ASCII));
+      }
+    } finally {
+      end(1);
+    }
+  }
+
+  /** Runs a job; ends this machine if the job fails, as Spark would. */
+  private static void run(String[] arguments) {
+    try {
+      new SparkSubmit().doSubmit(arguments);
+    } catch (Throwable error) { // Scala declares no exceptions
+      if (error instanceof SparkUserAppException) {
+        System.exit(((SparkUserAppException) error).exitCode());
+      }
+      error.printStackTrace(); // the submission itself failed
+      System.exit(1);
+    }
+  }
+
+  /** Ends without the hooks of the libraries: everything that they would close is closed, or must not run any more. */
+  private static void end(int code) {
+    LogManager.shutdown();
+    flush();
+    Runtime.getRuntime().halt(code);
+  }
+
+  private static void flush() {
+    System.out.flush();
+    System.err.flush();
+  }
+}

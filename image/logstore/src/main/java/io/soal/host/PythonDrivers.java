@@ -1,0 +1,61 @@
+package io.soal.host;
+
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.lang.ProcessBuilder.Redirect;
+import java.nio.charset.StandardCharsets;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkUserAppException;
+import org.apache.spark.api.python.Py4JServer;
+
+/**
+ * The Python side of the jobs: a process that has PySpark imported, and forks a driver for each job.
+ *
+ * <p>Spark's submission calls {@link #main} as the job's main class, in place of Spark's own PythonRunner.
+ */
+public final class PythonDrivers {
+  private static final int KILLED = 128 + 9;
+  private static Process server;
+
+  private PythonDrivers() {}
+
+  /** Starts the process. Its output is ours; what it says to us comes by its errors. */
+  static void start(String python, String program) throws IOException {
+    server = new ProcessBuilder(python, program).redirectOutput(Redirect.INHERIT).start();
+  }
+
+  static ProcessHandle process() {
+    return server.toHandle();
+  }
+
+  /** @param arguments the script, and its own arguments */
+  public static void main(String[] arguments) throws IOException, SparkUserAppException {
+    Py4JServer gateway = new Py4JServer(new SparkConf());
+    gateway.start();
+    try {
+      String[] connection = {String.valueOf(gateway.getListeningPort()), gateway.secret()};
+      int code = run(String.join("\0", connection) + "\0" + String.join("\0", arguments));
+      if (code != 0) {
+        throw new SparkUserAppException(code, null);
+      }
+    } finally {
+      gateway.shutdown();
+    }
+  }
+
+  /** Returns the driver's exit code; one above 128 for the signal that has ended it. */
+  private static int run(String words) throws IOException {
+    byte[] body = words.getBytes(StandardCharsets.UTF_8);
+    DataOutputStream asked = new DataOutputStream(server.getOutputStream());
+    asked.writeInt(body.length);
+    asked.write(body);
+    asked.flush();
+    try {
+      return new DataInputStream(server.getErrorStream()).readInt();
+    } catch (EOFException ended) { // then the driver dies with it
+      return KILLED;
+    }
+  }
+}

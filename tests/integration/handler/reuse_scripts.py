@@ -1,0 +1,138 @@
+"""Two jobs for one Java machine: the first leaves what it can, the second says what it finds."""
+
+from __future__ import annotations
+
+PROBE = """
+import json, os, sys
+from pyspark.sql import SparkSession, functions as F
+
+spark = SparkSession.builder.getOrCreate()
+sc, jvm = spark.sparkContext, spark._jvm
+lake = sys.argv[1]
+
+def module(_):
+    try:
+        import left_behind
+        return left_behind.VALUE
+    except ImportError:
+        return "none"
+
+def variable(_):
+    import os
+    return os.environ.get("LEFT_BEHIND", "none") + " " + os.environ["SOAL_RUN_ID"]
+
+row = spark.range(1).select(F.udf(module)("id"), F.udf(variable)("id")).collect()[0]
+found = {
+    "conf": [spark.conf.get(f"spark.sql.{key}", None) for key in ("ansi.enabled", "shuffle.partitions", "left")],
+    "core": [sc.getConf().get(key) for key in ("spark.left.behind", "spark.sql.catalog.left")],
+    "views": [spark.catalog.tableExists(name) for name in ("left", "global_temp.left")],
+    "databases": sorted(one.name for one in spark.catalog.listDatabases()),
+    "tables": sorted(one.name for one in spark.catalog.listTables()),
+    "functions": spark.catalog.functionExists("left_behind"),
+    "cached": jvm.org.apache.spark.SparkContext.getOrCreate().getPersistentRDDs().size(),
+    "streams": len(spark.streams.active),
+    "files": [sc._jsc.sc().listFiles().size(), sc._jsc.sc().listJars().size()],
+    "hadoop": sc._jsc.hadoopConfiguration().get("left.behind"),
+    "properties": [jvm.System.getProperty(key) for key in ("left.behind", "spark.left.behind")],
+    "zone": jvm.java.util.TimeZone.getDefault().getID(),
+    "locale": str(jvm.java.util.Locale.getDefault()),
+    "level": str(jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel()),
+    "group": [sc.getLocalProperty(key) for key in ("spark.jobGroup.id", "left.behind")],
+    "variables": sorted(name for name in os.environ if "LEFT" in name),
+    "module": row[0],
+    "worker": [row[1].split()[0], row[1].split()[1] == os.environ["SOAL_RUN_ID"]],
+    "work": sorted(os.listdir(".")),
+    "home": sorted(os.listdir(os.environ["HOME"])),
+    "names": sorted(name for name in globals() if name.startswith("left")),
+}
+print("FOUND " + json.dumps(found))
+print("HELD", jvm.java.lang.ProcessHandle.current().pid())
+print("COUNTED", jvm.org.apache.spark.util.AccumulatorContext.numAccums())
+"""
+
+LEAVES = """
+import os, sys
+os.environ["LEFT_BEHIND"] = "driver"
+open("left_behind.py", "w").write("VALUE = 'left'")
+open(os.path.join(os.environ["HOME"], "left"), "w").write("x")
+from pyspark.sql import SparkSession, functions as F
+
+spark = (
+    SparkSession.builder.config("spark.left.behind", "1").config("spark.sql.ansi.enabled", "false")
+    .config("spark.sql.catalog.left", "org.apache.iceberg.spark.SparkCatalog")
+    .config("spark.sql.catalog.left.type", "hadoop").config("spark.sql.catalog.left.warehouse", "/nowhere")
+    .getOrCreate()
+)
+sc, jvm = spark.sparkContext, spark._jvm
+spark.conf.set("spark.sql.shuffle.partitions", "99")
+spark.conf.set("spark.sql.left", "1")
+frame = spark.range(100)
+frame.createOrReplaceTempView("left")
+frame.createOrReplaceGlobalTempView("left")
+spark.sql("CREATE DATABASE other")
+spark.sql("CREATE TABLE kept USING parquet AS SELECT 1 AS one")
+spark.catalog.setCurrentDatabase("other")
+frame.cache().count()
+sc.parallelize(range(10)).cache().count()
+sc.addPyFile(os.path.abspath("left_behind.py"))
+sc.accumulator(1)
+sc._jsc.hadoopConfiguration().set("left.behind", "1")
+sc.setJobGroup("left", "left")
+sc.setLocalProperty("left.behind", "1")
+sc.setLogLevel("ERROR")
+jvm.System.setProperty("left.behind", "1")
+jvm.java.util.TimeZone.setDefault(jvm.java.util.TimeZone.getTimeZone("Asia/Tokyo"))
+jvm.java.util.Locale.setDefault(jvm.java.util.Locale("tr"))
+spark.udf.register("left_behind", lambda value: value, "int")
+
+def dirty(value):
+    import os, sys
+    os.environ["LEFT_BEHIND"] = "worker"
+    sys.modules["left_behind"] = type(sys)("left_behind")
+    sys.modules["left_behind"].VALUE = "worker"
+    return value
+
+spark.range(4).select(F.udf(dirty, "long")("id")).collect()
+spark.readStream.format("rate").load().writeStream.format("memory").queryName("left").start()
+print("HELD", jvm.java.lang.ProcessHandle.current().pid())
+"""
+
+STOPS = """
+from pyspark.sql import SparkSession
+first = SparkSession.builder.config("spark.sql.shuffle.partitions", "5").getOrCreate()
+first.range(3).count()
+first.stop()
+second = SparkSession.builder.getOrCreate()
+assert second.range(3).count() == 3
+print("HELD", second._jvm.java.lang.ProcessHandle.current().pid())
+second.stop()
+"""
+
+ENDINGS = {
+    "a thread of its own": """
+from pyspark.sql import SparkSession
+SparkSession.builder.getOrCreate()._jvm.py4j.GatewayServer(None, 0).start()
+""",
+    "a failure": "raise ValueError('no')",
+    "another exit code": "import sys; sys.exit(3)",
+    "Java's end": """
+from pyspark.sql import SparkSession
+try:
+    SparkSession.builder.getOrCreate()._jvm.System.exit(0)
+except Exception:
+    pass
+""",
+    "a process that goes on": """
+import subprocess
+from pyspark.sql import SparkSession
+SparkSession.builder.getOrCreate()
+subprocess.Popen(["sleep", "600"], start_new_session=True)
+""",
+    "a full heap": """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+jvm = spark._jvm
+jvm.java.sql.DriverManager.setLogWriter(jvm.java.io.PrintWriter(jvm.java.io.CharArrayWriter(300 << 20)))
+""",
+}
+"""Jobs after which the machine must not run another one."""

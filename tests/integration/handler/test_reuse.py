@@ -1,0 +1,90 @@
+"""One function, job after job in one Java machine: none finds anything of the one before."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from handler.outcome.result import Result
+from scripts.emulator import EmbeddedS3
+from scripts.emulator.rie import LambdaEmulator
+from tests.integration.handler.reuse_scripts import ENDINGS, LEAVES, PROBE, STOPS
+from tests.support.waiting import BUSY_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.emulator, pytest.mark.slow]
+
+CHECKPOINTS, SCRIPTS = "checkpoints", "scripts"
+TEXTS = {"probe": PROBE, "leaves": LEAVES, "stops": STOPS, **ENDINGS}
+
+
+class Function:
+    def __init__(self, emulator: LambdaEmulator) -> None:
+        self.emulator = emulator
+
+    def __call__(self, name: str, **event: object) -> Result:
+        key = name.replace(" ", "-").replace("'", "")
+        answer = self.emulator.invoke({"script": f"s3://{SCRIPTS}/{key}.py", "entryPointArguments": ["x"], **event})
+        document = answer.payload if answer.error is None else json.loads(answer.error.message)
+        return Result.model_validate(document)
+
+    def probe(self, **event: object) -> tuple[dict[str, Any], int]:
+        """Return what a job finds, and the process of its machine."""
+        result = self("probe", **event)
+        assert result.state == "SUCCESS", result.state_details
+        return _told(result, "FOUND"), _told(result, "HELD")
+
+
+def _told(result: Result, word: str) -> Any:
+    return next(json.loads(line.split(" ", 1)[1]) for line in result.log_tail if line.startswith(f"{word} "))
+
+
+@pytest.fixture(scope="module")
+def function() -> Iterator[Function]:
+    with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS]) as s3:
+        for name, text in TEXTS.items():
+            key = name.replace(" ", "-").replace("'", "")
+            s3.observer().put_object(Bucket=SCRIPTS, Key=f"{key}.py", Body=text.encode())
+        variables = {**s3.environment(), "SOAL_JIT": "c1", "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
+        with LambdaEmulator(variables, timeout_s=BUSY_S, memory_mb=1769) as emulator:
+            yield Function(emulator)
+
+
+def test_a_job_finds_nothing_of_the_one_before_in_its_machine(function: Function) -> None:
+    """Settings, views, databases, cached data, streams, files, modules, workers, variables, and files on disk."""
+    first, machine = function.probe()
+    left = function("leaves")
+    assert left.state == "SUCCESS", left.state_details
+    assert _told(left, "HELD") == machine
+    assert function.probe() == (first, machine)
+
+
+def test_a_script_may_stop_its_spark(function: Function) -> None:
+    """And begin another one; the machine stays."""
+    before, machine = function.probe()
+    stopped = function("stops")
+    assert stopped.state == "SUCCESS", stopped.state_details
+    assert function.probe() == (before, machine)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_machine_ends_with_a_job_that_does_not_end_well(function: Function, ending: str) -> None:
+    """The next job gets a new one, and finds the same."""
+    before, machine = function.probe()
+    function(ending)
+    after, other = function.probe()
+    assert other != machine
+    assert after == before
+
+
+def test_other_settings_of_the_machine_end_it(function: Function) -> None:
+    """A heap is that of a Java machine; SQL settings are those of a session."""
+    _, machine = function.probe()
+    assert function.probe(conf={"spark.sql.shuffle.partitions": "7"})[1] == machine
+    _, larger = function.probe(conf={"spark.driver.memory": "900m"})
+    assert larger != machine
+    assert function.probe()[1] != larger

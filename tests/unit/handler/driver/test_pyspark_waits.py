@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+BEGIN = """
+import sys
+from handler.driver import pyspark_waits
+import pyspark.sql
+pyspark_waits.install()
+"""
+
+
+def run(text: str) -> list[str]:
+    """In a process of its own: what is imported there must not depend on other tests."""
+    done = subprocess.run([sys.executable, "-c", BEGIN + text], check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+def test_the_question_for_numpy_imports_nothing() -> None:
+    """PySpark asks it at the first call to Java with an argument."""
+    assert run(
+        "from pyspark.testing.utils import have_numpy\n"
+        "print(have_numpy, *(name in sys.modules for name in ('pandas', 'unittest')))\n"
+    ) == ["True False False"]
+
+
+def test_the_testing_package_is_there_for_who_uses_it() -> None:
+    """As it is without us, by either of its names."""
+    assert run(
+        "from pyspark.testing import assertDataFrameEqual\n"
+        "import pyspark.testing.utils\n"
+        "print(assertDataFrameEqual.__module__, pyspark.testing.utils.assertDataFrameEqual is assertDataFrameEqual)\n"
+        "print(type(sys.modules['pyspark.testing.utils']).__name__)\n"
+    ) == ["pyspark.testing.utils True", "module"]
+
+
+def test_a_name_that_is_not_there_is_an_error() -> None:
+    """Of the module, as ever; and looking at its special names imports nothing."""
+    assert run(
+        "import pyspark.testing.utils as utils\n"
+        "print(hasattr(utils, '__wrapped__'), 'unittest' in sys.modules)\n"
+        "try:\n    from pyspark.testing.utils import nothing\nexcept ImportError:\n    print('error')\n"
+    ) == ["False False", "error"]
+
+
+def test_the_end_of_a_context_is_not_waited_for() -> None:
+    """The thread looks up fifty times in a second."""
+    assert run(
+        "import inspect\n"
+        "from pyspark.accumulators import AccumulatorTCPServer\n"
+        "print(AccumulatorTCPServer.serve_forever.keywords if hasattr(AccumulatorTCPServer.serve_forever, 'keywords')"
+        " else inspect.getattr_static(AccumulatorTCPServer, 'serve_forever').keywords)\n"
+    ) == ["{'poll_interval': 0.02}"]

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+import pytest
+
+import handler.driver.server
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SERVER = Path(handler.driver.server.__file__)
+PACKAGES = Path(pyspark.__file__).parents[1]
+
+
+class Server:
+    """The process that forks drivers, as the Java machine has started it. What it and the drivers print is a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.printed = folder / "printed"
+        with self.printed.open("wb") as printed:
+            self.process = subprocess.Popen(
+                [sys.executable, str(SERVER)],
+                env={"PYTHONPATH": str(PACKAGES), "PYTHONUNBUFFERED": "1"},
+                stdin=subprocess.PIPE,
+                stdout=printed,
+                stderr=subprocess.PIPE,
+            )
+
+    def ask(self, script: str, *arguments: str) -> None:
+        path = self.folder / f"{len(list(self.folder.glob('*.py')))}.py"
+        path.write_text(script, encoding="utf-8")
+        body = "\0".join(["0", "secret", str(path), *arguments]).encode()
+        assert self.process.stdin is not None
+        self.process.stdin.write(struct.pack(">i", len(body)) + body)
+        self.process.stdin.flush()
+
+    def answer(self) -> int:
+        assert self.process.stderr is not None
+        return int(struct.unpack(">i", self.process.stderr.read(4))[0])
+
+    def run(self, script: str, *arguments: str) -> tuple[int, list[str]]:
+        before = self.printed.stat().st_size
+        self.ask(script, *arguments)
+        return self.answer(), self.printed.read_bytes()[before:].decode().splitlines()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    server = Server(tmp_path)
+    yield server
+    server.process.kill()
+    server.process.wait()
+    for pipe in (server.process.stdin, server.process.stderr):
+        assert pipe is not None
+        pipe.close()
+
+
+def test_each_job_has_a_process_of_its_own(server: Server) -> None:
+    """Nothing of the one before is in it: neither a module, nor a variable, nor a random number."""
+    script = (
+        "import os, random, sys\n"
+        "print(sys.argv[1:], 'left' in sys.modules, os.environ.get('LEFT'), 'pyspark' in sys.modules)\n"
+        "print(random.random())\n"
+        "sys.modules['left'] = os; os.environ['LEFT'] = '1'\n"
+    )
+    code, first = server.run(script, "a b", "")
+    assert (code, first[0]) == (0, "['a b', ''] False None True")
+    code, second = server.run(script)
+    assert (code, second[0]) == (0, "[] False None True")
+    assert first[1] != second[1]
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [
+        ("sys.exit(7)", 7),
+        ("raise ValueError", 1),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL),
+        ("os.kill(os.getpid(), signal.SIGTERM)", 128 + signal.SIGTERM),
+    ],
+)
+def test_the_answer_is_how_the_driver_ended(server: Server, ending: str, code: int) -> None:
+    """A signal counts from 128 on, as Java counts it; the server serves the next job all the same."""
+    assert server.run(f"import os, signal, sys\n{ending}")[0] == code
+    assert server.run("pass")[0] == 0
+
+
+def test_a_signal_for_all_leaves_the_end_to_the_driver(server: Server) -> None:
+    """The driver would die with the server, and may have to settle a write first."""
+    server.ask(
+        "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\nprint('ready')\nsignal.pause()\n"
+    )
+    assert until(lambda: b"ready" in server.printed.read_bytes())
+    (driver,) = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    server.process.terminate()
+    os.kill(int(driver), signal.SIGTERM)
+    assert server.answer() == 5
+
+
+def test_a_driver_dies_with_its_server(server: Server) -> None:
+    """And a server with the Java machine: its input ends."""
+    server.ask("import signal\nprint('ready')\nsignal.pause()")
+    assert until(lambda: b"ready" in server.printed.read_bytes())
+    (driver,) = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    server.process.kill()
+    server.process.wait()
+    assert until(lambda: not Path(f"/proc/{driver}").exists() or " Z " in Path(f"/proc/{driver}/stat").read_text())
+
+
+def test_the_server_ends_with_its_input(server: Server) -> None:
+    """That is the Java machine's end."""
+    server.process.communicate()
+    assert server.process.returncode == 0
+
+
+def test_a_line_is_written_at_once(server: Server) -> None:
+    """Java writes to the same pipe, and would come in between."""
+    _, printed = server.run("import sys\nprint(sys.stdout.line_buffering, sys.stdout.write_through)")
+    assert printed == ["True False"]

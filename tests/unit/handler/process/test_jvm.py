@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from handler.process.jvm import Jvm, Output
+from handler.spark.command import Command
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RESTS = """
+import os, socket, sys
+channel = socket.socket(fileno=0)
+while channel.recv(1):
+    print("a job", flush=True)
+    channel.sendall(b"%d\\n" % os.getpid())
+"""
+
+
+def machine(tmp_path: Path, code: str) -> Jvm:
+    return Jvm.start(Command((sys.executable, "-c", code), {}, tmp_path))
+
+
+def test_a_machine_is_asked_and_reports(tmp_path: Path) -> None:
+    """Again and again; between the jobs it is alive and has nothing to say."""
+    jvm = machine(tmp_path, RESTS)
+    try:
+        assert jvm.is_alive()
+        for _ in range(2):
+            jvm.ask()
+            assert until(jvm.has_reported)
+            assert jvm.is_alive()
+        assert {one.pid for one in jvm.own} == {jvm.process.pid}
+    finally:
+        jvm.end()
+    assert not jvm.is_alive()
+
+
+def test_a_machine_that_has_ended_is_not_alive_and_reports_nothing(tmp_path: Path) -> None:
+    """To ask it is no error: the process says how it ended."""
+    jvm = machine(tmp_path, "raise SystemExit(3)")
+    assert jvm.process.wait() == 3
+    jvm.ask()
+    assert not jvm.is_alive()
+    assert not jvm.has_reported()
+    jvm.end()
+
+
+@pytest.mark.parametrize("said", ["x", "", "-1", "99999999"])
+def test_a_report_that_names_no_process_is_none(tmp_path: Path, said: str) -> None:
+    """Then the job has not ended well."""
+    jvm = machine(tmp_path, f"import os; os.write(0, {said.encode()!r} + b'\\n'); os.read(0, 1); os.read(0, 1)")
+    try:
+        assert until(lambda: not jvm.is_alive())  # it has something to say
+        assert not jvm.has_reported()
+    finally:
+        jvm.end()
+
+
+def test_the_output_ends_with_the_job_and_not_before_it_is_read() -> None:
+    """All that was written by then is read, though the pipe stays open for the next job."""
+    reading, writing = os.pipe()
+    os.write(writing, b"first\n" * 1000)
+    output = Output(reading)
+    output.job_has_ended()
+    assert io.BufferedReader(output).read() == b"first\n" * 1000
+    os.write(writing, b"second\n")
+    with Output(reading) as later:
+        later.job_has_ended()
+        assert io.BufferedReader(later).read() == b"second\n"
+    os.close(reading)
+    os.close(writing)
+
+
+def test_the_output_ends_with_the_pipe() -> None:
+    """The machine has ended."""
+    reading, writing = os.pipe()
+    os.write(writing, b"last")
+    os.close(writing)
+    assert io.BufferedReader(Output(reading)).read() == b"last"
+    os.close(reading)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from handler.spark.command import Command
+from handler.stages.reuse import Place, Reuse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Machine:
+    """A Java machine that was started for a command."""
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        self.alive = True
+        self.ended = 0
+
+    def is_alive(self) -> bool:
+        return self.alive
+
+    def end(self) -> None:
+        self.ended += 1
+
+
+def command(place: Place, *words: str) -> Command:
+    return Command(("java", *words), {}, place.sandbox.work)
+
+
+def keep(place: Place) -> Any:
+    machine: Any = Machine(command(place))
+    place.keep(machine)
+    return machine
+
+
+def test_a_kept_machine_waits_in_its_emptied_sandbox(tmp_path: Path) -> None:
+    """The next job gets both; the directories are the same ones, since Java works in them."""
+    reuse = Reuse()
+    with reuse.place(tmp_path) as first:
+        machine = keep(first)
+        (first.sandbox.work / "left").touch()
+        first.sandbox.journal.touch()
+        first.sandbox.archive_log.touch()
+    assert reuse.sandbox == first.sandbox.root
+    with reuse.place(tmp_path) as second:
+        assert second.sandbox == first.sandbox
+        found: Any = second.jvm_for(command(second))
+        assert found is machine
+        assert list(second.sandbox.work.iterdir()) == []
+        assert not second.sandbox.journal.exists()
+        assert second.sandbox.archive_log.exists()
+        assert machine.ended == 0
+
+
+def test_a_machine_that_is_not_kept_ends_before_its_sandbox_is_removed(tmp_path: Path) -> None:
+    """Also one that has run a job before, and also after an error."""
+    reuse = Reuse()
+    with reuse.place(tmp_path) as first:
+        machine = keep(first)
+    with pytest.raises(ZeroDivisionError), reuse.place(tmp_path):
+        raise ZeroDivisionError
+    assert machine.ended == 1
+    assert (reuse.sandbox, list(tmp_path.iterdir())) == (None, [])
+
+
+@pytest.mark.parametrize("other", ["another command", "it has ended"])
+def test_a_machine_that_cannot_run_the_next_job_ends(tmp_path: Path, other: str) -> None:
+    """The job gets a new one, in the same sandbox."""
+    reuse = Reuse()
+    with reuse.place(tmp_path) as first:
+        machine = keep(first)
+    machine.alive = other != "it has ended"
+    with reuse.place(tmp_path) as second:
+        words = ("-Xmx1g",) if other == "another command" else ()
+        assert second.jvm_for(command(second, *words)) is None
+        assert machine.ended == 1
+
+
+@pytest.mark.parametrize("change", ["moved", "replaced", "closed"])
+def test_a_sandbox_that_a_job_has_changed_is_not_used_again(tmp_path: Path, change: str) -> None:
+    """Java would work in a directory that is not there any more."""
+    reuse = Reuse()
+    with reuse.place(tmp_path) as place:
+        machine = keep(place)
+        work = place.sandbox.work
+        if change == "moved":
+            place.sandbox.root.rename(tmp_path / "elsewhere")
+        elif change == "replaced":
+            work.rename(place.sandbox.root / "other")
+            work.mkdir(mode=0o700)
+        else:
+            work.chmod(0)
+    assert machine.ended == 1
+    assert reuse.sandbox is None
+
+
+def test_reuse_a_hundred_times_leaves_one_sandbox(tmp_path: Path) -> None:
+    """And nothing that grows."""
+    reuse = Reuse()
+    with reuse.place(tmp_path) as first:
+        machine = keep(first)
+    for _ in range(100):
+        with reuse.place(tmp_path) as place:
+            assert place is first
+            place.keep(machine)
+    assert len(list(tmp_path.iterdir())) == 1
+    first.stack.close()
+    assert machine.ended == 1

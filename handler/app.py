@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from handler import observability
@@ -12,7 +13,10 @@ from handler.outcome.outcome import is_our_fault, of_error
 from handler.outcome.result import deliver
 from handler.process.tree import close_to_others
 from handler.redaction.redact import Redactor
+from handler.sandbox.between_jobs import clean_all
 from handler.services import Services
+from handler.settings import read_settings
+from handler.spark.command import compose_machine, this_machine
 from handler.stages.finish import record
 from handler.stages.prepare import prepare
 from handler.stages.progress import Invocation, Progress
@@ -26,9 +30,11 @@ if TYPE_CHECKING:
 
     from handler.outcome.result import Result
 
-__all__ = ["handle", "lambda_handler"]
+__all__ = ["handle", "initialise", "lambda_handler"]
 
 _SERVICES: Final = Services()
+_TIMEOUT_S: Final = 900
+"""Lambda does not tell the function its timeout before the first event."""
 _warm = False
 
 
@@ -64,3 +70,22 @@ def handle(event: object, progress: Progress, environment: Mapping[str, str], se
         trace = "".join(traceback.format_exception(error)) if is_our_fault(outcome) else outcome.details
         observability.logger.error(progress.redactor(trace))
     return record(progress, outcome, services)
+
+
+def initialise(environment: Mapping[str, str], services: Services = _SERVICES) -> None:
+    """Start Java while Lambda initialises the sandbox. Whatever goes wrong is the first event's to tell."""
+    with suppress(Exception):
+        settings = read_settings(environment)
+        if settings.reuse == "off" or settings.secrets:
+            return
+        for _ in clean_all(settings.own_directories, lambda: True):  # what is there now stays; the sandbox does not
+            return
+        machine = this_machine(int(environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]))
+        total_ms = int(environment.get("AWS_LAMBDA_FUNCTION_TIMEOUT", _TIMEOUT_S)) * 1000
+        services.reuse.begin(
+            settings.tmp, lambda sandbox: compose_machine(sandbox, settings, machine, total_ms, environment)
+        )
+
+
+if "AWS_LAMBDA_RUNTIME_API" in os.environ:
+    initialise(os.environ)

@@ -127,7 +127,7 @@ def start(command: Command, output: JobLog, *, clock: Clock, jvm: Jvm | None = N
     """
     become_subreaper()
     others = descendants(without=frozenset() if jvm is None else frozenset({jvm.name}))
-    started_ms, reused = clock(), jvm is not None
+    started_ms, reused = clock(), jvm is not None and jvm.drivers is not None
     jvm = jvm or Jvm.start(command)
     jvm.ask()
     stream = Output(jvm.stdout.fileno())

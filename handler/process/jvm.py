@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from handler.process.tree import Process, die_with_parent, end_these, open_to_others, process_of
+from handler.process.tree import Process, descendants, die_with_parent, end_these, open_to_others, process_of
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -36,7 +36,7 @@ class Jvm:
     channel: socket.socket
     name: Process
     drivers: Process | None = None
-    """The process that it keeps for its next job, once it rests."""
+    """The process that it keeps for its next job, once it has run one."""
 
     @classmethod
     def start(cls, command: Command) -> Jvm:
@@ -74,10 +74,11 @@ class Jvm:
 
     def end(self) -> None:
         """Kill the machine, and with it the process that it keeps; let go of both."""
+        below = descendants(of=self.name.pid)
         self.process.kill()
         with suppress(subprocess.TimeoutExpired):  # Popen has to reap it
             self.process.wait(_END_TIMEOUT_S)
-        end_these(self.own, _END_TIMEOUT_S)
+        end_these(below, _END_TIMEOUT_S)
         self.channel.close()
         self.stdout.close()
 

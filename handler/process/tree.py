@@ -85,9 +85,11 @@ def process_of(pid: int) -> Process:
     return row.process
 
 
-def descendants(*, without: frozenset[Process] = frozenset()) -> frozenset[Process]:
-    """Return the living processes below this one, except those in `without` and what is below them."""
-    return frozenset(row.process for row in _below(without) if not row.zombie)
+def descendants(*, without: frozenset[Process] = frozenset(), of: int | None = None) -> frozenset[Process]:
+    """Return the living processes below this one, or below the process `of`, except those in `without` and what is
+    below them.
+    """
+    return frozenset(row.process for row in _below(without, of) if not row.zombie)
 
 
 def resident_mb(*, without: frozenset[Process] = frozenset()) -> int:
@@ -139,13 +141,13 @@ def end_all(*, without: frozenset[Process], timeout_s: float) -> frozenset[Proce
         time.sleep(_PAUSE_S)
 
 
-def _below(without: frozenset[Process]) -> list[_Row]:
+def _below(without: frozenset[Process], of: int | None = None) -> list[_Row]:
     children: dict[int, list[_Row]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - names only, and often
         if name.isdigit() and (row := _row(int(name))) is not None:
             children.setdefault(row.parent, []).append(row)
     found: list[_Row] = []
-    todo = [os.getpid()]
+    todo = [os.getpid() if of is None else of]
     while todo:
         for row in children.get(todo.pop(), ()):
             if row.process not in without:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Shape: TypeAlias = tuple[tuple[int, int], ...]
     """Number and mode of the root and of each directory in it."""
 
-__all__ = ["LASTING", "NoSpaceError", "Sandbox", "forbids_execution", "oom_kills", "open_sandbox"]
+__all__ = ["LASTING", "NoSpaceError", "Sandbox", "check_space", "forbids_execution", "oom_kills", "open_sandbox"]
 
 _PREFIX: Final = "soal-"
 _LOCK: Final = ".soal-sandbox"
@@ -133,7 +133,7 @@ def open_sandbox(base: Path, *, free_min_mb: int = _FREE_MIN_MB) -> Iterator[San
     place = os.open(base, DIRECTORY)
     try:
         _remove_leftovers(place)
-        _check_space(base, free_min_mb)
+        check_space(base, free_min_mb)
         root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
         with _opened(place, root.name) as handle, _opened(handle, _UNLABELLED, _NEW) as lock:
             try:
@@ -194,7 +194,8 @@ def _remove(parent: int, name: str, handle: int) -> None:
             remove(name, dir_fd=parent)
 
 
-def _check_space(base: Path, free_min_mb: int) -> None:
+def check_space(base: Path, free_min_mb: int = _FREE_MIN_MB) -> None:
+    """Raise `NoSpaceError` if there is less free."""
     usage = shutil.disk_usage(base)
     free_mb = usage.free // _MIB
     if free_mb < free_min_mb:

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from handler.sandbox.script import Files
     from handler.settings import HandlerSettings
 
-__all__ = ["HOST", "RUNNER", "Command", "Machine", "check", "compose", "this_machine"]
+__all__ = ["HOST", "RUNNER", "Command", "Machine", "check", "compose", "compose_machine", "this_machine"]
 
 _MB_PER_CORE: Final = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _CORES_MAX: Final = 6
@@ -146,7 +146,7 @@ def check(job: Job, settings: HandlerSettings, machine: Machine) -> None:
     """Raise `InputError` if the job cannot start on this machine; call it before anything begins."""
     pyspark_home()
     find_java(settings)
-    _heap_mb(job, machine)
+    _heap_mb(job.conf, machine)
 
 
 def compose(
@@ -160,17 +160,8 @@ def compose(
     secrets: Secrets = _NO_SECRETS,
 ) -> Command:
     """Write the files that describe the job to Java and Python, and return the command."""
-    spark_home = pyspark_home()
-    argv = (
-        str(find_java(settings)),
-        *_java_options(job, sandbox, settings, machine, attempt),
-        "-cp",
-        ":".join(str(jar) for jar in jars(spark_home, settings.soal_home)),
-        HOST,
-        str(sandbox.submission_file),
-        sys.executable,
-        str(_DRIVERS),
-    )
+    conf = _conf(job.conf, sandbox, settings, machine, secrets)
+    command = _machine(conf, sandbox, settings, machine, attempt.total_ms, {**inherited, **secrets.variables})
     submission = (
         "--properties-file",
         str(sandbox.properties_file),
@@ -180,8 +171,6 @@ def compose(
         str(files.script),
         *_arguments(job, sandbox),
     )
-    environment = machine_environment(sandbox, {**inherited, **secrets.variables}, spark_home=spark_home)
-    conf = _conf(job, sandbox, settings, machine, secrets)
     # NumPy takes as many threads as Spark gives to a driver.
     variables = job_variables(job, sandbox, attempt, inherited) | {_THREADS: conf.get("spark.driver.cores", "1")}
     of_driver = (TURN_VARIABLE, _THREADS)
@@ -190,8 +179,41 @@ def compose(
     sandbox.submission_file.write_text("".join(f"{word}\0" for word in submission), encoding="utf-8")
     archives = [str(path) for path in files.py_files if path.suffix != ".py"]
     sandbox.job_file.write_text(json.dumps({"variables": variables, "archives": archives}), encoding="utf-8")
+    return replace(command, submission=submission, variables=variables)
+
+
+def compose_machine(
+    sandbox: Sandbox, settings: HandlerSettings, machine: Machine, total_ms: int, inherited: Mapping[str, str]
+) -> Command:
+    """Return the command of the machine for jobs that bring no settings of their own, before there is one. `total_ms`:
+    the whole time of a job.
+    """
+    conf = _conf(settings.conf, sandbox, settings, machine, _NO_SECRETS)
+    return _machine(conf, sandbox, settings, machine, total_ms, inherited)
+
+
+def _machine(
+    conf: Mapping[str, str],
+    sandbox: Sandbox,
+    settings: HandlerSettings,
+    machine: Machine,
+    total_ms: int,
+    inherited: Mapping[str, str],
+) -> Command:
+    spark_home = pyspark_home()
+    argv = (
+        str(find_java(settings)),
+        *_java_options(conf, sandbox, settings, machine, total_ms),
+        "-cp",
+        ":".join(str(jar) for jar in jars(spark_home, settings.soal_home)),
+        HOST,
+        str(sandbox.submission_file),
+        sys.executable,
+        str(_DRIVERS),
+    )
+    environment = machine_environment(sandbox, inherited, spark_home=spark_home)
     lasting = {key: value for key, value in conf.items() if not key.startswith(_OF_A_CONTEXT)}
-    return Command(argv, environment, sandbox.work, lasting, submission, variables)
+    return Command(argv, environment, sandbox.work, lasting)
 
 
 def pyspark_home() -> Path:
@@ -222,12 +244,12 @@ def spark_file(settings: HandlerSettings, name: str) -> Path:
 
 
 def _java_options(
-    job: Job, sandbox: Sandbox, settings: HandlerSettings, machine: Machine, attempt: AttemptVariables
+    conf: Mapping[str, str], sandbox: Sandbox, settings: HandlerSettings, machine: Machine, total_ms: int
 ) -> tuple[str, ...]:
-    c1 = settings.jit == "c1" or (settings.jit == "auto" and attempt.total_ms <= _C1_TIMEOUT_MAX_MS)
+    c1 = settings.jit == "c1" or (settings.jit == "auto" and total_ms <= _C1_TIMEOUT_MAX_MS)
     serial = machine.cores <= _SERIAL_GC_CORES_MAX
     return (
-        f"-Xmx{_heap_mb(job, machine)}m",
+        f"-Xmx{_heap_mb(conf, machine)}m",
         "-XX:+UseSerialGC" if serial else "-XX:+UseParallelGC",
         # The initial size: Java's own choice for a function's memory is 16 MB, with a collection after each.
         "-XX:NewSize=96m",
@@ -247,8 +269,8 @@ def _java_options(
     )
 
 
-def _heap_mb(job: Job, machine: Machine) -> int:
-    asked = job.conf.get("spark.driver.memory")
+def _heap_mb(given: Mapping[str, str], machine: Machine) -> int:
+    asked = given.get("spark.driver.memory")
     if asked is None:
         if machine.heap_mb < _HEAP_MIN_MB:
             raise InputError(
@@ -269,24 +291,26 @@ def _heap_mb(job: Job, machine: Machine) -> int:
     return heap_mb
 
 
-def _conf(job: Job, sandbox: Sandbox, settings: HandlerSettings, machine: Machine, secrets: Secrets) -> dict[str, str]:
+def _conf(
+    own: Mapping[str, str], sandbox: Sandbox, settings: HandlerSettings, machine: Machine, secrets: Secrets
+) -> dict[str, str]:
     """Merge the settings: the image's defaults, the machine's, the job's own, those that must not change."""
     defaults = read_properties(spark_file(settings, "spark-defaults.conf"))
-    cores = int(job.conf.get("spark.driver.cores", machine.cores))
+    cores = int(own.get("spark.driver.cores", machine.cores))
     conf = {
         **defaults,
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.default.parallelism": str(cores),
         "spark.sql.warehouse.dir": str(sandbox.work / "warehouse"),
-        **job.conf,
+        **own,
         **secrets.spark_settings,
         "spark.master": f"local[{cores}]",
-        "spark.driver.memory": f"{_heap_mb(job, machine)}m",
+        "spark.driver.memory": f"{_heap_mb(own, machine)}m",
         "spark.hadoop.hadoop.tmp.dir": str(sandbox.tmp),
         **_store(settings),
     }
     conf |= file_io(conf)
-    extensions = (defaults.get("spark.sql.extensions", ""), job.conf.get("spark.sql.extensions", ""))
+    extensions = (defaults.get("spark.sql.extensions", ""), own.get("spark.sql.extensions", ""))
     conf["spark.sql.extensions"] = ",".join(dict.fromkeys(part for part in ",".join(extensions).split(",") if part))
     return conf
 

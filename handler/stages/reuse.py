@@ -6,13 +6,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from handler.sandbox.sandbox import Sandbox, open_sandbox
+from handler.process.jvm import Jvm
+from handler.process.tree import become_subreaper
+from handler.sandbox.sandbox import Sandbox, check_space, open_sandbox
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from handler.process.jvm import Jvm
     from handler.sandbox.sandbox import Shape
     from handler.spark.command import Command
 
@@ -58,14 +59,25 @@ class Reuse:
         """Where a machine waits."""
         return None if self._waiting is None else self._waiting.sandbox.root
 
+    def begin(self, base: Path, command_for: Callable[[Sandbox], Command]) -> None:
+        """Start a machine before there is a job for it. Must be called on the main thread."""
+        place = self._fresh(base)
+        with place.stack.pop_all() as stack:
+            become_subreaper()
+            place.keep(Jvm.start(command_for(place.sandbox)))
+            place.stack = stack.pop_all()
+            self._waiting = place
+
     @contextmanager
     def place(self, base: Path) -> Iterator[Place]:
         """Give a job a sandbox below `base`: the one in which a machine waits, or a fresh one.
 
         At the end it is removed, and its machine ends, unless the machine is kept and the sandbox can be emptied.
+        Raises `NoSpaceError`.
         """
         place, self._waiting = self._waiting or self._fresh(base), None
         with place.stack.pop_all() as stack:
+            check_space(base)
             place.keeps = False
             yield place
             if place.keeps and place.sandbox.renew(place.shape):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from scripts.soal.local.function import Function
 
-__all__ = ["StartCost", "measure"]
+__all__ = ["StartCost", "measure", "peer_ms", "soal_event"]
 
 _JOB: Final = "accommodations_delta.py"
 _PEER_JOB: Final = "accommodations_delta_unguarded.py"
@@ -73,14 +73,14 @@ def measure(
     with EmbeddedS3(buckets=BUCKETS) as s3:
         put_sample(s3.observer())
         for turn in range(rounds):
-            peer_ms = _peer(s3, image)
-            pairs.append((peer_ms, _soal(function({**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}))))
+            theirs_ms = peer_ms(s3, image)
+            pairs.append((theirs_ms, _soal(function({**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}))))
             progress(turn + 1)
-    ratios = [soal_ms / peer_ms for peer_ms, soal_ms in pairs]
+    ratios = [soal_ms / theirs_ms for theirs_ms, soal_ms in pairs]
     return StartCost(
         rounds=rounds,
         image=image,
-        peer_ms=statistics.median(peer_ms for peer_ms, _ in pairs),
+        peer_ms=statistics.median(theirs_ms for theirs_ms, _ in pairs),
         soal_ms=statistics.median(soal_ms for _, soal_ms in pairs),
         ratio=statistics.median(ratios),
         ratio_min=min(ratios),
@@ -88,7 +88,8 @@ def measure(
     )
 
 
-def _peer(s3: EmbeddedS3, image: str | None) -> float:
+def peer_ms(s3: EmbeddedS3, image: str | None) -> float:
+    """Return the milliseconds of a cold run in the peer's function, on a new table. Raises `Problem` if it fails."""
     settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": CHECKPOINTS})
     variables = {
         **s3.environment(),
@@ -98,7 +99,7 @@ def _peer(s3: EmbeddedS3, image: str | None) -> float:
         "JARS": str(JARS.resolve()),
     }
     with _peer_on_host(variables) if image is None else _peer_in_container(variables, image) as function:
-        answer = function.invoke(_paths())
+        answer = function.invoke(_paths(_new_table()))
         if answer.error is not None or answer.timed_out:
             raise Problem(f"spark-submit failed:\n{function.tail()}", todo="see above", exit_code=EXIT_FAILED)
     return float(answer.duration_ms)
@@ -139,13 +140,22 @@ def _peer_in_container(variables: Mapping[str, str], image: str) -> Iterator[Lam
             yield function
 
 
-def _paths() -> dict[str, str]:
-    return {"source": f"s3a://{DATA}/{SOURCE_KEY}", "table": f"s3a://{LAKE}/{uuid.uuid4().hex}"}
+def soal_event(table: str) -> dict[str, object]:
+    """Return the event of our job for a table."""
+    arguments = [part for name, path in _paths(table).items() for part in (f"--{name}", path)]
+    return {"entryPoint": f"s3://{SCRIPTS}/jobs/{_JOB}", "entryPointArguments": arguments}
+
+
+def _new_table() -> str:
+    return f"s3a://{LAKE}/{uuid.uuid4().hex}"
+
+
+def _paths(table: str) -> dict[str, str]:
+    return {"source": f"s3a://{DATA}/{SOURCE_KEY}", "table": table}
 
 
 def _soal(function: Function) -> float:
-    arguments = [part for name, path in _paths().items() for part in (f"--{name}", path)]
-    report = function.invoke({"entryPoint": f"s3://{SCRIPTS}/jobs/{_JOB}", "entryPointArguments": arguments})
+    report = function.invoke(soal_event(_new_table()))
     if report.exit_code != 0:
         told = report.problem or (report.result.state_details if report.result is not None else "")
         raise Problem(f"the job failed: {told}", todo="see `soal doctor`", exit_code=EXIT_FAILED)

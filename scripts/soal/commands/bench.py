@@ -1,4 +1,4 @@
-"""`soal bench …`: measure the cost of the guard, of a turn, of a snapshot and of a cold start on this machine.
+"""`soal bench …`: measure the cost of the guard, of a turn, of a snapshot, of cold and of warm starts on this machine.
 
 Each benchmark is imported when it is called: emulators and engines take seconds that no other command needs.
 """
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from scripts.bench.settle import SettleCost
     from scripts.bench.snapshot import SnapshotCost
     from scripts.bench.start import StartCost
+    from scripts.bench.warm import WarmCost
 
-    Cost = FanoutCost | GuardCost | SettleCost | StartCost
+    Cost = FanoutCost | GuardCost | SettleCost | StartCost | WarmCost
 
 __all__ = ["app"]
 
@@ -153,14 +154,38 @@ def start(
     """Measure the time of a cold run of the sample job, with SoAL and with aws-samples/spark-on-aws-lambda."""
     from scripts.bench import start as start_bench
 
-    home = Home.of()
     name = image if docker else None
-
-    def function(aws: Mapping[str, str]) -> Function:
-        variables = function_variables(local_target(aws["AWS_ENDPOINT_URL_S3"]), None, aws, None if docker else home)
-        return Function(variables, timeout_s, memory_mb, home, lambda _: None, name)
-
+    function = _function(timeout_s, memory_mb, name)
     _show("pairs", rounds, lambda progress: start_bench.measure(rounds, name, function, progress), as_json=as_json)
+
+
+@app.command()
+def warm(
+    jobs: Annotated[int, typer.Option(min=1, max=10_000, help="Warm jobs, one after the other.")] = 50,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Cold runs with aws-samples among them.")] = 4,
+    *,
+    memory_mb: Annotated[int, typer.Option(min=1024, max=10240, help="Our function's memory.")] = 3008,
+    timeout_s: Annotated[
+        int, typer.Option(min=1, max=900, help="Our function's timeout; it also decides SOAL_JIT.")
+    ] = 60,
+    as_json: Json = False,
+) -> None:
+    """Measure the sample job in the Java machine of the job before, beside a cold run of aws-samples."""
+    from scripts.bench import warm as warm_bench
+
+    function = _function(timeout_s, memory_mb, None)
+    _show("jobs", jobs, lambda progress: warm_bench.measure(jobs, rounds, function, progress), as_json=as_json)
+
+
+def _function(timeout_s: int, memory_mb: int, image: str | None) -> Callable[[Mapping[str, str]], Function]:
+    """Return a maker of our function for the variables that reach an S3."""
+    home = Home.of()
+
+    def made(aws: Mapping[str, str]) -> Function:
+        variables = function_variables(local_target(aws["AWS_ENDPOINT_URL_S3"]), None, aws, None if image else home)
+        return Function(variables, timeout_s, memory_mb, home, lambda _: None, image)
+
+    return made
 
 
 def _show(what: str, rounds: int, measure: Callable[[Callable[[int], None]], Cost], *, as_json: bool) -> None:

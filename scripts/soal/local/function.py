@@ -52,13 +52,14 @@ class Function:
         from scripts.emulator.rie import EmulatorError  # imports moto, half a second that other commands do not need
 
         try:
-            with self._emulator() as emulator:
+            with self.emulator() as emulator:
                 return report_of(emulator.invoke(event), self.timeout_s)
         except EmulatorError as error:
             raise Problem(str(error), todo="check the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
 
     @contextlib.contextmanager
-    def _emulator(self) -> Iterator[LambdaEmulator]:
+    def emulator(self) -> Iterator[LambdaEmulator]:
+        """Start the emulator for several events, one after the other, and end it."""
         from scripts.emulator.container import ContainerEmulator
         from scripts.emulator.rie import LambdaEmulator
 

@@ -26,6 +26,19 @@ def test_both_ways_to_start_cold_are_timed() -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.matrix
+def test_warm_jobs_are_timed_beside_a_cold_one() -> None:
+    """Each of them was warm."""
+    done = CliRunner().invoke(app, ["bench", "warm", "--jobs", "3", "--rounds", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    cost = json.loads(done.stdout)
+    assert cost["jobs"] == 3
+    assert 0 < cost["warm_ms"] < cost["cold_ms"]
+    assert cost["ratio"] == pytest.approx(cost["warm_ms"] / cost["peer_ms"])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize("catalog", ["sqlite", "rest"])
 def test_appends_of_several_processes_are_timed(catalog: str) -> None:
     """Guarded ones are all in the table, whatever becomes of the plain ones beside them."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -109,3 +110,24 @@ def test_reuse_a_hundred_times_leaves_one_sandbox(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
     first.stack.close()
     assert machine.ended == 1
+
+
+def test_a_machine_that_was_started_before_the_first_job_waits_for_it(tmp_path: Path) -> None:
+    """It has run none; a job with the same command gets it."""
+    reuse = Reuse()
+    reuse.begin(tmp_path, lambda sandbox: Command((sys.executable, "-c", "input()"), {}, sandbox.work))
+    with reuse.place(tmp_path) as place:
+        waiting = place.jvm_for(Command((sys.executable, "-c", "input()"), {}, place.sandbox.work))
+        assert waiting is not None
+        assert waiting.is_alive()
+        assert waiting.drivers is None
+    assert waiting.process.returncode is not None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_machine_that_cannot_be_started_leaves_nothing(tmp_path: Path) -> None:
+    """The first job finds out itself."""
+    reuse = Reuse()
+    with pytest.raises(FileNotFoundError):
+        reuse.begin(tmp_path, lambda sandbox: Command(("/no/such/java",), {}, sandbox.work))
+    assert (reuse.sandbox, list(tmp_path.iterdir())) == (None, [])

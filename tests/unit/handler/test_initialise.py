@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from handler.app import initialise
+from handler.services import Services
+from handler.spark.command import Machine, compose_machine
+from tests.unit.handler.world import REFERENCES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from handler.sandbox.sandbox import Sandbox
+    from handler.spark.command import Command
+
+
+class Begun:
+    """Stands for the reuse of machines: what was asked of it."""
+
+    def __init__(self, fails: Exception | None = None) -> None:
+        self.fails = fails
+        self.commands: list[Any] = []
+
+    def begin(self, _base: Path, command_for: Any) -> None:
+        if self.fails is not None:
+            raise self.fails
+        self.commands.append(command_for)
+
+
+def environment(tmp_path: Path, **more: str) -> dict[str, str]:
+    own = {"SW_CHECKPOINT_BUCKET": "checkpoints", "TMPDIR": str(tmp_path), "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "3008"}
+    return {**own, **more}
+
+
+def begun(variables: dict[str, str], fails: Exception | None = None) -> list[Any]:
+    reuse = Begun(fails)
+    initialise(variables, Services(reuse=reuse))  # type: ignore[arg-type]
+    return reuse.commands
+
+
+def test_java_starts_before_the_first_event(tmp_path: Path, sandbox: Sandbox) -> None:
+    """For jobs that bring no settings of their own, with the function's."""
+    (command_for,) = begun(environment(tmp_path, SOAL_CONF='{"spark.driver.memory": "1g"}'))
+    command: Command = command_for(sandbox)
+    assert "-Xmx1024m" in command.argv
+    assert command.submission == ()
+    assert not sandbox.submission_file.exists()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"SOAL_REUSE": "off"},
+        {"SOAL_SECRETS": f'{{"PGPASSWORD": "{REFERENCES["PGPASSWORD"]}"}}'},
+        {"SOAL_JIT": "wrong"},
+        {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": ""},
+    ],
+)
+def test_java_waits_for_the_first_event(tmp_path: Path, more: dict[str, str]) -> None:
+    """Without reuse; with secrets, which are read when a job begins; with settings that the event will complain of."""
+    assert begun(environment(tmp_path, **more)) == []
+
+
+def test_nothing_that_goes_wrong_keeps_the_function_from_its_event(tmp_path: Path) -> None:
+    """A full disk, a missing Java: the event's answer says so."""
+    assert begun(environment(tmp_path), fails=OSError("no space")) == []
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Any:
+    from handler.sandbox.sandbox import open_sandbox
+
+    with open_sandbox(tmp_path) as found:
+        yield found
+
+
+def test_a_job_without_settings_gets_that_machine(sandbox: Sandbox) -> None:
+    """The command of the machine alone is equal to that of such a job."""
+    from handler.sandbox.script import Files
+    from handler.spark.command import compose
+    from handler.spark.environment import AttemptVariables
+    from tests.unit.handler.spark.test_command import SETTINGS, job
+
+    machine = Machine(3008, 2)
+    early = compose_machine(sandbox, SETTINGS, machine, 900_000, {"MODE": "test"})
+    attempt = AttemptVariables("run", "request", 10**12, 899_500)
+    files = Files(sandbox.scripts / "job.py", ())
+    late = compose(job(), files, sandbox, SETTINGS, machine, attempt, {"MODE": "test", "_X_AMZN_TRACE_ID": "Root=1"})
+    assert early == late
+    assert late.submission != ()

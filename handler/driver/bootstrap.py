@@ -17,6 +17,7 @@ import pwd
 import sys
 import threading
 import time
+import zipfile
 from contextlib import suppress
 from itertools import chain, repeat
 from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _MESSAGE_MAX_LENGTH: Final = 4000
 _USER: Final = "soal"
+_SHARED: Final = frozenset({"pyspark", "py4j", "safewriter"})
+"""A job's own modules of these names are refused before it starts."""
 _GO_POLL_S: Final = 0.005
 _WARM_UP_MAX_S: Final = 5.0
 _POLL_S: Final = 0.01
@@ -148,8 +151,21 @@ def _leave_names_to_the_job(places: list[str]) -> None:
     Modules that are imported already continue to work, since functions keep the names of their module.
     """
     sys.path[:1] = places
-    for name in [name for name in sys.modules if name.partition(".")[0] == "handler"]:
+    own = {"handler", *_provided(places)} - _SHARED - sys.stdlib_module_names
+    for name in [name for name in sys.modules if name.partition(".")[0] in own]:
         del sys.modules[name]
+
+
+def _provided(places: list[str]) -> set[str]:
+    """Return the names of the modules that the job brings: another one of such a name may have been imported before."""
+    names: set[str] = set()
+    for place in map(Path, places):
+        if place.is_dir():
+            names.update(entry.name.partition(".")[0] for entry in place.iterdir())
+        else:
+            with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(place) as archive:
+                names.update(name.partition("/")[0].partition(".")[0] for name in archive.namelist())
+    return names
 
 
 def _warm_up() -> None:

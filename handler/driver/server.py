@@ -12,6 +12,7 @@ import os
 import signal
 import struct
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -49,7 +50,8 @@ def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
         _, status = os.waitpid(driver, 0)
         code = os.waitstatus_to_exitcode(status)
         os.write(answers, _NUMBER.pack(code if code >= 0 else _SIGNALLED - code))
-        bootstrap.begin_guard()  # while Java and the handler end the job
+        with suppress(Exception):  # a job that needs them meets the error itself
+            bootstrap.begin_guard()  # while Java and the handler end the job
         gc.freeze()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.close(answers)

@@ -92,9 +92,10 @@ def _end(evidence: JobEvidence) -> tuple[int | None, int | None]:
     """Return the job's exit code or signal. The Java machine reports a signal that ended the Python driver as an exit
     code above 128; the journal tells that from a script that exits so.
     """
-    if evidence.ended.stop is not None and evidence.exited == 0:
-        return 0, None  # the script had ended well; the ladder met its Java machine
     code = evidence.ended.exit_code
+    is_unknown = code is None and evidence.ended.signal is None
+    if evidence.exited == 0 and (evidence.ended.stop is not None or is_unknown):
+        return 0, None  # the script had ended well; the ladder, or something else, met its Java machine
     if code is None or code <= _SIGNALLED or evidence.exited == code:
         return code, evidence.ended.signal
     return None, code - _SIGNALLED

@@ -79,6 +79,7 @@ class Child:
 
     jvm: Jvm
     output: Output
+    lines: io.BufferedReader[Output]
     pump: threading.Thread
     others: frozenset[Process]
     started_ms: int
@@ -109,12 +110,22 @@ class Child:
                 with suppress(subprocess.TimeoutExpired):
                     self.jvm.process.wait(_END_TIMEOUT_S)
             exit_code, signal = (0, None) if well else _status(self.jvm.process.returncode)
+            # Else the log hangs, and the thread would read from the next job's output.
+            self.rests = self.rests and self.end_output()
         finally:
             spared = self.others | (self.jvm.own if self.rests else frozenset())
             survivors = end_all(without=spared, timeout_s=_END_TIMEOUT_S)
-        self.output.job_has_ended()
-        self.pump.join(_END_TIMEOUT_S)
+        self.end_output()
         return Ended(exit_code, signal, stop, self.started_ms, ended_ms, peak_mb, survivors, self.rests, self.reused)
+
+    def end_output(self) -> bool:
+        """Read the output to its end; return whether that was possible."""
+        if not self.lines.closed:
+            self.output.job_has_ended()
+            self.pump.join(_END_TIMEOUT_S)
+            if not self.pump.is_alive():
+                self.lines.close()
+        return not self.pump.is_alive()
 
 
 @contextmanager
@@ -129,23 +140,29 @@ def start(command: Command, output: JobLog, *, clock: Clock, jvm: Jvm | None = N
     others = descendants(without=frozenset() if jvm is None else frozenset({jvm.name}))
     started_ms, reused = clock(), jvm is not None and jvm.drivers is not None
     jvm = jvm or Jvm.start(command)
-    jvm.ask()
+    child: Child | None = None
+    try:
+        child = _asked(jvm, output, others, started_ms, reused=reused)
+        yield child
+    finally:
+        rests = child is not None and child.rests
+        if not rests:
+            end_all(without=others, timeout_s=_END_TIMEOUT_S)
+        if child is not None:
+            child.end_output()
+        if not rests:
+            jvm.end()
+
+
+def _asked(jvm: Jvm, output: JobLog, others: frozenset[Process], started_ms: int, *, reused: bool) -> Child:
+    """Ask a machine for its job, and begin to read its output."""
     stream = Output(jvm.stdout.fileno())
+    stream.discard()
+    jvm.ask()
     lines = io.BufferedReader(stream)
     pump = threading.Thread(target=output.pump, args=(lines,), name="soal-output", daemon=True)
     pump.start()
-    child = Child(jvm, stream, pump, others, started_ms, reused)
-    try:
-        yield child
-    finally:
-        if not child.rests:
-            end_all(without=others, timeout_s=_END_TIMEOUT_S)
-        stream.job_has_ended()
-        pump.join(_END_TIMEOUT_S)
-        if not pump.is_alive():  # else it hangs in the log, and would read from the next file of this number
-            lines.close()
-        if not child.rests:
-            jvm.end()
+    return Child(jvm, stream, lines, pump, others, started_ms, reused)
 
 
 def _descend(

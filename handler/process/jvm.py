@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from handler.process.tree import Process, descendants, die_with_parent, end_these, open_to_others, process_of
+from handler.process.tree import Process, descendants, die_with_parent, end_these, is_living, open_to_others, process_of
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -22,6 +22,7 @@ __all__ = ["Jvm", "Output"]
 
 _END_TIMEOUT_S: Final = 5.0
 _LINE_MAX: Final = 32
+_CHUNK: Final = 65_536
 _OOM_SCORE: Final = b"900"
 
 
@@ -69,8 +70,10 @@ class Jvm:
         return frozenset({self.name} if self.drivers is None else {self.name, self.drivers})
 
     def is_alive(self) -> bool:
-        """Tell whether it lives, and has nothing to say."""
-        return self.process.poll() is None and not select.select([self.channel], [], [], 0)[0]
+        """Tell whether it and the process that it keeps live, and it has nothing to say."""
+        if self.process.poll() is not None or select.select([self.channel], [], [], 0)[0]:
+            return False
+        return self.drivers is None or is_living(self.drivers)
 
     def end(self) -> None:
         """Kill the machine, and with it the process that it keeps; let go of both."""
@@ -111,6 +114,11 @@ class Output(io.RawIOBase):
         if self._descriptor not in ready:
             return 0
         return os.readv(self._descriptor, [buffer])
+
+    def discard(self) -> None:
+        """Read what is there, for nobody: it is of no job."""
+        while select.select([self._descriptor], [], [], 0)[0] and os.read(self._descriptor, _CHUNK):
+            pass
 
     def job_has_ended(self) -> None:
         """Let the stream end at what has been written by now."""

@@ -22,6 +22,7 @@ __all__ = [
     "die_with_parent",
     "end_all",
     "end_these",
+    "is_living",
     "open_to_others",
     "process_of",
     "resident_mb",
@@ -83,6 +84,12 @@ def process_of(pid: int) -> Process:
     if row is None:
         raise ProcessLookupError(f"there is no process {pid}")
     return row.process
+
+
+def is_living(process: Process) -> bool:
+    """Tell whether a process has not ended."""
+    row = _row(process.pid)
+    return row is not None and row.process == process and not row.zombie
 
 
 def descendants(*, without: frozenset[Process] = frozenset(), of: int | None = None) -> frozenset[Process]:

@@ -171,10 +171,8 @@ def compose(
         str(files.script),
         *_arguments(job, sandbox),
     )
-    # NumPy takes as many threads as Spark gives to a driver.
-    variables = job_variables(job, sandbox, attempt, inherited) | {_THREADS: conf.get("spark.driver.cores", "1")}
-    of_driver = (TURN_VARIABLE, _THREADS)
-    of_workers = {f"{_WORKERS}{name}": value for name, value in variables.items() if name not in of_driver}
+    variables = job_variables(job, sandbox, attempt, inherited)
+    of_workers = {f"{_WORKERS}{name}": value for name, value in variables.items() if name != TURN_VARIABLE}
     write_properties(sandbox.properties_file, {**conf, **of_workers})
     sandbox.submission_file.write_text("".join(f"{word}\0" for word in submission), encoding="utf-8")
     archives = [str(path) for path in files.py_files if path.suffix != ".py"]
@@ -212,6 +210,8 @@ def _machine(
         str(_DRIVERS),
     )
     environment = machine_environment(sandbox, inherited, spark_home=spark_home)
+    # NumPy reads it when it is imported, and takes as many threads as Spark gives to a driver.
+    environment[_THREADS] = conf.get("spark.driver.cores", "1")
     lasting = {key: value for key, value in conf.items() if not key.startswith(_OF_A_CONTEXT)}
     return Command(argv, environment, sandbox.work, lasting)
 

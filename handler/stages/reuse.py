@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from handler.process.jvm import Jvm
 from handler.process.tree import become_subreaper
-from handler.sandbox.sandbox import Sandbox, check_space, open_sandbox
+from handler.sandbox.sandbox import NoSpaceError, Sandbox, check_space, open_sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,9 +75,15 @@ class Reuse:
         At the end it is removed, and its machine ends, unless the machine is kept and the sandbox can be emptied.
         Raises `NoSpaceError`.
         """
-        place, self._waiting = self._waiting or self._fresh(base), None
+        place, self._waiting = self._waiting, None
+        if place is not None:
+            try:
+                check_space(base)
+            except NoSpaceError:  # the waiting machine may hold files that were deleted
+                place.stack.close()
+                place = None
+        place = place or self._fresh(base)
         with place.stack.pop_all() as stack:
-            check_space(base)
             place.keeps = False
             yield place
             if place.keeps and place.sandbox.renew(place.shape):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from handler import observability
 from handler.outcome.evidence import JobEvidence
@@ -15,6 +15,7 @@ from handler.outcome.outcome import judge
 from handler.outcome.state import State
 from handler.process.child import Ladder
 from handler.process.log import JobLog
+from handler.process.tree import resident_mb
 from handler.runs.records import Runs
 from handler.runs.supervisor import RunSupervisor
 from handler.runs.turn import held
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+_MEMORY_SHARE_MAX: Final = 0.8
+"""Of the function's memory, which a machine that waits may hold: the next job's Python processes need some, too."""
+
 
 def run(progress: Progress, environment: Mapping[str, str], services: Services) -> Outcome:
     """Run the prepared job, settle its writes, and judge the attempt."""
@@ -70,7 +74,8 @@ def run(progress: Progress, environment: Mapping[str, str], services: Services) 
             outcome = job.run(command)
         if outcome.state is State.SUCCESS:
             turn.completed()
-        if not (settings.reuse == "on" and outcome.state is State.SUCCESS):
+        too_large = resident_mb() > _MEMORY_SHARE_MAX * invocation.memory_mb
+        if settings.reuse == "off" or outcome.state is not State.SUCCESS or too_large:
             place.end()
         return outcome
 

@@ -82,6 +82,7 @@ def test_turns_at_a_lock_are_timed_on_each_service_that_is_here() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 def test_builds_of_snapshots_are_measured_beside_the_bare_loop() -> None:
     """The S3 is no part of what a build spends; all its processes are."""
     line = ["bench", "snapshot", "--rows", "1000", "--shards", "1", "--shards", "3", "--rounds", "1", "--reads", "100"]

@@ -32,6 +32,9 @@ found = {
     "cached": jvm.org.apache.spark.SparkContext.getOrCreate().getPersistentRDDs().size(),
     "streams": len(spark.streams.active),
     "files": [sc._jsc.sc().listFiles().size(), sc._jsc.sc().listJars().size()],
+    "file system": jvm.org.apache.hadoop.fs.FileSystem.get(
+        jvm.java.net.URI("s3a://left"), sc._jsc.hadoopConfiguration()
+    ).getConf().get("left.behind"),
     "hadoop": sc._jsc.hadoopConfiguration().get("left.behind"),
     "properties": [jvm.System.getProperty(key) for key in ("left.behind", "spark.left.behind")],
     "zone": jvm.java.util.TimeZone.getDefault().getID(),
@@ -77,6 +80,7 @@ sc.parallelize(range(10)).cache().count()
 sc.addPyFile(os.path.abspath("left_behind.py"))
 sc.accumulator(1)
 sc._jsc.hadoopConfiguration().set("left.behind", "1")
+jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI("s3a://left"), sc._jsc.hadoopConfiguration())
 sc.setJobGroup("left", "left")
 sc.setLocalProperty("left.behind", "1")
 sc.setLogLevel("ERROR")
@@ -112,6 +116,21 @@ ENDINGS = {
     "a thread of its own": """
 from pyspark.sql import SparkSession
 SparkSession.builder.getOrCreate()._jvm.py4j.GatewayServer(None, 0).start()
+""",
+    "delayed work": """
+from pyspark.sql import SparkSession
+jvm = SparkSession.builder.getOrCreate()._jvm
+later = jvm.java.util.concurrent.TimeUnit.HOURS
+jvm.java.util.concurrent.CompletableFuture().orTimeout(1, later)
+""",
+    "an open block": """
+import os, sys
+from pyspark.sql import SparkSession
+from safewriter import SafeWriter
+spark = SparkSession.builder.getOrCreate()
+block = SafeWriter(spark, "s3a://lake/open", commit_point="write").__enter__()
+spark.range(3).write.format("delta").mode("append").save(block.table)
+os._exit(0)
 """,
     "a failure": "raise ValueError('no')",
     "another exit code": "import sys; sys.exit(3)",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.emulator, pytest.mark.slow]
 
 CHECKPOINTS, SCRIPTS = "checkpoints", "scripts"
+SHORT = ("a thread of its own", "a process that goes on")
+"""One that Java sees, and one that only the handler can see. The others are of the matrix."""
 TEXTS = {"probe": PROBE, "leaves": LEAVES, "stops": STOPS, **ENDINGS}
 
 
@@ -45,7 +47,7 @@ def _told(result: Result, word: str) -> Any:
 
 @pytest.fixture(scope="module")
 def function() -> Iterator[Function]:
-    with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS]) as s3:
+    with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, "lake"]) as s3:
         for name, text in TEXTS.items():
             key = name.replace(" ", "-").replace("'", "")
             s3.observer().put_object(Bucket=SCRIPTS, Key=f"{key}.py", Body=text.encode())
@@ -63,6 +65,7 @@ def test_a_job_finds_nothing_of_the_one_before_in_its_machine(function: Function
     assert function.probe() == (first, machine)
 
 
+@pytest.mark.matrix
 def test_a_script_may_stop_its_spark(function: Function) -> None:
     """And begin another one; the machine stays."""
     before, machine = function.probe()
@@ -71,7 +74,10 @@ def test_a_script_may_stop_its_spark(function: Function) -> None:
     assert function.probe() == (before, machine)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(
+    "ending",
+    [pytest.param(one, marks=() if one in SHORT else pytest.mark.matrix) for one in ENDINGS],
+)
 def test_a_machine_ends_with_a_job_that_does_not_end_well(function: Function, ending: str) -> None:
     """The next job gets a new one, and finds the same."""
     before, machine = function.probe()

@@ -80,6 +80,13 @@ def test_each_job_has_a_process_of_its_own(server: Server) -> None:
     assert first[1] != second[1]
 
 
+def test_the_job_s_own_modules_win_in_each_job(server: Server) -> None:
+    """From the second one on the server has imported what the guard needs."""
+    (server.folder / "jmespath.py").write_text("OWN = True", encoding="utf-8")
+    script = "import jmespath; print(getattr(jmespath, 'OWN', False))"
+    assert [server.run(script) for _ in range(2)] == [(0, ["True"])] * 2
+
+
 @pytest.mark.parametrize(
     ("ending", "code"),
     [

@@ -59,6 +59,7 @@ def evidence(
         (evidence(writes=(COMMITTED, OTHERS)), State.FAILED, "WriteNotCommitted"),
         # the script's own ends
         (evidence(143, stop=Stop.TERMINATED, exited=0), State.SUCCESS, None),
+        (evidence(None, exited=0), State.SUCCESS, None),
         (evidence(3, exited=3), State.FAILED, "ScriptExit"),
         (evidence(3, exited=3, writes=(COMMITTED,)), State.FAILED, "ScriptExit"),
         (evidence(2, exited=2), State.FAILED, "ScriptExit"),

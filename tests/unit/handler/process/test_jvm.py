@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,36 @@ def test_the_output_ends_with_the_job_and_not_before_it_is_read() -> None:
         assert io.BufferedReader(later).read() == b"second\n"
     os.close(reading)
     os.close(writing)
+
+
+def test_output_between_two_jobs_is_of_neither() -> None:
+    """It would be in the second one's log, under the second one's redaction."""
+    reading, writing = os.pipe()
+    os.write(writing, b"late\n" * 1000)
+    with Output(reading) as output:
+        output.discard()
+        os.write(writing, b"own\n")
+        output.job_has_ended()
+        assert io.BufferedReader(output).read() == b"own\n"
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_machine_without_the_process_that_it_kept_is_not_alive(tmp_path: Path) -> None:
+    """Its next job would have no Python."""
+    keeps = (
+        "import subprocess, sys; kept = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)\n"
+    )
+    jvm = machine(tmp_path, keeps + "import os, time; os.read(0, 1); os.write(0, b'%d\\n' % kept.pid); time.sleep(600)")
+    try:
+        jvm.ask()
+        assert until(jvm.has_reported)
+        assert jvm.is_alive()
+        assert jvm.drivers is not None
+        os.kill(jvm.drivers.pid, signal.SIGKILL)
+        assert until(lambda: not jvm.is_alive())
+    finally:
+        jvm.end()
 
 
 def test_the_output_ends_with_the_pipe() -> None:

@@ -77,6 +77,7 @@ def test_java_is_started_directly(tmp_path: Path) -> None:
     command, _ = composed(tmp_path, job(name="n; rm -rf /", entryPointArguments=["a b", "$(id)", ""]))
     assert Path(command.argv[0]).name == "java"
     assert command.argv[-4] == "io.soal.host.Host"
+    assert command.environment["OMP_NUM_THREADS"] == "1"
     assert Path(command.argv[-1]).name == "server.py"
     assert command.submission[0] == "--properties-file"
     assert command.submission[2:5] == ("--name", "n; rm -rf /", "--py-files")

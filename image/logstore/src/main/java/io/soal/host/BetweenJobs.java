@@ -1,6 +1,7 @@
 package io.soal.host;
 
-import java.io.IOException;
+import io.soal.iceberg.StagingCatalog;
+import io.soal.logstore.Gate;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryUsage;
@@ -27,7 +28,8 @@ import scala.Option;
  */
 final class BetweenJobs {
   private static final long QUIET_MS = 3_000;
-  private static final long POLL_MS = 2;
+  private static final long POLL_MS = 3;
+  private static final int QUIET_LOOKS = 3;
   private static final double HEAP_SHARE_MAX = 0.5;
 
   private final Threads threads = Threads.atRest();
@@ -48,14 +50,21 @@ final class BetweenJobs {
   String clear() {
     try {
       stopSpark();
+      String left = whenQuiet();
+      if (left != null) {
+        return left;
+      }
+      // Only now nobody can open another one, which would keep the settings and the credentials of the job.
+      FileSystem.closeAll();
       restore();
-    } catch (IOException | RuntimeException error) {
+      left = whenQuiet();
+      return left == null ? memory() : left;
+    } catch (Throwable error) { // the job has ended well, whatever this is
       return "something that cannot be closed: " + error;
     }
-    return left();
   }
 
-  private void stopSpark() throws IOException {
+  private void stopSpark() {
     Option<SparkContext> context = SparkContext$.MODULE$.getActive();
     if (context.isDefined()) {
       context.get().stop();
@@ -63,7 +72,6 @@ final class BetweenJobs {
     AccumulatorContext$.MODULE$.clear();
     StateStore$.MODULE$.stop();
     threads.endMonitors();
-    FileSystem.closeAll(); // one that is open keeps the settings and the credentials of the job
   }
 
   private void restore() {
@@ -76,23 +84,36 @@ final class BetweenJobs {
     Configurator.reconfigure();
   }
 
-  private String left() {
+  /**
+   * Waits until nothing of the job runs; returns what still does after a while. Once is not enough: a thread that was just
+   * given a task looks as if it waited for one.
+   */
+  private String whenQuiet() throws InterruptedException {
     long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(QUIET_MS);
-    while (true) {
-      List<String> running = threads.running();
-      List<String> processes = processes();
-      if (running.isEmpty() && processes.isEmpty()) {
-        return memory();
+    String left = left();
+    for (int quiet = left == null ? 1 : 0; quiet < QUIET_LOOKS; quiet = left == null ? quiet + 1 : 0) {
+      if (left != null && System.nanoTime() >= until) {
+        return left;
       }
-      if (System.nanoTime() >= until) {
-        return running.isEmpty() ? "processes: " + String.join(", ", processes) : "threads: " + String.join(", ", running);
-      }
-      try {
-        Thread.sleep(POLL_MS);
-      } catch (InterruptedException interrupted) {
-        return "an interrupt";
-      }
+      Thread.sleep(POLL_MS);
+      left = left();
     }
+    return null;
+  }
+
+  private String left() {
+    List<String> running = threads.running();
+    if (!running.isEmpty()) {
+      return "threads: " + String.join(", ", running);
+    }
+    List<String> processes = processes();
+    if (!processes.isEmpty()) {
+      return "processes: " + String.join(", ", processes);
+    }
+    if (!PythonDrivers.process().isAlive()) {
+      return "no Python for the next one";
+    }
+    return Gate.isAnyOpen() || StagingCatalog.isAnyOpen() ? "an open block" : null;
   }
 
   private static List<String> processes() {

@@ -21,6 +21,11 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public final class StagingCatalog extends SparkCatalog {
   static final Map<TableIdentifier, StagedTable> OPEN = new ConcurrentHashMap<>();
 
+  /** Whether a block is open in this Java machine. */
+  public static boolean isAnyOpen() {
+    return !OPEN.isEmpty();
+  }
+
   @Override
   protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
     return new Blocks(name);

@@ -76,6 +76,10 @@ final class Blocks {
     });
   }
 
+  boolean isEmpty() {
+    return open.isEmpty();
+  }
+
   /** Whether a block is open on a session, whatever object stands for it in Python. */
   boolean busy(Object session) {
     return gates().stream().anyMatch(gate -> gate.isOf(session));

@@ -59,6 +59,11 @@ public final class Gate {
     return PROTOCOL;
   }
 
+  /** Whether a block is open in this Java machine: the process that has opened it may have ended without a word. */
+  public static boolean isAnyOpen() {
+    return !BLOCKS.isEmpty();
+  }
+
   /** Opens the gate of one block, on the thread that is going to write. */
   public static Gate open(SparkSession session, String block) throws IOException {
     return open(BLOCKS, Statement.running(), session, Block.parse(block));

@@ -132,6 +132,13 @@ block = SafeWriter(spark, "s3a://lake/open", commit_point="write").__enter__()
 spark.range(3).write.format("delta").mode("append").save(block.table)
 os._exit(0)
 """,
+    "a write without its success": """
+from pyspark.sql import SparkSession
+from safewriter import SafeWriter
+spark = SparkSession.builder.getOrCreate()
+with SafeWriter(spark, "s3a://lake/undone", commit_point="success") as block:
+    spark.range(3).write.format("delta").mode("append").save(block.table)
+""",
     "a failure": "raise ValueError('no')",
     "another exit code": "import sys; sys.exit(3)",
     "Java's end": """

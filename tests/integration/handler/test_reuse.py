@@ -27,6 +27,7 @@ TEXTS = {"probe": PROBE, "leaves": LEAVES, "stops": STOPS, **ENDINGS}
 class Function:
     def __init__(self, emulator: LambdaEmulator) -> None:
         self.emulator = emulator
+        self.accumulators = 0
 
     def __call__(self, name: str, **event: object) -> Result:
         key = name.replace(" ", "-").replace("'", "")
@@ -38,6 +39,7 @@ class Function:
         """Return what a job finds, and the process of its machine."""
         result = self("probe", **event)
         assert result.state == "SUCCESS", result.state_details
+        self.accumulators = _told(result, "COUNTED")
         return _told(result, "FOUND"), _told(result, "HELD")
 
 
@@ -62,7 +64,9 @@ def test_a_job_finds_nothing_of_the_one_before_in_its_machine(function: Function
     left = function("leaves")
     assert left.state == "SUCCESS", left.state_details
     assert _told(left, "HELD") == machine
+    counted = function.accumulators
     assert function.probe() == (first, machine)
+    assert function.accumulators <= counted
 
 
 @pytest.mark.matrix

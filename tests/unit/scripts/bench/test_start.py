@@ -37,7 +37,7 @@ def answering(*reports: Report) -> Any:
 def peer(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes 10 s, then 20, then 40."""
     times = iter([10_000.0, 20_000.0, 40_000.0])
-    monkeypatch.setattr(start, "_peer", lambda *_: next(times))
+    monkeypatch.setattr(start, "peer_ms", lambda *_: next(times))
 
 
 def test_each_run_is_compared_with_its_neighbour() -> None:

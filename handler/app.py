@@ -78,7 +78,7 @@ def initialise(environment: Mapping[str, str], services: Services = _SERVICES) -
         settings = read_settings(environment)
         if settings.reuse == "off" or settings.secrets:
             return
-        for _ in clean_all(settings.own_directories, lambda: True):  # what is there now stays; the sandbox does not
+        if any(clean_all(settings.own_directories, lambda: True)):  # what is there now stays; the sandbox does not
             return
         machine = this_machine(int(environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]))
         total_ms = int(environment.get("AWS_LAMBDA_FUNCTION_TIMEOUT", _TIMEOUT_S)) * 1000

@@ -12,7 +12,10 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "Process",
@@ -117,17 +120,12 @@ def signal_all(number: signal.Signals, *, without: frozenset[Process]) -> None:
 
 def end_these(processes: frozenset[Process], timeout_s: float) -> None:
     """Kill and reap processes, of which the orphans are, or become, children of this one."""
-    until = time.monotonic() + timeout_s
-    while True:
-        rows = [row for row in (_row(process.pid) for process in processes) if row and row.process in processes]
-        for row in rows:
-            if row.zombie:
-                _reap(row)
-            else:
-                _kill(row.process, signal.SIGKILL)
-        if not rows or time.monotonic() >= until:
-            return
-        time.sleep(_PAUSE_S)
+
+    def left() -> list[_Row]:
+        found = (_row(process.pid) for process in processes)
+        return [row for row in found if row is not None and row.process in processes]
+
+    _end(left, timeout_s)
 
 
 def end_all(*, without: frozenset[Process], timeout_s: float) -> frozenset[Process]:
@@ -135,16 +133,21 @@ def end_all(*, without: frozenset[Process], timeout_s: float) -> frozenset[Proce
 
     Processes may fork while they are being killed: hence the loop. One that cannot be killed sleeps in the kernel.
     """
+    return frozenset(row.process for row in _end(lambda: _below(without), timeout_s))
+
+
+def _end(left: Callable[[], list[_Row]], timeout_s: float) -> list[_Row]:
+    """Kill and reap what is `left`, until nothing is or the time is over; return what is left then."""
     until = time.monotonic() + timeout_s
     while True:
-        rows = _below(without)
+        rows = left()
         for row in rows:
             if row.zombie:
                 _reap(row)
             else:
                 _kill(row.process, signal.SIGKILL)
         if not rows or time.monotonic() >= until:
-            return frozenset(row.process for row in rows)
+            return rows
         time.sleep(_PAUSE_S)
 
 

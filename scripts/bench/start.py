@@ -31,9 +31,10 @@ from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from scripts.soal.invocation.report import Report
     from scripts.soal.local.function import Function
 
-__all__ = ["StartCost", "measure", "peer_ms", "soal_event"]
+__all__ = ["StartCost", "measure", "peer_ms", "soal_event", "succeeded"]
 
 _JOB: Final = "accommodations_delta.py"
 _PEER_JOB: Final = "accommodations_delta_unguarded.py"
@@ -155,8 +156,12 @@ def _paths(table: str) -> dict[str, str]:
 
 
 def _soal(function: Function) -> float:
-    report = function.invoke(soal_event(_new_table()))
+    return float(succeeded(function.invoke(soal_event(_new_table()))).duration_ms)
+
+
+def succeeded(report: Report) -> Report:
+    """Return the report of a job of ours. Raises `Problem` if the job failed."""
     if report.exit_code != 0:
         told = report.problem or (report.result.state_details if report.result is not None else "")
         raise Problem(f"the job failed: {told}", todo="see `soal doctor`", exit_code=EXIT_FAILED)
-    return float(report.duration_ms)
+    return report

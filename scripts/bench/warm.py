@@ -12,7 +12,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from scripts.bench.start import peer_ms, soal_event
+from scripts.bench.start import peer_ms, soal_event, succeeded
 from scripts.emulator.s3 import EmbeddedS3
 from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.invocation.report import report_of
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     import psutil
 
-    from handler.outcome.result import Result
     from scripts.emulator.rie import LambdaEmulator
+    from scripts.soal.invocation.report import Report
     from scripts.soal.local.function import Function
 
 __all__ = ["WarmCost", "measure"]
@@ -84,14 +84,14 @@ def measure(
         put_sample(s3.observer())
         own = function({**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS})
         with own.emulator() as emulator:
-            cold_ms, _ = _run(emulator, event, own.timeout_s)
+            cold_ms = _run(emulator, event, own.timeout_s).duration_ms
             for number in range(jobs):
                 if number % max(1, jobs // rounds) == 0 and len(peers) < rounds:
                     peers.append(peer_ms(s3, None))
-                spent_ms, result = _run(emulator, event, own.timeout_s)
-                if not result.warm_start:
+                report = _run(emulator, event, own.timeout_s)
+                if report.result is None or not report.result.warm_start:
                     raise Problem(f"job {number + 1} was not warm", todo="read its log", exit_code=EXIT_FAILED)
-                warm.append(spent_ms)
+                warm.append(report.duration_ms)
                 held.append(_held(emulator.processes()))
                 progress(number + 1)
     after = slice(_SETTLED, None) if jobs > 2 * _SETTLED else slice(None)
@@ -115,12 +115,8 @@ def measure(
     )
 
 
-def _run(emulator: LambdaEmulator, event: object, timeout_s: int) -> tuple[float, Result]:
-    report = report_of(emulator.invoke(event), timeout_s)
-    if report.exit_code != 0 or report.result is None:
-        told = report.problem or (report.result.state_details if report.result is not None else "")
-        raise Problem(f"the job failed: {told}", todo="see `soal doctor`", exit_code=EXIT_FAILED)
-    return float(report.duration_ms), report.result
+def _run(emulator: LambdaEmulator, event: object, timeout_s: int) -> Report:
+    return succeeded(report_of(emulator.invoke(event), timeout_s))
 
 
 def _held(processes: Sequence[psutil.Process]) -> _Held:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["TRAINING", "TrainingError", "main", "train"]
 
 TRAINING: Final = Path(__file__).resolve().parents[2] / "image" / "archive" / "train.py"
-_BOOTSTRAP: Final = (str(Path(bootstrap.__file__)),)
 _LAKE: Final = "training"
 _CHECKPOINTS: Final = "training-checkpoints"
 _MACHINE: Final = Machine(memory_mb=3008, cores_present=2)
@@ -85,9 +84,9 @@ def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path) ->
         sandbox.go.touch()
         command = compose(job, Files(TRAINING, ()), sandbox, settings, _MACHINE, attempt, variables)
         # The host is in a jar that may change.
-        words = [*_BOOTSTRAP, *command.submission[len(RUNNER) + command.submission.index(RUNNER[0]) :]]
-        options = command.submission[: command.submission.index(RUNNER[0])]
-        argv = [*command.argv[: command.argv.index(HOST)], "org.apache.spark.deploy.SparkSubmit", *options, *words]
+        at = command.submission.index(RUNNER[0])
+        submission = (*command.submission[:at], bootstrap.__file__, *command.submission[at + len(RUNNER) :])
+        argv = [*command.argv[: command.argv.index(HOST)], "org.apache.spark.deploy.SparkSubmit", *submission]
         argv[argv.index("-cp") + 1] = _class_path(home)
         argv[1:1] = [f"-XX:ArchiveClassesAtExit={archive}", *_QUIET]
         try:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from safewriter.environment import variables_set
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore, custom_endpoint, s3_client
 from safewriter.snapshots.errors import ConfigValidationError, MissingPackageError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Iterator
+    from collections.abc import Coroutine, Iterable
     from pathlib import Path
 
 __all__ = ["SlateDbAdapter", "SlateDbFactory"]
@@ -73,7 +73,7 @@ class SlateDbAdapter:
         settings = Settings.default()
         for name, value in _SETTINGS.items():
             settings.set(name, json.dumps(value))
-        with _environment_of(endpoint):
+        with variables_set(_variables_of(endpoint)):
             store = ObjectStore.resolve(db_url)
         builder = DbBuilder("", store)
         builder.with_settings(settings)
@@ -143,21 +143,9 @@ class SlateDbAdapter:
             self._runner = None
 
 
-@contextmanager
-def _environment_of(endpoint: str | None) -> Iterator[None]:
-    """Let SlateDB find the endpoint: it knows other variables than boto3, and takes no arguments."""
-    wanted: dict[str, str] = {}
-    if endpoint is not None:
-        wanted = {"AWS_ENDPOINT_URL": endpoint, "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false"}
-        if endpoint.startswith("http://"):
-            wanted["AWS_ALLOW_HTTP"] = "true"
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+def _variables_of(endpoint: str | None) -> dict[str, str]:
+    """Return the variables by which SlateDB finds the endpoint: it knows other ones than boto3."""
+    if endpoint is None:
+        return {}
+    plain = {"AWS_ALLOW_HTTP": "true"} if endpoint.startswith("http://") else {}
+    return {"AWS_ENDPOINT_URL": endpoint, "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false", **plain}

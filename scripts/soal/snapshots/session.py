@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import boto3
 
 from handler.spark.classpath import find_pyspark, jars
+from safewriter.environment import variables_set
 from scripts.image.settings import shipped_settings
 from scripts.soal.console.problem import Problem
 
@@ -34,7 +34,7 @@ def spark_on(found: Target, home: Home) -> Iterator[SparkSession]:
     if spark_home is None:
         raise Problem("PySpark is not installed", todo="install it with: scripts/setup")
     # The tasks import packages that stand beside this Python.
-    with _environment({**_aws(found), "PYSPARK_PYTHON": sys.executable}):
+    with variables_set({**_aws(found), "PYSPARK_PYTHON": sys.executable}):
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master("local[*]").appName("soal snapshot build")
@@ -97,17 +97,3 @@ def _aws(found: Target) -> dict[str, str]:
         "AWS_DEFAULT_REGION": region,
     }
     return {name: value for name, value in told.items() if value}
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -84,14 +84,14 @@ def measure(
         put_sample(s3.observer())
         own = function({**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS})
         with own.emulator() as emulator:
-            cold_ms = _run(emulator, event, own.timeout_s).duration_ms
+            cold_ms = float(_run(emulator, event, own.timeout_s).duration_ms)
             for number in range(jobs):
                 if number % max(1, jobs // rounds) == 0 and len(peers) < rounds:
                     peers.append(peer_ms(s3, None))
                 report = _run(emulator, event, own.timeout_s)
                 if report.result is None or not report.result.warm_start:
                     raise Problem(f"job {number + 1} was not warm", todo="read its log", exit_code=EXIT_FAILED)
-                warm.append(report.duration_ms)
+                warm.append(float(report.duration_ms))
                 held.append(_held(emulator.processes()))
                 progress(number + 1)
     after = slice(_SETTLED, None) if jobs > 2 * _SETTLED else slice(None)

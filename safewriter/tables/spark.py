@@ -94,25 +94,11 @@ class SparkScope:
             )
         return MicroBatch(query_id, batch_id, str(stream.runId()))
 
-    # -- settings of the block, restored at its end ------------------------------------------------------------------
+    # -- what the block changes, restored at its end ------------------------------------------------------------------
 
     def on_restore(self, undo: Callable[[], None]) -> None:
         """Have `undo` called when the session is restored."""
         self._restore.append(undo)
-
-    def set(self, key: str, value: str) -> None:
-        """Set one of the session's settings until the session is restored."""
-        before = self.spark.conf.get(key, None)
-        conf = self.spark.conf
-        self._restore.append(lambda: conf.unset(key) if before is None else conf.set(key, before))
-        conf.set(key, value)
-
-    def set_static(self, key: str, value: str) -> None:
-        """Set one that Spark treats as static, on the session's own state, until the session is restored."""
-        conf = self.jspark.sessionState().conf()
-        before = conf.getConfString(key, "")
-        self._restore.append(lambda: conf.setConfString(key, before) if before else conf.unsetConf(key))
-        conf.setConfString(key, value)
 
     def begin_group(self, group: str) -> None:
         """Put the jobs of this thread into a group of the block's own."""
@@ -184,15 +170,3 @@ class SparkScope:
                 return True
             time.sleep(_POLL_S)
         return False
-
-    def all_tasks_succeeded(self) -> bool:
-        """Tell whether the block had jobs, and no task of them has failed, as far as Spark remembers."""
-        if self._is_stopped():
-            return False
-        tracker = self.spark.sparkContext.statusTracker()
-        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
-        if not jobs or any(job is None or job.status != "SUCCEEDED" for job in jobs):
-            return False
-        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-        # A skipped stage has no record.
-        return not any(stage is not None and stage.numFailedTasks for stage in stages)

@@ -45,6 +45,24 @@ def test_a_file_may_be_overwritten_on_demand(lake: Bucket) -> None:
     assert PUT not in lake.requests()
 
 
+def test_a_log_is_listed_from_a_version_on(lake: Bucket) -> None:
+    """With one request, however long the log is; the folders in it are no part of it."""
+    names = [f"{version:020}.json" for version in (0, 7, 8)]
+    for name in (*names, f"{7:020}.crc", "_last_checkpoint", "_sidecars/of-a-checkpoint.parquet"):
+        lake.put(f"t/_delta_log/{name}", "{}")
+    lake.put(f"t/_delta_log_of_another/{9:020}.json", "{}")
+    assert lake.ask("list", f"t/{COMMIT}") == {"names": [*names[1:], "_last_checkpoint"]}
+    assert lake.requests() == ["ListObjectsV2"]
+
+
+def test_a_log_without_a_later_version_is_told_from_none(lake: Bucket) -> None:
+    """Delta takes the second for a table that does not exist."""
+    lake.put(f"t/_delta_log/{3:020}.json", "{}")
+    assert lake.ask("list", f"t/{COMMIT}") == {"names": []}
+    lake.put("u/part-0.parquet", "of no table")
+    assert lake.ask("list", f"u/{COMMIT}")["error"][0].startswith("java.io.FileNotFoundException: ")
+
+
 def test_a_checksum_is_one_request(lake: Bucket) -> None:
     """And none if it is broken off; it takes the place of one that was there."""
     key = "_delta_log/00000000000000000007.crc"

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
+from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
     from safewriter.errors import SafeWriterError
@@ -39,6 +40,7 @@ class GateState:
     """The gate's record of its block. `refusal` is `code: message` or empty.
 
     `noted`: it has put a note into the checkpoint bucket. `tries`: how often a commit was sent, rebases included.
+    `body`: the version that landed, as the gate has read it back; None if it has not.
     """
 
     status: GateStatus
@@ -48,6 +50,13 @@ class GateState:
     stray: str
     noted: bool = False
     tries: int = 1
+    body: bytes | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> GateState:
+        """Read the record that `Gate.seen()` returns."""
+        found = parsed(text)
+        return cls(**{**found, "status": GateStatus(found["status"])})
 
     @property
     def answered(self) -> bool:

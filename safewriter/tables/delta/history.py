@@ -81,8 +81,12 @@ class DeltaHistory:
                 return tuple(found)
             found.append(commit)
 
-    def read(self, version: int) -> Commit:
-        """Return one version; `StoreError` if it cannot be read, or if time has run out."""
+    def read(self, version: int, body: bytes | None = None) -> Commit:
+        """Return one version; `StoreError` if it cannot be read, or if time has run out. `body`: its content, if
+        the caller has read it.
+        """
+        if body is not None:
+            return self._parsed(version, body)
         found = self._found(version)
         if found is None:
             raise StoreError(f"{self.store.uri(_key(version))} is listed, but cannot be read")

@@ -32,17 +32,18 @@ class ReadBack:
         that cannot be told.
         """
         if seen.status is GateStatus.LANDED:
-            return Move(Status.COMMITTED, landed=self._landed(document, seen.version))
+            return Move(Status.COMMITTED, landed=self._landed(document, seen))
         if not seen.answered:
             raise UnknownOutcomeError(f"the commit to {self.table} was sent and its answer has not come")
         self._check_no_change(document, seen)
         return Move(Status.COMMITTED, NO_CHANGE)
 
-    def _landed(self, document: Checkpoint, version: int) -> Landed:
-        ours = self.history.read(version)
+    def _landed(self, document: Checkpoint, seen: GateState) -> Landed:
+        ours = self.history.read(seen.version, seen.body)
         if ours.transactions.get(document.write_key) != document.epoch:
             raise NotCommittedError(
-                f"version {version} of {self.table} is not the commit of this block, although the gate reported it so"
+                f"version {seen.version} of {self.table} is not the commit of this block, although the gate reported"
+                " it so"
             )
         return Landed(ours.version, ours.rows, ours.bytes)
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
 from safewriter.identity import canonical_table
+from safewriter.objects.s3 import custom_endpoint
 from safewriter.parsing import parsed
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus, refusal_in
 from safewriter.tables.delta.inverse import UNDOABLE_FEATURES
@@ -24,20 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LOG_STORE", "DeltaSession", "is_append_only"]
 
-_SCHEMES: Final = ("s3", "s3a", "s3n")
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
-_GATE_PROTOCOL: Final = 6
-_TXN_APP: Final = "spark.databricks.delta.write.txnAppId"
-_TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
-_TXN_RESET: Final = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
-_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
-_SELF_COMMIT: Final = "spark.databricks.delta.commit.idempotencyCheck.enabled"
-# The gate adds the transaction action behind Delta's back; a checksum that lists transactions would lack ours.
-_TXN_IN_CHECKSUM: Final = "spark.databricks.delta.setTransactionsInCrc.writeOnCommit"
-_AUTO_COMPACT: Final = "spark.databricks.delta.autoCompact.enabled"
-# Internal to Delta and static, so it is set on the session state. Tested with every Delta release that is pinned here.
-_FILE_PREFIX: Final = "spark.databricks.delta.testOnly.dataFileNamePrefix"
-_WRITE_KEY: Final = re.compile("sw-[0-9a-f]{32}")
+_GATE_PROTOCOL: Final = 7
 _IS_THERE: Final = re.compile(TABLE_EXISTS)
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
@@ -56,6 +46,7 @@ class DeltaSession(SparkScope):
         super().__init__(spark, table)
         self._gates = self.java_class("io.soal.logstore.Gate")
         self._gate: Any = None
+        self._reads_back = False
 
     # -- before ------------------------------------------------------------------------------------------------------
 
@@ -65,48 +56,48 @@ class DeltaSession(SparkScope):
         """
         from py4j.protocol import Py4JError
 
-        key = self._check_log_stores()
         try:
             protocol = int(self._gates.protocol())
         except Py4JError:
-            raise UnguardedSessionError(
-                _remedy(f"the class {LOG_STORE} is not on the driver's class path", key)
-            ) from None
+            raise self._unguarded(f"the class {LOG_STORE} is not on the driver's class path") from None
         if protocol != _GATE_PROTOCOL:
-            what = f"soal-logstore.jar speaks protocol {protocol}, this SafeWriter speaks {_GATE_PROTOCOL}"
-            raise UnguardedSessionError(_remedy(what, key))
-        if self._gates.busy(self.jspark):
+            raise self._unguarded(
+                f"soal-logstore.jar speaks protocol {protocol}, this SafeWriter speaks {_GATE_PROTOCOL}"
+            )
+        found = parsed(self.java_class("io.soal.logstore.Surroundings").of(self.jspark, self.table))
+        if "key" in found:
+            raise self._unguarded(f"{found['key']} is {found['found'] or 'not set'}", found["key"])
+        if found["busy"]:
             raise BlockOpenError(
                 "another SafeWriter block is open on this Spark session; end it first (in foreachBatch write one table"
                 " after the other: a frame belongs to one session)"
             )
+        # A settler reads the table through this process's own client: where Spark's may reach another S3, so must we.
+        self._reads_back = found["endpoint"].rstrip("/") == (custom_endpoint() or "").rstrip("/")
 
-    def _check_log_stores(self) -> str:
-        """Raise if a scheme that reaches the table is not guarded; return the setting for the table's own scheme."""
-        scheme = self.table.split("://", 1)[0]
-        context = self.jspark.sparkContext()
-        conf, files = context.conf(), context.hadoopConfiguration()  # PySpark's getConf() copies every setting
-        # A catalog may know the table by another scheme than the one that we were given.
-        for one in dict.fromkeys((scheme, *_SCHEMES)):
-            key = _log_store_of(one)
-            found = conf.get(key, None) or conf.get(key.removeprefix("spark."), None)
-            if found != LOG_STORE and (one == scheme or files.get(f"fs.{one}.impl") is not None):
-                raise UnguardedSessionError(_remedy(f"{key} is {found or 'not set'}", key))
-        own = _log_store_of(scheme)
-        if (other := conf.get("spark.delta.logStore.class", None)) not in (None, LOG_STORE):
-            raise UnguardedSessionError(_remedy(f"spark.delta.logStore.class is {other}", own))
-        return own
+    def _unguarded(self, what: str, key: str = "") -> UnguardedSessionError:
+        if not key.endswith(".impl"):
+            key = f"spark.delta.logStore.{self.table.split('://', 1)[0]}.impl"
+        return UnguardedSessionError(
+            f"SafeWriter cannot guard this session: {what}. Add two lines where the session is built:\n"
+            f"    .config({key!r}, {LOG_STORE!r})\n"
+            "    .config('spark.driver.extraClassPath', '<path>/soal-logstore.jar')  # or spark.jars"
+        )
 
     def state(self) -> TableState:
         """Read the table's present state (one LIST on a table that this session knows)."""
-        log = self._log()
-        nothing = self.java_class("scala.Option").empty()
-        stale_is_fine = False
-        snapshot = log.update(stale_is_fine, nothing, nothing)
-        version = int(snapshot.version())
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            found = parsed(self.java_class("io.soal.logstore.LatestSnapshot").of(self.jspark, self.table))
+        except Py4JJavaError as error:
+            if "CATALOG_MANAGED_TABLE" in str(error.java_exception.getMessage()):
+                raise self._managed("catalogManaged") from error
+            raise
+        version = int(found["version"])
         if version < 0:
             return TableState(-1, None, (), {})
-        lines = (str(snapshot.protocol().json()), str(snapshot.metadata().json()))
+        lines = (found["protocol"], found["metadata"])
         protocol, metadata = parsed(lines[0])["protocol"], parsed(lines[1])["metaData"]
         features = tuple(sorted({*protocol.get("readerFeatures", ()), *protocol.get("writerFeatures", ())}))
         if managed := sorted(_CATALOG_MANAGED.intersection(features)):
@@ -120,18 +111,8 @@ class DeltaSession(SparkScope):
             features,
             properties,
             "".join(f"{line}\n" for line in lines),
-            modified_ms=int(snapshot.logSegment().lastCommitFileModificationTimestamp()),
+            modified_ms=found["modifiedMs"],
         )
-
-    def _log(self) -> Any:  # noqa: ANN401 - a Java object
-        from py4j.protocol import Py4JJavaError
-
-        try:
-            return self.java_class("org.apache.spark.sql.delta.DeltaLog").forTable(self.jspark, self.table)
-        except Py4JJavaError as error:
-            if "CATALOG_MANAGED_TABLE" in str(error.java_exception.getMessage()):
-                raise self._managed("catalogManaged") from error
-            raise
 
     def _managed(self, features: str) -> UnsupportedError:
         return UnsupportedError(
@@ -163,30 +144,15 @@ class DeltaSession(SparkScope):
                 "journal": opening.journal or "",
                 "nonce": document.owner,
                 "filePrefix": document.attempt.prefix,
+                "skipped": False,
             },
         )
 
     def _open(self, write_key: str, epoch: int, block: dict[str, str | int]) -> None:
-        """Open the gate of a block (`Block.java` lists its fields), and give its commit and files the write's name."""
+        """Open the gate of a block (`Block.java` lists its fields), which also marks the session."""
         named = {"table": self.table, "key": write_key, "epoch": epoch}
         self._gate = self._gates.open(self.jspark, json.dumps({**named, **block}))
         self.on_restore(self._gate.close)
-        if _WRITE_KEY.fullmatch(self.spark.conf.get(_TXN_APP, None) or ""):
-            # A session that was cloned in a skipped block (a stream's) has its transaction: Delta would skip this.
-            for key in (_TXN_APP, _TXN_VERSION, _TXN_RESET):
-                self.spark.conf.unset(key)
-        mine: dict[str, object] = {"safewriter": {"key": write_key, "epoch": epoch}}
-        if (users := self.spark.conf.get(_METADATA, None)) is not None:
-            mine["user"] = users  # the user's own text is kept inside ours
-        for key, value in (
-            (_TXN_IN_CHECKSUM, "false"),
-            (_METADATA, json.dumps(mine)),
-            (_SELF_COMMIT, "true"),
-            # A second commit would be refused, but only after its data files were written.
-            (_AUTO_COMPACT, "false"),
-        ):
-            self.set(key, value)
-        self.set_static(_FILE_PREFIX, str(block["filePrefix"]))
         self.begin_group(f"safewriter-{write_key}-{epoch}-{block['nonce']}")
 
     def skip(self, *, write_key: str, nonce: str) -> None:
@@ -202,12 +168,9 @@ class DeltaSession(SparkScope):
                 "journal": "",
                 "nonce": nonce,
                 "filePrefix": f"{write_key[:15]}-0-{nonce}-",  # by it the log store recognises a late file
+                "skipped": True,
             },
         )
-        self._gate.shut(SKIPPED)
-        # Delta skips a transaction version that is not above the table's, and 1 is the lowest one.
-        for key, value in ((_TXN_APP, write_key), (_TXN_VERSION, "1"), (_TXN_RESET, "false")):
-            self.set(key, value)
 
     def was_skipped(self, error: Exception) -> bool:
         """Tell whether `error` only means that the write was skipped: Delta does not skip a statement by itself if it
@@ -236,15 +199,10 @@ class DeltaSession(SparkScope):
     def seen(self) -> GateState:
         """Return the gate's record of the block."""
         gate = self._gate
-        return GateState(
-            GateStatus(gate.status()),
-            bool(gate.passed()),
-            int(gate.version()),
-            gate.refusal(),
-            gate.stray(),
-            bool(gate.noted()),
-            int(gate.tries()),
-        )
+        seen = GateState.parse(gate.seen())
+        if not self._reads_back or seen.status is not GateStatus.LANDED or (body := gate.landed()) is None:
+            return seen
+        return replace(seen, body=str(body).encode())
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -257,16 +215,6 @@ class DeltaSession(SparkScope):
         task or of a statement that lost its slot.
         """
         landed_at_once = isinstance(seen, GateState) and seen.status is GateStatus.LANDED and seen.tries == 1
-        return not landed_at_once or not self.all_tasks_succeeded()  # an empty append writes an empty file
-
-
-def _log_store_of(scheme: str) -> str:
-    return f"spark.delta.logStore.{scheme}.impl"
-
-
-def _remedy(what: str, key: str) -> str:
-    return (
-        f"SafeWriter cannot guard this session: {what}. Add two lines where the session is built:\n"
-        f"    .config({key!r}, {LOG_STORE!r})\n"
-        "    .config('spark.driver.extraClassPath', '<path>/soal-logstore.jar')  # or spark.jars"
-    )
+        # An empty append writes an empty file: a block whose write landed had tasks.
+        jobs = self.java_class("io.soal.logstore.BlockJobs")
+        return not landed_at_once or not jobs.allTasksSucceeded(self.jspark, self._group)

@@ -120,7 +120,6 @@ def test_a_spark_that_was_stopped_knows_nothing_of_its_tasks() -> None:
     found = scope({}, {})
     found.jspark = SimpleNamespace(sparkContext=lambda: SimpleNamespace(isStopped=lambda: True))
 
-    assert not found.all_tasks_succeeded()
     assert not found.wait_until_quiet(60)
 
 
@@ -162,38 +161,3 @@ def test_a_thread_s_own_job_group_is_put_back(theirs: str | None, shown: str) ->
     assert began == ["safewriter-1", shown, {"interruptOnCancel": True}]
     found.restore()
     assert put_back == group
-
-
-class Conf(dict[str, str]):
-    """Settings, of the session or of its state."""
-
-    def set(self, key: str, value: str) -> None:
-        self[key] = value
-
-    def unset(self, key: str) -> None:
-        del self[key]
-
-    def getConfString(self, key: str, otherwise: str) -> str:  # noqa: N802 - Spark's name, as those below
-        return self.get(key, otherwise)
-
-    def setConfString(self, key: str, value: str) -> None:  # noqa: N802
-        self[key] = value
-
-    def unsetConf(self, key: str) -> None:  # noqa: N802
-        del self[key]
-
-
-@pytest.mark.parametrize("before", [{}, {"key": "theirs"}])
-@pytest.mark.parametrize("static", [True, False])
-def test_a_setting_is_put_back_as_it_was(before: dict[str, str], *, static: bool) -> None:
-    """One that was not there is taken away again."""
-    found, conf = scope({}, {}), Conf(before)
-    session: Any = found.spark
-    session.conf = conf
-    found.jspark.sessionState = lambda: SimpleNamespace(conf=lambda: conf)
-
-    (found.set_static if static else found.set)("key", "ours")
-
-    assert conf == {"key": "ours"}
-    found.restore()
-    assert conf == before

@@ -1,4 +1,4 @@
-"""The jobs and tasks of a block: whether they have succeeded, and whether they have ended."""
+"""The jobs and tasks of a block: how they are cancelled, and whether they have ended."""
 
 from __future__ import annotations
 
@@ -11,22 +11,6 @@ from tests.unit.safewriter.tables.scopes import scope
 
 if TYPE_CHECKING:
     from safewriter.tables.spark import SparkScope
-
-
-@pytest.mark.parametrize(
-    ("jobs", "succeeded"),
-    [([], False), ([None], False), (["RUNNING"], False), (["SUCCEEDED", "FAILED"], False), (["SUCCEEDED"], True)],
-)
-def test_all_tasks_of_a_block_succeeded_where_each_of_its_jobs_did(jobs: list[str | None], succeeded: object) -> None:
-    """A job that Spark has forgotten may have been any; a block without one has no tasks that could say so."""
-    found = scope({}, {})
-    found.jspark.sparkContext = lambda: SimpleNamespace(isStopped=lambda: False)
-    context: Any = found.spark.sparkContext
-    context.statusTracker = lambda: SimpleNamespace(
-        getJobIdsForGroup=lambda _: range(len(jobs)),
-        getJobInfo=lambda job: None if jobs[job] is None else SimpleNamespace(status=jobs[job], stageIds=[]),
-    )
-    assert found.all_tasks_succeeded() is succeeded
 
 
 @pytest.mark.parametrize(("stopped", "cancelled"), [(True, []), (False, ["safewriter-1"])])
@@ -83,17 +67,3 @@ def test_a_block_is_quiet_once_no_job_of_it_and_no_task_at_all_runs(
     clock = iter(range(1000))
     monkeypatch.setattr("safewriter.tables.spark.time", SimpleNamespace(monotonic=lambda: next(clock), sleep=id))
     assert running(looks).wait_until_quiet(10) is quiet
-
-
-@pytest.mark.parametrize(("failed", "succeeded"), [(0, True), (1, False), (None, True)])
-def test_a_failed_task_of_a_job_that_succeeded_counts(failed: int | None, *, succeeded: bool) -> None:
-    """It was tried again; a stage that was skipped has no record."""
-    found = scope({}, {})
-    found.jspark.sparkContext = lambda: SimpleNamespace(isStopped=lambda: False)
-    context: Any = found.spark.sparkContext
-    context.statusTracker = lambda: SimpleNamespace(
-        getJobIdsForGroup=lambda _: [1],
-        getJobInfo=lambda _: SimpleNamespace(status="SUCCEEDED", stageIds=[7]),
-        getStageInfo=lambda _: None if failed is None else SimpleNamespace(numFailedTasks=failed),
-    )
-    assert found.all_tasks_succeeded() is succeeded

@@ -30,5 +30,6 @@ def session() -> DeltaSession:
     made.table = "s3a://lake/t"
     made.jspark = None
     made._gate = None
+    made._reads_back = False
     made._gates = Gates()
     return made

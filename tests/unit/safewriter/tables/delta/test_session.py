@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,6 +11,9 @@ from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus
 from safewriter.tables.delta.session import is_append_only
 from safewriter.tables.session import Opening, TableState
 from tests.unit.safewriter.tables.delta.driverless import JavaError, session
+
+if TYPE_CHECKING:
+    from safewriter.tables.delta.session import DeltaSession
 
 
 @pytest.mark.parametrize(("value", "append_only"), [("true", True), ("false", False), (None, False)])
@@ -36,27 +39,77 @@ def test_a_table_with_what_no_undo_knows_is_an_obstacle(
     assert session().undo_obstacle(TableState(3, "id", features, properties)) == obstacle
 
 
-def test_a_driver_without_the_log_store_is_told_what_to_add(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its settings name a class that is not on the class path."""
+def surroundings(one: DeltaSession, monkeypatch: pytest.MonkeyPatch, **found: object) -> None:
+    """Have the log store say this of the session."""
+    said = json.dumps({"busy": False, "endpoint": "", **found})
+    monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(of=lambda *_: said))
+    one._gates = SimpleNamespace(protocol=lambda: 7)
+
+
+def test_a_driver_without_the_log_store_is_told_what_to_add() -> None:
+    """Both the class path and the setting of the table's own scheme."""
+    with pytest.raises(UnguardedSessionError, match=r"ConditionalS3LogStore is not on the driver's class path") as told:
+        session().verify()
+    assert ".config('spark.delta.logStore.s3a.impl', " in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "found", "named"),
+    [
+        ("spark.delta.logStore.s3.impl", "", "spark.delta.logStore.s3.impl is not set"),
+        ("spark.delta.logStore.class", "org.Other", "spark.delta.logStore.class is org.Other"),
+    ],
+)
+def test_a_setting_that_lets_a_commit_past_the_gate_is_named(
+    key: str, found: str, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its value, and with the setting that takes its place."""
     one = session()
-    monkeypatch.setattr(one, "_check_log_stores", lambda: "spark.delta.logStore.s3a.impl")
-    with pytest.raises(UnguardedSessionError, match=r"ConditionalS3LogStore is not on the driver's class path"):
+    surroundings(one, monkeypatch, key=key, found=found)
+    with pytest.raises(UnguardedSessionError, match=named) as told:
         one.verify()
+    own = key if key.endswith(".impl") else "spark.delta.logStore.s3a.impl"
+    assert f".config({own!r}, " in str(told.value)
 
 
 def test_a_session_in_which_a_block_is_open_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gate knows of blocks that this process does not: those of another copy of the module, or of a clone."""
-    one = session()
-    monkeypatch.setattr(one, "_check_log_stores", lambda: "spark.delta.logStore.s3a.impl")
-    busy: list[bool] = [True]
-    one._gates = SimpleNamespace(protocol=lambda: 6, busy=lambda _: busy[0])
+    one: Any = session()
+    surroundings(one, monkeypatch, busy=True)
     with pytest.raises(BlockOpenError, match="another SafeWriter block is open on this Spark session"):
         one.verify()
-    busy[0] = False
+    surroundings(one, monkeypatch)
     one.verify()
     one._gates.protocol = lambda: 5
-    with pytest.raises(UnguardedSessionError, match="speaks protocol 5, this SafeWriter speaks 6"):
+    with pytest.raises(UnguardedSessionError, match="speaks protocol 5, this SafeWriter speaks 7"):
         one.verify()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "taken"),
+    [
+        ("", None, True),
+        ("http://127.0.0.1:9000/", "http://127.0.0.1:9000", True),
+        ("http://127.0.0.1:9000", None, False),
+        ("", "http://127.0.0.1:9000", False),
+    ],
+)
+def test_the_gate_s_reading_counts_where_a_settler_asks_the_same_s3(
+    theirs: str, ours: str | None, *, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise success() reads the version as a settler would, and finds out that it does not see it."""
+    one: Any = session()
+    monkeypatch.setattr("safewriter.tables.delta.session.custom_endpoint", lambda: ours)
+    surroundings(one, monkeypatch, endpoint=theirs)
+    one.verify()
+    seen = {"passed": True, "tries": 1, "version": 4, "refusal": "", "stray": "", "noted": False}
+    one._gate = SimpleNamespace(seen=lambda: json.dumps({"status": "landed", **seen}), landed=lambda: "{}")
+    assert one.seen().body == (b"{}" if taken else None)
+    one._gate.landed = lambda: None
+    assert one.seen().body is None
+    one._gate.seen = lambda: json.dumps({"status": "none", **seen})
+    one._gate.landed = lambda: "of an earlier one"
+    assert one.seen().body is None
 
 
 @pytest.mark.parametrize(
@@ -66,22 +119,10 @@ def test_a_table_whose_commits_a_catalog_makes_is_refused(feature: str, monkeypa
     """By whichever of the names that Delta has given the feature over its releases."""
     one = session()
     protocol = json.dumps({"protocol": {"readerFeatures": [feature], "writerFeatures": ["appendOnly", feature]}})
-    snapshot = SimpleNamespace(
-        version=lambda: 3,
-        protocol=lambda: SimpleNamespace(json=lambda: protocol),
-        metadata=lambda: SimpleNamespace(json=lambda: '{"metaData":{"id":"id"}}'),
-    )
-    asked: list[Any] = []
-
-    def update(*arguments: Any) -> SimpleNamespace:
-        asked.extend(arguments)
-        return snapshot
-
-    monkeypatch.setattr(one, "_log", lambda: SimpleNamespace(update=update))
-    monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(empty=lambda: None))
+    state = {"version": 3, "modifiedMs": 5, "protocol": protocol, "metadata": '{"metaData":{"id":"id"}}'}
+    monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(of=lambda *_: json.dumps(state)))
     with pytest.raises(UnsupportedError, match=feature):
         one.state()
-    assert asked == [False, None, None], "a stale table will not do"
 
 
 @pytest.mark.parametrize(
@@ -92,25 +133,21 @@ def test_a_log_that_a_catalog_manages_is_told_from_any_other_error(
 ) -> None:
     """Delta's own words say so; what else it says goes on as it is."""
 
-    def for_table(*_: object) -> None:
+    def of(*_: object) -> None:
         raise JavaError(said)
 
     one = session()
     monkeypatch.setattr("py4j.protocol.Py4JJavaError", JavaError)
-    monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(forTable=for_table))
+    monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(of=of))
     with pytest.raises(expected):
-        one._log()
+        one.state()
 
 
 def test_a_skipped_block_is_opened_as_the_first_attempt_on_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """So the gate is about nothing that is there, and Delta takes the transaction's version for the lowest."""
     one = session()
     opened: list[object] = []
-    kept: dict[str, str] = {}
-    shut: list[str] = []
     monkeypatch.setattr(one, "_open", lambda *arguments: opened.extend(arguments))
-    monkeypatch.setattr(one, "_gate", SimpleNamespace(shut=shut.append))
-    monkeypatch.setattr(one, "set", kept.__setitem__)
     one.skip(write_key="sw-0123456789abcdef", nonce="nonce")
     assert opened[:2] == ["sw-0123456789abcdef", 1]
     assert opened[2] == {
@@ -121,9 +158,8 @@ def test_a_skipped_block_is_opened_as_the_first_attempt_on_no_table(monkeypatch:
         "journal": "",
         "nonce": "nonce",
         "filePrefix": "sw-0123456789ab-0-nonce-",
+        "skipped": True,
     }
-    assert shut == [SKIPPED]
-    assert sorted(kept.values()) == ["1", "false", "sw-0123456789abcdef"]
 
 
 @pytest.mark.parametrize(
@@ -168,35 +204,12 @@ def test_a_block_has_begun_once_it_has_a_gate() -> None:
     assert one.has_begun is True
 
 
-class Conf(dict[str, str]):
-    """A session's settings."""
-
-    def set(self, key: str, value: str) -> None:
-        self[key] = value
-
-    def unset(self, key: str) -> None:
-        self.pop(key, None)
-
-
-MARK = f"sw-{'0' * 32}"
-TXN = "spark.databricks.delta.write.txn"
-
-
-@pytest.mark.parametrize(
-    ("found", "stays"), [(MARK, False), ("theirs", True), (f"{MARK}0", True), (None, False)], ids=str
-)
 @pytest.mark.parametrize("latest_start_ms", [None, 5])
-def test_a_block_opens_its_gate_and_marks_its_session(
-    found: str | None, latest_start_ms: int | None, *, stays: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A copy of a skipped block's session has our mark, by which Delta would skip this block; a script's own stays."""
+def test_a_block_opens_its_gate(latest_start_ms: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the fields of `Block.java`, and with a group for its jobs."""
     one = session()
     opened: list[Any] = []
     groups: list[str] = []
-    before = {} if found is None else {f"{TXN}AppId": found, f"{TXN}Version": "1"}
-    conf = Conf(before)
-    spark: Any = SimpleNamespace(conf=conf)
-    one.spark = spark
     one._restore = []
 
     def gate_open(*arguments: Any) -> SimpleNamespace:
@@ -204,7 +217,6 @@ def test_a_block_opens_its_gate_and_marks_its_session(
         return SimpleNamespace(close=lambda: None)
 
     one._gates = SimpleNamespace(open=gate_open)
-    monkeypatch.setattr(one, "set_static", conf.set)
     monkeypatch.setattr(one, "begin_group", groups.append)
 
     attempt = SimpleNamespace(version_before=3, prefix="sw-1-2-nonce-")
@@ -222,10 +234,10 @@ def test_a_block_opens_its_gate_and_marks_its_session(
         "journal": "",
         "nonce": "nonce",
         "filePrefix": "sw-1-2-nonce-",
+        "skipped": False,
     }
     assert groups == ["safewriter-sw-1-2-nonce"]
-    assert {key: value for key, value in conf.items() if key.startswith(TXN)} == (before if stays else {})
-    assert conf["spark.databricks.delta.testOnly.dataFileNamePrefix"] == "sw-1-2-nonce-"
+    assert len(one._restore) == 1
 
 
 @pytest.mark.parametrize("succeeded", [True, False])
@@ -243,5 +255,6 @@ def test_files_are_looked_for_unless_the_first_try_landed_and_each_task_succeede
 ) -> None:
     """A failed task has left a file, and so has a statement that lost its slot."""
     one = session()
-    monkeypatch.setattr(one, "all_tasks_succeeded", lambda: succeeded)
+    monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(allTasksSucceeded=lambda *_: succeeded))
+    one._group = "safewriter-1"
     assert one.may_have_left_files(seen) is not (at_once and succeeded)

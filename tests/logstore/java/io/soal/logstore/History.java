@@ -1,6 +1,7 @@
 package io.soal.logstore;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
@@ -98,7 +99,7 @@ final class History {
       Block block = new Block(
           step.get("table").asText(), step.get("key").asText(), step.get("epoch").asLong(), step.get("claimed_at").asLong(),
           step.get("latest").asLong(), step.get("before").asText(), step.get("note").asText(),
-          kind.isEmpty() ? "" : journal.toString(), step.get("nonce").asText(), step.get("prefix").asText());
+          kind.isEmpty() ? "" : journal.toString(), step.get("nonce").asText(), step.get("prefix").asText(), false);
       gates.put(name, Gate.open(blocks, numbers(step.get("ran_before")), session(step), block));
     } catch (IllegalStateException busy) {
       Files.deleteIfExists(journal);
@@ -156,7 +157,7 @@ final class History {
         throw new UncheckedIOException(error);
       }
     }
-    return gates.get(block).status() + ", announced " + announced;
+    return seen(gates.get(block)).get("status").asText() + ", announced " + announced;
   }
 
   private Object session(JsonNode step) {
@@ -171,9 +172,15 @@ final class History {
 
   private Map<String, Object> states() {
     Map<String, Object> found = new LinkedHashMap<>();
-    gates.forEach((name, gate) -> found.put(name, Map.of(
-        "status", gate.status(), "passed", gate.passed(), "tries", gate.tries(), "version", gate.version(),
-        "refusal", gate.refusal(), "stray", gate.stray(), "noted", gate.noted())));
+    gates.forEach((name, gate) -> found.put(name, seen(gate)));
     return found;
+  }
+
+  private static JsonNode seen(Gate gate) {
+    try {
+      return new ObjectMapper().readTree(gate.seen());
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
   }
 }

@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.hadoop.fs.Path;
@@ -61,6 +62,12 @@ final class MemoryObjects implements ObjectStore {
     }
     String body = bodies.get(path.toString());
     return body == null ? null : body.getBytes(StandardCharsets.UTF_8);
+  }
+
+  @Override
+  public CompletableFuture<byte[]> readLater(Path path) {
+    String body = bodies.get(path.toString());
+    return CompletableFuture.completedFuture(body == null ? null : body.getBytes(StandardCharsets.UTF_8));
   }
 
   private String fault(Path path) {

@@ -13,6 +13,7 @@ import java.util.TreeSet;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkConf;
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream;
 
 /** Single calls of the log store's other classes, on the S3 that the request's settings name. */
@@ -42,7 +43,7 @@ final class Store {
           Gate.BLOCKS, Set.of(), SESSION,
           new Block(
               request.get("table").asText(), "key", 1, 0, 0, "before", "note", "", "nonce",
-              "sw-0123456789ab-1-0123456789abcdef-"));
+              "sw-0123456789ab-1-0123456789abcdef-", false));
       return Map.of("done", true);
     }
     if (kind.equals("release")) {
@@ -56,6 +57,9 @@ final class Store {
       return Map.of("body", new String(CommitBody.withoutTransactions(body), StandardCharsets.UTF_8));
     }
     Path path = new Path(request.get("path").asText());
+    if (kind.equals("surroundings")) {
+      return surroundings(path, request);
+    }
     if (request.path("interrupted").asBoolean()) {
       Thread.currentThread().interrupt();
     }
@@ -76,6 +80,8 @@ final class Store {
         case "write":
           write(path, request);
           return Map.of("done", true);
+        case "list":
+          return Map.of("names", listed(path));
         case "checkpoint":
           checkpoint(path, body, request.path("cancel").asBoolean());
           return Map.of("done", true);
@@ -99,10 +105,24 @@ final class Store {
     return found;
   }
 
+  private static Object surroundings(Path table, JsonNode request) {
+    SparkConf conf = new SparkConf(false);
+    request.get("conf").properties().forEach(one -> conf.set(one.getKey(), one.getValue().asText()));
+    Configuration files = new Configuration(false);
+    request.get("files").properties().forEach(one -> files.set(one.getKey(), one.getValue().asText()));
+    return Surroundings.look(conf, files, table);
+  }
+
   private static void write(Path path, JsonNode request) throws IOException {
     List<String> lines = new ArrayList<>();
     request.get("lines").forEach(line -> lines.add(line.asText()));
     new ConditionalS3LogStore(settings).write(path, lines.iterator(), request.get("overwrite").asBoolean(), settings);
+  }
+
+  private static List<String> listed(Path first) throws IOException {
+    List<String> names = new ArrayList<>();
+    new ConditionalS3LogStore(settings).listFrom(first, settings).forEachRemaining(one -> names.add(one.getPath().getName()));
+    return names;
   }
 
   private static void checkpoint(Path path, byte[] body, boolean cancel) throws IOException {

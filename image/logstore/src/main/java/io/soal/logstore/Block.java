@@ -17,10 +17,11 @@ import org.apache.hadoop.fs.Path;
  * @param before the protocol and metaData actions of the table at the claim, a line each; empty: there is none
  * @param note s3a URI of the note that precedes a commit which creates the table or changes its metadata
  * @param journal local file that gets a line about a commit before it is sent; empty: none
+ * @param skipped whether an earlier attempt has committed the write: no commit passes, and Delta skips the write
  */
 record Block(
     String table, String key, long epoch, long claimedAt, long latestStartMs, String before, String note, String journal,
-    String nonce, String filePrefix) {
+    String nonce, String filePrefix, boolean skipped) {
 
   private static final ObjectMapper JSON =
       new ObjectMapper()

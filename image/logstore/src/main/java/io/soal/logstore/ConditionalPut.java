@@ -4,6 +4,7 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.util.Arrays;
+import java.util.concurrent.CompletableFuture;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
@@ -75,6 +76,21 @@ final class ConditionalPut implements ObjectStore {
     } catch (FileNotFoundException missing) {
       return null;
     }
+  }
+
+  @Override
+  public CompletableFuture<byte[]> readLater(Path path) {
+    CompletableFuture<byte[]> found = new CompletableFuture<>();
+    Thread reader = new Thread(() -> {
+      try {
+        found.complete(read(path));
+      } catch (IOException | RuntimeException | Error error) {
+        found.completeExceptionally(error);
+      }
+    }, "safewriter-read-back");
+    reader.setDaemon(true);
+    reader.start();
+    return found;
   }
 
   private byte[] readBack(Path path, IOException doubt) throws IOException {

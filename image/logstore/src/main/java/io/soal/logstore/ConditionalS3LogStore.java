@@ -10,7 +10,9 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.s3a.S3AFileSystem;
 
 /**
  * Delta's log on S3, each commit being one PUT with {@code If-None-Match: *}.
@@ -29,7 +31,7 @@ import org.apache.hadoop.fs.Path;
  * @see <a href="https://github.com/delta-io/delta/issues/4813">delta-io/delta#4813</a>
  */
 public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
-  private static final Pattern COMMIT = Pattern.compile("(\\d{20})\\.json");
+  static final Pattern COMMIT = Pattern.compile("(\\d{20})\\.json");
 
   public ConditionalS3LogStore(Configuration hadoopConf) {
     super(hadoopConf);
@@ -63,6 +65,20 @@ public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
     if (outcome != ObjectStore.Outcome.LANDED) {
       throw new FileAlreadyExistsException(slot.toString());
     }
+  }
+
+  /**
+   * Lists the log from a version on.
+   *
+   * <p>Delta's own way first asks twice whether the folder exists, and then lists all of it, thousand by thousand: the
+   * longer the log, the slower each read and each commit.
+   */
+  @Override
+  public Iterator<FileStatus> listFrom(Path path, Configuration hadoopConf) throws IOException {
+    if (path.getFileSystem(hadoopConf) instanceof S3AFileSystem s3) {
+      return LogListing.from(s3, s3.makeQualified(path)).iterator();
+    }
+    return super.listFrom(path, hadoopConf);
   }
 
   /** S3 shows an object whole or not at all. */

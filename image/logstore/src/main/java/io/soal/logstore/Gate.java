@@ -1,8 +1,11 @@
 package io.soal.logstore;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
+import java.nio.charset.StandardCharsets;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
@@ -16,7 +19,7 @@ import org.apache.spark.sql.SparkSession;
  *
  * <pre>
  * Gate gate = Gate.open(session, "{\"table\": …, \"key\": …}");
- * gate.shut("deadline"); gate.status(); gate.passed(); gate.version(); gate.refusal(); gate.close();
+ * gate.shut("deadline"); gate.seen(); gate.landed(); gate.close();
  * </pre>
  *
  * <p>The gate puts the block's transaction action into the commit itself, and looks for a fence of the same key in every
@@ -27,10 +30,15 @@ import org.apache.spark.sql.SparkSession;
  */
 public final class Gate {
   /** The protocol between this class and the guard; both sides must name the same number. */
-  public static final int PROTOCOL = 6;
+  public static final int PROTOCOL = 7;
 
   /** The blocks of this Java machine. */
   static final Blocks BLOCKS = new Blocks();
+
+  /** The reason for which the gate of a skipped block is shut. The guard knows it by these words. */
+  static final String SKIPPED = "this write was committed by an earlier attempt";
+
+  private static final ObjectMapper JSON = new ObjectMapper();
 
   private final Blocks blocks;
   private final Set<Long> ranBefore;
@@ -45,6 +53,8 @@ public final class Gate {
   private String stray = "";
   private int tries;
   private long version = -1;
+  private BlockSettings settings;
+  private CompletableFuture<byte[]> landed = CompletableFuture.completedFuture(null);
 
   private Gate(Blocks blocks, Set<Long> ranBefore, Object session, Block block) {
     this.blocks = blocks;
@@ -64,9 +74,17 @@ public final class Gate {
     return !BLOCKS.isEmpty();
   }
 
-  /** Opens the gate of one block, on the thread that is going to write. */
+  /** Opens the gate of one block, on the thread that is going to write, and marks its session. */
   public static Gate open(SparkSession session, String block) throws IOException {
-    return open(BLOCKS, Statement.running(), session, Block.parse(block));
+    Block parsed = Block.parse(block);
+    Gate gate = open(BLOCKS, Statement.running(), session, parsed);
+    try {
+      gate.settings = BlockSettings.of(session, parsed);
+    } catch (RuntimeException error) {
+      gate.close();
+      throw error;
+    }
+    return gate;
   }
 
   /** @param running the executions that run already: none of them is the block's */
@@ -74,6 +92,9 @@ public final class Gate {
     Gate gate = new Gate(blocks, running, session, block);
     if (!blocks.open(gate, session)) {
       throw new IllegalStateException("another SafeWriter block is open on this Spark session");
+    }
+    if (block.skipped()) {
+      gate.shut(SKIPPED);
     }
     return gate;
   }
@@ -83,9 +104,18 @@ public final class Gate {
     return BLOCKS.busy(session);
   }
 
-  /** Ends the block: other writes of the table continue, still conditionally; the block's own may not. */
+  /**
+   * Ends the block, and puts its session back: other writes of the table continue, still conditionally; the block's own
+   * may not.
+   */
   public void close() {
-    close(Statement::running);
+    try {
+      close(Statement::running);
+    } finally {
+      if (settings != null) {
+        settings.restore();
+      }
+    }
   }
 
   void close(Supplier<Set<Long>> running) {
@@ -100,39 +130,32 @@ public final class Gate {
     }
   }
 
-  /** One of none, in flight, landed, unknown. */
-  public synchronized String status() {
-    return status;
+  /**
+   * The record of the block's commit, as a JSON object: status, which is one of none, in flight, landed, unknown; passed,
+   * whether a commit was ever sent; tries, how often a commit was sent, rebases included; version, of the one that landed or was last sent, -1: none; refusal,
+   * code and message of the first one, or nothing; stray, another table that was written in place of the block's own, or
+   * nothing; noted, whether a note was put into the checkpoint bucket.
+   */
+  public synchronized String seen() {
+    return JSON.createObjectNode()
+        .put("status", status)
+        .put("passed", tries > 0)
+        .put("tries", tries)
+        .put("version", version)
+        .put("refusal", refusal)
+        .put("stray", stray)
+        .put("noted", settlers.noted())
+        .toString();
   }
 
-  /** Whether a commit of this block was ever sent. */
-  public synchronized boolean passed() {
-    return tries > 0;
-  }
-
-  /** How often a commit of this block was sent, rebases included. */
-  public synchronized int tries() {
-    return tries;
-  }
-
-  /** The version of the commit that landed, or of the one last sent; -1: none. */
-  public synchronized long version() {
-    return version;
-  }
-
-  /** The code and message of the first refusal, or nothing. */
-  public synchronized String refusal() {
-    return refusal;
-  }
-
-  /** Whether a note was put into the checkpoint bucket. */
-  public boolean noted() {
-    return settlers.noted();
-  }
-
-  /** Another table that was written where the block's own should have been; or nothing. */
-  public synchronized String stray() {
-    return stray;
+  /**
+   * The content of the version that landed, as the table holds it: the gate reads it while Delta does its own work after
+   * the commit. Null if nothing has landed, or if it has not been read.
+   */
+  public synchronized String landed() {
+    boolean read = landed.isDone() && !landed.isCompletedExceptionally();
+    byte[] body = read ? landed.join() : null;
+    return body == null ? null : new String(body, StandardCharsets.UTF_8);
   }
 
   String table() {
@@ -196,11 +219,12 @@ public final class Gate {
       unknown(error);
       throw error;
     }
-    boolean landed = outcome == ObjectStore.Outcome.LANDED;
+    boolean done = outcome == ObjectStore.Outcome.LANDED;
     synchronized (this) {
-      status = landed ? "landed" : "none";
+      status = done ? "landed" : "none";
+      landed = done ? objects.readLater(slot) : landed;
     }
-    if (!landed) {
+    if (!done) {
       try { // a fence of ours ends the block, anything else is for Delta to check and rebase
         settlers.lookAt(slot, target, objects);
       } catch (Refused settled) {

@@ -1,6 +1,7 @@
 package io.soal.logstore;
 
 import java.io.IOException;
+import java.util.concurrent.CompletableFuture;
 import org.apache.hadoop.fs.Path;
 
 /** The object store, as a gate uses it: the table's log, and the note in the checkpoint bucket. */
@@ -16,4 +17,7 @@ interface ObjectStore {
 
   /** Returns the content of the object, or null if there is none; an exception means that nobody knows. */
   byte[] read(Path path) throws IOException;
+
+  /** Reads an object beside the caller's own work. */
+  CompletableFuture<byte[]> readLater(Path path);
 }

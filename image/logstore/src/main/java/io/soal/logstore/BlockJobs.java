@@ -1,0 +1,36 @@
+package io.soal.logstore;
+
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkJobInfo;
+import org.apache.spark.SparkStageInfo;
+import org.apache.spark.SparkStatusTracker;
+import org.apache.spark.sql.SparkSession;
+import scala.Option;
+
+/** The Spark jobs of a block. */
+public final class BlockJobs {
+  private BlockJobs() {}
+
+  /** Whether a group had jobs and no task of them has failed, as far as Spark remembers; one that stopped does not. */
+  public static boolean allTasksSucceeded(SparkSession session, String group) {
+    SparkContext context = session.sparkContext();
+    if (context.isStopped()) {
+      return false;
+    }
+    SparkStatusTracker tracker = context.statusTracker();
+    int[] jobs = tracker.getJobIdsForGroup(group);
+    for (int job : jobs) {
+      Option<SparkJobInfo> info = tracker.getJobInfo(job);
+      if (info.isEmpty() || !info.get().status().name().equals("SUCCEEDED")) {
+        return false;
+      }
+      for (int stage : info.get().stageIds()) {
+        Option<SparkStageInfo> known = tracker.getStageInfo(stage); // a skipped stage has no record
+        if (known.isDefined() && known.get().numFailedTasks() > 0) {
+          return false;
+        }
+      }
+    }
+    return jobs.length > 0;
+  }
+}

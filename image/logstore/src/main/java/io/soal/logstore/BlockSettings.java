@@ -1,0 +1,103 @@
+package io.soal.logstore;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.RuntimeConfig;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.Option;
+
+/** The settings of a session while a block is open on it: they give its commit and its files the name of the write. */
+final class BlockSettings {
+  private static final String TXN = "spark.databricks.delta.write.";
+  private static final String METADATA = "spark.databricks.delta.commitInfo.userMetadata";
+  // Internal to Delta and static, so it is set on the session state. Tested with every Delta release that is pinned here.
+  private static final String FILE_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix";
+  private static final Pattern WRITE_KEY = Pattern.compile("sw-[0-9a-f]{32}");
+
+  private final RuntimeConfig conf;
+  private final SQLConf fixed;
+  private final Deque<Runnable> undo = new ArrayDeque<>();
+
+  private BlockSettings(SparkSession session) {
+    conf = session.conf();
+    fixed = session.sessionState().conf();
+  }
+
+  static BlockSettings of(SparkSession session, Block block) {
+    BlockSettings made = new BlockSettings(session);
+    try {
+      made.set(block);
+    } catch (RuntimeException error) {
+      made.restore();
+      throw error;
+    }
+    return made;
+  }
+
+  private void set(Block block) {
+    if (WRITE_KEY.matcher(conf.get(TXN + "txnAppId", "")).matches()) {
+      // A session that was cloned in a skipped block (a stream's) has its transaction: Delta would skip this.
+      conf.unset(TXN + "txnAppId");
+      conf.unset(TXN + "txnVersion");
+      conf.unset(TXN + "txnVersion.autoReset.enabled");
+    }
+    ObjectNode mine = new ObjectMapper().createObjectNode();
+    mine.putObject("safewriter").put("key", block.key()).put("epoch", block.epoch());
+    Option<String> users = conf.getOption(METADATA);
+    if (users.isDefined()) {
+      mine.put("user", users.get()); // the user's own text is kept inside ours
+    }
+    set(METADATA, mine.toString());
+    // The gate adds the transaction action behind Delta's back; a checksum that lists transactions would lack ours.
+    set("spark.databricks.delta.setTransactionsInCrc.writeOnCommit", "false");
+    set("spark.databricks.delta.commit.idempotencyCheck.enabled", "true");
+    // A second commit would be refused, but only after its data files were written.
+    set("spark.databricks.delta.autoCompact.enabled", "false");
+    String before = fixed.getConfString(FILE_PREFIX, "");
+    undo.push(() -> {
+      if (before.isEmpty()) {
+        fixed.unsetConf(FILE_PREFIX);
+      } else {
+        fixed.setConfString(FILE_PREFIX, before);
+      }
+    });
+    fixed.setConfString(FILE_PREFIX, block.filePrefix());
+    if (block.skipped()) {
+      // Delta skips a transaction version that is not above the table's, and 1 is the lowest one.
+      set(TXN + "txnAppId", block.key());
+      set(TXN + "txnVersion", "1");
+      set(TXN + "txnVersion.autoReset.enabled", "false");
+    }
+  }
+
+  private void set(String key, String value) {
+    Option<String> before = conf.getOption(key);
+    undo.push(() -> {
+      if (before.isDefined()) {
+        conf.set(key, before.get());
+      } else {
+        conf.unset(key);
+      }
+    });
+    conf.set(key, value);
+  }
+
+  /** Puts the session back as it was, in reverse order, also after a failure on the way; then throws the first one. */
+  void restore() {
+    RuntimeException first = null;
+    while (!undo.isEmpty()) {
+      try {
+        undo.pop().run();
+      } catch (RuntimeException error) {
+        first = first == null ? error : first;
+      }
+    }
+    if (first != null) {
+      throw first;
+    }
+  }
+}

@@ -103,7 +103,7 @@ def measure(
     found: list[ReadCost] = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-bench-")))
-        server = stack.enter_context(Child("scripts.bench.snapshot_server", (_BUCKET,), folder))
+        server = stack.enter_context(Child("scripts.bench.s3_server", (_BUCKET,), folder))
         stack.enter_context(patch.dict(os.environ, server.ready["environment"]))
         os.environ.pop("SW_CHECKPOINT_BUCKET", None)  # patch.dict restores it
         builder = stack.enter_context(Child("scripts.bench.snapshot_builder", (folder,), folder))

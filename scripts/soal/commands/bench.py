@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from scripts.bench.start import StartCost
     from scripts.bench.warm import WarmCost
 
-    Cost = FanoutCost | GuardCost | SettleCost | StartCost | WarmCost
+    Cost = FanoutCost | SettleCost | StartCost | WarmCost
 
 __all__ = ["app"]
 
@@ -51,13 +51,27 @@ def _bench() -> None:
 def guard(
     rounds: Annotated[int, typer.Option(min=1, max=1000, help="Pairs of a plain and a guarded append.")] = 20,
     rows: Annotated[int, typer.Option(min=1, help="Rows of each append.")] = 22_248,
+    lake_format: Annotated[
+        list[str] | None, typer.Option("--format", help="delta or iceberg; may be given again; default: both.")
+    ] = None,
+    latency_ms: Annotated[
+        list[int] | None,
+        typer.Option(min=0, max=10_000, help="How long S3 takes more; may be given again; default: 0, 30, 100."),
+    ] = None,
     *,
     as_json: Json = False,
 ) -> None:
-    """Measure the time that SafeWriter adds to a Delta append in a warm session, on an embedded S3."""
+    """Measure the time that SafeWriter adds to an append in a warm session, on an embedded S3."""
     from scripts.bench import guard as guard_bench
 
-    _show("appends", rounds, lambda progress: guard_bench.measure(rounds, rows, progress), as_json=as_json)
+    formats = lake_format or guard_bench.FORMATS
+    if unknown := sorted(set(formats) - set(guard_bench.FORMATS)):
+        raise Problem(f"there is no format {unknown[0]!r}", todo=f"name one of: {', '.join(guard_bench.FORMATS)}")
+    latencies = latency_ms or [0, 30, 100]
+    out = Output(as_json=as_json)
+    with _progress(out, "pairs", rounds * len(formats) * len(latencies)) as done:
+        cost = guard_bench.measure(rounds, rows, formats, latencies, done)
+    out.show(_guard(cost))
 
 
 @app.command()
@@ -208,6 +222,14 @@ def _figures(cost: Cost) -> View:
     for name, value in asdict(cost).items():
         table.add_row(name.replace("_", " "), _figure(value))
     return View(asdict(cost), (table,))
+
+
+def _guard(cost: GuardCost) -> View:
+    added = Table(box=None, show_header=False)
+    for name, counts in (("requests added", cost.requests), ("of them one after the other", cost.sequential_requests)):
+        for lake_format, count in counts.items():
+            added.add_row(f"{name}, {lake_format}", str(count))
+    return View(asdict(cost), (_rows(cost.figures), added))
 
 
 def _locks(cost: LocksCost) -> View:

@@ -24,11 +24,14 @@ def jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
 def archived_jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
     """Return the jars that the class-data archive is made from: PySpark's jars, and the listed ones beside them.
 
+    The largest jars come first: Java asks them in their order for each class, and so does the training, which looks at
+    the files of all jars before the one that has the class. Of equal size, they are sorted by name.
+
     Java keeps no class of a signed jar in an archive, so unsigned copies (`SOAL_HOME/unsigned`) replace those.
     """
     folders = (spark_home / "jars", soal_home / "jars", soal_home / "unsigned")
     found = {jar.name: jar for folder in folders for jar in folder.glob("*.jar") if not jar.name.startswith(OWN)}
-    return tuple(found[name] for name in sorted(found))
+    return tuple(sorted(found.values(), key=lambda jar: (-jar.stat().st_size, jar.name)))
 
 
 def added_jars(soal_home: Path) -> tuple[Path, ...]:

@@ -14,11 +14,19 @@ def touch(*paths: Path) -> None:
         path.touch()
 
 
-def test_the_archived_jars_are_sorted_by_name(tmp_path: Path) -> None:
+def test_the_order_of_the_archived_jars_is_fixed(tmp_path: Path) -> None:
     """Wherever they lie, and whatever else lies there: a directory or a wildcard would rule out the archive."""
     spark, home = tmp_path / "spark", tmp_path / "home"
     touch(spark / "jars/b.jar", spark / "jars/d.jar", home / "jars/a.jar", home / "jars/c.jar", home / "jars/c.txt")
     assert [jar.name for jar in archived_jars(spark, home)] == ["a.jar", "b.jar", "c.jar", "d.jar"]
+
+
+def test_the_largest_jars_come_first(tmp_path: Path) -> None:
+    """They have most of the classes, and Java asks the jars for each class one after the other."""
+    touch(tmp_path / "jars/a.jar", tmp_path / "home/jars/b.jar", tmp_path / "jars/c.jar")
+    (tmp_path / "home/jars/b.jar").write_text("many classes")
+    (tmp_path / "jars/c.jar").write_text("a class")
+    assert [jar.name for jar in archived_jars(tmp_path, tmp_path / "home")] == ["b.jar", "c.jar", "a.jar"]
 
 
 def test_an_unsigned_copy_takes_the_place_of_its_original(tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ RUN --mount=type=cache,target=/root/.cache \
     python3 -m venv /opt/uv \
     && PIP_CERT="$SSL_CERT_FILE" /opt/uv/bin/pip install --quiet --require-hashes --requirement requirements/uv.txt \
     && /opt/uv/bin/uv pip install --quiet --link-mode copy --python "$(command -v python3)" --target /opt/soal/python \
-        --build-constraint requirements/build.txt --require-hashes --requirement requirements/runtime.txt
+        --build-constraint requirements/build.txt --config-settings-package pyspark:--build-option=--compression=stored \
+        --require-hashes --requirement requirements/runtime.txt
 COPY handler/__init__.py handler/
 COPY handler/spark/__init__.py handler/spark/missing_dependencies.py handler/spark/
 COPY scripts/__init__.py scripts/

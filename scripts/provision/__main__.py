@@ -1,4 +1,4 @@
-"""The steps of scripts/setup in their order: Python, Java, jars, log store, emulator, archive."""
+"""The steps of scripts/setup: Python, Java, jars, log store, emulator, archive; side by side where they can be."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ from scripts.provision.java import ensure_java
 from scripts.provision.logstore import ensure_logstore
 from scripts.provision.maven import find_maven
 from scripts.provision.place import Place
-from scripts.provision.python_env import ensure_python
+from scripts.provision.python_env import ensure_spark
 from scripts.provision.report import Found, SetupError, say
 from scripts.provision.rie import ensure_rie
+from scripts.provision.side_by_side import side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from scripts.provision.java import Java
+    from scripts.provision.maven import Maven
 
 _WAIT_S: Final = 900
 
@@ -48,17 +52,22 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 
 def _steps(place: Place, *, with_archive: bool) -> list[Found]:
+    """Spark's packages beside the jars; then all other packages beside the log store and the archive, the longest."""
     place.sweep()
-    found = [ensure_python(place)]
+    packages, (maven, java, jars) = side_by_side(lambda: ensure_spark(place), lambda: _java_and_jars(place))
+
+    def of_java() -> list[Found]:
+        logstore = ensure_logstore(place, java, maven)
+        return [logstore, ensure_archive(place, java)] if with_archive else [logstore]
+
+    made, installed = side_by_side(of_java, lambda: [packages.complete(), ensure_rie(place)])
+    return [*installed, *jars, *made]
+
+
+def _java_and_jars(place: Place) -> tuple[Callable[[], Maven], Java, list[Found]]:
     java, step = ensure_java(place, os.environ)
-    found.append(step)
     maven = functools.cache(lambda: find_maven(java))
-    found += [ensure_jars(place, maven, name) for name in ("jars", "local-jars", "rest-jars")]
-    found.append(ensure_logstore(place, java, maven))
-    found.append(ensure_rie(place))
-    if with_archive:
-        found.append(ensure_archive(place, java))
-    return found
+    return maven, java, [step, *(ensure_jars(place, maven, name) for name in ("jars", "local-jars", "rest-jars"))]
 
 
 def _fetched(place: Place, name: str) -> list[Found]:

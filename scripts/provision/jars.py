@@ -44,6 +44,7 @@ def ensure_jars(place: Place, maven: Callable[[], Maven], name: str = "jars") ->
         (target / jar).unlink()
     wanted = {jar: sums[jar] for jar in (*difference.missing, *difference.wrong)}
     if wanted:
+        say(f"fetching {len(wanted)} {name}")
         with place.scratch() as scratch:
             maven().copy_closure(source / "pom.xml", scratch)
             admit(scratch, target, wanted)

@@ -28,6 +28,7 @@ __all__ = ["class_path", "compile_java", "ensure_logstore", "pack"]
 _ECJ: Final = "org.eclipse.jdt:ecj:3.42.0"
 _ECJ_JAR: Final = "ecj-3.42.0.jar"
 _ECJ_SHA256: Final = "29f6d3918ee02db4400c103bc25dd90a22491c3a395867d9393070cb96a7dd29"
+_QUICK: Final = "-XX:TieredStopAtLevel=1"
 _FLAGS: Final = ("--release", "17", "-encoding", "UTF-8", "-proc:none", "-nowarn")
 # Equal sources make an equal jar, whenever and wherever they are compiled: the oldest time that a zip can hold.
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
@@ -63,7 +64,9 @@ def ensure_logstore(place: Place, java: Java, maven: Callable[[], Maven]) -> Fou
 
 def compile_java(place: Place, java: Java, maven: Callable[[], Maven], sources: list[Path], classes: Path) -> None:
     """Compile `sources` into the folder `classes`, against the jars of the image and PySpark's."""
-    compiler = [java.javac] if java.javac else [java.java, "-jar", _ecj(place, maven)]
+    # The compiler of a few files ends before the optimising compilation of its own code has paid.
+    compiler: list[str | Path]
+    compiler = [java.javac, f"-J{_QUICK}"] if java.javac else [java.java, _QUICK, "-jar", _ecj(place, maven)]
     run(
         [*compiler, *_FLAGS, "-cp", class_path(place), "-d", classes, *sources],
         what=f"compiling {sources[0].parent}",

@@ -7,6 +7,7 @@ import platform
 import subprocess
 import sys
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +16,11 @@ from scripts.provision.place import Stamp, fingerprint
 from scripts.provision.report import Found, say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from scripts.provision.place import Place
 
-__all__ = ["ensure_python", "inputs_of"]
+__all__ = ["Packages", "ensure_spark", "inputs_of"]
 
 _IMPORTED: Final = (
     "pyspark",
@@ -32,52 +35,70 @@ _IMPORTED: Final = (
     "pandas",
     "pyarrow",
 )
+_SPARK: Final = ("runtime", "local")
+"""Their locks hold what the training of the class-data archive imports."""
+_TESTS: Final = "[/]tests[/]"
+"""Those that packages bring along are more than half of their code, and no job imports them."""
+_STAMP: Final = "soal.stamp"
+# Nearly all of PySpark's source distribution is jars. To compress them into the wheel takes longer than the rest of its
+# build, for a file that is unpacked at once.
+_STORED: Final = ("--config-settings-package", "pyspark:--build-option=--compression=stored")
 _SPACE: Final = "see above, then run scripts/setup again"
 _NETWORK: Final = "check the network and pip's index settings, then run scripts/setup again"
 
 
-def ensure_python(place: Place) -> Found:
-    """Create or bring up to date the virtual environment.
+@dataclass(frozen=True, slots=True)
+class Packages:
+    """An environment that has what Spark needs; `complete` installs the others, beside what needs no more than that."""
+
+    place: Place
+    inputs: str
+    is_complete: bool
+
+    def complete(self) -> Found:
+        """Bring the environment to exactly what is listed, and this project into it. Raises `SetupError`."""
+        found, place = f"Python {platform.python_version()}", self.place
+        if self.is_complete:
+            return Found(found)
+        lock = place.requirements / "dev.txt"
+        say(f"installing the Python packages of {lock.relative_to(place.root)}")
+        _uv(place, "sync", "--require-hashes", lock, what=f"installing {lock}")
+        _uv(place, "install", "--no-deps", "--editable", place.root, what="installing soal")
+        # uv does not compile them, and a job's Python keeps no compiled files: it would compile them at each start.
+        packages = [path for name in _IMPORTED for path in _site(place, name)]
+        compile_all: list[str | Path] = [place.python, "-m", "compileall", "-q", "-j", "0", "-x", _TESTS]
+        run([*compile_all, *packages], what="compiling packages", todo=_SPACE)
+        Stamp(place.venv / _STAMP).write(self.inputs)
+        return Found(f"{found}, packages brought up to date", changed=True)
+
+
+def ensure_spark(place: Place) -> Packages:
+    """Create the virtual environment if it is missing, and install what Spark and the training need.
 
     uv does the work, itself installed by pip with its hash: it is fast, and it removes packages that are not listed.
-    Every package is checked by hash, also those that build source distributions.
+    Every package is checked by hash, also those that build source distributions. Raises `SetupError`.
     """
-    stamp = Stamp(place.venv / "soal.stamp")
+    stamp = Stamp(place.venv / _STAMP)
     inputs = inputs_of(place)
-    found = f"Python {platform.python_version()}"
     usable = _is_usable(place)
     if usable and stamp.matches(inputs):
-        return Found(found)
+        return Packages(place, inputs, is_complete=True)
     # Without a stamp an earlier run was killed half-way: a package may be there in part, and no installer would notice.
     was_complete = usable and stamp.path.exists()
     stamp.clear()
     if not was_complete:
         _create(place)
-    say("installing the Python packages of requirements/dev.txt")
-    pip: list[str | Path] = [
-        place.python,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "install",
-        "--quiet",
-        "--require-hashes",
-    ]
-    run([*pip, "--requirement", place.requirements / "uv.txt"], what="installing uv", todo=_NETWORK)
-    uv: list[str | Path] = [place.venv / "bin" / "uv", "pip"]
-    here: list[str | Path] = ["--python", place.python, "--build-constraint", place.requirements / "build.txt"]
-    lock = place.requirements / "dev.txt"
-    run([*uv, "sync", *here, "--require-hashes", lock], what=f"installing {lock}", todo=_NETWORK)
-    run([*uv, "install", *here, "--no-deps", "--editable", place.root], what="installing soal", todo=_NETWORK)
-    # uv does not compile them, and a job's Python keeps no compiled files: it would compile them at each start.
-    packages = [path for name in _IMPORTED for path in place.venv.glob(f"lib/python3.*/site-packages/{name}")]
-    run([place.python, "-m", "compileall", "-q", "-j", "0", *packages], what="compiling packages", todo=_SPACE)
+    pip = ("-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--require-hashes", "--requirement")
+    run([place.python, *pip, place.requirements / "uv.txt"], what="installing uv", todo=_NETWORK)
+    locks = [place.requirements / f"{name}.txt" for name in _SPARK]
+    say("installing PySpark")
+    given = [word for lock in locks for word in ("--requirement", lock)]
+    _uv(place, "install", "--require-hashes", *given, what=f"installing {' and '.join(map(str, locks))}")
     # As in the image. Python workers would import PySpark from its zip file, compile it at each start, and read the
     # file's whole directory in each task: a tenth of a second.
-    for copy in place.venv.glob("lib/python3.*/site-packages/pyspark/python/lib/*.zip"):
+    for copy in _site(place, "pyspark/python/lib/*.zip"):
         copy.unlink()
-    stamp.write(inputs)
-    return Found(f"{found}, packages brought up to date", changed=True)
+    return Packages(place, inputs, is_complete=False)
 
 
 def inputs_of(place: Place) -> str:
@@ -94,6 +115,21 @@ def _is_usable(place: Place) -> bool:
         return subprocess.run(command, check=False, capture_output=True, timeout=60).returncode == 0
     except OSError:
         return False
+
+
+def _uv(place: Place, command: str, *args: str | Path, what: str) -> None:
+    here: list[str | Path] = [
+        "--python",
+        place.python,
+        "--build-constraint",
+        place.requirements / "build.txt",
+        *_STORED,
+    ]
+    run([place.venv / "bin" / "uv", "pip", command, *here, *args], what=what, todo=_NETWORK)
+
+
+def _site(place: Place, pattern: str) -> Iterator[Path]:
+    return place.venv.glob(f"lib/python3.*/site-packages/{pattern}")
 
 
 def _create(place: Place) -> None:

@@ -29,4 +29,5 @@ class Found:
 
 def say(line: str) -> None:
     """Print on stderr, so that the output of later programs stays clean."""
-    print(f"setup: {line}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"setup: {line}\n")  # at once: two parts of set-up may speak
+    sys.stderr.flush()

@@ -145,10 +145,11 @@ def test_nothing_is_admitted_when_one_file_is_wrong(tmp_path: Path) -> None:
     assert [path.name for path in source.iterdir()] == ["one.jar"]
 
 
-def test_maven_runs_with_the_java_that_was_found(tmp_path: Path) -> None:
-    """Maven gets its Java by JAVA_HOME, whatever is on the PATH."""
+def test_maven_runs_with_the_java_that_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maven gets its Java by JAVA_HOME, whatever is on the PATH; options of the owner's come last, so that they win."""
+    monkeypatch.setenv("MAVEN_OPTS", "-Xmx1g")
     program = tmp_path / "mvn"
-    program.write_text('#!/bin/sh\necho "$JAVA_HOME" "$@" >"${0%/*}/seen"\n')
+    program.write_text('#!/bin/sh\necho "$JAVA_HOME" "$@" "$MAVEN_OPTS" >"${0%/*}/seen"\n')
     program.chmod(0o755)
 
     Maven(str(program), Java(tmp_path / "java", "17.0.1")).copy_closure(tmp_path / "pom.xml", tmp_path / "out")
@@ -156,3 +157,4 @@ def test_maven_runs_with_the_java_that_was_found(tmp_path: Path) -> None:
     seen = (tmp_path / "seen").read_text()
     assert seen.startswith(f"{tmp_path / 'java'} ")
     assert f"-DoutputDirectory={tmp_path / 'out'}" in seen
+    assert seen.endswith(" -Xmx1g\n")

@@ -1,18 +1,27 @@
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from scripts.provision import python_env
 from scripts.provision.place import Place
-from scripts.provision.python_env import ensure_python, inputs_of
-from scripts.provision.report import SetupError
+from scripts.provision.python_env import ensure_spark, inputs_of
+from scripts.provision.report import Found, SetupError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PROJECT = '[project]\nname = "soal"\n[build-system]\nrequires = []\n[tool.hatch]\n[tool.ruff]\nline-length = 120\n'
+
+
+ALL = ["venv", "uv.txt", "local.txt", "sync", "--editable", "compileall"]
+
+
+def ensure_python(place: Place) -> Found:
+    """Both parts, as set-up has them done."""
+    return ensure_spark(place).complete()
 
 
 class Commands:
@@ -21,17 +30,18 @@ class Commands:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.ran: list[str] = []
+        self.words: dict[str, list[str]] = {}
         self.fails: str | None = None
         self.copy = place.venv / "lib" / "python3.11" / "site-packages" / "pyspark" / "python" / "lib" / "pyspark.zip"
 
     def __call__(self, args: list[object], *, what: str, todo: str) -> str:
         words = [str(arg) for arg in args]
-        known = ("venv", "uv.txt", "sync", "--editable", "compileall")
-        step = next(step for step in known if any(word == step or word.endswith(f"/{step}") for word in words))
+        step = next(step for step in ALL if any(word == step or word.endswith(f"/{step}") for word in words))
         if step == self.fails:
             raise SetupError(what, todo=todo)
         self.ran.append(step)
-        if step == "sync":
+        self.words[step] = words
+        if step == "local.txt":
             self.copy.parent.mkdir(parents=True, exist_ok=True)
             self.copy.touch()
         if step == "venv":
@@ -61,9 +71,53 @@ def commands(place: Place, monkeypatch: pytest.MonkeyPatch) -> Commands:
 def test_an_environment_is_made_once(place: Place, commands: Commands) -> None:
     """The first run creates and fills it, the second runs nothing."""
     assert ensure_python(place).changed
-    assert commands.ran == ["venv", "uv.txt", "sync", "--editable", "compileall"]
+    assert commands.ran == ALL
     assert not ensure_python(place).changed
-    assert len(commands.ran) == 5
+    assert commands.ran == ALL
+
+
+def test_what_spark_needs_comes_first(place: Place, commands: Commands) -> None:
+    """So that the log store and the archive can be made beside the other packages; until these are in, it counts for
+    nothing.
+    """
+    packages = ensure_spark(place)
+    assert commands.ran == ALL[:3]
+    assert str(place.requirements / "runtime.txt") in commands.words["local.txt"]
+    commands.ran.clear()
+    assert not ensure_spark(place).is_complete
+    assert commands.ran == ALL[:3]
+    commands.ran.clear()
+
+    assert packages.complete().changed
+    assert commands.ran == ALL[3:]
+    assert ensure_spark(place).is_complete
+
+
+def test_every_package_is_held_against_its_hash(place: Place, commands: Commands) -> None:
+    """Except this project, which is here; what builds it is held against its lock, too."""
+    ensure_python(place)
+    for step in ("uv.txt", "local.txt", "sync"):
+        assert "--require-hashes" in commands.words[step]
+    for step in ("local.txt", "sync", "--editable"):
+        assert str(place.requirements / "build.txt") in commands.words[step]
+
+
+def test_pyspark_is_built_once(place: Place, commands: Commands) -> None:
+    """The two commands that may build it name the same settings, or each would build its own; nothing is compressed."""
+    ensure_python(place)
+    settings = [
+        [word for word in commands.words[step] if word.startswith("pyspark:")] for step in ("local.txt", "sync")
+    ]
+    assert settings == [["pyspark:--build-option=--compression=stored"]] * 2
+
+
+def test_the_packages_own_tests_are_not_compiled(place: Place, commands: Commands) -> None:
+    """And nothing else is left out."""
+    ensure_python(place)
+    words = commands.words["compileall"]
+    left_out = words[words.index("-x") + 1]
+    assert re.search(left_out, "/site-packages/pandas/tests/test_api.py")
+    assert not re.search(left_out, "/site-packages/pyspark/testing/utils.py")
 
 
 def test_python_workers_find_pyspark_compiled(place: Place, commands: Commands) -> None:
@@ -79,10 +133,10 @@ def test_a_changed_lock_is_brought_in(place: Place, commands: Commands) -> None:
     (place.requirements / "dev.txt").write_text("newer")
 
     assert ensure_python(place).changed
-    assert commands.ran[5:] == ["uv.txt", "sync", "--editable", "compileall"]
+    assert commands.ran == [*ALL, *ALL[1:]]
 
 
-@pytest.mark.parametrize("step", ["uv.txt", "sync", "--editable", "compileall"])
+@pytest.mark.parametrize("step", ALL[1:])
 def test_an_interrupted_run_is_repaired(place: Place, commands: Commands, step: str) -> None:
     """After a run that ended half-way, the next one does not trust what is there and begins anew."""
     commands.fails = step
@@ -92,7 +146,7 @@ def test_an_interrupted_run_is_repaired(place: Place, commands: Commands, step: 
     commands.ran.clear()
 
     assert ensure_python(place).changed
-    assert commands.ran == ["venv", "uv.txt", "sync", "--editable", "compileall"]
+    assert commands.ran == ALL
 
 
 def test_a_python_that_does_not_start_is_replaced(place: Place, commands: Commands) -> None:

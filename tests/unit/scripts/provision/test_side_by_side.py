@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from scripts.provision.report import SetupError
+from scripts.provision.side_by_side import side_by_side
+from tests.support.waiting import BUSY_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def failing(error: BaseException) -> Callable[[], NoReturn]:
+    def fail() -> NoReturn:
+        raise error
+
+    return fail
+
+
+def test_both_run_at_once() -> None:
+    """Each waits for the other one to have begun; the results keep their places."""
+    meet = threading.Barrier(2, timeout=BUSY_S)
+    assert side_by_side(lambda: ("here", meet.wait() >= 0), lambda: ("beside", meet.wait() >= 0)) == (
+        ("here", True),
+        ("beside", True),
+    )
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_failure_leaves_the_other_part_its_end(first: bool) -> None:  # noqa: FBT001 - pytest gives it
+    """Whichever it is: what the other part does is not lost."""
+    done = []
+    fails, ends = failing(SetupError("no network", todo="plug it in")), lambda: done.append("jars")
+    with pytest.raises(SetupError, match="no network"):
+        side_by_side(*((fails, ends) if first else (ends, fails)))
+    assert done == ["jars"]
+
+
+def test_two_failures_are_both_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """One is raised, and the other one printed with its remedy."""
+    with pytest.raises(SetupError, match="no disk"):
+        side_by_side(failing(SetupError("no disk", todo="buy one")), failing(SetupError("no Maven", todo="get it")))
+    assert capsys.readouterr().err == "setup: failed: no Maven\n  To do: get it\n"
+
+
+def test_an_interrupted_part_is_no_failed_one() -> None:
+    """Ctrl-C reaches the first part as such: a step that ends after a failed command must not think that it failed."""
+    assert side_by_side(threading.current_thread, threading.current_thread)[0] is threading.current_thread()
+    done = []
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(failing(KeyboardInterrupt()), lambda: done.append("packages"))
+    assert done == ["packages"]

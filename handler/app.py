@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 __all__ = ["handle", "initialise", "lambda_handler"]
 
 _SERVICES: Final = Services()
-_TIMEOUT_S: Final = 900
-"""Lambda does not tell the function its timeout before the first event."""
+_PROVISIONED: Final = "provisioned-concurrency"
+_READY_TIMEOUT_S: Final = 60
+"""For Java, of the 130 s and more that Lambda gives an initialisation for provisioned concurrency:
+https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
+"""
 _warm = False
 
 
@@ -73,7 +76,11 @@ def handle(event: object, progress: Progress, environment: Mapping[str, str], se
 
 
 def initialise(environment: Mapping[str, str], services: Services = _SERVICES) -> None:
-    """Start Java while Lambda initialises the sandbox. Whatever goes wrong is the first event's to tell."""
+    """Start Java while Lambda initialises the sandbox. Whatever goes wrong is the first event's to tell.
+
+    For provisioned concurrency this ends when Java waits for a job: nobody waits for the sandbox yet, and Lambda may
+    freeze it once it is initialised. Otherwise an event may be waiting already, and its first steps run beside Java's.
+    """
     with suppress(Exception):
         settings = read_settings(environment)
         if settings.reuse == "off" or settings.secrets:
@@ -81,9 +88,10 @@ def initialise(environment: Mapping[str, str], services: Services = _SERVICES) -
         if any(clean_all(settings.own_directories, lambda: True)):  # what is there now stays; the sandbox does not
             return
         machine = this_machine(int(environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]))
-        total_ms = int(environment.get("AWS_LAMBDA_FUNCTION_TIMEOUT", _TIMEOUT_S)) * 1000
         services.reuse.begin(
-            settings.tmp, lambda sandbox: compose_machine(sandbox, settings, machine, total_ms, environment)
+            settings.tmp,
+            lambda sandbox: compose_machine(sandbox, settings, machine, settings.timeout_s * 1000, environment),
+            ready_within_s=_READY_TIMEOUT_S if settings.initialization == _PROVISIONED else None,
         )
 
 

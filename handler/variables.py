@@ -157,6 +157,15 @@ VARIABLES: Final = (
         choices=("on", "off"),
     ),
     Variable(
+        "SOAL_TIMEOUT_S",
+        "seconds",
+        "the function's timeout: Lambda does not tell it before the first event, and Java starts earlier",
+        (Reader.JOB,),
+        default="900",
+        key="timeout_s",
+        least=1,
+    ),
+    Variable(
         "SOAL_CONF",
         "JSON object of strings",
         "Spark settings of the function's own, such as its catalogs",
@@ -251,6 +260,14 @@ VARIABLES: Final = (
         "AWS_LAMBDA_FUNCTION_NAME",
         "name",
         "the function's name, which is part of the key of a run that a trigger names",
+        (Reader.JOB,),
+        setter=Setter.PLATFORM,
+    ),
+    Variable(
+        "AWS_LAMBDA_INITIALIZATION_TYPE",
+        "on-demand, provisioned-concurrency or another word of Lambda's",
+        "why Lambda makes the sandbox: with provisioned-concurrency the handler is initialised once Java waits for a"
+        " job, since nobody waits for the handler then; otherwise Java is not waited for",
         (Reader.JOB,),
         setter=Setter.PLATFORM,
     ),

@@ -99,6 +99,9 @@ class Config(BaseModel):
     """The timeout of a run, in seconds."""
     reserved_concurrency: Annotated[int, Field(ge=1, le=10000)] | None = None
     """The largest number of runs at once; as many are reserved."""
+    provisioned_concurrency: Annotated[int, Field(ge=1, le=10000)] | None = None
+    """How many sandboxes Lambda keeps ready for the alias, each with a Java machine: their first runs are warm. They
+    cost by the hour, used or not."""
     retry_attempts: Annotated[int, Field(ge=0, le=2)] = 0
     """How often Lambda retries a failed event: the same event is the same run, so nothing is written twice."""
     max_event_age_s: Annotated[int, Field(ge=60, le=21600)] = 21600

@@ -25,6 +25,7 @@ def contradictions(config: Config) -> Iterator[ConfigError]:
     if config.conditional_commits and not config.lake_bucket:
         yield ConfigError("conditional_commits", "true", "is about the lake bucket; set lake_bucket=true")
     yield from losses(config)
+    yield from _of_provisioned(config)
     for key in ("environment", "conf"):
         for name in config.secrets.keys() & getattr(config, key).keys():
             yield ConfigError("secrets", name, f"is in {key}, too; take it out of one of the two")
@@ -32,6 +33,23 @@ def contradictions(config: Config) -> Iterator[ConfigError]:
         yield ConfigError("secret_kms_key_arns", ",".join(config.secret_kms_key_arns), "set secrets, which they keep")
     yield from _of_network(config)
     yield from too_large(config)
+
+
+def _of_provisioned(config: Config) -> Iterator[ConfigError]:
+    kept, at_once = config.provisioned_concurrency, config.reserved_concurrency
+    if kept is not None and at_once is not None and kept > at_once:
+        yield ConfigError(
+            "provisioned_concurrency",
+            kept,
+            f"is more than reserved_concurrency={at_once}, and Lambda refuses that; give it at most as many",
+        )
+    if kept is not None and config.reuse == "off":
+        yield ConfigError(
+            "provisioned_concurrency",
+            kept,
+            "with reuse=off no Java machine waits in a sandbox, and a run there starts as slowly as anywhere; leave"
+            " reuse out, or this",
+        )
 
 
 def _of_network(config: Config) -> Iterator[ConfigError]:

@@ -87,6 +87,7 @@ class JobFunction(Construct):
             # The treatment of a failed event is a setting of the alias.
             max_event_age=max_age,
             on_failure=destinations.SqsDestination(failures),
+            provisioned_concurrent_executions=config.provisioned_concurrency,
             retry_attempts=config.retry_attempts,
         )
         Validations.of(self.function).acknowledge(

@@ -2,7 +2,8 @@
 
 `python server.py`, started by the Java machine (io.soal.host.PythonDrivers). A request on the standard input has a
 length (4 bytes) and words with zero bytes between: the port and the secret of the gateway to Java, the script, its
-arguments. The answer goes to the standard error, which is the Java machine's: the driver's exit code (4 bytes).
+arguments. The answer goes to the standard error, which is the Java machine's: the driver's exit code (4 bytes). A
+request without words is answered with 0 once this process can fork.
 """
 
 from __future__ import annotations
@@ -43,16 +44,19 @@ def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
     """Answer requests by drivers; return, in the driver, its request."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the driver dies with this process, and may have to settle a write
     while True:
-        words = _read(_NUMBER.unpack(_read(_NUMBER.size))[0]).decode().split("\0")
+        size = _NUMBER.unpack(_read(_NUMBER.size))[0]
+        if size == 0:
+            _begin_guard(bootstrap)
+            os.write(answers, _NUMBER.pack(0))
+            continue
+        words = _read(size).decode().split("\0")
         driver = os.fork()
         if driver == 0:
             break
         _, status = os.waitpid(driver, 0)
         code = os.waitstatus_to_exitcode(status)
         os.write(answers, _NUMBER.pack(code if code >= 0 else _SIGNALLED - code))
-        with suppress(Exception):  # a job that needs them meets the error itself
-            bootstrap.begin_guard()  # while Java and the handler end the job
-        gc.freeze()
+        _begin_guard(bootstrap)  # while Java and the handler end the job
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.close(answers)
     with Path(os.devnull).open("rb") as nothing:
@@ -60,6 +64,12 @@ def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
     # Java writes to the same pipe: a line that goes there at once is not torn apart.
     sys.stdout.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
     return words
+
+
+def _begin_guard(bootstrap: ModuleType) -> None:
+    with suppress(Exception):  # a job that needs it meets the error itself
+        bootstrap.begin_guard()
+    gc.freeze()
 
 
 def _read(size: int) -> bytes:

@@ -153,7 +153,10 @@ class Result(_Part):
     """The times of the invocation's parts."""
     cold_start: bool
     """This was the first invocation of its sandbox."""
-    warm_start: bool = Field(default=False, description="the job ran in the Java machine of an earlier one")
+    warm_start: bool = Field(
+        default=False,
+        description="a Java machine was waiting for the job: an earlier one's, or that of provisioned concurrency",
+    )
     memory: Memory
     """The function's memory, and how much of it was used."""
     versions: Versions

@@ -68,7 +68,7 @@ class Ended:
     survivors: frozenset[Process]
     rests: bool = False
     reused: bool = False
-    """Whether the machine had run another job before."""
+    """Whether the machine waited for a job: it had run another one, or was ready before the first event."""
 
 
 @dataclass(slots=True)

@@ -23,13 +23,15 @@ __all__ = ["Jvm", "Output"]
 _END_TIMEOUT_S: Final = 5.0
 _LINE_MAX: Final = 32
 _CHUNK: Final = 65_536
+_IS_READY: Final = b"?"
 _OOM_SCORE: Final = b"900"
 
 
 @dataclass(slots=True)
 class Jvm:
-    """A machine that has been started for a `command`. A byte on the `channel` asks it for a job; a line comes back
-    once the job has ended well and nothing of it is left. At the end of the channel it ends.
+    """A machine that has been started for a `command`. A newline on the `channel` asks it for a job; a line comes back
+    once the job has ended well and nothing of it is left. Any other byte asks for that line alone. At the end of the
+    channel it ends.
     """
 
     command: Command
@@ -37,7 +39,7 @@ class Jvm:
     channel: socket.socket
     name: Process
     drivers: Process | None = None
-    """The process that it keeps for its next job, once it has run one."""
+    """The process that it keeps for its next job, once it has told it."""
 
     @classmethod
     def start(cls, command: Command) -> Jvm:
@@ -56,8 +58,19 @@ class Jvm:
         with suppress(OSError):  # it has ended; whoever waits for it learns that from the process
             self.channel.sendall(b"\n")
 
+    def gets_ready(self, timeout_s: float) -> bool:
+        """Wait until it could begin a job at once. After a False it must end: its late report would be taken for that
+        of a job.
+        """
+        with suppress(OSError):
+            self.channel.sendall(_IS_READY)
+        select.select([self.channel], [], [], timeout_s)
+        return self.has_reported()
+
     def has_reported(self) -> bool:
-        """Tell whether it has reported that nothing is left of its job. The report names the process that it keeps."""
+        """Tell whether it has reported that it waits for a job, and that nothing is left of the one before. The report
+        names the process that it keeps.
+        """
         try:
             self.drivers = process_of(int(self.channel.recv(_LINE_MAX, socket.MSG_DONTWAIT)))
         except (OSError, ValueError):

@@ -59,14 +59,21 @@ class Reuse:
         """Where a machine waits."""
         return None if self._waiting is None else self._waiting.sandbox.root
 
-    def begin(self, base: Path, command_for: Callable[[Sandbox], Command]) -> None:
-        """Start a machine before there is a job for it. Must be called on the main thread."""
+    def begin(
+        self, base: Path, command_for: Callable[[Sandbox], Command], *, ready_within_s: float | None = None
+    ) -> None:
+        """Start a machine before there is a job for it. Must be called on the main thread.
+
+        With `ready_within_s` return once the machine waits for a job; one that does not within that time ends.
+        """
         place = self._fresh(base)
         with place.stack.pop_all() as stack:
             become_subreaper()
-            place.keep(Jvm.start(command_for(place.sandbox)))
-            place.stack = stack.pop_all()
-            self._waiting = place
+            jvm = Jvm.start(command_for(place.sandbox))
+            place.keep(jvm)
+            if ready_within_s is None or jvm.gets_ready(ready_within_s):
+                place.stack = stack.pop_all()
+                self._waiting = place
 
     @contextmanager
     def place(self, base: Path) -> Iterator[Place]:

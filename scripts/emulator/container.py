@@ -83,6 +83,7 @@ class ContainerEmulator(LambdaEmulator):
         self._docker = docker
         self._image = image
         self._given = {
+            "SOAL_TIMEOUT_S": str(timeout_s),
             **environment,
             "PYTHONUNBUFFERED": "1",
             "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout_s),

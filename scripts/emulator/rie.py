@@ -67,6 +67,7 @@ class LambdaEmulator:
         self._environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
+            "SOAL_TIMEOUT_S": str(timeout_s),
             **environment,
             "PYTHONPATH": os.pathsep.join(dict.fromkeys((str(directory), str(ROOT)))),
             "PYTHONUNBUFFERED": "1",

@@ -22,16 +22,28 @@ class Begun:
     def __init__(self, fails: Exception | None = None) -> None:
         self.fails = fails
         self.commands: list[Any] = []
+        self.ready_within_s: float | None = None
 
-    def begin(self, _base: Path, command_for: Any) -> None:
+    def begin(self, _base: Path, command_for: Any, *, ready_within_s: float | None) -> None:
         if self.fails is not None:
             raise self.fails
+        self.ready_within_s = ready_within_s
         self.commands.append(command_for)
 
 
 def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     own = {"SW_CHECKPOINT_BUCKET": "checkpoints", "TMPDIR": str(tmp_path), "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "3008"}
     return {**own, **more}
+
+
+@pytest.mark.parametrize(("why", "waits"), [("provisioned-concurrency", True), ("on-demand", False), ("", False)])
+def test_only_provisioned_concurrency_waits_for_java(tmp_path: Path, why: str, waits: bool) -> None:  # noqa: FBT001 - pytest gives it
+    """Elsewhere an event may be waiting, whose first steps run beside Java's."""
+    reuse = Begun()
+    variables = environment(tmp_path, AWS_LAMBDA_INITIALIZATION_TYPE=why)
+    initialise(variables, Services(reuse=reuse))  # type: ignore[arg-type]
+    assert len(reuse.commands) == 1
+    assert (reuse.ready_within_s is not None) == waits
 
 
 def begun(variables: dict[str, str], fails: Exception | None = None) -> list[Any]:
@@ -47,6 +59,19 @@ def test_java_starts_before_the_first_event(tmp_path: Path, sandbox: Sandbox) ->
     assert "-Xmx1024m" in command.argv
     assert command.submission == ()
     assert not sandbox.submission_file.exists()
+
+
+@pytest.mark.parametrize(("timeout_s", "quick"), [("60", True), ("61", False), ("", False)])
+def test_java_compiles_as_the_functions_jobs_need_it(
+    tmp_path: Path,
+    sandbox: Sandbox,
+    timeout_s: str,
+    quick: bool,  # noqa: FBT001 - pytest gives it
+) -> None:
+    """By the timeout that the stack tells, since Lambda tells none before the first event; else by Lambda's longest."""
+    (command_for,) = begun(environment(tmp_path, SOAL_TIMEOUT_S=timeout_s))
+    command: Command = command_for(sandbox)
+    assert ("-XX:TieredStopAtLevel=1" in command.argv) == quick
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ OTHER_VALUES: dict[str, Any] = {
     "errors": "return",
     "jit": "c1",
     "reuse": "off",
+    "timeout_s": 300,
     "conf": {"spark.sql.ansi.enabled": "false"},
     "conf_allow": ("spark.sql.shuffle.*", "spark.x=1,2"),
     "secrets": {"PGPASSWORD": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf#password"},

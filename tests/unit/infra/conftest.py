@@ -43,6 +43,7 @@ FULL = {
     "lake_bucket": "true",
     "network": "own",
     "queue": "true",
+    "provisioned_concurrency": "2",
     "read_only_data": "raw/archive",
     "redrive_attempts": "3",
     "reserved_concurrency": "5",

@@ -170,6 +170,12 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
         ),
         ({"s3_trigger": "raw", "entry_point": "job.py", "errors": "return"}, "s3_trigger", "would vanish"),
         ({"queue": "true", "reserved_concurrency": "1"}, "reserved_concurrency", "queue_concurrency=2"),
+        (
+            {"provisioned_concurrency": "6", "reserved_concurrency": "5"},
+            "provisioned_concurrency",
+            "give it at most as many",
+        ),
+        ({"provisioned_concurrency": "1", "reuse": "off"}, "provisioned_concurrency", "leave reuse out, or this"),
         ({**NETWORK, "vpc_id": "vpc-1"}, "vpc_id", "8 or 17 hexadecimal digits"),
         ({**NETWORK, "subnet_ids": "subnet-x"}, "subnet_ids", "8 or 17 hexadecimal digits"),
         ({**NETWORK, "availability_zones": "eu-west-1"}, "availability_zones", "no availability zone"),

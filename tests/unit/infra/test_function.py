@@ -131,6 +131,30 @@ def test_lambda_does_not_take_a_long_run_for_a_loop(plain: Synthesised, full: Sy
     assert "RecursiveLoop" not in function(plain)
 
 
+def test_sandboxes_are_kept_ready_for_the_alias_only(plain: Synthesised, full: Synthesised) -> None:
+    """If they are asked for; by the version that the alias leaves they would be paid for, and used by nobody."""
+    assert "ProvisionedConcurrencyConfig" not in plain.the("Lambda::Alias")
+    assert full.the("Lambda::Alias")["ProvisionedConcurrencyConfig"] == {"ProvisionedConcurrentExecutions": 2}
+    assert "ProvisionedConcurrencyConfig" not in full.the("Lambda::Version")
+
+
+def test_whatever_invokes_the_function_names_the_alias(full: Synthesised) -> None:
+    """Triggers, their permissions, and the redrive: a run by the bare function would find no sandbox that is ready."""
+    (alias,) = full.of_type("Lambda::Alias")
+    (function,) = (name for name in full.of_type("Lambda::Function") if name.startswith("Runtime"))
+    rules = [rule["Targets"] for rule in full.of_type("Events::Rule").values()]
+    redrive = full.the("Lambda::Function", "Redrive")["Environment"]["Variables"]
+    invoking = [
+        *(each["FunctionName"] for each in full.of_type("Lambda::EventSourceMapping").values()),
+        *(each["FunctionName"] for each in full.of_type("Lambda::Permission").values()),
+        *(target["Arn"] for targets in rules for target in targets),
+        redrive["SOAL_REDRIVE_FUNCTION"],
+    ]
+    assert {"Ref": alias} in invoking
+    assert function not in json.dumps(invoking)
+    assert redrive["SOAL_REDRIVE_FUNCTION"] == {"Ref": alias}
+
+
 def test_the_alias_leads_to_a_version(plain: Synthesised) -> None:
     """A deployment makes a version, which stays when the next one is made, so that a rollback has somewhere to go."""
     alias = plain.the("Lambda::Alias")

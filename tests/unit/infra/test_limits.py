@@ -41,6 +41,7 @@ def bounds(key: str) -> tuple[int | None, int | None]:
         ("retry_attempts", "MaximumRetryAttempts"),
         ("max_event_age_s", "MaximumEventAgeInSeconds"),
         ("reserved_concurrency", "ReservedConcurrentExecutions"),
+        ("provisioned_concurrency", "PositiveInteger"),
         ("queue_concurrency", "MaximumConcurrency"),
         ("subnet_ids", "SubnetIds"),
         ("security_group_ids", "SecurityGroupIds"),

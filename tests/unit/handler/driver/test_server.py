@@ -65,6 +65,16 @@ def server(tmp_path: Path) -> Iterator[Server]:
         pipe.close()
 
 
+def test_it_says_when_it_could_begin(server: Server) -> None:
+    """Again and again, and it begins nothing for that."""
+    assert server.process.stdin is not None
+    for _ in range(2):
+        server.process.stdin.write(struct.pack(">i", 0))
+        server.process.stdin.flush()
+        assert server.answer() == 0
+    assert server.run("print('a job')") == (0, ["a job"])
+
+
 def test_each_job_has_a_process_of_its_own(server: Server) -> None:
     """Nothing of the one before is in it: neither a module, nor a variable, nor a random number."""
     script = (

@@ -10,7 +10,7 @@ import pytest
 
 from handler.process.jvm import Jvm, Output
 from handler.spark.command import Command
-from tests.support.waiting import until
+from tests.support.waiting import BUSY_S, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +41,28 @@ def test_a_machine_is_asked_and_reports(tmp_path: Path) -> None:
     finally:
         jvm.end()
     assert not jvm.is_alive()
+
+
+def test_a_machine_is_ready_once_it_says_so(tmp_path: Path) -> None:
+    """It is asked for that without a job, and knows its processes from then on."""
+    answers = (
+        "import os; word = os.read(0, 1); os.write(0, b'%d\\n' % os.getpid() if word == b'?' else b'no'); os.read(0, 1)"
+    )
+    jvm = machine(tmp_path, answers)
+    try:
+        assert jvm.gets_ready(BUSY_S)
+        assert jvm.drivers is not None
+        assert jvm.is_alive()
+    finally:
+        jvm.end()
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(3)", "import os; os.read(0, 1); os.read(0, 1)"])
+def test_a_machine_that_ends_or_says_nothing_is_not_ready(tmp_path: Path, code: str) -> None:
+    """And nobody waits longer than they wanted to."""
+    jvm = machine(tmp_path, code)
+    assert not jvm.gets_ready(0.1)
+    jvm.end()
 
 
 def test_a_machine_that_has_ended_is_not_alive_and_reports_nothing(tmp_path: Path) -> None:

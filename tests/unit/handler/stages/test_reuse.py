@@ -7,6 +7,7 @@ import pytest
 
 from handler.spark.command import Command
 from handler.stages.reuse import Place, Reuse
+from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,6 +124,25 @@ def test_a_machine_that_was_started_before_the_first_job_waits_for_it(tmp_path: 
         assert waiting.drivers is None
     assert waiting.process.returncode is not None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_machine_that_was_ready_before_the_first_job_is_known_by_its_processes(tmp_path: Path) -> None:
+    """As one that has run a job before."""
+    reuse = Reuse()
+    words = (sys.executable, "-c", "import os; os.read(0, 1); os.write(0, b'%d\\n' % os.getpid()); os.read(0, 1)")
+    reuse.begin(tmp_path, lambda sandbox: Command(words, {}, sandbox.work), ready_within_s=BUSY_S)
+    with reuse.place(tmp_path) as place:
+        waiting = place.jvm_for(Command(words, {}, place.sandbox.work))
+        assert waiting is not None
+        assert waiting.drivers is not None
+
+
+def test_a_machine_that_does_not_get_ready_ends(tmp_path: Path) -> None:
+    """What it says later would be taken for the end of the first job."""
+    reuse = Reuse()
+    words = (sys.executable, "-c", "import os; os.read(0, 1); os.read(0, 1)")
+    reuse.begin(tmp_path, lambda sandbox: Command(words, {}, sandbox.work), ready_within_s=0)
+    assert (reuse.sandbox, list(tmp_path.iterdir())) == (None, [])
 
 
 def test_a_machine_that_cannot_be_started_leaves_nothing(tmp_path: Path) -> None:

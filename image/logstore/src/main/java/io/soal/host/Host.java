@@ -15,10 +15,11 @@ import org.apache.spark.deploy.SparkSubmit;
  * Runs jobs, one after the other, each as Spark's own submission runs it: its settings, a Spark context of its own, a
  * Python process of its own. After a job that ended well nothing of it is left, or this Java machine ends.
  *
- * <p>{@code Host JOB PYTHON PROGRAM}: the standard input is a socket. A byte on it asks for a job, whose arguments for
- * Spark's submission lie in the file JOB, with a zero byte after each. After a job that has left nothing a line goes
+ * <p>{@code Host JOB PYTHON PROGRAM}: the standard input is a socket. A newline on it asks for a job, whose arguments
+ * for Spark's submission lie in the file JOB, with a zero byte after each. After a job that has left nothing a line goes
  * back: the number of the process that {@link PythonDrivers} keeps. After any other one this machine ends with the job's
- * exit code. It also ends with the socket.
+ * exit code. Any other byte asks for the line without a job, as soon as one could begin. The machine also ends with the
+ * socket.
  */
 public final class Host {
   private Host() {}
@@ -28,7 +29,12 @@ public final class Host {
     PythonDrivers.start(arguments[1], arguments[2]);
     try (OutputStream channel = new FileOutputStream(FileDescriptor.in)) {
       BetweenJobs between = BetweenJobs.atRest();
-      while (System.in.read() >= 0) {
+      for (int asked = System.in.read(); asked >= 0; asked = System.in.read()) {
+        if (asked != '\n') {
+          PythonDrivers.await();
+          report(channel);
+          continue;
+        }
         run(Files.readString(job, StandardCharsets.UTF_8).split("\0"));
         String left = between.clear();
         if (left != null) {
@@ -36,7 +42,7 @@ public final class Host {
           end(0);
         }
         flush();
-        channel.write((PythonDrivers.process().pid() + "\n").getBytes(StandardCharsets.US_ASCII));
+        report(channel);
       }
     } finally {
       end(1);
@@ -54,6 +60,10 @@ public final class Host {
       error.printStackTrace(); // the submission itself failed
       System.exit(1);
     }
+  }
+
+  private static void report(OutputStream channel) throws IOException {
+    channel.write((PythonDrivers.process().pid() + "\n").getBytes(StandardCharsets.US_ASCII));
   }
 
   /** Ends without the hooks of the libraries: everything that they would close is closed, or must not run any more. */

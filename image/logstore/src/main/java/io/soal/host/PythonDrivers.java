@@ -30,6 +30,13 @@ public final class PythonDrivers {
     return server.toHandle();
   }
 
+  /** Waits until the process could fork a driver. */
+  static void await() throws IOException {
+    new DataOutputStream(server.getOutputStream()).writeInt(0);
+    server.getOutputStream().flush();
+    new DataInputStream(server.getErrorStream()).readInt();
+  }
+
   /** @param arguments the script, and its own arguments */
   public static void main(String[] arguments) throws IOException, SparkUserAppException {
     Py4JServer gateway = new Py4JServer(new SparkConf());

@@ -22,15 +22,13 @@ class TableState:
     """A table before a write. `version` is -1 if there is none; `features` are those of its protocol.
 
     `modified_ms`: when the store received that version (epoch milliseconds); it shows whether the table was dropped and
-    recreated. `actions`: further needs of an undo, in the format's own words. `catalog`: the properties by which a
-    settler reaches the table's catalog, without secrets.
+    recreated. `catalog`: the properties by which a settler reaches the table's catalog, without secrets.
     """
 
     version: int
     table_id: str | None
     features: tuple[str, ...]
     properties: dict[str, str]
-    actions: str = ""
     modified_ms: int | None = None
     catalog: dict[str, str] = field(default_factory=dict)
 

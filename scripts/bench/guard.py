@@ -1,4 +1,4 @@
-"""Measure the cost of the guard: plain and guarded appends in turn, in one warm session, beside an S3 of its own process.
+"""Measure the cost of the guard: plain and guarded appends in turn, in one warm session, on an S3 in its own process.
 
 The plain append and the guarded one write the same rows to tables of the same kind. A latency of S3 shows how many
 requests the guard adds to those that follow one another: what it does beside Spark's own work costs no time then.
@@ -25,7 +25,7 @@ from scripts.emulator.spark import LOCAL_JARS, build_session
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["FORMATS", "GuardCost", "GuardRow", "depth", "measure"]
 

@@ -32,7 +32,5 @@ if __name__ == "__main__":
                 answer()
             else:
                 answer(
-                    trace=[
-                        [one.operation, one.bucket, one.key, one.started_ns, one.ended_ns] for one in server.trace()
-                    ]
+                    trace=[[one.operation, one.bucket, one.key, one.started_ns, one.ended_ns] for one in server.trace()]
                 )

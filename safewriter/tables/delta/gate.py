@@ -40,7 +40,8 @@ class GateState:
     """The gate's record of its block. `refusal` is `code: message` or empty.
 
     `noted`: it has put a note into the checkpoint bucket. `tries`: how often a commit was sent, rebases included.
-    `body`: the version that landed, as the gate has read it back; None if it has not.
+    `body`: the version that landed, as the gate has read it back, without the actions of files, and `added_bytes` the
+    size of those that it adds; None if the gate has not read it.
     """
 
     status: GateStatus
@@ -51,6 +52,7 @@ class GateState:
     noted: bool = False
     tries: int = 1
     body: bytes | None = None
+    added_bytes: int = 0
 
     @classmethod
     def parse(cls, text: str) -> GateState:

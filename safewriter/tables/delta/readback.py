@@ -45,7 +45,7 @@ class ReadBack:
                 f"version {seen.version} of {self.table} is not the commit of this block, although the gate reported"
                 " it so"
             )
-        return Landed(ours.version, ours.rows, ours.bytes)
+        return Landed(ours.version, ours.rows, ours.bytes if seen.body is None else seen.added_bytes)
 
     def _check_no_change(self, document: Checkpoint, seen: GateState) -> None:
         """Return if the block had nothing to commit; raise if it wrote elsewhere or its commit was prevented."""

@@ -46,6 +46,7 @@ class DeltaSession(SparkScope):
         super().__init__(spark, table)
         self._gates = self.java_class("io.soal.logstore.Gate")
         self._gate: Any = None
+        self._before: Any = None
         self._reads_back = False
 
     # -- before ------------------------------------------------------------------------------------------------------
@@ -89,30 +90,18 @@ class DeltaSession(SparkScope):
         from py4j.protocol import Py4JJavaError
 
         try:
-            found = parsed(self.java_class("io.soal.logstore.LatestSnapshot").of(self.jspark, self.table))
+            self._before = self.java_class("io.soal.logstore.LatestSnapshot").of(self.jspark, self.table)
         except Py4JJavaError as error:
             if "CATALOG_MANAGED_TABLE" in str(error.java_exception.getMessage()):
                 raise self._managed("catalogManaged") from error
             raise
-        version = int(found["version"])
-        if version < 0:
+        found = parsed(self._before.json())
+        if found["version"] < 0:
             return TableState(-1, None, (), {})
-        lines = (found["protocol"], found["metadata"])
-        protocol, metadata = parsed(lines[0])["protocol"], parsed(lines[1])["metaData"]
-        features = tuple(sorted({*protocol.get("readerFeatures", ()), *protocol.get("writerFeatures", ())}))
+        features = tuple(sorted(set(found["features"])))
         if managed := sorted(_CATALOG_MANAGED.intersection(features)):
             raise self._managed(", ".join(managed))
-        properties = {
-            key: value for key, value in metadata.get("configuration", {}).items() if key.startswith("delta.")
-        }
-        return TableState(
-            version,
-            metadata["id"],
-            features,
-            properties,
-            "".join(f"{line}\n" for line in lines),
-            modified_ms=found["modifiedMs"],
-        )
+        return TableState(found["version"], found["id"], features, found["properties"], modified_ms=found["modifiedMs"])
 
     def _managed(self, features: str) -> UnsupportedError:
         return UnsupportedError(
@@ -138,7 +127,6 @@ class DeltaSession(SparkScope):
             {
                 "claimedAt": document.attempt.version_before,
                 "latestStartMs": opening.latest_start_ms or 0,
-                "before": opening.before.actions,
                 # The gate writes the note through the same file system as the table.
                 "note": opening.note.replace("s3://", self.table.split("://", 1)[0] + "://", 1),
                 "journal": opening.journal or "",
@@ -151,7 +139,7 @@ class DeltaSession(SparkScope):
     def _open(self, write_key: str, epoch: int, block: dict[str, str | int]) -> None:
         """Open the gate of a block (`Block.java` lists its fields), which also marks the session."""
         named = {"table": self.table, "key": write_key, "epoch": epoch}
-        self._gate = self._gates.open(self.jspark, json.dumps({**named, **block}))
+        self._gate = self._gates.open(self.jspark, json.dumps({**named, **block}), self._before)
         self.on_restore(self._gate.close)
         self.begin_group(f"safewriter-{write_key}-{epoch}-{block['nonce']}")
 
@@ -163,7 +151,6 @@ class DeltaSession(SparkScope):
             {
                 "claimedAt": -1,
                 "latestStartMs": 0,
-                "before": "",
                 "note": "",
                 "journal": "",
                 "nonce": nonce,
@@ -200,9 +187,10 @@ class DeltaSession(SparkScope):
         """Return the gate's record of the block."""
         gate = self._gate
         seen = GateState.parse(gate.seen())
-        if not self._reads_back or seen.status is not GateStatus.LANDED or (body := gate.landed()) is None:
+        if not self._reads_back or seen.status is not GateStatus.LANDED or (landed := gate.landed()) is None:
             return seen
-        return replace(seen, body=str(body).encode())
+        found = parsed(landed)
+        return replace(seen, body=found["body"].encode(), added_bytes=found["bytes"])
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

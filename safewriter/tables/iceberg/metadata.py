@@ -15,10 +15,14 @@ _MAIN: Final = "main"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A table's metadata as it was read. The catalog compares a commit with `version`, in the catalog's own terms."""
+    """A table's metadata as it was read. The catalog compares a commit with `version`, in the catalog's own terms.
+
+    `location`: the URI of the metadata file; None if the catalog does not tell.
+    """
 
     metadata: dict[str, Any]
     version: Any
+    location: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

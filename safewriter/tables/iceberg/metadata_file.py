@@ -51,7 +51,7 @@ class FilePointer(Pointer):
             raise StoreError(f"the metadata file {location} is not there, or cannot be read")
         is_gzip = found.body.startswith(_GZIP)
         file = _parsed(location, (gzip.decompress(found.body) if is_gzip else found.body).decode(), is_gzip=is_gzip)
-        return Held(file.metadata, file)
+        return Held(file.metadata, file, location)
 
     def _commit(self, held: Held, fence: Fence) -> bool:
         file: _File = held.version

@@ -31,7 +31,8 @@ class RestPointer(Pointer):
         answer = self._sent("GET", None)
         if answer.status_code == HTTPStatus.NOT_FOUND:
             return None
-        return Held(self._metadata(answer), None)
+        found = self._table(answer)
+        return Held(dict(found["metadata"]), None, found.get("metadata-location"))
 
     def _commit(self, held: Held, fence: Fence) -> bool:
         requirements = [
@@ -42,7 +43,7 @@ class RestPointer(Pointer):
         answer = self._sent("POST", {"requirements": requirements, "updates": [update]})
         if answer.status_code in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             return False
-        if head_of(self._metadata(answer), fence.name) != fence.snapshot_id:
+        if head_of(self._table(answer)["metadata"], fence.name) != fence.snapshot_id:
             # Nessie accepts each change of references, and makes none:
             # https://github.com/apache/iceberg-python/issues/2828
             raise StoreError(f"{self.name}: the catalog's answer to a commit does not show the tag that it was to add")
@@ -60,7 +61,7 @@ class RestPointer(Pointer):
             answer = send()
         return answer
 
-    def _metadata(self, answer: Response) -> dict[str, Any]:
+    def _table(self, answer: Response) -> dict[str, Any]:
         if not answer.ok:
             raise StoreError(f"{self.name}: the catalog answers {answer.status_code}: {answer.text[:_SHOWN_MAX]}")
-        return dict(parsed(answer.content)["metadata"])
+        return dict(parsed(answer.content))

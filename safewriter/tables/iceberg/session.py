@@ -14,6 +14,7 @@ from safewriter.deadline import epoch_ms
 from safewriter.errors import ConflictError, NotCommittedError, UnguardedSessionError, UnsupportedError
 from safewriter.objects.s3 import table_store
 from safewriter.objects.store import StoreError
+from safewriter.parsing import parsed
 from safewriter.record import journal
 from safewriter.tables.iceberg.catalogs import of_session, open_pointer, without_secrets
 from safewriter.tables.iceberg.metadata import head_of, references
@@ -49,11 +50,15 @@ _GONE: Final = ("NoSuchTableException", "NotFoundException")
 
 @dataclass(frozen=True, slots=True)
 class StagingState:
-    """`passed`: the block has sent the publication. `answered`: the catalog has answered. The table decides."""
+    """`passed`: the block has sent the publication. `answered`: the catalog has answered. The table decides.
+
+    `mark`: the attempt's mark in the table's properties, as the catalog has shown it after the publication.
+    """
 
     passed: bool
     answered: bool
     noted: bool = False
+    mark: str | None = None
 
     def error_of(self, error: Exception) -> SafeWriterError | None:  # noqa: ARG002 - of the protocol
         """Return None: the guard refuses nothing before `success()`."""
@@ -66,11 +71,15 @@ class IcebergSession(SparkScope):
     def __init__(self, spark: SparkSession, table: str) -> None:
         self._name = TableName.parse(table)
         super().__init__(spark, str(self._name))
-        self._catalog = of_session(self._name.catalog, spark.conf.getAll)
-        self._pointer = open_pointer(self._name, self._catalog, table_store)
         self._java = self.java_class("io.soal.iceberg.StagedTable")
+        # PySpark's getAll calls Java for each setting.
+        settings = parsed(self._java.settings(self.jspark, f"spark.sql.catalog.{self._name.catalog}"))
+        self._catalog = of_session(self._name.catalog, settings)
+        self._pointer = open_pointer(self._name, self._catalog, table_store)
         self._table = self.jspark, self._name.catalog, list(self._name.identifier)
         self._staging: Any = None
+        self._location: str | None = None
+        self._mark: str | None = None
         self._sent = False
         self._answered = True
         self._journal: tuple[str, str] | None = None
@@ -102,6 +111,7 @@ class IcebergSession(SparkScope):
                 f" TABLE IF NOT EXISTS {self._name.quoted} (...) USING iceberg')"
             )
         metadata, target = held.metadata, self._name.target
+        self._location = held.location
         if target == MAIN and head_of(metadata, MAIN) is None:
             self._java.begin(*self._table)  # a fence needs a snapshot
         if target != MAIN and references(metadata).get(target, {}).get("type") != "branch":
@@ -136,7 +146,9 @@ class IcebergSession(SparkScope):
         self.begin_group(f"safewriter-{attempt}")
         for key, value in {"": "io.soal.iceberg.StagingCatalog", ".cache-enabled": "false"}.items():
             self.spark.conf.set(f"{_CATALOG}{key}", value)
-        self._staging = self._java.open(*self._table, self._name.target, attempt, table_id, until_ms, skipped)
+        self._staging = self._java.open(
+            *self._table, self._name.target, attempt, table_id, self._location, until_ms, skipped
+        )
         self.on_restore(self._staging.shut)
         self.table = self._name.staged(attempt)
 
@@ -147,7 +159,7 @@ class IcebergSession(SparkScope):
 
     def seen(self) -> StagingState:
         """Say whether the publication was sent."""
-        return StagingState(passed=self._sent, answered=self._answered)
+        return StagingState(passed=self._sent, answered=self._answered, mark=self._mark)
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -168,7 +180,7 @@ class IcebergSession(SparkScope):
             if self._journal is not None:
                 journal.append(self._journal[0], "commit_passed", nonce=self._journal[1])
             self._sent, self._answered = True, False
-            self._staging.publish()
+            self._mark = self._staging.publish()
             self._answered = True
         except (Py4JJavaError, CapturedException) as error:
             # pyspark has an exception of its own for some that Java throws.
@@ -183,10 +195,11 @@ class IcebergSession(SparkScope):
             self._refresh()
 
     def _refresh(self) -> None:
-        """Let the session see the publication: Iceberg's catalog in Spark caches tables. A failure does not change the
-        verdict: the table may be gone, or its catalog may not answer.
+        """Let the session see the publication: Iceberg's catalog in Spark caches tables, and Spark the frames that a
+        script has cached. A failure does not change the verdict: the table may be gone, or its catalog may not answer.
         """
         try:
-            self.spark.catalog.refreshTable(self._name.quoted)
+            if not self._staging.isShown(*self._table):
+                self.spark.catalog.refreshTable(self._name.quoted)
         except (Py4JError, PySparkException) as error:
             _log.warning("%s: the session may show the table as it was before: %s", self._name, error)

@@ -68,7 +68,8 @@ class IcebergTable(Table):
         """Return committed if the table holds the publication, or if the block had nothing to publish."""
         if not seen.passed:
             return Move(Status.COMMITTED, NO_CHANGE)
-        landed = self._decide(document)
+        mark = getattr(seen, "mark", None)
+        landed = self._decide(document) if mark is None else _told(mark, name_of(document.attempt))
         if landed is None:
             raise NotCommittedError(
                 f"{self.name} does not hold this block's write: its commit has not arrived, and cannot any more"
@@ -135,8 +136,10 @@ class IcebergTable(Table):
 def _landed(held: Held, name: str) -> Landed | None:
     """Return the publication that an attempt's mark records; None without a mark."""
     mark = properties(held.metadata).get(f"{_MARK}{name}")
-    if mark is None:
-        return None
+    return None if mark is None else _told(mark, name)
+
+
+def _told(mark: str, name: str) -> Landed:
     told = _MARKED.fullmatch(mark)
     if told is None:
         raise RetentionGapError(f"the table's property {_MARK}{name} is {mark!r}, which is no mark")

@@ -109,6 +109,39 @@ def test_nothing_of_a_table_changes_but_its_rows_and_the_mark(spark: SparkSessio
     assert (after.schema(), after.spec(), after.sort_order()) == (before.schema(), before.spec(), before.sort_order())
 
 
+def test_a_guarded_append_reads_no_list_of_its_own_and_no_metadata_twice(
+    spark: SparkSession, s3: EmbeddedS3, ice: Ice
+) -> None:
+    """Each block on a table that the session knows: of its metadata it reads the file that the last one has written."""
+    for turn in range(2):
+        with SafeWriter(spark, ice.name, format="iceberg", step=str(turn)) as block:
+            s3.wire.clear_trace()
+            append(spark, block.table, 5 + turn, 6 + turn)
+            block.success()
+    read = [one.key for one in s3.trace() if one.operation == "GetObject"]
+    assert [key for key in read if "/snap-" in key] == []
+    assert len({key for key in read if key.endswith(".metadata.json")}) <= 1
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5, 6]
+    ice.check()
+
+
+def test_a_publication_is_seen_by_the_session_s_cached_frames(spark: SparkSession, ice: Ice) -> None:
+    """As after a plain append, by whichever object the session has read the table before."""
+    cached = spark.table(ice.name).cache()
+    try:
+        assert cached.count() == 5
+        for turn, other in enumerate((False, True)):
+            with SafeWriter(spark, ice.name, format="iceberg", step=str(turn)) as block:
+                append(spark, block.table, 5 + turn, 6 + turn)
+                if other:
+                    spark.catalog.refreshTable(ice.name)
+                    assert spark.table(ice.name).count() == 6
+                block.success()
+            assert spark.table(ice.name).count() == 6 + turn
+    finally:
+        cached.unpersist()
+
+
 def test_a_block_without_a_statement_changes_nothing(spark: SparkSession, ice: Ice) -> None:
     """It is committed; the table's metadata are those of before, to the file."""
     before = ice.load().metadata_location

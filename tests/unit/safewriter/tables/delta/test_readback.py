@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,6 +46,20 @@ def test_a_commit_that_landed_is_read_from_the_table() -> None:
     job = World().job().begin().land()
 
     assert read_back(job, gate("landed", passed=True, version=2)) == Move(Status.COMMITTED, landed=Landed(2, 20, 200))
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_a_commit_that_the_gate_has_read_back_is_not_read_again(epoch: int) -> None:
+    """It counts if it is this attempt's, with the size that the gate has added up."""
+    job = World().job().begin()
+    lines = [{"commitInfo": {"operation": "WRITE", "operationMetrics": {"numOutputRows": "7"}}}]
+    body = "\n".join(map(json.dumps, [*lines, {"txn": {"appId": job.document.write_key, "version": epoch}}]))
+    seen = replace(gate("landed", passed=True, version=9), body=body.encode(), added_bytes=70)
+    if epoch == job.document.epoch:
+        assert read_back(job, seen) == Move(Status.COMMITTED, landed=Landed(9, 7, 70))
+    else:
+        with pytest.raises(NotCommittedError, match=r"version 9 of .* is not the commit of this block"):
+            read_back(job, seen)
 
 
 def test_a_version_of_somebody_else_is_not_this_block_s() -> None:

@@ -103,12 +103,12 @@ def test_the_gate_s_reading_counts_where_a_settler_asks_the_same_s3(
     surroundings(one, monkeypatch, endpoint=theirs)
     one.verify()
     seen = {"passed": True, "tries": 1, "version": 4, "refusal": "", "stray": "", "noted": False}
-    one._gate = SimpleNamespace(seen=lambda: json.dumps({"status": "landed", **seen}), landed=lambda: "{}")
-    assert one.seen().body == (b"{}" if taken else None)
+    read = {"seen": lambda: json.dumps({"status": "landed", **seen}), "landed": lambda: '{"body": "{}", "bytes": 7}'}
+    one._gate = SimpleNamespace(**read)
+    assert (one.seen().body, one.seen().added_bytes) == ((b"{}", 7) if taken else (None, 0))
     one._gate.landed = lambda: None
     assert one.seen().body is None
-    one._gate.seen = lambda: json.dumps({"status": "none", **seen})
-    one._gate.landed = lambda: "of an earlier one"
+    one._gate = SimpleNamespace(**{**read, "seen": lambda: json.dumps({"status": "none", **seen})})
     assert one.seen().body is None
 
 
@@ -118,9 +118,9 @@ def test_the_gate_s_reading_counts_where_a_settler_asks_the_same_s3(
 def test_a_table_whose_commits_a_catalog_makes_is_refused(feature: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By whichever of the names that Delta has given the feature over its releases."""
     one = session()
-    protocol = json.dumps({"protocol": {"readerFeatures": [feature], "writerFeatures": ["appendOnly", feature]}})
-    state = {"version": 3, "modifiedMs": 5, "protocol": protocol, "metadata": '{"metaData":{"id":"id"}}'}
-    monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(of=lambda *_: json.dumps(state)))
+    state = {"version": 3, "modifiedMs": 5, "id": "id", "features": [feature, "appendOnly"], "properties": {}}
+    found = SimpleNamespace(json=lambda: json.dumps(state))
+    monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(of=lambda *_: found))
     with pytest.raises(UnsupportedError, match=feature):
         one.state()
 
@@ -153,7 +153,6 @@ def test_a_skipped_block_is_opened_as_the_first_attempt_on_no_table(monkeypatch:
     assert opened[2] == {
         "claimedAt": -1,
         "latestStartMs": 0,
-        "before": "",
         "note": "",
         "journal": "",
         "nonce": "nonce",
@@ -211,6 +210,7 @@ def test_a_block_opens_its_gate(latest_start_ms: int | None, monkeypatch: pytest
     opened: list[Any] = []
     groups: list[str] = []
     one._restore = []
+    one._before = object()
 
     def gate_open(*arguments: Any) -> SimpleNamespace:
         opened.extend(arguments)
@@ -229,13 +229,13 @@ def test_a_block_opens_its_gate(latest_start_ms: int | None, monkeypatch: pytest
         "epoch": 2,
         "claimedAt": 3,
         "latestStartMs": latest_start_ms or 0,
-        "before": "",
         "note": "s3a://checkpoints/note",
         "journal": "",
         "nonce": "nonce",
         "filePrefix": "sw-1-2-nonce-",
         "skipped": False,
     }
+    assert opened[2] is one._before
     assert groups == ["safewriter-sw-1-2-nonce"]
     assert len(one._restore) == 1
 

@@ -61,16 +61,22 @@ class Staging:
         self.staged = True
         self.error: Exception | None = None
         self.stray: Exception | None = None
+        self.mark: str | None = None
+        self.shown = False
 
     def isStaged(self) -> bool:  # noqa: N802
         if self.stray is not None:
             raise self.stray
         return self.staged
 
-    def publish(self) -> None:
+    def publish(self) -> str | None:
         self._done.append("published")
         if self.error is not None:
             raise self.error
+        return self.mark
+
+    def isShown(self, *_: object) -> bool:  # noqa: N802
+        return self.shown
 
     def shut(self) -> None:
         self._done.append("shut")

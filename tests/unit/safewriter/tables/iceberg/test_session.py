@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,25 +31,32 @@ def test_a_session_that_stages_elsewhere_is_refused(session: IcebergSession, key
 
 def test_a_block_begins_with_the_catalog_of_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is asked of it yet, nothing sent. Java gets the table's name part by part: a part may hold a dot."""
-    monkeypatch.setattr(IcebergSession, "java_class", lambda _, name: name)
+    asked: list[Any] = []
+
+    class Java(SimpleNamespace):
+        def settings(self, *arguments: Any) -> str:
+            asked.extend(arguments)
+            return json.dumps(settings)
+
+    monkeypatch.setattr(IcebergSession, "java_class", lambda _, name: Java(name=name))
     prefix = "spark.sql.catalog.lake"
     settings = {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{key}": CATALOG[key] for key in CATALOG}}
     spark: Any = SimpleNamespace(
         _jvm=object(),
         _jsparkSession=object(),
         sparkContext=SimpleNamespace(_gateway=object.__new__(ClientServer)),
-        conf=SimpleNamespace(getAll=settings),
     )
     made = IcebergSession(spark, "lake.`d.b`.t.branch_audit")
     assert (made.table, made.secrets, made.has_begun) == ("lake.`d.b`.t.branch_audit", CATALOG, False)
-    assert made._java == "io.soal.iceberg.StagedTable"
+    assert made._java.name == "io.soal.iceberg.StagedTable"
+    assert asked == [made.jspark, prefix]
     assert made._table == (made.jspark, "lake", ["d.b", "t"])
     assert made.seen() == StagingState(passed=False, answered=True)
 
 
 def show(session: IcebergSession, table: dict[str, Any] | None) -> None:
     """Let the catalog show a table."""
-    pointer: Any = SimpleNamespace(read=lambda: None if table is None else Held(table, None))
+    pointer: Any = SimpleNamespace(read=lambda: None if table is None else Held(table, None, "s3://lake/7.json"))
     session._pointer = pointer
 
 
@@ -62,6 +70,7 @@ def test_a_table_is_looked_at_in_its_catalog(
     assert session.state() == TableState(
         version, "uuid", ("v2",), {}, catalog={"type": "rest", "uri": "https://catalog"}
     )
+    assert session._location == "s3://lake/7.json", "Java need not read it again"
     assert session.catalog == {"type": "rest", "uri": "https://catalog"}
     assert session.secrets == CATALOG
 
@@ -142,7 +151,7 @@ def test_no_block_publishes_once_its_fence_may_have_expired(
 
     session._open("sw-0-1-2", "uuid", latest_start_ms)
 
-    assert opened == [None, "lake", ["db", "t"], "main", "sw-0-1-2", "uuid", until_ms, False]
+    assert opened == [None, "lake", ["db", "t"], "main", "sw-0-1-2", "uuid", session._location, until_ms, False]
     assert session.table == "`safewriter`.`sw-0-1-2`.`db`.`t`"
     assert kept == {
         "spark.sql.catalog.safewriter": "io.soal.iceberg.StagingCatalog",

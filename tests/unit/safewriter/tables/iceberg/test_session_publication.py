@@ -19,13 +19,22 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("journal", [("journal", "nonce"), None])
 def test_a_block_is_published_once(session: IcebergSession, done: list[str], journal: tuple[str, str] | None) -> None:
     """The journal says so before, and the session sees it afterwards."""
-    opened(session, done)
+    opened(session, done).mark = "7 10 70 99"
     session._journal = journal
     assert (session.seen().passed, session.seen().answered) == (False, True)
     session.publish()
     session.publish()
     assert done == [*(["commit_passed in journal by nonce"] if journal else []), "published", REFRESHED]
-    assert (session.seen().passed, session.seen().answered) == (True, True)
+    assert (session.seen().passed, session.seen().answered, session.seen().mark) == (True, True, "7 10 70 99")
+
+
+def test_a_session_that_shows_the_publication_is_not_made_to_read_anew(
+    session: IcebergSession, done: list[str]
+) -> None:
+    """It reads the table through the object that has published."""
+    opened(session, done).shown = True
+    session.publish()
+    assert done == ["published"]
 
 
 def test_a_block_without_a_statement_publishes_nothing(session: IcebergSession, done: list[str]) -> None:

@@ -10,7 +10,7 @@ from safewriter.record.document import NO_CHANGE, CommitPoint, Status
 from safewriter.settle.recovery import Cause
 from safewriter.tables.iceberg.session import StagingState
 from safewriter.tables.iceberg.table import IcebergTable, name_of
-from safewriter.tables.table import Intent, Landed
+from safewriter.tables.table import Intent, Landed, RetentionGapError
 from tests.unit.safewriter.tables.iceberg.bench import DAY_MS
 
 if TYPE_CHECKING:
@@ -113,6 +113,21 @@ def test_success_is_committed_when_the_mark_is_there(bench: Bench) -> None:
     snapshot = bench.publish(held)
     move = bench.table().confirm(held.document, SENT)
     assert (move.status, move.landed) == (Status.COMMITTED, Landed(snapshot, 10, 7))
+
+
+@pytest.mark.parametrize(("mark", "landed"), [("7 10 70 99", Landed(7, 10, 70)), ("yes", None)])
+def test_success_asks_nobody_for_a_mark_that_the_block_has_read_back(
+    bench: Bench, mark: str, landed: Landed | None
+) -> None:
+    """It reads as it would stand in the table."""
+    held = bench.claim()
+    bench.catalog.drop_table("db.t")
+    seen = StagingState(passed=True, answered=True, mark=mark)
+    if landed is None:
+        with pytest.raises(RetentionGapError, match="is no mark"):
+            bench.table().confirm(held.document, seen)
+    else:
+        assert bench.table().confirm(held.document, seen).landed == landed
 
 
 def test_success_without_anything_to_publish_is_no_change(bench: Bench) -> None:

@@ -45,7 +45,7 @@ final class Publication extends RowsOnly {
   private TableMetadata shown;
 
   Publication(TableOperations table, String target, String attempt, String application, long untilMs) {
-    super(table);
+    super(table, new OwnLists(table.io()));
     this.target = target;
     this.attempt = attempt;
     this.application = application;
@@ -114,6 +114,15 @@ final class Publication extends RowsOnly {
     // A REST catalog requires that a reference that a commit sets is as it was: here, that there is none.
     builder.setRef(attempt, SnapshotRef.tagBuilder(staged.ref(target).snapshotId()).build()).removeRef(attempt);
     table.commit(found, builder.build());
+  }
+
+  boolean isOf(TableOperations operations) {
+    return table == operations;
+  }
+
+  /** Returns the attempt's mark as the catalog shows it now; null if it shows none. */
+  String mark() {
+    return table.refresh().properties().get(MARK + attempt);
   }
 
   private void refuse(boolean refused, String reason) {

@@ -9,9 +9,11 @@ import org.apache.iceberg.io.LocationProvider;
 /** A table's own operations without the commit: a statement stages rows, and alters or maintains nothing. */
 class RowsOnly implements TableOperations {
   protected final TableOperations table;
+  private final FileIO files;
 
-  RowsOnly(TableOperations table) {
+  RowsOnly(TableOperations table, FileIO files) {
     this.table = table;
+    this.files = files;
   }
 
   @Override
@@ -32,7 +34,7 @@ class RowsOnly implements TableOperations {
 
   @Override
   public FileIO io() {
-    return table.io();
+    return files;
   }
 
   @Override

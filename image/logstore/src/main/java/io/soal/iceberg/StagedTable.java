@@ -1,5 +1,8 @@
 package io.soal.iceberg;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
 import java.util.List;
 import java.util.UUID;
 import java.util.function.Supplier;
@@ -25,6 +28,7 @@ import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.SparkSession;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A table as an open block sees it: statements read from the block's transaction, in this Java machine's memory, and
@@ -44,13 +48,25 @@ public final class StagedTable extends BaseTable {
   private volatile boolean shut;
 
   private StagedTable(
-      Publication publication, Supplier<Transaction> transactions, TableOperations shown, String name, String attempt,
+      Publication publication, Supplier<Transaction> transactions, RowsOnly shown, String name, String attempt,
       TableIdentifier staged) {
-    super(new RowsOnly(shown), name);
+    super(shown, name);
     this.staged = staged;
     this.publication = publication;
     this.transactions = transactions;
     this.attempt = attempt;
+  }
+
+  /** Returns the settings of a session whose names begin so, as a JSON object. */
+  public static String settings(SparkSession spark, String prefix) throws IOException {
+    ObjectMapper json = new ObjectMapper();
+    ObjectNode found = json.createObjectNode();
+    CollectionConverters.asJava(spark.conf().getAll()).forEach((key, value) -> {
+      if (key.startsWith(prefix)) {
+        found.put(key, value);
+      }
+    });
+    return json.writeValueAsString(found);
   }
 
   /**
@@ -60,13 +76,14 @@ public final class StagedTable extends BaseTable {
    * @param identifier the table's name in its catalog, namespace first
    * @param target the branch that the block writes
    * @param uuid of the table that was claimed
+   * @param location of the metadata that the claim has read; null if its catalog does not tell
    * @param untilMs epoch milliseconds after which no publication may start
    * @param skipped whether an earlier attempt has committed the write
    */
   public static StagedTable open(
       SparkSession spark, String catalog, List<String> identifier, String target, String attempt, String uuid,
-      long untilMs, boolean skipped) {
-    Table found = load(spark, catalog, identifier);
+      String location, long untilMs, boolean skipped) {
+    Table found = load(spark, catalog, identifier, location);
     if (!found.uuid().equals(UUID.fromString(uuid))) {
       throw new NoSuchTableException("%s was dropped and recreated: its id is %s, it was %s", found.name(), found.uuid(), uuid);
     }
@@ -80,14 +97,15 @@ public final class StagedTable extends BaseTable {
     TableIdentifier staged =
         TableIdentifier.of(Stream.concat(Stream.of(attempt), identifier.stream()).toArray(String[]::new));
     StagedTable table =
-        new StagedTable(publication, skipped ? begin : () -> one, shown, found.name(), attempt, staged);
+        new StagedTable(
+            publication, skipped ? begin : () -> one, new RowsOnly(shown, operations.io()), found.name(), attempt, staged);
     StagingCatalog.OPEN.put(staged, table);
     return table;
   }
 
   /** Adds a snapshot without rows to a table that has no snapshot yet: a fence is a tag on a snapshot. */
   public static void begin(SparkSession spark, String catalog, List<String> identifier) {
-    Table table = load(spark, catalog, identifier);
+    Table table = load(spark, catalog, identifier, null);
     try {
       table.newFastAppend().validateWith(earlier -> !earlier.iterator().hasNext()).commit();
     } catch (CommitFailedException | ValidationException e) {
@@ -98,11 +116,18 @@ public final class StagedTable extends BaseTable {
     }
   }
 
-  private static Table load(SparkSession spark, String catalog, List<String> identifier) {
+  /** Spark's catalog keeps tables for half a minute; the one that it keeps will do if the claim has read the same. */
+  private static Table load(SparkSession spark, String catalog, List<String> identifier, String location) {
     TableIdentifier name = TableIdentifier.of(identifier.toArray(String[]::new));
     // Spark reads a catalog's settings from the session that is active in the thread, which may be another one.
     Catalog tables = spark.withActive(() -> Spark3Util.loadIcebergCatalog(spark, catalog));
-    tables.invalidateTable(name); // Spark's catalog keeps tables for half a minute
+    if (location != null) {
+      Table kept = tables.loadTable(name);
+      if (location.equals(((HasTableOperations) kept).operations().current().metadataFileLocation())) {
+        return kept;
+      }
+    }
+    tables.invalidateTable(name);
     return tables.loadTable(name);
   }
 
@@ -120,9 +145,25 @@ public final class StagedTable extends BaseTable {
     return !now.changes().isEmpty();
   }
 
-  /** Commits all of it to the table's catalog, or throws. Call it once. */
-  public void publish() {
+  /**
+   * Commits all of it to the table's catalog, or throws. Call it once.
+   *
+   * @return the attempt's mark, as the catalog shows it afterwards; null if it does not answer any more
+   */
+  public String publish() {
     transactions.get().commitTransaction();
+    try {
+      return publication.mark();
+    } catch (RuntimeException unread) {
+      return null; // the guard asks the catalog itself then
+    }
+  }
+
+  /** Whether the session reads the table through the very object that has published, which shows the publication. */
+  public boolean isShown(SparkSession spark, String catalog, List<String> identifier) {
+    Catalog tables = spark.withActive(() -> Spark3Util.loadIcebergCatalog(spark, catalog));
+    Table kept = tables.loadTable(TableIdentifier.of(identifier.toArray(String[]::new)));
+    return publication.isOf(((HasTableOperations) kept).operations()) && spark.sharedState().cacheManager().isEmpty();
   }
 
   private Transaction transaction() {

@@ -2,6 +2,7 @@ package io.soal.logstore;
 
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -10,7 +11,7 @@ import java.nio.file.StandardOpenOption;
 import org.apache.hadoop.fs.Path;
 
 /**
- * The parameters of a block: {@code DeltaSession} sends them as a JSON object with these names.
+ * The parameters of a block: {@code DeltaSession} sends them as a JSON object with these names, without {@code before}.
  *
  * @param claimedAt a version of the table before the claim; no fence of this epoch can stand in it or before it
  * @param latestStartMs epoch milliseconds after which no commit may start; 0 or less: no limit
@@ -32,8 +33,11 @@ record Block(
     table = canonical(table);
   }
 
-  static Block parse(String json) throws IOException {
-    return JSON.readValue(json, Block.class);
+  /** @param before the table at the claim; null: there is none */
+  static Block parse(String json, LatestSnapshot before) throws IOException {
+    ObjectNode fields = (ObjectNode) JSON.readTree(json);
+    fields.put("before", before == null ? "" : before.actions());
+    return JSON.treeToValue(fields, Block.class);
   }
 
   /** One name for one table: scheme and slashes as in SafeWriter's own canonical form. */

@@ -30,6 +30,7 @@ final class CommitBody {
   private final List<String> adds = new ArrayList<>();
   private final Set<String> removed = new HashSet<>();
   final StringBuilder creation = new StringBuilder();
+  private final StringBuilder told = new StringBuilder();
   String operation = "";
   boolean changesMetadata;
 
@@ -70,6 +71,20 @@ final class CommitBody {
     return kept.toString().getBytes(StandardCharsets.UTF_8);
   }
 
+  /** The actions of the commit itself and of transactions, a line each. */
+  String withoutFiles() {
+    return told.toString();
+  }
+
+  /** The size of the files that are added, in bytes. */
+  long addedBytes() throws IOException {
+    long sum = 0;
+    for (String line : adds) {
+      sum += JSON.readTree(line).at("/add/size").asLong();
+    }
+    return sum;
+  }
+
   boolean writesRows() {
     return GUARDED.contains(operation);
   }
@@ -95,6 +110,9 @@ final class CommitBody {
   }
 
   private void read(String line, JsonNode action) {
+    if (action.has("txn") || action.has("commitInfo")) {
+      told.append(line).append('\n');
+    }
     if (action.has("txn")) {
       transactions.put(action.at("/txn/appId").asText(), action.at("/txn/version").asLong());
     } else if (action.has("commitInfo")) {

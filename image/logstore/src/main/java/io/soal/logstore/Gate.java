@@ -18,7 +18,7 @@ import org.apache.spark.sql.SparkSession;
  * Python, on the block's thread:
  *
  * <pre>
- * Gate gate = Gate.open(session, "{\"table\": …, \"key\": …}");
+ * Gate gate = Gate.open(session, "{\"table\": …, \"key\": …}", before);
  * gate.shut("deadline"); gate.seen(); gate.landed(); gate.close();
  * </pre>
  *
@@ -75,8 +75,8 @@ public final class Gate {
   }
 
   /** Opens the gate of one block, on the thread that is going to write, and marks its session. */
-  public static Gate open(SparkSession session, String block) throws IOException {
-    Block parsed = Block.parse(block);
+  public static Gate open(SparkSession session, String block, LatestSnapshot before) throws IOException {
+    Block parsed = Block.parse(block, before);
     Gate gate = open(BLOCKS, Statement.running(), session, parsed);
     try {
       gate.settings = BlockSettings.of(session, parsed);
@@ -149,13 +149,22 @@ public final class Gate {
   }
 
   /**
-   * The content of the version that landed, as the table holds it: the gate reads it while Delta does its own work after
-   * the commit. Null if nothing has landed, or if it has not been read.
+   * The version that landed, as the table holds it: the gate reads it while Delta does its own work after the commit.
+   *
+   * @return a JSON object: body, its actions without those of files, which may be many; bytes, the size of the files that
+   *     it adds. Null if nothing has landed, or if it has not been read
    */
-  public synchronized String landed() {
-    boolean read = landed.isDone() && !landed.isCompletedExceptionally();
-    byte[] body = read ? landed.join() : null;
-    return body == null ? null : new String(body, StandardCharsets.UTF_8);
+  public String landed() throws IOException {
+    CompletableFuture<byte[]> reading;
+    synchronized (this) {
+      reading = landed;
+    }
+    byte[] body = reading.isDone() && !reading.isCompletedExceptionally() ? reading.join() : null;
+    if (body == null) {
+      return null;
+    }
+    CommitBody commit = CommitBody.parse(body);
+    return JSON.createObjectNode().put("body", commit.withoutFiles()).put("bytes", commit.addedBytes()).toString();
   }
 
   String table() {

@@ -1,6 +1,8 @@
 package io.soal.logstore;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.util.List;
@@ -14,32 +16,57 @@ import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.Snapshot;
 import scala.Option;
 
-/** The present state of a table, as the guard records it at the claim. */
+/**
+ * The present state of a table, as the guard records it at the claim.
+ *
+ * <p>Only what the record needs goes to Python: py4j answers in pieces of 8 KB, and after the first one TCP waits 40 ms.
+ */
 public final class LatestSnapshot {
   private static final ObjectMapper JSON = new ObjectMapper();
 
-  private LatestSnapshot() {}
+  private final Snapshot snapshot;
 
-  /**
-   * Reads the state of a table, with one request if this session knows the table and nobody has written it since.
-   *
-   * @return a JSON object: version, which is -1 for no table; modifiedMs, the time of its commit; protocol and metadata,
-   *     the texts of these actions
-   */
-  public static String of(SparkSession session, String table) throws IOException {
+  private LatestSnapshot(Snapshot snapshot) {
+    this.snapshot = snapshot;
+  }
+
+  /** Reads the state of a table, with one request if this session knows the table and nobody has written it since. */
+  public static LatestSnapshot of(SparkSession session, String table) throws IOException {
     long askedMs = System.currentTimeMillis();
     DeltaLog log = DeltaLog.forTable(session, table);
     Snapshot found = log.unsafeVolatileSnapshot();
     if (!isLatest(log, found, session.sparkContext().hadoopConfiguration(), askedMs)) {
       found = log.update(false, Option.apply((Object) askedMs), Option.empty()); // nothing, if forTable has just read it
     }
-    ObjectNode state = JSON.createObjectNode().put("version", found.version());
-    if (found.version() >= 0) {
-      state.put("modifiedMs", found.logSegment().lastCommitFileModificationTimestamp());
-      state.put("protocol", found.protocol().json());
-      state.put("metadata", found.metadata().json());
+    return new LatestSnapshot(found);
+  }
+
+  /**
+   * The state as a JSON object: version, which is -1 for no table; modifiedMs, the time of its commit; id; features, of
+   * readers and writers; properties, those of Delta.
+   */
+  public String json() throws IOException {
+    ObjectNode state = JSON.createObjectNode().put("version", snapshot.version());
+    if (snapshot.version() >= 0) {
+      JsonNode protocol = JSON.readTree(snapshot.protocol().json()).get("protocol");
+      JsonNode metadata = JSON.readTree(snapshot.metadata().json()).get("metaData");
+      ArrayNode features = state.putArray("features");
+      for (String of : List.of("readerFeatures", "writerFeatures")) {
+        protocol.path(of).forEach(features::add);
+      }
+      ObjectNode properties = state.putObject("properties");
+      metadata.path("configuration").properties().stream()
+          .filter(one -> one.getKey().startsWith("delta."))
+          .forEach(one -> properties.set(one.getKey(), one.getValue()));
+      state.put("id", metadata.get("id").asText());
+      state.put("modifiedMs", snapshot.logSegment().lastCommitFileModificationTimestamp());
     }
     return state.toString();
+  }
+
+  /** The protocol and metaData actions of the table, a line each; empty: there is none. */
+  String actions() {
+    return snapshot.version() < 0 ? "" : snapshot.protocol().json() + "\n" + snapshot.metadata().json() + "\n";
   }
 
   /**

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from os.path import commonprefix
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import PreconditionFailed, StoreError
+from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import Commit, Signature
+from safewriter.tables.delta.listing import PAGE
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
@@ -55,12 +57,27 @@ class DeltaHistory:
 
         Raises `RetentionGapError` if the log does not reach back so far. One that begins with version 0 is whole.
         """
+
+        def older(listed: Mapping[int, ListedObject]) -> list[int]:
+            return [version for version, one in listed.items() if one.last_modified.timestamp() * 1000 < time_ms]
+
+        # Most logs are longer than what has happened since, and the last checkpoint is older than that.
+        recent = _versions(self.store.list("_delta_log/", start_after=f"_delta_log/{self._checkpoint():020}"))
+        if earlier := older(recent):
+            return self._after(max(earlier), recent)
         found = list(self.store.list("_delta_log/"))
         listed = _versions(found)
         if found and not listed:
             raise RetentionGapError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
-        earlier = (version for version, one in listed.items() if one.last_modified.timestamp() * 1000 < time_ms)
-        return self._after(max(earlier, default=-1), listed)
+        return self._after(max(older(listed), default=-1), listed)
+
+    def _checkpoint(self) -> int:
+        """Return the version of the last checkpoint, as Delta's hint has it; -1 if there is none that can be read."""
+        hint = self.store.get("_delta_log/_last_checkpoint")
+        try:
+            return -1 if hint is None else int(parsed(hint.body)["version"])
+        except (ValueError, TypeError, KeyError):
+            return -1
 
     def _after(self, before: int, listed: Mapping[int, ListedObject]) -> tuple[Commit, ...]:
         after = [version for version in listed if version > before]
@@ -109,18 +126,21 @@ class DeltaHistory:
             raise StoreError(f"{self.store.uri(_key(version))} is no commit: {error!r}") from error
 
     def has_all(self, keys: AbstractSet[str]) -> bool:
-        """Tell whether all the keys exist; `StoreError` if time runs out. Lists only the keys between them."""
+        """Tell whether all the keys exist; `StoreError` if time runs out.
+
+        A page of the listing begins with the next key that is looked for, so other files cost nothing.
+        """
         missing = sorted(keys, reverse=True)
-        for listed in self.store.list(commonprefix(missing)):  # noqa: RUF071 - of keys, which S3 compares so
+        while missing:
             if not self._may_go_on():
                 raise StoreError(f"{self.store.uri('')}: out of time while looking for {missing[-1]}")
-            if listed.key > missing[-1]:
+            wanted = missing[-1]
+            found = {listed.key for listed in islice(self.store.list("", start_after=wanted[:-1]), PAGE)}
+            if wanted not in found:
                 return False
-            if listed.key == missing[-1]:
+            while missing and missing[-1] in found:
                 missing.pop()
-                if not missing:
-                    return True
-        return False
+        return True
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

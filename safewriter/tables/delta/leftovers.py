@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import StoreError
+from safewriter.tables.delta.listing import keys_without
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +35,7 @@ def remove_files(
         if not may_go_on():
             raise StoreError(f"{store.uri('')}: out of time while cleaning up, {removed} files removed so far")
 
-    for key in (listed.key for listed in store.list("")):
+    for key in keys_without(store, prefixes):
         check_time()
         if (root := root_of_other_table(key)) is not None:
             others.add(root)

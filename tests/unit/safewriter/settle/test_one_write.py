@@ -110,7 +110,7 @@ def test_only_what_the_table_has_gained_since_is_read() -> None:
 
     assert close(world, network).action is Action.SETTLED
     read = [sent.key for sent in network.sent if sent.verb == "get" and sent.key.startswith("_delta_log/")]
-    assert read == [key_of(world.log.head)]
+    assert read == ["_delta_log/_last_checkpoint", key_of(world.log.head)]
 
 
 def test_an_attempt_whose_lease_is_renewed_is_alive_although_its_document_is_gone() -> None:

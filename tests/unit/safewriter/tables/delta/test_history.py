@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -207,6 +208,57 @@ def test_keys_are_there_or_one_of_them_is_not(keys: set[str], *, there: bool) ->
         world.lake.put(key, b"")
 
     assert DeltaHistory(world.lake, world.clock).has_all(keys) is there
+
+
+@pytest.mark.parametrize("files", [10, 5_000])
+def test_keys_far_apart_cost_a_page_each(files: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many files lie between them."""
+    store = MemoryObjectStore()
+    listed: list[str] = []
+    for number in range(files):
+        store.put(f"part-{number:05}", b"")
+    whole = store.list
+
+    def noted(prefix: str, *, start_after: str = "") -> Any:
+        listed.append(start_after)
+        return whole(prefix, start_after=start_after)
+
+    monkeypatch.setattr(store, "list", noted)
+    history = DeltaHistory(store, lambda: 1)
+    assert history.has_all({"part-00001", "part-00002", f"part-{files - 1:05}"})
+    assert len(listed) == (1 if files == 10 else 2)
+    assert not history.has_all({"part-00001", f"part-{files:05}"})
+
+
+@pytest.mark.parametrize(
+    ("hint", "begins"),
+    [(b'{"version": 7}', [7]), (b'{"version": 9}', [9, None]), (b"no json", [None]), (None, [None])],
+)
+def test_what_came_since_a_time_is_listed_from_the_last_checkpoint_on(
+    hint: bytes | None, begins: list[int | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If that is older; else the whole log is. A hint that is damaged is none."""
+    world = World(existing=False)
+    since_ms = 0
+    for version in range(10):
+        world.lake.put(f"_delta_log/{version:020}.json", b'{"commitInfo": {}}')
+        if version == 7:
+            since_ms = world.clock() + 1
+            world.sleep(60_000)
+    if hint is not None:
+        world.lake.put("_delta_log/_last_checkpoint", hint)
+    listed: list[str] = []
+    whole = world.lake.list
+
+    def noted(prefix: str, *, start_after: str = "") -> Any:
+        listed.append(start_after)
+        return whole(prefix, start_after=start_after)
+
+    monkeypatch.setattr(world.lake, "list", noted)
+    found = DeltaHistory(world.lake, world.clock).since_ms(since_ms)
+    assert [commit.version for commit in found] == [8, 9]
+    assert listed[0] == (f"_delta_log/{begins[0]:020}" if begins[0] is not None else "_delta_log/-0000000000000000001")
+    assert len(listed) == len(begins)
 
 
 def test_the_first_version_dates_what_comes_after_it() -> None:

@@ -1,0 +1,91 @@
+"""A listing that jumps over runs of files finds what a whole one would."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safewriter.tables.delta import listing
+from safewriter.tables.delta.leftovers import root_of_other_table
+from safewriter.tables.delta.listing import keys_without
+from tests.support.memory_store import MemoryObjectStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from safewriter.objects import ListedObject
+
+OURS = ("sw-00112233aabb-1-0123456789abcdef-", "sw-00112233aabb-2-fedcba9876543210-")
+PAGE = 3
+
+names = st.sampled_from(
+    [
+        *(f"{prefix}part-0000{one}-c000.parquet" for prefix in ("", *OURS, "sw-ffff00000000-1-ab-") for one in "13"),
+        "part-00007-x.snappy.parquet", "part-zero", "partition", "sw-x", "swap", "zz", "A", "cdc-00001-c000.parquet",
+        "deletion_vector_00aa.bin", "deletion_vector_x", "_SUCCESS", "00000000000000000001.json",
+        "00001-aa.metadata.json", "aa-m0.avro", "snap-1.avro",
+    ]
+)  # fmt: skip
+folders = st.sampled_from(
+    ["", "_delta_log/", "_change_data/", "day=1/", "day=2/", "part=a/", "part=b/", "A/", "metadata/", "zone=z/",
+     "inner/", "inner/_delta_log/", "inner/metadata/", "inner/part=a/", "day=1/part=a/"]
+)  # fmt: skip
+keys = st.sets(st.builds(str.__add__, folders, names), max_size=60)
+
+
+class Counted(MemoryObjectStore):
+    """A store that counts the pages that are asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pages = 0
+
+    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+        self.pages += 1
+        return super().list(prefix, start_after=start_after)
+
+
+def filled(found: set[str]) -> Counted:
+    store = Counted()
+    for key in found:
+        store.put(key, b"")
+    return store
+
+
+@given(keys)
+def test_no_file_of_ours_is_left_out_and_no_table_inside(found: set[str]) -> None:
+    """In whatever folder it lies, and between whatever others; with no more pages than a whole listing has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(listing, "PAGE", PAGE)
+        store = filled(found)
+        seen = list(keys_without(store, OURS))
+    assert seen == sorted(set(seen))
+    ours = {key for key in found if key.rpartition("/")[2].startswith(OURS) and "_delta_log/" not in key}
+    assert {key for key in ours if "metadata/" not in key} <= set(seen) <= found
+    assert {root_of_other_table(key) for key in found} == {root_of_other_table(key) for key in seen} | (
+        {None} if None in {root_of_other_table(key) for key in found} else set()
+    )
+    assert store.pages <= len(found) // PAGE + 1
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [f"part-{number:05}-x-c000.snappy.parquet" for number in range(5_000)],
+        [f"_delta_log/{number:020}.json" for number in range(5_000)],
+        [f"metadata/{number:05}-x.metadata.json" for number in range(5_000)],
+        [f"sw-{number:012x}-1-0123456789abcdef-part-0-c000.parquet" for number in range(5_000)],
+        [f"day=1/sw-{number:012x}-1-0123456789abcdef-part-0-c000.parquet" for number in range(5_000)],
+        [f"deletion_vector_{number:08x}.bin" for number in range(5_000)],
+    ],
+    ids=["files", "log", "Iceberg's metadata", "guarded files", "a partition", "deletion vectors"],
+)
+def test_many_files_of_others_cost_no_more_requests(others: list[str]) -> None:
+    """Five pages of them are one, before ours and behind them."""
+    ours = {f"{OURS[0]}part-1-c000.parquet", f"zone=z/{OURS[1]}part-1-c000.parquet"}
+    store = filled({*others, *ours})
+    assert ours <= set(keys_without(store, OURS))
+    assert store.pages <= 3

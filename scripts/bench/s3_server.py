@@ -1,7 +1,8 @@
 """An S3 in a process of its own, until its input ends: `python -m scripts.bench.s3_server BUCKET`.
 
 It answers each line: `{"latency_ms": 30}` holds every answer back for so long, and begins a new trace;
-`{"trace": true}` tells the requests since then.
+`{"trace": true}` tells the requests since then; `{"fill": "t/part-{:05}", "bucket": "lake", "count": 9, "body": ""}`
+makes so many objects, without a request.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ if __name__ == "__main__":
                 if question["latency_ms"]:
                     server.wire.add(Rule(Match(), Delay(question["latency_ms"]), times=None))
                 server.wire.clear_trace()
+                answer()
+            elif "fill" in question:
+                server.fill(
+                    question["bucket"],
+                    {question["fill"].format(one): question["body"].encode() for one in range(question["count"])},
+                )
                 answer()
             else:
                 answer(

@@ -14,7 +14,7 @@ from scripts.emulator.wire import OBSERVER, Wire
 from scripts.local_credentials import CREDENTIALS, REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from mypy_boto3_s3 import S3Client
 
@@ -82,6 +82,10 @@ class EmbeddedS3:
         """Return every key of a bucket under a prefix, in order."""
         pages = self.observer().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         return tuple(row["Key"] for page in pages for row in page.get("Contents", ()))
+
+    def fill(self, bucket: str, objects: Mapping[str, bytes]) -> None:
+        """Make objects by their keys, without a request for each."""
+        self._store.fill(bucket, objects)
 
     def trace(self) -> tuple[Exchange, ...]:
         """Return the requests of all clients so far, in the order in which they ended."""

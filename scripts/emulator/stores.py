@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import moto.s3.models
 import moto.s3.responses
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.s3.models import FakeKey, FakeMultipart, S3BackendDict
 from moto.utilities.utils import PARTITION_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["Store"]
 
@@ -52,6 +53,12 @@ class Store:
             yield
         finally:
             _current.reset(token)
+
+    def fill(self, bucket: str, objects: Mapping[str, bytes]) -> None:
+        """Put objects into a bucket, by their keys."""
+        backend = self._backends[DEFAULT_ACCOUNT_ID]["aws"]
+        for key, body in objects.items():
+            backend.put_object(bucket, key, body)
 
     def reset(self) -> None:
         """Forget every bucket and give its memory back.

@@ -30,12 +30,11 @@ if TYPE_CHECKING:
     from scripts.bench.fanout import FanoutCost
     from scripts.bench.guard import GuardCost
     from scripts.bench.locks import LocksCost
-    from scripts.bench.settle import SettleCost
     from scripts.bench.snapshot import SnapshotCost
     from scripts.bench.start import StartCost
     from scripts.bench.warm import WarmCost
 
-    Cost = FanoutCost | SettleCost | StartCost | WarmCost
+    Cost = FanoutCost | StartCost | WarmCost
 
 __all__ = ["app"]
 
@@ -120,14 +119,22 @@ def locks(
 
 @app.command()
 def settle(
-    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Dead writes.")] = 20,
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Dead writes of each kind.")] = 20,
     *,
+    small: Annotated[bool, typer.Option("--small", help="Leave out the long logs and the large tables.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Measure the time of a verdict on a dead Iceberg write without Java, and its catalog's share."""
-    from scripts.bench import settle as settle_bench
+    """Measure the time of a verdict on a dead write without Java, on either format, on small and large tables."""
+    from scripts.bench import settle_delta, settle_iceberg
 
-    _show("verdicts", rounds, lambda progress: settle_bench.measure(rounds, progress), as_json=as_json)
+    out = Output(as_json=as_json)
+    sizes = 1 if small else 2
+    with _progress(out, "kinds of write on Delta", 2 * sizes) as done:
+        delta = settle_delta.measure_delta(rounds, (10, 10_000)[:sizes], (100, 100_000)[:sizes], done)
+    with _progress(out, "verdicts on Iceberg", rounds) as done:
+        iceberg = settle_iceberg.measure_iceberg(rounds, () if small else (1_000, 10_000), done)
+    rows = {"delta": [asdict(row) for row in delta], "iceberg": [asdict(row) for row in iceberg]}
+    out.show(View(rows, (_rows(delta), _rows(iceberg))))
 
 
 @app.command()

@@ -8,6 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from scripts.bench.lock_services import NAMES
+from scripts.bench.settle_delta import measure_delta
+from scripts.bench.settle_iceberg import measure_iceberg
 from scripts.soal.app import app
 
 
@@ -51,18 +53,47 @@ def test_appends_of_several_processes_are_timed(catalog: str) -> None:
     assert cost["plain_s"] > 0
 
 
-def test_a_verdict_on_a_dead_iceberg_write_is_timed() -> None:
-    """Each round ends with the write fenced off. However long the table's history is: two reads of its metadata, no
-    listing, and no more memory than the smallest function has left.
-    """
-    done = CliRunner().invoke(app, ["bench", "settle", "--rounds", "2", "--json"])
+def test_a_verdict_on_a_dead_write_is_timed_on_either_format() -> None:
+    """Each round ends with the write rolled back."""
+    done = CliRunner().invoke(app, ["bench", "settle", "--rounds", "2", "--small", "--json"])
     assert done.exit_code == 0, done.output
     cost = json.loads(done.stdout)
-    assert cost["beyond_ms"] == pytest.approx(cost["verdict_ms"] - 2 * cost["look_ms"] - cost["commit_ms"])
-    for snapshots in (1_000, 10_000):
-        assert cost[f"metadata_reads_at_{snapshots}_snapshots"] == 2
-        assert cost[f"listings_at_{snapshots}_snapshots"] == 0
-        assert cost[f"peak_mb_at_{snapshots}_snapshots"] < 256
+    assert [row["outcome"] for row in cost["delta"]] == ["never landed", "undone"]
+    assert all(0 < row["verdict_ms"] <= row["done_ms"] for row in cost["delta"])
+    (row,) = cost["iceberg"]
+    assert row["beyond_ms"] == pytest.approx(row["verdict_ms"] - 2 * row["look_ms"] - row["commit_ms"])
+
+
+def test_a_verdict_on_delta_costs_as_many_requests_on_a_large_table() -> None:
+    """Two pages more at most: one behind the log, one behind the files of others."""
+    rows = measure_delta(1, versions=(10, 3_000), files=(100, 3_000))
+    requests = {(row.outcome, row.files): row.requests for row in rows}
+    for outcome in ("never landed", "undone"):
+        assert requests[outcome, 3_000] <= requests[outcome, 100] + 2
+
+
+def test_a_verdict_on_iceberg_costs_as_much_on_a_table_of_many_snapshots() -> None:
+    """Two reads of its metadata, no listing, and no more memory than the smallest function has left."""
+    _, *rows = measure_iceberg(1, (1_000, 10_000))
+    assert [row.snapshots for row in rows] == [1_000, 10_000]
+    for row in rows:
+        assert (row.metadata_reads, row.listings) == (2, 0)
+        assert row.peak_mb is not None
+        assert row.peak_mb < 256
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.matrix
+def test_the_guard_adds_at_most_three_requests_that_follow_one_another() -> None:
+    """On Iceberg none: what it saves is as much as it adds."""
+    line = ["bench", "guard", "--rounds", "1", "--rows", "100", "--latency-ms", "0", "--json"]
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 0, done.output
+    cost = json.loads(done.stdout)
+    assert [row["format"] for row in cost["figures"]] == ["delta", "iceberg"]
+    assert cost["sequential_requests"]["delta"] <= 3
+    assert cost["sequential_requests"]["iceberg"] <= 1
 
 
 def test_turns_at_a_lock_are_timed_on_each_service_that_is_here() -> None:

@@ -11,10 +11,12 @@ import safewriter
 from safewriter import SafeWriter
 from tests.integration.safewriter.appending import append, batch
 from tests.support.hygiene import wait_for_hygiene
+from tests.support.lake import CHECKPOINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from scripts.emulator.s3 import EmbeddedS3
     from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark
@@ -34,6 +36,31 @@ def test_a_create_and_an_append_land_once_and_are_on_record(spark: SparkSession,
     assert all(lake.markers(document) == () for document in documents.values())
     assert not [key for key in lake.checkpoints.store.list("notes/") if documents["one"].write_key in key.key]
     lake.check()
+
+
+def test_three_requests_of_the_guard_are_waited_for(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
+    """Marker, document and verdict; beside the marker the block lists the log, behind the last version that it knows.
+
+    The commit is read back once, and not by the client that writes the verdict.
+    """
+    append(spark, lake, 10, "one")
+    wait_for_hygiene()
+    s3.wire.clear_trace()
+    with SafeWriter(spark, lake.table, step="two") as block:
+        entered = [one for one in s3.trace() if one.key or one.operation == "ListObjectsV2"]
+        batch(spark).write.format("delta").mode("append").save(block.table)
+        block.success()
+        trace = s3.trace()
+    marker, document = [one for one in entered if one.bucket == CHECKPOINTS]
+    (listing,) = [one for one in entered if one.bucket != CHECKPOINTS]
+    assert (marker.key.split("/")[0], document.key.split("/")[0]) == ("open", "checkpoints")
+    assert listing.started_ns < document.started_ns
+    assert [one.key.split("/")[0] for one in trace if one.bucket == CHECKPOINTS] == [
+        "open",
+        "checkpoints",
+        "checkpoints",
+    ]
+    assert [one.key[-25:] for one in trace if one.operation == "GetObject"] == [f"{1:020}.json"]
 
 
 def test_an_exception_before_the_write_leaves_no_trace_in_the_table(spark: SparkSession, lake: Lake) -> None:

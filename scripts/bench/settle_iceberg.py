@@ -15,7 +15,7 @@ import tempfile
 import time
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from unittest.mock import patch
 
 from safewriter.block.claim import Claimer
@@ -34,11 +34,11 @@ from scripts.emulator.iceberg_writer import IDS, add, open_catalog
 from scripts.emulator.s3 import EmbeddedS3
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyiceberg.table import Table
 
-__all__ = ["SettleCost", "measure"]
+__all__ = ["IcebergSettleRow", "measure_iceberg"]
 
 _LAKE: Final = "bench-lake"
 _CHECKPOINTS: Final = "bench-checkpoints"
@@ -46,43 +46,38 @@ _WARM_UP: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class SettleCost:
-    """Medians in milliseconds over `rounds` dead writes. `beyond_ms` is the verdict's time without the catalog's own:
-    two readings and one commit. For a table of many snapshots: the needs of a process that does nothing else.
+class IcebergSettleRow:
+    """Medians in milliseconds over `rounds` dead writes that are fenced off, on a table of so many snapshots.
+
+    `beyond_ms` is the verdict's time without the catalog's own: two readings (`look_ms`) and one commit (`commit_ms`).
+    For a table of many snapshots: `verdict_ms` with the loading of the libraries, peak of memory and requests of a
+    process that does nothing else.
     """
 
+    snapshots: int
     rounds: int
     verdict_ms: float
-    verdict_ms_min: float
     verdict_ms_max: float
-    look_ms: float
-    commit_ms: float
-    beyond_ms: float
-    verdict_ms_at_1000_snapshots: float
-    peak_mb_at_1000_snapshots: float
-    metadata_reads_at_1000_snapshots: int
-    listings_at_1000_snapshots: int
-    verdict_ms_at_10000_snapshots: float
-    peak_mb_at_10000_snapshots: float
-    metadata_reads_at_10000_snapshots: int
-    listings_at_10000_snapshots: int
+    look_ms: float | None = None
+    commit_ms: float | None = None
+    beyond_ms: float | None = None
+    peak_mb: float | None = None
+    metadata_reads: int | None = None
+    listings: int | None = None
 
 
-def measure(rounds: int = 20, progress: Callable[[int], None] = lambda _: None) -> SettleCost:
-    """Settle `rounds` dead writes; `progress` gets the number of finished ones."""
+def measure_iceberg(
+    rounds: int = 20, snapshots: Sequence[int] = (1_000, 10_000), progress: Callable[[int], None] = lambda _: None
+) -> tuple[IcebergSettleRow, ...]:
+    """Settle `rounds` dead writes, and one on each table of `snapshots` snapshots; `progress` hears of them."""
     with (
         EmbeddedS3(buckets=(_LAKE, _CHECKPOINTS)) as s3,
         tempfile.TemporaryDirectory(prefix="soal-bench-") as folder,
         patch.dict(os.environ, s3.environment()),
     ):
         bench = _Bench(s3, folder)
-        few, thousand, ten_thousand = (bench.table(name) for name in ("few", "thousand", "ten_thousand"))
-        return SettleCost(
-            rounds=rounds,
-            **bench.measure(few, rounds, progress),
-            **bench.measure_alone(thousand, 1_000),
-            **bench.measure_alone(ten_thousand, 10_000),
-        )
+        few = bench.measure(bench.table("few"), rounds, progress)
+        return (few, *(bench.measure_alone(bench.table(f"of_{count}"), count) for count in snapshots))
 
 
 class _Bench:
@@ -102,7 +97,7 @@ class _Bench:
     def load(self, name: TableName) -> Table:
         return self.catalog.load_table(name.identifier)
 
-    def measure(self, name: TableName, rounds: int, progress: Callable[[int], None]) -> dict[str, Any]:
+    def measure(self, name: TableName, rounds: int, progress: Callable[[int], None]) -> IcebergSettleRow:
         verdicts, looks, commits = [], [], []
         for turn in range(-_WARM_UP, rounds):
             look_ms, commit_ms = self.catalog_alone(name)
@@ -113,14 +108,15 @@ class _Bench:
                 commits.append(commit_ms)
                 progress(turn + 1)
         middle, look_ms, commit_ms = (statistics.median(taken) for taken in (verdicts, looks, commits))
-        return {
-            "verdict_ms": middle,
-            "verdict_ms_min": min(verdicts),
-            "verdict_ms_max": max(verdicts),
-            "look_ms": look_ms,
-            "commit_ms": commit_ms,
-            "beyond_ms": middle - 2 * look_ms - commit_ms,
-        }
+        return IcebergSettleRow(
+            snapshots=1,
+            rounds=rounds,
+            verdict_ms=middle,
+            verdict_ms_max=max(verdicts),
+            look_ms=look_ms,
+            commit_ms=commit_ms,
+            beyond_ms=middle - 2 * look_ms - commit_ms,
+        )
 
     def catalog_alone(self, name: TableName) -> tuple[float, float]:
         """Return the times of a reading of the table and of a commit that changes a property."""
@@ -141,7 +137,7 @@ class _Bench:
             raise RuntimeError(f"the write was not fenced off: {settled}")
         return taken_ms
 
-    def measure_alone(self, name: TableName, snapshots: int) -> dict[str, Any]:
+    def measure_alone(self, name: TableName, snapshots: int) -> IcebergSettleRow:
         """Settle a dead write to a table with `snapshots` snapshots, in a process of its own."""
         lengthen(self.load(name), snapshots)
         key = self._die(name)
@@ -152,13 +148,15 @@ class _Bench:
         if settled.status != Status.ROLLED_BACK:
             raise RuntimeError(f"the write was not fenced off: {settled}")
         asked = [one.operation for one in self.s3.trace()[length:] if one.bucket == _LAKE]
-        found = {
-            "verdict_ms": settled.verdict_ms,
-            "peak_mb": settled.peak_mb,
-            "metadata_reads": asked.count("GetObject"),
-            "listings": sum(one.startswith("List") for one in asked),
-        }
-        return {f"{what}_at_{snapshots}_snapshots": value for what, value in found.items()}
+        return IcebergSettleRow(
+            snapshots=snapshots,
+            rounds=1,
+            verdict_ms=settled.verdict_ms,
+            verdict_ms_max=settled.verdict_ms,
+            peak_mb=settled.peak_mb,
+            metadata_reads=asked.count("GetObject"),
+            listings=sum(one.startswith("List") for one in asked),
+        )
 
     def _die(self, name: TableName) -> str:
         write = Write(Run(uuid.uuid4().hex, "bench", "bench", "bench"), name, "iceberg", None)

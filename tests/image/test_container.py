@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,8 +16,6 @@ from tests.image.jobs import APPENDS
 from tests.support.lake import LAKE, Lake
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scripts.emulator import EmbeddedS3
     from scripts.emulator.container import ContainerEmulator
     from tests.image.conftest import Cage
@@ -131,10 +130,28 @@ def test_only_tmp_can_be_written_and_the_user_is_nobody(cage: Cage) -> None:
     )
 
 
-def test_five_invocations_leave_nothing_behind(cage: Cage) -> None:
-    """After each of them as few processes run as after the first, and /tmp is empty but for the handler's record."""
+def test_five_jobs_of_a_container_run_in_one_java_machine(cage: Cage) -> None:
+    """All but the first are warm, and each leaves the same two processes, and the same empty directories."""
     left = []
     with cage.function() as function:
+        for number in range(5):
+            result = cage.run(function, APPENDS)
+            warm = number > 0
+            assert (result.state, result.cold_start, result.warm_start) == ("SUCCESS", not warm, warm), result.log_tail
+            assert result.warnings == ()
+            files = function.inside("find", "/tmp", "-mindepth", "2", "-type", "f").split()
+            assert {Path(file).name for file in files} == {".soal-sandbox", "archive.log"}
+            left.append((function.inside("find", "/tmp", "-mindepth", "1"), below_first(function)))
+    assert left == [left[0]] * 5
+    java, drivers = left[0][1]
+    assert java.startswith("/opt/soal/java/bin/java ")
+    assert drivers.endswith("/handler/driver/server.py")
+
+
+def test_without_reuse_five_invocations_leave_nothing_behind(cage: Cage) -> None:
+    """After each of them as few processes run as after the first, and /tmp is empty but for the handler's record."""
+    left = []
+    with cage.function({"SOAL_REUSE": "off"}) as function:
         for number in range(5):
             result = cage.run(function, APPENDS)
             assert (result.state, result.cold_start) == ("SUCCESS", number == 0), result.log_tail

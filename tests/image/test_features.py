@@ -31,7 +31,8 @@ stream.format("noop").outputMode("update").trigger(availableNow=True).option(
     "Hive": "from pyspark.sql import SparkSession\n"
     "SparkSession.builder.enableHiveSupport().getOrCreate().sql('CREATE TABLE t (id INT) STORED AS ORC')",
     "MLlib": SESSION + "from pyspark.ml.feature import VectorAssembler\nVectorAssembler(inputCols=['id'])",
-    "Spark Connect": "from pyspark.sql import SparkSession\nSparkSession.builder.remote('local').getOrCreate()",
+    "Spark Connect": "from pyspark.sql.connect.session import SparkSession\n"
+    "SparkSession.builder.remote('local').getOrCreate()",
     "DStreams": SESSION + "from pyspark.streaming import StreamingContext\nStreamingContext(spark.sparkContext, 1)",
     "the Avro format": SESSION + f"spark.range(1).write.format('avro').save('s3a://{LAKE}/avro')",
     "the Kafka connector": SESSION

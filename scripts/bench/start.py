@@ -1,4 +1,4 @@
-"""Measure a cold run beside that of aws-samples/spark-on-aws-lambda: the same CSV file into a Delta table.
+"""Measure a cold run beside that of aws-samples/spark-on-aws-lambda: a job (`JOBS`), by default a CSV file into Delta.
 
 Both are functions in the Lambda emulator that have never run, from the event to the answer, in turn on one embedded S3;
 the table is new each time. There: the handler of `scripts.bench.peer`. Here: the job is guarded and supervised. Both on
@@ -34,10 +34,15 @@ if TYPE_CHECKING:
     from scripts.soal.invocation.report import Report
     from scripts.soal.local.function import Function
 
-__all__ = ["StartCost", "measure", "peer_ms", "soal_event", "succeeded"]
+__all__ = ["JOBS", "Run", "StartCost", "measure", "new_table", "peer", "soal_event", "succeeded"]
 
-_JOB: Final = "accommodations_delta.py"
-_PEER_JOB: Final = "accommodations_delta_unguarded.py"
+JOBS: Final = {
+    "append": ("accommodations_delta.py", "accommodations_delta_unguarded.py"),
+    "sql": ("first_sql.py", "first_sql.py"),
+    "heavy": ("heavy.py", "heavy.py"),
+}
+"""The script of each job, ours and the peer's: only the append is guarded, and only ours."""
+_OWN_SCRIPTS: Final = Path(__file__).parent / "scripts"
 _PEER_HANDLER: Final = "scripts.bench.peer.lambda_handler"
 _TIMEOUT_S: Final = 300
 _PEER: Final = Path("/opt/peer")
@@ -45,12 +50,24 @@ _PEER: Final = Path("/opt/peer")
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """A cold run: milliseconds from the event to the answer, and seconds of CPU time of all processes of the function,
+    which Lambda's init phase is a part of.
+    """
+
+    ms: float
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class StartCost:
-    """Medians in milliseconds over `rounds` pairs, from the event to the answer of a cold function, and their ratio.
+    """Medians over `rounds` pairs, of times in milliseconds from the event to the answer of a cold function, and of CPU
+    time in seconds; and of the pairs' ratios.
 
     `image` is None if both functions ran on the host.
     """
 
+    job: str
     rounds: int
     image: str | None
     peer_ms: float
@@ -58,52 +75,69 @@ class StartCost:
     ratio: float
     ratio_min: float
     ratio_max: float
+    peer_cpu_s: float
+    soal_cpu_s: float
+    cpu_ratio: float
+    cpu_ratio_min: float
+    cpu_ratio_max: float
 
 
 def measure(
     rounds: int,
     image: str | None,
     function: Callable[[Mapping[str, str]], Function],
+    job: str = "append",
     progress: Callable[[int], None] = lambda _: None,
 ) -> StartCost:
     """Run `rounds` pairs, the peer first; `function` makes ours, with the variables that reach the S3.
 
     Raises `Problem` if a job fails.
     """
-    pairs = []
+    pairs: list[tuple[Run, Run]] = []
     with EmbeddedS3(buckets=BUCKETS) as s3:
         put_sample(s3.observer())
+        for script in _OWN_SCRIPTS.glob("*.py"):
+            s3.observer().put_object(Bucket=SCRIPTS, Key=f"jobs/{script.name}", Body=script.read_bytes())
         for turn in range(rounds):
-            theirs_ms = peer_ms(s3, image)
-            pairs.append((theirs_ms, _soal(function({**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}))))
+            theirs = peer(s3, image, job)
+            ours = function({**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS})
+            report = succeeded(ours.invoke(soal_event(new_table(), job)))
+            pairs.append((theirs, Run(float(report.duration_ms), report.cpu_s)))
             progress(turn + 1)
-    ratios = [soal_ms / theirs_ms for theirs_ms, soal_ms in pairs]
+    ratios = [ours.ms / theirs.ms for theirs, ours in pairs]
+    cpu_ratios = [ours.cpu_s / theirs.cpu_s for theirs, ours in pairs]
     return StartCost(
+        job=job,
         rounds=rounds,
         image=image,
-        peer_ms=statistics.median(theirs_ms for theirs_ms, _ in pairs),
-        soal_ms=statistics.median(soal_ms for _, soal_ms in pairs),
+        peer_ms=statistics.median(theirs.ms for theirs, _ in pairs),
+        soal_ms=statistics.median(ours.ms for _, ours in pairs),
         ratio=statistics.median(ratios),
         ratio_min=min(ratios),
         ratio_max=max(ratios),
+        peer_cpu_s=statistics.median(theirs.cpu_s for theirs, _ in pairs),
+        soal_cpu_s=statistics.median(ours.cpu_s for _, ours in pairs),
+        cpu_ratio=statistics.median(cpu_ratios),
+        cpu_ratio_min=min(cpu_ratios),
+        cpu_ratio_max=max(cpu_ratios),
     )
 
 
-def peer_ms(s3: EmbeddedS3, image: str | None) -> float:
-    """Return the milliseconds of a cold run in the peer's function, on a new table. Raises `Problem` if it fails."""
+def peer(s3: EmbeddedS3, image: str | None, job: str = "append") -> Run:
+    """Return a cold run of a job in the peer's function, on a new table. Raises `Problem` if it fails."""
     settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": CHECKPOINTS})
     variables = {
         **s3.environment(),
         "SCRIPT_BUCKET": SCRIPTS,
-        "SPARK_SCRIPT": f"jobs/{_PEER_JOB}",
+        "SPARK_SCRIPT": f"jobs/{JOBS[job][1]}",
         "JAVA_HOME": str(find_java(settings).resolve().parents[1]),
         "JARS": str(JARS.resolve()),
     }
     with _peer_on_host(variables) if image is None else _peer_in_container(variables, image) as function:
-        answer = function.invoke(_paths(_new_table()))
+        answer = function.invoke(_paths(new_table()))
         if answer.error is not None or answer.timed_out:
             raise Problem(f"spark-submit failed:\n{function.tail()}", todo="see above", exit_code=EXIT_FAILED)
-    return float(answer.duration_ms)
+        return Run(float(answer.duration_ms), function.cpu_s())
 
 
 @contextlib.contextmanager
@@ -141,22 +175,19 @@ def _peer_in_container(variables: Mapping[str, str], image: str) -> Iterator[Lam
             yield function
 
 
-def soal_event(table: str) -> dict[str, object]:
-    """Return the event of our job for a table."""
-    arguments = [part for name, path in _paths(table).items() for part in (f"--{name}", path)]
-    return {"entryPoint": f"s3://{SCRIPTS}/jobs/{_JOB}", "entryPointArguments": arguments}
+def soal_event(table: str, job: str = "append") -> dict[str, object]:
+    """Return the event of a job of ours for a table."""
+    arguments = [] if job == "sql" else [part for name, path in _paths(table).items() for part in (f"--{name}", path)]
+    return {"entryPoint": f"s3://{SCRIPTS}/jobs/{JOBS[job][0]}", "entryPointArguments": arguments}
 
 
-def _new_table() -> str:
+def new_table() -> str:
+    """Return the place of a table that is not there yet."""
     return f"s3a://{LAKE}/{uuid.uuid4().hex}"
 
 
 def _paths(table: str) -> dict[str, str]:
     return {"source": f"s3a://{DATA}/{SOURCE_KEY}", "table": table}
-
-
-def _soal(function: Function) -> float:
-    return float(succeeded(function.invoke(soal_event(_new_table()))).duration_ms)
 
 
 def succeeded(report: Report) -> Report:

@@ -12,7 +12,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from scripts.bench.start import peer_ms, soal_event, succeeded
+from scripts.bench.start import peer, soal_event, succeeded
 from scripts.emulator.s3 import EmbeddedS3
 from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.invocation.report import report_of
@@ -87,7 +87,7 @@ def measure(
             cold_ms = float(_run(emulator, event, own.timeout_s).duration_ms)
             for number in range(jobs):
                 if number % max(1, jobs // rounds) == 0 and len(peers) < rounds:
-                    peers.append(peer_ms(s3, None))
+                    peers.append(peer(s3, None).ms)
                 report = _run(emulator, event, own.timeout_s)
                 if report.result is None or not report.result.warm_start:
                     raise Problem(f"job {number + 1} was not warm", todo="read its log", exit_code=EXIT_FAILED)

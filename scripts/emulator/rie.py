@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from scripts.lambda_answer import Answer
 
-__all__ = ["EmulatorError", "LambdaEmulator"]
+__all__ = ["EmulatorError", "LambdaEmulator", "cpu_s"]
 
 _PATH: Final = "/2015-03-31/functions/function/invocations"
 _START_TRIES: Final = 3
@@ -110,6 +110,10 @@ class LambdaEmulator:
             return tuple(psutil.Process(self._process.pid).children(recursive=True))
         except psutil.NoSuchProcess:
             return ()
+
+    def cpu_s(self) -> float:
+        """Return the seconds of CPU time of the running processes, and of those that they have waited for."""
+        return sum(cpu_s(process) for process in self.processes())
 
     @property
     def endpoint(self) -> str:
@@ -198,6 +202,14 @@ class LambdaEmulator:
         if self._reader is not None:
             self._reader.join(_END_TIMEOUT_S)
         process.stdout.close()
+
+
+def cpu_s(process: psutil.Process) -> float:
+    """Return the seconds of CPU time of a process, and of those that it has waited for; 0 if it is gone."""
+    with contextlib.suppress(psutil.Error):
+        times = process.cpu_times()
+        return float(times.user + times.system + times.children_user + times.children_system)
+    return 0.0
 
 
 def _free_port() -> int:

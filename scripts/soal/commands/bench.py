@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import asdict, fields
+from pathlib import Path  # noqa: TC003 - Typer reads it at run time
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.progress import Progress
 from rich.table import Table
+from rich.text import Text
 
 from scripts.image.build import TAG
 from scripts.soal.console.output import Output
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from scripts.bench.locks import LocksCost
     from scripts.bench.snapshot import SnapshotCost
     from scripts.bench.start import StartCost
+    from scripts.bench.trace import ColdRun
     from scripts.bench.warm import WarmCost
 
     Cost = FanoutCost | StartCost | WarmCost
@@ -165,6 +168,16 @@ def start(
     ] = 5,
     *,
     docker: Annotated[bool, typer.Option("--docker", help="Run both in containers, not on the host.")] = False,
+    job: Annotated[
+        Literal["append", "sql", "heavy"],
+        typer.Option(help="The sample job, a query without a table, or half a million rows aggregated and written."),
+    ] = "append",
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run the sample job once instead, and write where its time goes into a folder: cold.jsonl, cold.svg."
+        ),
+    ] = None,
     image: Annotated[str, typer.Option(help="With --docker: the image's name.")] = TAG,
     memory_mb: Annotated[int, typer.Option(min=1024, max=10240, help="Our function's memory.")] = 3008,
     timeout_s: Annotated[
@@ -177,7 +190,27 @@ def start(
 
     name = image if docker else None
     function = _function(timeout_s, memory_mb, name)
-    _show("pairs", rounds, lambda progress: start_bench.measure(rounds, name, function, progress), as_json=as_json)
+    if trace is not None:
+        _trace(name, function, trace, as_json=as_json)
+        return
+    _show("pairs", rounds, lambda progress: start_bench.measure(rounds, name, function, job, progress), as_json=as_json)
+
+
+def _trace(
+    image: str | None, function: Callable[[Mapping[str, str]], Function], folder: Path, *, as_json: bool
+) -> None:
+    from scripts.bench import trace as trace_bench
+    from scripts.bench.waterfall import waterfall
+
+    out = Output(as_json=as_json)
+    run = trace_bench.measure(image, function)
+    about = trace_bench.about()
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "".join(f"{line}\n" for line in trace_bench.lines_of(run, about))
+    (folder / "cold.jsonl").write_text(lines, encoding="utf-8")
+    (folder / "cold.svg").write_text(waterfall(run, about), encoding="utf-8")
+    out.show(_phases(run))
+    out.remark(f"wrote {folder / 'cold.jsonl'} and {folder / 'cold.svg'}")
 
 
 @app.command()
@@ -245,6 +278,21 @@ def _locks(cost: LocksCost) -> View:
 
 def _snapshots(cost: SnapshotCost) -> View:
     return View(asdict(cost), (_rows(cost.builds), _rows(cost.reads)))
+
+
+def _phases(run: ColdRun) -> View:
+    names = ("phase", "of", "from ms", "ms", "requests", *run.classes)
+    table = columns(*names, right=names[2:])
+    for one in run.phases:
+        spans = (f"{one.began_ms:,.0f}", f"{one.ended_ms - one.began_ms:,.0f}")
+        table.add_row(one.name, one.who, *spans, str(one.requests), *(str(one.classes.get(n, 0)) for n in run.classes))
+    whole = ("", f"{run.total_ms:,.0f}", str(len(run.requests)), *(f"{n:,}" for n in run.classes.values()))
+    table.add_row("all", "", *whole, style="bold")
+    cpu = ", ".join(f"{who} {used_s:.2f}" for who, used_s in run.cpu_s.items())
+    words = (
+        f"CPU seconds: {cpu}. The init phase ended after {run.initialised_ms:,.0f} ms. Columns at the right: classes."
+    )
+    return View(asdict(run), (table, Text(words)))
 
 
 def _rows(found: Sequence[DataclassInstance]) -> Table:

@@ -37,12 +37,16 @@ _TIMINGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome of an invocation: the result document, or a problem in the words of Lambda or its emulator."""
+    """The outcome of an invocation: the result document, or a problem in the words of Lambda or its emulator.
+
+    `cpu_s`: the seconds of CPU time of the function's processes, its init phase included; 0 if they cannot be seen.
+    """
 
     result: Result | None
     problem: str | None
     exit_code: int
     duration_ms: int
+    cpu_s: float = 0.0
 
 
 def report_of(answer: Answer, timeout_s: int | None) -> Report:

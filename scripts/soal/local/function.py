@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -43,6 +43,8 @@ class Function:
     on_line: Callable[[str], None] = field(default=lambda _line: None)
     image: str | None = None
     """The image's name, if the function runs in a container."""
+    mounts: tuple[str, ...] = ()
+    """Of the container, as docker's `--volume` takes them."""
 
     def invoke(self, event: object) -> Report:
         """Start the emulator, deliver one event, end the emulator.
@@ -53,7 +55,8 @@ class Function:
 
         try:
             with self.emulator() as emulator:
-                return report_of(emulator.invoke(event), self.timeout_s)
+                report = report_of(emulator.invoke(event), self.timeout_s)
+                return replace(report, cpu_s=emulator.cpu_s())
         except EmulatorError as error:
             raise Problem(str(error), todo="check the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
 
@@ -81,6 +84,7 @@ class Function:
                 self.variables,
                 timeout_s=self.timeout_s,
                 memory_mb=self.memory_mb,
+                mounts=self.mounts,
                 binary=self.home.rie,
                 on_line=self.on_line,
             ) as emulator:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
 
 from scripts.bench.lock_services import NAMES
+from scripts.bench.phases import PHASES
 from scripts.bench.settle_delta import measure_delta
 from scripts.bench.settle_iceberg import measure_iceberg
 from scripts.soal.app import app
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.spark
@@ -23,6 +29,26 @@ def test_both_ways_to_start_cold_are_timed() -> None:
     cost = json.loads(done.stdout)
     assert cost["peer_ms"] > 0
     assert cost["ratio"] == pytest.approx(cost["soal_ms"] / cost["peer_ms"])
+    assert cost["cpu_ratio"] == pytest.approx(cost["soal_cpu_s"] / cost["peer_cpu_s"])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_cold_run_is_traced_phase_by_phase(tmp_path: Path) -> None:
+    """Every boundary is found in what the run leaves, the phases have no gap, and they end with the answer."""
+    done = CliRunner().invoke(app, ["bench", "start", "--trace", str(tmp_path / "made"), "--json"])
+    assert done.exit_code == 0, done.output
+    run = json.loads(done.stdout)
+    phases = run["phases"]
+    assert [one["name"] for one in phases] == [name for name, _, _ in PHASES]
+    assert phases[0]["began_ms"] == 0
+    assert all(one["ended_ms"] == after["began_ms"] for one, after in itertools.pairwise(phases))
+    assert phases[-1]["ended_ms"] == pytest.approx(run["total_ms"], abs=100)
+    assert sum(one["requests"] for one in phases) == len(run["requests"]) > 0
+    assert set(run["cpu_s"]) == {"handler", "java", "python"}
+    lines = [json.loads(line) for line in (tmp_path / "made" / "cold.jsonl").read_text().splitlines()]
+    assert [one["kind"] for one in lines] == ["run", *["phase"] * len(phases), *["request"] * len(run["requests"])]
+    assert (tmp_path / "made" / "cold.svg").read_text().startswith("<svg ")
 
 
 @pytest.mark.spark

@@ -93,7 +93,8 @@ RUN --mount=type=cache,target=/root/.cache \
 COPY image/archive /opt/trainer/image/archive
 COPY scripts/__init__.py scripts/local_credentials.py /opt/trainer/scripts/
 COPY scripts/emulator /opt/trainer/scripts/emulator
-COPY scripts/image/__init__.py scripts/image/archive.py scripts/image/unsigned.py /opt/trainer/scripts/image/
+COPY scripts/image/__init__.py scripts/image/archive.py scripts/image/lambdas.py scripts/image/unsigned.py \
+     /opt/trainer/scripts/image/
 WORKDIR /opt/trainer
 ENV PYTHONPATH=/opt/soal/python:/opt/soal/function:/opt/trainer
 RUN python3 -m scripts.image.archive /opt/soal
@@ -112,6 +113,7 @@ COPY --from=trainer /opt/soal/python /opt/soal/python
 COPY --from=trainer /opt/soal/function /opt/soal/function
 COPY --from=trainer /opt/soal/jars /opt/soal/jars
 COPY --from=trainer /opt/soal/unsigned /opt/soal/unsigned
+COPY --from=trainer /opt/soal/lambdas /opt/soal/lambdas
 COPY --from=trainer /opt/soal/spark /opt/soal/spark
 COPY --from=trainer /opt/soal/spark.jsa /opt/soal/spark.jsa
 # On Lambda /tmp is this function's alone: the handler empties it between jobs.

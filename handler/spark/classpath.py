@@ -6,14 +6,19 @@ archive if the class path *begins* as the one it was made with; jars that may be
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["OWN", "added_jars", "archived_jars", "find_pyspark", "jars"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["OWN", "added_jars", "archived_jars", "find_pyspark", "jars", "lambdas_jar"]
 
 OWN: Final = "soal-"
 """The prefix of the names of our own jars."""
+_DIGITS: Final = 16
 
 
 def jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
@@ -27,11 +32,23 @@ def archived_jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
     The largest jars come first: Java asks them in their order for each class, and so does the training, which looks at
     the files of all jars before the one that has the class. Of equal size, they are sorted by name.
 
-    Java keeps no class of a signed jar in an archive, so unsigned copies (`SOAL_HOME/unsigned`) replace those.
+    Java keeps no class of a signed jar in an archive, so unsigned copies (`SOAL_HOME/unsigned`) replace those. Nor does
+    it keep Scala's lambda expressions: the classes with most of them come first, from a jar in which these are classes.
     """
     folders = (spark_home / "jars", soal_home / "jars", soal_home / "unsigned")
     found = {jar.name: jar for folder in folders for jar in folder.glob("*.jar") if not jar.name.startswith(OWN)}
-    return tuple(sorted(found.values(), key=lambda jar: (-jar.stat().st_size, jar.name)))
+    lowered = lambdas_jar(soal_home, found)
+    by_size = sorted(found.values(), key=lambda jar: (-jar.stat().st_size, jar.name))
+    return (*((lowered,) if lowered.is_file() else ()), *by_size)
+
+
+def lambdas_jar(soal_home: Path, names: Iterable[str]) -> Path:
+    """Return where the jar with lambda expressions as classes is, if it was made.
+
+    Its classes would hide those of other versions, so its own name is bound to the `names` of the jars behind it.
+    """
+    digest = hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:_DIGITS]
+    return soal_home / "lambdas" / f"{digest}.jar"
 
 
 def added_jars(soal_home: Path) -> tuple[Path, ...]:

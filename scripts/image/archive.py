@@ -27,6 +27,7 @@ from handler.spark.environment import AttemptVariables
 from safewriter.deadline import epoch_ms
 from safewriter.record.journal import Journal
 from scripts.emulator import EmbeddedS3
+from scripts.image.lambdas import LIST, LambdasError, make_jar
 from scripts.image.unsigned import copy_unsigned
 
 if TYPE_CHECKING:
@@ -49,8 +50,12 @@ class TrainingError(Exception):
     """There is no archive; the message holds the training's last lines."""
 
 
-def train(home: Path) -> Path:
-    """Train and write the archive of `home`; return its path. An existing archive is removed first."""
+def train(home: Path, *, names: Path = LIST, log: Path | None = None) -> Path:
+    """Train and write the archive of `home`; return its path. An existing archive is removed first.
+
+    `names`: the list of the classes whose lambda expressions become classes. Java's own log of the classes that it
+    loads goes to `log`.
+    """
     archive = archive_of(home)
     archive.unlink(missing_ok=True)
     spark_home = pyspark_home()
@@ -61,16 +66,19 @@ def train(home: Path) -> Path:
         fresh = archive.with_suffix(".new")
         fresh.unlink(missing_ok=True)
         try:
-            _run(settings, variables, fresh)
+            make_jar(settings, names)
+            _run(settings, variables, fresh, log)
             _check(settings, fresh)
             fresh.chmod(0o644)  # Java makes it 0444; any user may read it, and its owner replace it
             fresh.replace(archive)
+        except LambdasError as error:
+            raise TrainingError(str(error)) from error
         finally:
             fresh.unlink(missing_ok=True)
     return archive
 
 
-def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path) -> None:
+def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path, log: Path | None) -> None:
     """Run the training as the handler runs a job, without the jars that may change: they are no part of the archive."""
     home = settings.soal_home
     job = Job.of(parse_event(f"s3://{_LAKE}/{TRAINING.name}", settings), settings, "training")
@@ -88,7 +96,8 @@ def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path) ->
         submission = (*command.submission[:at], bootstrap.__file__, *command.submission[at + len(RUNNER) :])
         argv = [*command.argv[: command.argv.index(HOST)], "org.apache.spark.deploy.SparkSubmit", *submission]
         argv[argv.index("-cp") + 1] = _class_path(home)
-        argv[1:1] = [f"-XX:ArchiveClassesAtExit={archive}", *_QUIET]
+        logged = () if log is None else (f"-Xlog:class+load=info:file={log}",)
+        argv[1:1] = [f"-XX:ArchiveClassesAtExit={archive}", *_QUIET, *logged]
         try:
             done = subprocess.run(
                 argv,

@@ -7,6 +7,7 @@ jars from its folder, signed or not; the lock with its hashes ensures that they 
 from __future__ import annotations
 
 import re
+import shutil
 import zipfile
 from typing import TYPE_CHECKING, Final
 
@@ -48,5 +49,7 @@ def _copy(jar: Path, copy: Path) -> Path:
                 body = _SECTION.split(body, maxsplit=1)[0] + b"\r\n\r\n"
             plain = zipfile.ZipInfo(member.filename, member.date_time)
             result.writestr(plain, body, zipfile.ZIP_DEFLATED)
+    # Java compares the time stamps of jars with those that the archive was made with.
+    shutil.copystat(jar, fresh)
     fresh.replace(copy)
     return copy

@@ -48,7 +48,13 @@ def inputs_of(place: Place, java: Java) -> str:
     spark_home = next(place.venv.glob("lib/python3.*/site-packages/pyspark"), place.venv)
     stats = [(jar, jar.stat()) for jar in archived_jars(spark_home, place.home)]
     lines = [f"{jar} {stat.st_size} {int(stat.st_mtime)}\n" for jar, stat in stats]
-    training = [place.root / "image" / "archive" / "train.py", place.root / "scripts" / "image" / "archive.py"]
+    training = [
+        *(place.root / "image" / "archive" / name for name in ("train.py", "lambdas.txt")),
+        *(place.root / "scripts" / "image" / name for name in ("archive.py", "lambdas.py", "unsigned.py")),
+        *sorted(
+            (place.root / "image" / "logstore" / "src" / "main" / "java" / "io" / "soal" / "archive").glob("*.java")
+        ),
+    ]
     return fingerprint([*training, *lines, f"{java.home} {java.version} {platform.machine()}"])
 
 

@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.image, pytest.mark.slow]
 
 CLASSES_MIN = 8000
 SHARE_MIN = 0.95
+LAMBDAS_MIN = 0.9
 CHECK = """
 from handler.spark.classpath import archived_jars
 from handler.spark.command import pyspark_home
@@ -51,6 +52,8 @@ def test_a_job_takes_its_classes_from_the_archive(cage: Cage, tmp_path: Path) ->
     others = len(re.findall(r"source: (?:file:|jar:)\S+[.]jar", log))
     assert archived > CLASSES_MIN
     assert archived / (archived + others) > SHARE_MIN
+    lambdas = re.findall(r"\S+[$][$]Lambda[$]\S+ source: (.*)", log)
+    assert sum(source.startswith("shared") for source in lambdas) / len(lambdas) > LAMBDAS_MIN
 
 
 def test_a_job_that_lost_the_archive_says_so(cage: Cage, daemon: Docker, image: str, tmp_path: Path) -> None:

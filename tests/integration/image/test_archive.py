@@ -34,6 +34,8 @@ with SafeWriter(spark, "s3a://{LAKE}/archive") as sw:
 # Of the classes of jars that this job loads; the others are compiled while it runs, or the log store's.
 SHARE_MIN = 0.95
 CLASSES_MIN = 8000
+# Of the classes of its lambda expressions; the others are made when a task reads its serialised closure.
+LAMBDAS_MIN = 0.9
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +64,13 @@ def test_a_job_takes_its_classes_from_the_archive(s3: EmbeddedS3, tmp_path: Path
     loaded = tmp_path / "classes.log"
     result = run(s3, "appends.py", {"JAVA_TOOL_OPTIONS": f"-Xlog:class+load=info:file={loaded}"})
     assert (result.state, result.warnings) == ("SUCCESS", ()), result.log_tail
-    sources = re.findall(r"source: (shared objects file \(top\)|file:\S+\.jar|jar:\S+)", loaded.read_text())
+    log = loaded.read_text()
+    sources = re.findall(r"source: (shared objects file \(top\)|file:\S+\.jar|jar:\S+)", log)
     archived = sum(source.startswith("shared") for source in sources)
     assert archived > CLASSES_MIN
     assert archived / len(sources) > SHARE_MIN
+    lambdas = re.findall(r"\S+\$\$Lambda\$\S+ source: (.*)", log)
+    assert sum(source.startswith("shared") for source in lambdas) / len(lambdas) > LAMBDAS_MIN
 
 
 def test_a_job_that_lost_the_archive_says_so(s3: EmbeddedS3, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from handler.spark.classpath import added_jars, archived_jars, find_pyspark, jars
+from handler.spark.classpath import added_jars, archived_jars, find_pyspark, jars, lambdas_jar
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +34,17 @@ def test_an_unsigned_copy_takes_the_place_of_its_original(tmp_path: Path) -> Non
     touch(tmp_path / "jars/a.jar", tmp_path / "jars/b.jar", tmp_path / "home/unsigned/a.jar")
     found = archived_jars(tmp_path, tmp_path / "home")
     assert found == (tmp_path / "home/unsigned/a.jar", tmp_path / "jars/b.jar")
+
+
+def test_lambda_expressions_as_classes_come_first(tmp_path: Path) -> None:
+    """But only those of the very jars behind them: an update must not be hidden by classes of the version before."""
+    home = tmp_path / "home"
+    touch(tmp_path / "jars/a-1.jar", home / "jars/b-1.jar")
+    lowered = lambdas_jar(home, ["b-1.jar", "a-1.jar"])
+    touch(lowered)
+    assert archived_jars(tmp_path, home) == (lowered, tmp_path / "jars/a-1.jar", home / "jars/b-1.jar")
+    (tmp_path / "jars/a-1.jar").rename(tmp_path / "jars/a-2.jar")
+    assert archived_jars(tmp_path, home) == (tmp_path / "jars/a-2.jar", home / "jars/b-1.jar")
 
 
 def test_what_may_change_comes_last(tmp_path: Path) -> None:

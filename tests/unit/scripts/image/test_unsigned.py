@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -42,3 +43,11 @@ def test_a_copy_whose_original_is_gone_is_removed(tmp_path: Path) -> None:
     copy_unsigned([signed], tmp_path / "copies")
     copy_unsigned([signed.rename(tmp_path / "newer.jar")], tmp_path / "copies")
     assert [copy.name for copy in (tmp_path / "copies").iterdir()] == ["newer.jar"]
+
+
+def test_a_copy_has_the_time_stamp_of_its_original(tmp_path: Path) -> None:
+    """Java compares it with that of the archive's jars: to copy again changes nothing."""
+    signed = jar(tmp_path / "signed.jar", signed=True)
+    os.utime(signed, (1_000_000_000, 1_000_000_000))
+    (copy,) = copy_unsigned([signed], tmp_path / "copies")
+    assert copy.stat().st_mtime == 1_000_000_000

@@ -13,6 +13,12 @@ from scripts.provision.place import Place
 if TYPE_CHECKING:
     from pathlib import Path
 
+TRAINING = (
+    "image/archive/train.py",
+    "image/archive/lambdas.txt",
+    "scripts/image/lambdas.py",
+    "image/logstore/src/main/java/io/soal/archive/Lambdas.java",
+)
 # Stands for the Python that trains: counts its calls, and makes the archive unless it is told to fail.
 PYTHON = """#!/bin/sh
 echo call >> "{calls}"
@@ -25,7 +31,7 @@ class Bench:
     def __init__(self, root: Path) -> None:
         self.place = Place(root)
         self.calls, self.fail = root / "calls", root / "fail"
-        for name in ("image/archive/train.py", "scripts/image/archive.py", ".soal/jars/delta.jar"):
+        for name in (*TRAINING, "scripts/image/archive.py", "scripts/image/unsigned.py", ".soal/jars/delta.jar"):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).touch()
         self.executable(self.place.python, PYTHON.format(calls=self.calls, fail=self.fail))
@@ -55,9 +61,9 @@ def test_it_is_trained_once(bench: Bench) -> None:
     assert bench.trained() == 1
 
 
-@pytest.mark.parametrize("changed", ["image/archive/train.py", ".soal/jars/delta.jar", ".soal/spark.jsa"])
+@pytest.mark.parametrize("changed", [*TRAINING, ".soal/jars/delta.jar", ".soal/spark.jsa"])
 def test_what_it_depends_on_trains_it_again(bench: Bench, changed: str) -> None:
-    """The training, the time stamp of a jar (Java compares it), and the archive itself."""
+    """The training and its parts, the time stamp of a jar (Java compares it), and the archive itself."""
     ensure_archive(bench.place, bench.java)
     path = bench.place.root / changed
     if path.suffix == ".jar":

@@ -1,0 +1,103 @@
+"""Lambda expressions of Scala as classes (io.soal.archive): as Java would make them, only beforehand."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from handler.spark.classpath import archived_jars, find_pyspark
+from scripts.emulator.spark import ROOT
+from scripts.provision.java import ensure_java
+from scripts.provision.logstore import compile_java
+from scripts.provision.maven import find_maven
+from scripts.provision.place import Place
+from tests.logstore.jvm import SOURCES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PLACE = Place(ROOT)
+_JAVA = ROOT / "tests" / "logstore" / "java" / "io" / "soal" / "archive"
+_TIMEOUT_S = 250
+HOSTS = ("scala.Function1", "scala.Function2", "scala.NotThere", "java.util.Comparator", "io.soal.archive.Lambda")
+
+
+def original() -> list[Path]:
+    spark_home = find_pyspark()
+    assert spark_home is not None
+    return [jar for jar in archived_jars(spark_home, _PLACE.home) if jar.parent.name != "lambdas"]
+
+
+def java(*words: object) -> list[str]:
+    found, _ = ensure_java(_PLACE, os.environ)
+    command = [found.java, "-XX:TieredStopAtLevel=1", *words]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def path(*places: Path) -> str:
+    return ":".join(map(str, (*places, *original())))
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tool and what the tests run with it."""
+    folder = tmp_path_factory.mktemp("lambdas")
+    found, _ = ensure_java(_PLACE, os.environ)
+    maven = functools.cache(lambda: find_maven(found))
+    sources = sorted([*(SOURCES / "io" / "soal" / "archive").glob("*.java"), *_JAVA.glob("*.java")])
+    compile_java(_PLACE, found, maven, sources, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lowered(classes: Path) -> Path:
+    """The jar for `HOSTS`."""
+    jar, names, own = classes / "lowered.jar", classes / "hosts.txt", classes / "own.jar"
+    with zipfile.ZipFile(own, "w") as made:
+        made.write(classes / "io" / "soal" / "archive" / "Lambda.class", "io/soal/archive/Lambda.class")
+    names.write_text("# a remark\n\n" + "".join(f"{host}\n" for host in HOSTS), encoding="utf-8")
+    java("-cp", path(classes), "io.soal.archive.Lambdas", jar, names, own, *original())
+    return jar
+
+
+def test_they_do_what_those_do_that_java_makes(classes: Path, lowered: Path) -> None:
+    """Also after they were serialised, and their serialised form is the same: only their kind differs."""
+    theirs = java("-cp", path(classes), "io.soal.archive.Lambda")
+    ours = java("-cp", path(lowered, classes), "io.soal.archive.Lambda")
+    assert theirs.count("kind made by Java") == ours.count("kind made") == 4
+    assert [line.replace("kind made by Java", "kind made") for line in theirs] == ours
+
+
+def test_only_scalas_become_classes(lowered: Path) -> None:
+    """Java's call a private method of their class; a class that no jar has is passed over."""
+    with zipfile.ZipFile(lowered) as jar:
+        names = jar.namelist()
+    assert {name.partition("$$")[0].removesuffix(".class") for name in names} == {"scala/Function1", "scala/Function2"}
+    assert sum("$$Lambda$L" in name for name in names) == len(names) - 2
+
+
+def test_java_verifies_each_of_them(classes: Path, lowered: Path) -> None:
+    """Those of the test, and those on the class path of this working tree."""
+    spark_home = find_pyspark()
+    assert spark_home is not None
+    made = [jar for jar in archived_jars(spark_home, _PLACE.home) if jar.parent.name == "lambdas"]
+    for jar in (lowered, *made):
+        with zipfile.ZipFile(jar) as entries:
+            wanted = sum("$$Lambda$L" in name for name in entries.namelist())
+        assert wanted > 0
+        place = path(jar, classes, *_PLACE.jars.glob("soal-*.jar"))
+        assert java("-cp", place, "io.soal.archive.Lambda", jar) == [str(wanted)]
+
+
+def test_an_equal_list_makes_an_equal_jar(classes: Path, lowered: Path) -> None:
+    """The archive is tied to the jar."""
+    again = classes / "again.jar"
+    java("-cp", path(classes), "io.soal.archive.Lambdas", again, classes / "hosts.txt", *original())
+    assert again.read_bytes() == lowered.read_bytes()

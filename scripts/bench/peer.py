@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import boto3
 
-__all__ = ["lambda_handler"]
+__all__ = ["SETTINGS", "lambda_handler"]
 
-_CONFS: Final = {
+SETTINGS: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.driver.host": "127.0.0.1",
@@ -25,6 +25,7 @@ _CONFS: Final = {
     "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
     "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
 }
+"""The settings without which no Spark of this machine writes Delta to S3."""
 
 
 def lambda_handler(event: dict[str, str], _context: Any) -> dict[str, str]:  # noqa: ANN401 - Lambda's own type
@@ -36,7 +37,7 @@ def lambda_handler(event: dict[str, str], _context: Any) -> dict[str, str]:  # n
     bucket = boto3.resource("s3").Bucket(os.environ["SCRIPT_BUCKET"])
     bucket.download_file(os.environ["SPARK_SCRIPT"], str(script))
     os.environ.update(event)
-    confs = {**_CONFS, "spark.hadoop.fs.s3a.endpoint": os.environ["AWS_ENDPOINT_URL_S3"]}
+    confs = {**SETTINGS, "spark.hadoop.fs.s3a.endpoint": os.environ["AWS_ENDPOINT_URL_S3"]}
     command = [
         f"{os.environ['SPARK_HOME']}/bin/spark-submit",
         *("--driver-memory", "1g"),

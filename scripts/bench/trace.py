@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import subprocess
 import tempfile
 import time
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +17,6 @@ from scripts.bench.phases import Facts, Request, classes_of, phases_of
 from scripts.bench.start import new_table, soal_event, succeeded
 from scripts.emulator.rie import cpu_s
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.emulator.spark import ROOT
 from scripts.soal.invocation.report import report_of
 from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, put_sample
 
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
     from scripts.bench.phases import Phase, Who
     from scripts.soal.local.function import Function
 
-__all__ = ["ColdRun", "about", "lines_of", "measure"]
+__all__ = ["ColdRun", "lines_of", "measure"]
 
 _LOG: Final = "classes.log"
 _IN_CONTAINER: Final = "/soal-trace"
@@ -108,17 +104,6 @@ def lines_of(run: ColdRun, about: Mapping[str, Any]) -> Iterator[str]:
         yield json.dumps({"kind": "phase", **asdict(phase)})
     for request in run.requests:
         yield json.dumps({"kind": "request", **asdict(request)})
-
-
-def about() -> dict[str, Any]:
-    """Return where a run is from: the commit (with `+` if files differ from it), the versions, the machine's cores."""
-    command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return {
-        "commit": done.stdout.strip() or "unknown",
-        "versions": {name: version(name) for name in ("pyspark", "delta-spark", "moto")},
-        "cores": os.cpu_count(),
-    }
 
 
 @contextlib.contextmanager

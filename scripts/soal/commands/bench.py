@@ -5,10 +5,11 @@ Each benchmark is imported when it is called: emulators and engines take seconds
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path  # noqa: TC003 - Typer reads it at run time
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from rich.progress import Progress
@@ -16,9 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from scripts.image.build import TAG
+from scripts.soal.commands.image import size_view
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import Problem
 from scripts.soal.console.view import View, columns
+from scripts.soal.docker import require, with_docker
 from scripts.soal.local.function import Function, function_variables
 from scripts.soal.local.home import Home
 from scripts.soal.options import Json
@@ -39,14 +42,33 @@ if TYPE_CHECKING:
 
     Cost = FanoutCost | StartCost | WarmCost
 
-__all__ = ["app"]
+__all__ = ["app", "told"]
+
+
+class _Recorded:
+    """Where the figures of this process's command go, and the words behind `soal bench`."""
+
+    path: Path | None = None
+    command: list[str]
+
+
+_recorded: Final = _Recorded()
 
 app = typer.Typer(no_args_is_help=True, help="Measure, each pair side by side in one run.")
 
 
 @app.callback()
-def _bench() -> None:
+def _bench(
+    context: typer.Context,
+    record: Annotated[
+        Path | None, typer.Option(help="Add the figures to this file, a line of JSON for each benchmark.")
+    ] = None,
+) -> None:
     """Measure, each pair side by side in one run."""
+    _recorded.path = record
+    name = str(context.invoked_subcommand)
+    words = sys.argv[sys.argv.index(name) :] if name in sys.argv else [name]  # the context no longer has them
+    _recorded.command = [word for word in words if word != "--json"]
 
 
 @app.command()
@@ -73,7 +95,7 @@ def guard(
     out = Output(as_json=as_json)
     with _progress(out, "pairs", rounds * len(formats) * len(latencies)) as done:
         cost = guard_bench.measure(rounds, rows, formats, latencies, done)
-    out.show(_guard(cost))
+    told(out, _guard(cost))
 
 
 @app.command()
@@ -115,7 +137,7 @@ def locks(
     out = Output(as_json=as_json)
     with _progress(out, "rounds", rounds) as done:
         cost = locks_bench.measure(rounds, turns, tuple(contenders or (1, 2, 4, 8, 16)), names, poll_s, done)
-    out.show(_locks(cost))
+    told(out, _locks(cost))
     for one in cost.skipped:
         out.remark(one)
 
@@ -137,7 +159,7 @@ def settle(
     with _progress(out, "verdicts on Iceberg", rounds) as done:
         iceberg = settle_iceberg.measure_iceberg(rounds, () if small else (1_000, 10_000), done)
     rows = {"delta": [asdict(row) for row in delta], "iceberg": [asdict(row) for row in iceberg]}
-    out.show(View(rows, (_rows(delta), _rows(iceberg))))
+    told(out, View(rows, (_rows(delta), _rows(iceberg))))
 
 
 @app.command()
@@ -158,7 +180,7 @@ def snapshot(
     out = Output(as_json=as_json)
     with _progress(out, "rounds", rounds * len(sizes)) as done:
         cost = snapshot_bench.measure(sizes, shards or (1, 8, 64), rounds, reads, done)
-    out.show(_snapshots(cost))
+    told(out, _snapshots(cost))
 
 
 @app.command()
@@ -200,16 +222,17 @@ def _trace(
     image: str | None, function: Callable[[Mapping[str, str]], Function], folder: Path, *, as_json: bool
 ) -> None:
     from scripts.bench import trace as trace_bench
+    from scripts.bench.record import about
     from scripts.bench.waterfall import waterfall
 
     out = Output(as_json=as_json)
     run = trace_bench.measure(image, function)
-    about = trace_bench.about()
+    whence = about()
     folder.mkdir(parents=True, exist_ok=True)
-    lines = "".join(f"{line}\n" for line in trace_bench.lines_of(run, about))
+    lines = "".join(f"{line}\n" for line in trace_bench.lines_of(run, whence))
     (folder / "cold.jsonl").write_text(lines, encoding="utf-8")
-    (folder / "cold.svg").write_text(waterfall(run, about), encoding="utf-8")
-    out.show(_phases(run))
+    (folder / "cold.svg").write_text(waterfall(run, whence), encoding="utf-8")
+    told(out, _phases(run))
     out.remark(f"wrote {folder / 'cold.jsonl'} and {folder / 'cold.svg'}")
 
 
@@ -231,6 +254,35 @@ def warm(
     _show("jobs", jobs, lambda progress: warm_bench.measure(jobs, rounds, function, progress), as_json=as_json)
 
 
+@app.command()
+def floor(
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Rounds of all ways, one after the other.")] = 5,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Measure the sample append without a function: stock spark-submit, and deltalake and pyiceberg without a JVM."""
+    from scripts.bench import floor as floor_bench
+
+    out = Output(as_json=as_json)
+    with _progress(out, "rounds", rounds) as done:
+        found = floor_bench.measure(rounds, done)
+    told(out, View({"rows": [asdict(row) for row in found]}, (_rows(found),)))
+
+
+@app.command("image")
+def image_size(
+    name: Annotated[str, typer.Option("--image", help="The image's name.")] = TAG, *, as_json: Json = False
+) -> None:
+    """Measure the size of the image above its base, by layer and by part."""
+    from scripts.image.size import measure as measure_size
+
+    out = Output(as_json=as_json)
+    with with_docker(Home.of()) as docker:
+        require(docker, name)
+        size = measure_size(docker, name)
+    told(out, size_view(size))
+
+
 def _function(timeout_s: int, memory_mb: int, image: str | None) -> Callable[[Mapping[str, str]], Function]:
     """Return a maker of our function for the variables that reach an S3."""
     home = Home.of()
@@ -242,12 +294,21 @@ def _function(timeout_s: int, memory_mb: int, image: str | None) -> Callable[[Ma
     return made
 
 
+def told(out: Output, view: View) -> None:
+    """Show the figures of the command that runs, and record them where `soal bench --record` says."""
+    if _recorded.path is not None:
+        from scripts.bench.record import append
+
+        append(_recorded.path, _recorded.command, view.document)
+    out.show(view)
+
+
 def _show(what: str, rounds: int, measure: Callable[[Callable[[int], None]], Cost], *, as_json: bool) -> None:
     """Measure, with progress on a terminal, and show the figures; `measure` tells how many rounds are done."""
     out = Output(as_json=as_json)
     with _progress(out, what, rounds) as done:
         cost = measure(done)
-    out.show(_figures(cost))
+    told(out, _figures(cost))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LIMIT_MB", "Layer", "Part", "Size", "measure"]
 
-LIMIT_MB: Final = 600
+LIMIT_MB: Final = 660
 """The largest allowed size above the base."""
 _MB: Final = 1_000_000
 _OURS: Final = "/opt/soal/"

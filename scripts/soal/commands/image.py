@@ -105,7 +105,7 @@ def prove(context: typer.Context, tag: Tag = TAG) -> None:
 
 @app.command()
 def size(tag: Tag = TAG, *, as_json: Json = False) -> None:
-    """Show the image's size above its base, by layer and by part; exit code 1 if it is above 600 MB."""
+    """Show the image's size above its base, by layer and by part; exit code 1 if it is above 660 MB."""
     with with_docker(Home.of()) as found:
         require(found, tag)
         measured = measure(found, tag)

@@ -127,7 +127,7 @@ PHASES: Final[tuple[tuple[str, Who, Callable[[Facts], float | None]], ...]] = (
     ("the task reads, sorts, encodes", "java", _request("HeadObject", "data")),
     ("the data, and Delta's commit", "java", _request("PutObject", "data")),
     ("Delta's work after its commit", "java", _request("PutObject", "delta_log/commit")),
-    ("the verdict", "python", _request("GetObject", "delta_log/commit")),
+    ("the verdict", "python", _request("PutObject", "delta_log/checksum", ended=True)),
     ("Python ends, and Java takes the job away", "java", _request("PutObject", "checkpoint", nth=-1, ended=True)),
     ("the handler records the result", "handler", _request("PutObject", "run", nth=-1)),
 )

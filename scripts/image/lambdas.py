@@ -3,42 +3,29 @@
 A Spark job uses thousands of them. Java makes the class of each while the job runs, which takes a tenth of a cold run,
 and keeps only those in an archive that cannot be serialised; Scala's can. `io.soal.archive.Lambdas` makes the classes
 beforehand, for the classes that image/archive/lambdas.txt names: those whose lambda expressions the training uses.
-
-`python -m scripts.image.lambdas [SOAL_HOME]` writes that list again, after a change of the jars or of the training.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from handler.settings import soal_home
 from handler.spark.classpath import OWN, added_jars, archived_jars, lambdas_jar
 from handler.spark.command import find_java, pyspark_home
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from handler.settings import HandlerSettings
 
-__all__ = ["LIST", "LambdasError", "hosts_of", "main", "make_jar"]
+__all__ = ["LIST", "LambdasError", "make_jar"]
 
 LIST: Final = Path(__file__).resolve().parents[2] / "image" / "archive" / "lambdas.txt"
 _TOOL: Final = "io.soal.archive.Lambdas"
 _TIMEOUT_S: Final = 300
 _STAMP_S: Final = 1_577_836_800
 """2020-01-01: Java compares the time stamps of jars with those that the archive was made with."""
-_MADE: Final = re.compile(r"(\S+)\$\$Lambda\$\d+/\S+ source: \1$")
-_HEAD: Final = """\
-# Classes whose lambda expressions the training of the class-data archive uses, and Java would make at each start.
-# Made by scripts/lock lambdas; a name that no jar has any more is passed over.
-"""
 
 
 class LambdasError(Exception):
@@ -65,33 +52,3 @@ def make_jar(settings: HandlerSettings, names: Path = LIST) -> Path:
         )
     os.utime(fresh, (_STAMP_S, _STAMP_S))
     return fresh.rename(jar)
-
-
-def hosts_of(lines: Iterable[str]) -> tuple[str, ...]:
-    """Return the classes for whose lambda expressions Java has made classes, from its log of classes, in order."""
-    found = (_MADE.search(line.rstrip("\n")) for line in lines)
-    return tuple(sorted({match[1] for match in found if match is not None}))
-
-
-def main(home: Path) -> int:
-    """Train without the jar, write the list, and train with it; return the exit code."""
-    from scripts.image.archive import TrainingError, train
-
-    with tempfile.TemporaryDirectory(prefix="soal-lambdas-") as folder:
-        log, nothing = Path(folder, "classes.log"), Path(folder, "nothing.txt")
-        nothing.touch()
-        try:
-            train(home, names=nothing, log=log)
-            with log.open(encoding="utf-8", errors="replace") as lines:
-                hosts = hosts_of(lines)
-            LIST.write_text(_HEAD + "".join(f"{host}\n" for host in hosts), encoding="utf-8")
-            train(home)
-        except TrainingError as error:
-            print(f"lambdas: failed: {error}", file=sys.stderr)
-            return 1
-    print(f"lambdas: {len(hosts)} classes in {LIST}; review the difference before you commit it")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve() if sys.argv[1:] else soal_home()))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from scripts.image.lambdas import LIST, hosts_of
+from scripts.image.lambda_list import hosts_of
+from scripts.image.lambdas import LIST
 
 LOG = """\
 [1.0s][info][class,load] scala.Option source: shared objects file (top)

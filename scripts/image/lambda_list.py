@@ -1,0 +1,56 @@
+"""Write image/archive/lambdas.txt again, after a change of the jars or of the training: `scripts/lock lambdas`.
+
+`python -m scripts.image.lambda_list [SOAL_HOME]` trains without the jar of lambda expressions, takes the classes for
+which Java had to make some from its log, and trains again with the jar for these.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from handler.settings import soal_home
+from scripts.image.archive import TrainingError, train
+from scripts.image.lambdas import LIST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["hosts_of", "main"]
+
+_MADE: Final = re.compile(r"(\S+)\$\$Lambda\$\d+/\S+ source: \1$")
+_HEAD: Final = """\
+# Classes whose lambda expressions the training of the class-data archive uses, and Java would make at each start.
+# Made by scripts/lock lambdas; a name that no jar has any more is passed over.
+"""
+
+
+def hosts_of(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the classes for whose lambda expressions Java has made classes, from its log of classes, in order."""
+    found = (_MADE.search(line.rstrip("\n")) for line in lines)
+    return tuple(sorted({match[1] for match in found if match is not None}))
+
+
+def main(home: Path) -> int:
+    """Train without the jar, write the list, and train with it; return the exit code."""
+    with tempfile.TemporaryDirectory(prefix="soal-lambdas-") as folder:
+        log, nothing = Path(folder, "classes.log"), Path(folder, "nothing.txt")
+        nothing.touch()
+        try:
+            train(home, names=nothing, log=log)
+            with log.open(encoding="utf-8", errors="replace") as lines:
+                hosts = hosts_of(lines)
+            LIST.write_text(_HEAD + "".join(f"{host}\n" for host in hosts), encoding="utf-8")
+            train(home)
+        except TrainingError as error:
+            print(f"lambdas: failed: {error}", file=sys.stderr)
+            return 1
+    print(f"lambdas: {len(hosts)} classes in {LIST}; review the difference before you commit it")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve() if sys.argv[1:] else soal_home()))

@@ -17,11 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from scripts.image.build import TAG
-from scripts.soal.commands.image import size_view
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import Problem
 from scripts.soal.console.view import View, columns
 from scripts.soal.docker import require, with_docker
+from scripts.soal.image_size import size_view
 from scripts.soal.local.function import Function, function_variables
 from scripts.soal.local.home import Home
 from scripts.soal.options import Json

@@ -6,12 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
-from rich.table import Table
 
 from scripts.image import base as bases
 from scripts.image.build import TAG, Build
@@ -22,15 +20,12 @@ from scripts.image.size import measure
 from scripts.provision.place import Place
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
-from scripts.soal.console.view import View
 from scripts.soal.docker import require, with_docker
+from scripts.soal.image_size import size_view
 from scripts.soal.local.home import ROOT, Home
 from scripts.soal.options import Json
 
-if TYPE_CHECKING:
-    from scripts.image.size import Size
-
-__all__ = ["app", "size_view"]
+__all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="The function's container image: built, proven, measured.")
 
@@ -112,19 +107,6 @@ def size(tag: Tag = TAG, *, as_json: Json = False) -> None:
     Output(as_json=as_json).show(size_view(measured))
     if not measured.is_within_limit:
         raise typer.Exit(EXIT_FAILED)
-
-
-def size_view(size: Size) -> View:
-    """Show the layers and parts in megabytes."""
-    table = Table(box=None, header_style="dim")
-    table.add_column("layer, part", overflow="ellipsis", no_wrap=True)
-    table.add_column("MB", justify="right")
-    for layer in reversed(size.layers):
-        table.add_row(layer.step, f"{layer.bytes / 1e6:,.1f}")
-    table.add_row("above the base", f"{size.above_base_bytes / 1e6:,.1f}", style="bold")
-    for part in size.parts:
-        table.add_row(part.name, f"{part.bytes / 1e6:,.1f}")
-    return View({**asdict(size), "above_base_bytes": size.above_base_bytes}, (table,))
 
 
 @app.command()

@@ -16,7 +16,7 @@ import psutil
 from scripts.emulator.spark import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import IO
 
@@ -25,6 +25,7 @@ __all__ = ["Child", "Peaks", "Usage", "answer", "asked"]
 _ANSWER: Final = "answer "
 _SAID_MAX: Final = 4000
 _SAMPLE_S: Final = 0.05
+_END_TIMEOUT_S: Final = 60.0
 
 
 def asked() -> Iterator[dict[str, Any]]:
@@ -42,13 +43,14 @@ class Child:
     """A context manager: a module that runs in a process of its own, ready once the block is entered.
 
     It ends with the block, or with this process, even if this one is killed. What it logs is in a file in `folder`.
+    `inside`: the words before the command, for a container.
     """
 
-    def __init__(self, module: str, arguments: Iterable[object], folder: Path) -> None:
+    def __init__(self, module: str, arguments: Iterable[object], folder: Path, inside: Sequence[str] = ()) -> None:
         self._log = folder / f"{module}-{os.urandom(4).hex()}.log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", module, *map(str, arguments)],
+                [*inside, sys.executable, "-P", "-m", module, *map(str, arguments)],
                 env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -84,6 +86,10 @@ class Child:
             if line.startswith(_ANSWER):
                 return dict(json.loads(line.removeprefix(_ANSWER)))
         raise RuntimeError(f"{self._log.stem} has ended: {self._log.read_text()[-_SAID_MAX:]}")
+
+    def wait(self) -> int:
+        """Wait for the end of a process that answers no more, and return its exit code."""
+        return self._process.wait(_END_TIMEOUT_S)
 
 
 class Usage:

@@ -59,7 +59,8 @@ FULL: Final = _steps(
     "guard --rounds 20",
     "guard --rounds 5 --rows 500000 --format delta --latency-ms 0",
     "settle --rounds 20",
-    "scale",
+    "scale --only rows --docker",
+    "scale --only writers --rounds 2",
     "locks --rounds 2",
     "snapshot --rounds 2",
 )

@@ -6,7 +6,7 @@ Each benchmark is imported when it is called: emulators and engines take seconds
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, fields
 from pathlib import Path  # noqa: TC003 - Typer reads it at run time
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -32,15 +32,16 @@ if TYPE_CHECKING:
 
     from _typeshed import DataclassInstance
 
-    from scripts.bench.fanout import FanoutCost
+    from scripts.bench.fanout import FanoutRow
     from scripts.bench.guard import GuardCost
     from scripts.bench.locks import LocksCost
+    from scripts.bench.scale import ScaleRow
     from scripts.bench.snapshot import SnapshotCost
     from scripts.bench.start import StartCost
     from scripts.bench.trace import ColdRun
     from scripts.bench.warm import WarmCost
 
-    Cost = FanoutCost | StartCost | WarmCost
+    Cost = StartCost | WarmCost
 
 __all__ = ["app", "told"]
 
@@ -99,20 +100,6 @@ def guard(
 
 
 @app.command()
-def fanout(
-    catalog: Annotated[Literal["sqlite", "rest"], typer.Option(help="Where the table is.")] = "sqlite",
-    writers: Annotated[int, typer.Option(min=1, max=64, help="Processes, each with a Spark: 600 MB.")] = 8,
-    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Pairs of a plain and a guarded round.")] = 5,
-    *,
-    as_json: Json = False,
-) -> None:
-    """Measure the cost of the guard where several processes append to one Iceberg table at once."""
-    from scripts.bench import fanout as fanout_bench
-
-    _show("rounds", rounds, lambda progress: fanout_bench.measure(catalog, writers, rounds, progress), as_json=as_json)
-
-
-@app.command()
 def locks(
     rounds: Annotated[int, typer.Option(min=1, max=100, help="Rounds of all services, one after the other.")] = 5,
     turns: Annotated[int, typer.Option(min=1, max=1000, help="Turns of each service in a round.")] = 32,
@@ -140,6 +127,65 @@ def locks(
     told(out, _locks(cost))
     for one in cost.skipped:
         out.remark(one)
+
+
+@app.command()
+def scale(
+    part: Annotated[
+        Literal["rows", "writers"] | None, typer.Option("--only", help="Only this part; default: both.")
+    ] = None,
+    rows: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Rows of an append; may be given again; default: 10,000 to 10,000,000 in tens."),
+    ] = None,
+    memory_mb: Annotated[
+        list[int] | None,
+        typer.Option(min=1024, max=10240, help="The function's memory; may be given again; default: 1,769 and 10,240."),
+    ] = None,
+    writers: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=1, max=64, help="Processes, each with a Spark: 600 MB; may be given again; default: 2, 4 and 8."
+        ),
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Pairs of appends, and rounds of several writers.")] = 3,
+    lake_format: Annotated[
+        list[str] | None, typer.Option("--format", help="delta or iceberg; may be given again; default: both.")
+    ] = None,
+    catalog: Annotated[
+        Literal["sqlite", "rest"], typer.Option(help="Where the Iceberg table of several writers is.")
+    ] = "sqlite",
+    latency_ms: Annotated[
+        int, typer.Option(min=0, max=10_000, help="How long S3 takes more where several processes append.")
+    ] = 30,
+    *,
+    docker: Annotated[
+        bool, typer.Option("--docker", help="Hold each session to the function's memory by a container.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure appends of many rows in little and much memory, and of several processes to one table."""
+    from scripts.bench import fanout as fanout_bench
+    from scripts.bench import scale as scale_bench
+
+    formats = lake_format or scale_bench.FORMATS
+    if unknown := sorted(set(formats) - set(scale_bench.FORMATS)):
+        raise Problem(f"there is no format {unknown[0]!r}", todo=f"name one of: {', '.join(scale_bench.FORMATS)}")
+    counts, sizes, numbers = rows or scale_bench.ROWS, memory_mb or scale_bench.MEMORY_MB, writers or [2, 4, 8]
+    out = Output(as_json=as_json)
+    by_rows: tuple[ScaleRow, ...] = ()
+    by_writers: tuple[FanoutRow, ...] = ()
+    if part != "writers":
+        with (
+            with_docker(Home.of()) if docker else nullcontext() as daemon,
+            _progress(out, "pairs", rounds * len(counts) * len(sizes) * len(formats)) as done,
+        ):
+            by_rows = scale_bench.measure(counts, sizes, formats, rounds, daemon, done)
+    if part != "rows":
+        with _progress(out, "rounds of writers", rounds * len(numbers) * len(formats)) as done:
+            by_writers = fanout_bench.measure(formats, catalog, numbers, rounds, latency_ms, done)
+    found = {"rows": [asdict(row) for row in by_rows], "writers": [asdict(row) for row in by_writers]}
+    told(out, View(found, tuple(_rows(part) for part in (by_rows, by_writers) if part)))
 
 
 @app.command()

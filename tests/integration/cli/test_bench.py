@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
 
+from handler.spark.command import Machine
 from scripts.bench.lock_services import NAMES
 from scripts.bench.phases import PHASES
 from scripts.bench.settle_delta import measure_delta
@@ -68,15 +69,50 @@ def test_warm_jobs_are_timed_beside_a_cold_one() -> None:
 @pytest.mark.slow
 @pytest.mark.matrix
 @pytest.mark.parametrize("catalog", ["sqlite", "rest"])
-def test_appends_of_several_processes_are_timed(catalog: str) -> None:
-    """Guarded ones are all in the table, whatever becomes of the plain ones beside them."""
-    line = ["bench", "fanout", "--catalog", catalog, "--writers", "2", "--rounds", "2", "--json"]
-    done = CliRunner().invoke(app, line)
+def test_appends_of_several_processes_to_one_iceberg_table_are_timed(catalog: str) -> None:
+    """Guarded ones are all in the table. Plain ones that are not have said so."""
+    guarded, plain = _of_two_writers("iceberg", "--catalog", catalog)
+    assert guarded["catalog"] == catalog
+    assert plain["lost"] == 0
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.matrix
+def test_appends_of_several_processes_to_one_delta_table_are_timed() -> None:
+    """Without SafeWriter the conditional log store keeps all of them, too; Delta's default one may not."""
+    guarded, plain, default = _of_two_writers("delta")
+    assert plain["landed"] == guarded["landed"]
+    assert (default["failed"], default["landed"] + default["lost"]) == (0, default["sent"])
+
+
+def _of_two_writers(lake_format: str, *options: str) -> list[dict[str, Any]]:
+    """Return the rows of two writers, the guarded one's first."""
+    line = ["bench", "scale", "--only", "writers", "--format", lake_format, "--writers", "2", "--rounds", "2"]
+    done = CliRunner().invoke(app, [*line, *options, "--json"])
     assert done.exit_code == 0, done.output
-    cost = json.loads(done.stdout)
-    assert cost["guarded_rows"] == 4
-    assert 0 < cost["plain_rows"] <= 4
-    assert cost["plain_s"] > 0
+    rows = json.loads(done.stdout)["writers"]
+    assert all(row["sent"] == 4 and row["round_s"] > 0 for row in rows)
+    rows.sort(key=lambda row: ("guarded", "plain", "default").index(row["way"]))
+    assert (rows[0]["failed"], rows[0]["landed"], rows[0]["lost"]) == (0, 4, 0)
+    return list(rows)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.matrix
+def test_appends_of_many_rows_are_timed_in_each_size_of_memory() -> None:
+    """Both ways end well on either format, with the heap that the handler gives to a function of that size."""
+    line = ["bench", "scale", "--only", "rows", "--rows", "10", "--rows", "100", "--memory-mb", "1769", "--rounds", "1"]
+    done = CliRunner().invoke(app, [*line, "--json"])
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)["rows"]
+    assert [(row["rows"], row["format"]) for row in rows] == list(itertools.product((10, 100), ("delta", "iceberg")))
+    for row in rows:
+        assert (row["limit"], row["heap_mb"], row["pairs"]) == ("unlimited", Machine(1769, 1).heap_mb, 1)
+        assert (row["plain_end"], row["guarded_end"]) == ("done", "done")
+        assert row["added_s"] == pytest.approx(row["guarded_s"] - row["plain_s"])
+        assert row["guarded_jvm_mb"] > 0
 
 
 def test_a_verdict_on_a_dead_write_is_timed_on_either_format() -> None:

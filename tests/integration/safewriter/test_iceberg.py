@@ -109,6 +109,7 @@ def test_nothing_of_a_table_changes_but_its_rows_and_the_mark(spark: SparkSessio
     assert (after.schema(), after.spec(), after.sort_order()) == (before.schema(), before.spec(), before.sort_order())
 
 
+@pytest.mark.parametrize("ice", ["lite"], indirect=True)  # a REST server reads the files itself
 def test_a_guarded_append_reads_no_list_of_its_own_and_no_metadata_twice(
     spark: SparkSession, s3: EmbeddedS3, ice: Ice
 ) -> None:

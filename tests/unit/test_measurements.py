@@ -1,0 +1,61 @@
+"""The README's figures are those of the newest full run that is kept (docs/measurements/full.jsonl)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scripts.bench.picture import picture
+from scripts.bench.plan import FULL
+from scripts.bench.record import latest, read
+from scripts.emulator.spark import ROOT
+
+if TYPE_CHECKING:
+    from scripts.bench.record import Record
+
+KEPT = ROOT / "docs" / "measurements" / "full.jsonl"
+PICTURE = ROOT / "docs" / "pictures" / "append.svg"
+
+
+@pytest.fixture(scope="module")
+def records() -> tuple[Record, ...]:
+    return read(KEPT)
+
+
+def sentences(records: tuple[Record, ...]) -> dict[str, str]:
+    guard = latest(records, "guard", lambda found: len(found["figures"]) > 1).result
+    added = {row["format"]: row for row in guard["figures"] if row["latency_ms"] == 0}
+    chain = guard["sequential_requests"]
+    cold = latest(records, "start", lambda found: found["image"] is not None and found["job"] == "append").result
+    warm = latest(records, "warm").result
+    settled = {row["outcome"]: row for row in latest(records, "settle").result["delta"] if row["versions"] == 10}
+    delta, iceberg = (added[name]["added_ms"] for name in ("delta", "iceberg"))
+    return {
+        "guard": f"A guarded append takes {delta:.0f} ms more than a plain one on Delta, {iceberg:.0f} ms on Iceberg,"
+        f" and {chain['delta']} and {chain['iceberg']} requests that follow one another (warm session).",
+        "start": "The sample job, of its time with aws-samples/spark-on-aws-lambda: cold"
+        f" {100 * cold['ratio']:.0f} % (`soal bench start --docker`), warm {100 * warm['ratio']:.0f} %"
+        " (`soal bench warm`).",
+        "settle": "A verdict on a dead Delta write, without Java:"
+        f" {settled['never landed']['verdict_ms']:.0f} ms, with an undo {settled['undone']['verdict_ms']:.0f} ms.",
+    }
+
+
+@pytest.mark.parametrize("name", ["guard", "start", "settle"])
+def test_the_readme_says_what_was_measured(records: tuple[Record, ...], name: str) -> None:
+    """Word by word; after a new full run the sentence is that of the message."""
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert sentences(records)[name] in readme
+
+
+def test_the_kept_run_is_whole(records: tuple[Record, ...]) -> None:
+    """Each step of `soal bench all`, all of one commit without changes."""
+    assert {tuple(record.command) for record in records} == {step.words for step in FULL}
+    assert len({record.commit for record in records}) == 1
+    assert not records[0].commit.endswith("+")
+
+
+def test_the_picture_is_that_of_the_kept_run(records: tuple[Record, ...]) -> None:
+    """`soal bench figure docs/measurements/full.jsonl docs/pictures/append.svg`."""
+    assert PICTURE.read_text(encoding="utf-8") == picture(records)

@@ -59,10 +59,10 @@ FULL: Final = _steps(
     "guard --rounds 20",
     "guard --rounds 5 --rows 500000 --format delta --latency-ms 0",
     "settle --rounds 20",
-    "scale --only rows --docker",
+    "scale --only rows --docker --rounds 1",
     "scale --only writers --rounds 2",
-    "locks --rounds 2",
-    "snapshot --rounds 2",
+    "locks --rounds 1",
+    "snapshot --rows 100000 --shards 8 --rounds 1",
 )
 SHORT: Final = _steps("floor --rounds 1", "guard --rounds 1 --rows 100 --latency-ms 0", "settle --rounds 1 --small")
 """One of each kind that needs neither Docker nor minutes: for the tests, and to see whether all of it runs."""

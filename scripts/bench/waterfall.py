@@ -17,6 +17,7 @@ __all__ = ["waterfall"]
 _LEFT, _RIGHT = 330, WIDTH - 70
 _TOP, _LANE, _BAR = 84, 24, 15
 _TITLE: Final = "A cold run of the sample job, phase by phase"
+_VERSIONS: Final = ("pyspark", "delta-spark")
 _STEPS_MS: Final = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000)
 _TICKS_MAX: Final = 12
 _TONES: Final[dict[Who, Tone]] = {"emulator": "muted", "handler": "warn", "java": "blue", "python": "ok"}
@@ -39,7 +40,7 @@ def waterfall(run: ColdRun, about: Mapping[str, Any]) -> str:
     scale = (_RIGHT - _LEFT) / end_ms
     canvas.text(_TITLE, 24, 36, size=20, bold=True)
     where = "on the host" if run.image is None else "in the image"
-    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    versions = ", ".join(f"{name} {about['versions'][name]}" for name in _VERSIONS)
     words = f"{where}, {about['cores']} cores, commit {about['commit']}, {versions}. A bar's colour: who works."
     canvas.text(words, 24, 56, tone="muted")
     _axis(canvas, end_ms, scale, last)

@@ -17,7 +17,7 @@ RUN = ColdRun(
     phases=(Phase("Java starts", "java", 0, 1_000, 0, {}), Phase("the verdict", "python", 1_000, 4_000, 1, {})),
     requests=(Request("PutObject", "lake", "data", 1_500, 1_510),),
 )
-ABOUT = {"commit": "0123456789ab", "versions": {"pyspark": "4.1.4"}, "cores": 2}
+ABOUT = {"commit": "0123456789ab", "versions": {"pyspark": "4.1.4", "delta-spark": "4.4.0", "moto": "5"}, "cores": 2}
 
 
 def test_a_bar_is_as_long_as_its_phase() -> None:
@@ -30,7 +30,10 @@ def test_a_bar_is_as_long_as_its_phase() -> None:
     assert request < short / 50
     words = [one.text for one in root.findall("svg:text", space)]
     assert {"Java starts", "1,000 ms", "the verdict", "3,000 ms", "1 requests to S3"} <= set(words)
-    assert any(text and "in the image, 2 cores, commit 0123456789ab, pyspark 4.1.4" in text for text in words)
+    assert any(
+        text and "in the image, 2 cores, commit 0123456789ab, pyspark 4.1.4, delta-spark 4.4.0." in text
+        for text in words
+    )
 
 
 def test_the_lines_of_a_run_say_where_it_is_from() -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, cast
 from unittest.mock import patch
 
 from safewriter.objects.s3 import s3_client
+from scripts.bench.catalog import CATALOG, settings
 from scripts.emulator.iceberg_writer import IDS, open_catalog
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.rules import Delay, Match, Rule
@@ -38,7 +39,6 @@ FORMATS: Final = ("delta", "iceberg")
 _LAKE: Final = "bench-lake"
 _CHECKPOINTS: Final = "bench-checkpoints"
 _WAREHOUSE: Final = f"s3a://{_LAKE}/w"
-_CATALOG: Final = "bench"
 _WAYS: Final = {"delta": ("plain", "guarded", "default"), "iceberg": ("plain", "guarded")}
 _DEFAULT_STORE: Final = {
     f"spark.delta.logStore.{scheme}.impl": "io.delta.storage.S3SingleDriverLogStore" for scheme in ("s3", "s3a")
@@ -192,17 +192,14 @@ class _DeltaTables:
 class _IcebergTables:
     def __init__(self, catalog: str, where: Mapping[str, str]) -> None:
         self.catalog = catalog
-        own = {**where, "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
-        prefix = f"spark.sql.catalog.{_CATALOG}"
-        of_session = {f"{prefix}.{key}": own[key] for key in own}
-        self.settings = {"own": {prefix: "org.apache.iceberg.spark.SparkCatalog", **of_session}}
-        self._catalog = open_catalog(_CATALOG, where)
+        self.settings = {"own": settings(where)}
+        self._catalog = open_catalog(CATALOG, where)
         for way in _WAYS["iceberg"]:
             self._catalog.create_table(f"db.{way}", IDS)
 
     @staticmethod
     def name(way: str) -> str:
-        return f"{_CATALOG}.db.{way}"
+        return f"{CATALOG}.db.{way}"
 
     def rows(self, way: str) -> int:
         """Count with pyiceberg."""

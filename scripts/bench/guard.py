@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
 from safewriter import SafeWriter
+from scripts.bench.catalog import CATALOG, in_file
 from scripts.bench.processes import Child
 from scripts.emulator.spark import LOCAL_JARS, build_session
 
@@ -32,7 +33,6 @@ __all__ = ["FORMATS", "GuardCost", "GuardRow", "depth", "measure"]
 FORMATS: Final = ("delta", "iceberg")
 _LAKE: Final = "bench-lake"
 _CHECKPOINTS: Final = "bench-checkpoints"
-_CATALOG: Final = "bench"
 _WARM_UP: Final = 5
 _COUNTED_MS: Final = 100
 """The latency under which requests are counted: Spark's own work between them is short beside it."""
@@ -103,7 +103,9 @@ def measure(
         s3 = stack.enter_context(Child("scripts.bench.s3_server", (_LAKE, _CHECKPOINTS), folder))
         aws = s3.ready["environment"]
         stack.enter_context(patch.dict(os.environ, aws, SW_CHECKPOINT_BUCKET=_CHECKPOINTS))
-        spark = build_session(aws["AWS_ENDPOINT_URL_S3"], settings=_catalog(folder), more_jars=LOCAL_JARS)
+        spark = build_session(
+            aws["AWS_ENDPOINT_URL_S3"], settings=in_file(folder, f"s3a://{_LAKE}/w"), more_jars=LOCAL_JARS
+        )
         stack.callback(spark.stop)
         bench = _Bench(spark, s3, rows)
         figures: list[GuardRow] = []
@@ -116,19 +118,6 @@ def measure(
                 figures.append(bench.pairs(lake_format, latency_ms, pairs, lambda one, done=done: progress(done + one)))  # type: ignore[misc]
             requests[lake_format], sequential[lake_format] = bench.added_requests(lake_format)
         return GuardCost(tuple(figures), requests, sequential)
-
-
-def _catalog(folder: Path) -> dict[str, str]:
-    """Return the settings of an Iceberg catalog in a file of this machine: its time does not cover the guard's."""
-    own = {
-        "type": "jdbc",
-        "uri": f"jdbc:sqlite:{folder}/bench.db",
-        "jdbc.schema-version": "V1",
-        "warehouse": f"s3a://{_LAKE}/w",
-        "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
-    }
-    prefix = f"spark.sql.catalog.{_CATALOG}"
-    return {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{key}": own[key] for key in own}}
 
 
 class _Bench:
@@ -216,7 +205,7 @@ class _Bench:
 
     @staticmethod
     def _table(lake_format: str, way: str) -> str:
-        return f"{_CATALOG}.db.{way}" if lake_format == "iceberg" else f"s3a://{_LAKE}/{way}"
+        return f"{CATALOG}.db.{way}" if lake_format == "iceberg" else f"s3a://{_LAKE}/{way}"
 
     def _settle_down(self, latency_ms: int) -> None:
         self.s3.ask(latency_ms=latency_ms)

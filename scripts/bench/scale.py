@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from unittest.mock import patch
 
 from safewriter.objects.s3 import s3_client
+from scripts.bench.catalog import CATALOG, in_file
 from scripts.bench.container import container
 from scripts.bench.processes import Child
 from scripts.bench.scale_session import DONE, KILLED
@@ -34,7 +35,6 @@ ROWS: Final = (10_000, 100_000, 1_000_000, 10_000_000)
 MEMORY_MB: Final = (1_769, 10_240)
 _LAKE: Final = "bench-lake"
 _CHECKPOINTS: Final = "bench-checkpoints"
-_CATALOG: Final = "bench"
 _WARM_UP: Final = 3
 _WARM_UP_ROWS: Final = 10_000
 _KILLED_EXITS: Final = (-9, 137)
@@ -97,7 +97,7 @@ def measure(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-bench-")))
         s3 = stack.enter_context(Child("scripts.bench.s3_server", (_LAKE, _CHECKPOINTS), folder))
         aws = s3.ready["environment"]
-        catalog = json.dumps(_catalog(folder))
+        catalog = json.dumps(in_file(folder, f"s3a://{_LAKE}/w"))
         stack.enter_context(patch.dict(os.environ, aws, SW_CHECKPOINT_BUCKET=_CHECKPOINTS, SOAL_BENCH_CATALOG=catalog))
         held = None if docker is None else stack.enter_context(container(docker, folder))
         done = itertools.count(1)
@@ -107,19 +107,6 @@ def measure(
                     pairs = _pairs(sessions, lake_format, count, rounds, lambda: progress(next(done)))
                     found.append(row_of(size_mb, sessions.limit, sessions.heap_mb, lake_format, count, pairs))
     return tuple(found)
-
-
-def _catalog(folder: Path) -> dict[str, str]:
-    """Return the settings of an Iceberg catalog in a file of this machine."""
-    own = {
-        "type": "jdbc",
-        "uri": f"jdbc:sqlite:{folder}/bench.db",
-        "jdbc.schema-version": "V1",
-        "warehouse": f"s3a://{_LAKE}/w",
-        "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
-    }
-    prefix = f"spark.sql.catalog.{_CATALOG}"
-    return {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{key}": own[key] for key in own}}
 
 
 def _pairs(
@@ -142,7 +129,7 @@ def _pairs(
 
 def _table(lake_format: str, way: str, memory_mb: int, rows: int) -> str:
     name = f"{way}_{memory_mb}_{rows}"
-    return f"{_CATALOG}.db.{name}" if lake_format == "iceberg" else f"s3a://{_LAKE}/{name}"
+    return f"{CATALOG}.db.{name}" if lake_format == "iceberg" else f"s3a://{_LAKE}/{name}"
 
 
 def _delete_data() -> None:

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession, functions as F
 
 spark = SparkSession.builder.getOrCreate()
 sc, jvm = spark.sparkContext, spark._jvm
+counted = jvm.org.apache.spark.util.AccumulatorContext.numAccums()  # later there are this job's own
 lake = sys.argv[1]
 
 def module(_):
@@ -50,7 +51,7 @@ found = {
 }
 print("FOUND " + json.dumps(found))
 print("HELD", jvm.java.lang.ProcessHandle.current().pid())
-print("COUNTED", jvm.org.apache.spark.util.AccumulatorContext.numAccums())
+print("COUNTED", counted)
 """
 
 LEAVES = """

@@ -1,0 +1,27 @@
+"""The Iceberg catalog of a benchmark, as a session's settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["CATALOG", "in_file", "settings"]
+
+CATALOG: Final = "bench"
+"""Its name in the session."""
+
+
+def in_file(folder: Path, warehouse: str) -> dict[str, str]:
+    """Return the settings of a catalog in a file of this machine: its time is none beside that of S3."""
+    uri = f"jdbc:sqlite:{folder}/bench.db"
+    return settings({"type": "jdbc", "uri": uri, "jdbc.schema-version": "V1", "warehouse": warehouse})
+
+
+def settings(where: Mapping[str, str]) -> dict[str, str]:
+    """Return a session's settings for a catalog; tables are read and written as in the image."""
+    own = {**where, "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
+    prefix = f"spark.sql.catalog.{CATALOG}"
+    return {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{key}": own[key] for key in own}}

@@ -98,7 +98,7 @@ def measure(
         s3 = stack.enter_context(Child("scripts.bench.s3_server", (_LAKE, _CHECKPOINTS), folder))
         aws = s3.ready["environment"]
         catalog = json.dumps(in_file(folder, f"s3a://{_LAKE}/w"))
-        stack.enter_context(patch.dict(os.environ, aws, SW_CHECKPOINT_BUCKET=_CHECKPOINTS, SOAL_BENCH_CATALOG=catalog))
+        stack.enter_context(patch.dict(os.environ, aws, SW_CHECKPOINT_BUCKET=_CHECKPOINTS, BENCH_CATALOG=catalog))
         held = None if docker is None else stack.enter_context(container(docker, folder))
         done = itertools.count(1)
         for size_mb in memory_mb:

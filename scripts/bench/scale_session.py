@@ -82,7 +82,7 @@ def _session(memory_mb: int, folder: Path) -> tuple[SparkSession, int]:
     machine = this_machine(memory_mb)
     command = compose_machine(sandbox, read_settings(os.environ), machine, _TIMEOUT_MS, os.environ)
     settings = {
-        **json.loads(os.environ["SOAL_BENCH_CATALOG"]),
+        **json.loads(os.environ["BENCH_CATALOG"]),
         "spark.driver.memory": f"{machine.heap_mb}m",
         "spark.driver.extraJavaOptions": " ".join(own_options(command.argv)),
         "spark.sql.shuffle.partitions": str(2 * machine.cores),

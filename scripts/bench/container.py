@@ -26,7 +26,7 @@ __all__ = ["Container", "container"]
 
 _SYSTEM: Final = tuple(Path(name) for name in ("/usr", "/etc", "/bin", "/lib", "/lib64"))
 _OWN: Final = ("PYTHONPATH", "PYSPARK_PYTHON")  # set by Child
-_PASSED: Final = ("AWS_", "SW_", "SOAL_", "JAVA_HOME", "PATH", "HOME", "LANG", "LC_")
+_PASSED: Final = ("AWS_", "SW_", "SOAL_", "BENCH_", "JAVA_HOME", "PATH", "HOME", "LANG", "LC_")
 _IMPORT_TIMEOUT_S: Final = 120.0
 
 

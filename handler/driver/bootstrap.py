@@ -2,8 +2,9 @@
 
 `python bootstrap.py SCRIPT ARGUMENT…`, or in a process that `server.py` has forked. The script runs in the real
 `__main__`, so that its definitions can be pickled for Python workers. Of PySpark three methods are wrapped: two leave
-out settings of the script that cannot work here (`script_settings`), one would not end (`pyspark_errors`). A fourth
-waits less, and a module that jobs hardly use is imported later (`pyspark_waits`). Nothing else is patched.
+out settings of the script that cannot work here (`script_settings`), one would not end (`pyspark_errors`). One of them
+also begins to prepare a guard (`warm_up`). A fourth waits less, and a module that jobs hardly use is imported later
+(`pyspark_waits`). Nothing else is patched.
 
 A job may have a `handler` module of its own. So this process imports everything that it needs of our `handler` first,
 and then removes it from the import path and from `sys.modules`: of our packages a script can import only `safewriter`.
@@ -31,7 +32,6 @@ _USER: Final = "soal"
 _SHARED: Final = frozenset({"pyspark", "py4j", "safewriter"})
 """A job's own modules of these names are refused before it starts."""
 _GO_POLL_S: Final = 0.005
-_WARM_UP_MAX_S: Final = 5.0
 _POLL_S: Final = 0.01
 _POLL_SLOW_S: Final = 0.2
 _POLL_FAST_MAX: Final = 2000
@@ -40,6 +40,7 @@ _POLL_FAST_MAX: Final = 2000
 def main(module: ModuleType) -> None:
     """Run the script that `sys.argv` names in `module`; ends as the script ends."""
     from handler.driver.java_trace import in_one_line
+    from handler.driver.warm_up import WarmUp
     from handler.process.tree import die_with_parent
 
     die_with_parent()
@@ -51,16 +52,16 @@ def main(module: ModuleType) -> None:
     _note(journal, "python_started")
     if journal:
         threading.Thread(target=_watch_for_session, args=(journal,), name="soal-session", daemon=True).start()
-    warming = threading.Thread(target=_warm_up, name="soal-warm-up", daemon=True)
+    warm_up = WarmUp()
     code = 1
     try:
-        if "PYSPARK_GATEWAY_PORT" in os.environ:
+        if joined := "PYSPARK_GATEWAY_PORT" in os.environ:
             _join_spark(journal)
         _wait_for(os.environ.get("SOAL_GO"))
         _leave_names_to_the_job([str(Path(script).parent), *archives])
         source = Path(script).read_bytes()
-        if b"safewriter" in source:
-            warming.start()
+        if joined and b"safewriter" in source:
+            warm_up.install()
         _run(module, script, source)
         code = 0
     except SystemExit as end:
@@ -71,9 +72,7 @@ def main(module: ModuleType) -> None:
         sys.exit(code)
     finally:
         _note(journal, "python_exited", exitCode=code)
-        if warming.ident is not None:
-            # A thread that is in a library's C code when Python ends brings it down by SIGSEGV.
-            warming.join(_WARM_UP_MAX_S)
+        warm_up.join()
         # Python looks for cycles once more at its end, through all of PySpark and boto3: a tenth of a second.
         gc.freeze()
 
@@ -105,7 +104,7 @@ def _wait_for(go: str | None) -> None:
 
 def begin() -> None:
     """Import what every job needs, before there is one."""
-    from handler.driver import java_trace, pyspark_errors, pyspark_waits, script_settings  # noqa: F401
+    from handler.driver import java_trace, pyspark_errors, pyspark_waits, script_settings, warm_up  # noqa: F401
     from handler.process.tree import die_with_parent
     from safewriter.record import journal  # noqa: F401
 
@@ -166,14 +165,6 @@ def _provided(places: list[str]) -> set[str]:
             with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(place) as archive:
                 names.update(name.partition("/")[0].partition(".")[0] for name in archive.namelist())
     return names
-
-
-def _warm_up() -> None:
-    """Prepare a guarded script's needs while it waits for Java."""
-    with suppress(Exception):  # the block meets the error again, and raises it where the script can see it
-        from safewriter.block.warmup import warm_up
-
-        warm_up()
 
 
 def _is_nameless(user: int) -> bool:

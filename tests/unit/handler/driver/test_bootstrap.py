@@ -111,7 +111,18 @@ def test_an_error_that_carries_an_exit_code_ends_the_driver_with_it(tmp_path: Pa
 
 def test_a_script_that_ends_at_once_waits_for_its_libraries(tmp_path: Path) -> None:
     """A thread that still imports them when Python ends brings the process down by SIGSEGV, whatever its exit code."""
-    driver = Driver(tmp_path, "# safewriter\nimport sys\nsys.exit(3)\n")
+    driver = Driver(
+        tmp_path,
+        """
+import sys  # not of safewriter alone
+from pyspark.core.context import SparkContext
+try:
+    SparkContext._initialize_context(None, None)
+except AttributeError:
+    sys.exit(3)
+""",
+    )
+    driver.environment["PYSPARK_GATEWAY_PORT"] = "1"
     slow = tmp_path / "libraries" / "botocore" / "__init__.py"
     slow.parent.mkdir(parents=True)
     slow.write_text(
@@ -177,22 +188,24 @@ def test_pyspark_comes_from_where_it_is_installed(tmp_path: Path) -> None:
     assert not {str(copy) for copy in copies} & set(path)
 
 
-def test_a_guarded_script_finds_boto3_imported(tmp_path: Path) -> None:
-    """It was, while the script waited for Java."""
+@pytest.mark.parametrize(("first_line", "prepares"), [("import safewriter", True), ("", False)])
+def test_a_guarded_script_has_its_needs_prepared_with_the_first_context(
+    tmp_path: Path, *, first_line: str, prepares: bool
+) -> None:
+    """Another one's core is its own."""
     driver = Driver(
         tmp_path,
-        "import sys, types\n"
-        "import safewriter\n"
-        "sys.modules['pyspark.sql.session'] = types.ModuleType('pyspark.sql.session')\n"
-        "while 'boto3' not in sys.modules: pass\n",
+        f"{first_line}\n"
+        "from pyspark.core.context import SparkContext\n"
+        "print('warm_up' in SparkContext._initialize_context.__code__.co_filename)\n",
     )
-    driver.environment["SW_CHECKPOINT_BUCKET"] = "checkpoints"
-    assert driver.run().returncode == 0
+    driver.environment["PYSPARK_GATEWAY_PORT"] = "1"
+    assert driver.run().stdout == f"{prepares}\n"
 
 
-def test_another_script_is_not_burdened_with_it(tmp_path: Path) -> None:
-    """Its core is its own."""
-    driver = Driver(tmp_path, "import threading; print(*(thread.name for thread in threading.enumerate()))")
+def test_the_driver_has_one_thread_beside_the_script_s(tmp_path: Path) -> None:
+    """A second one would slow down each of the script's calls to Java."""
+    driver = Driver(tmp_path, "import safewriter, threading; print(*(thread.name for thread in threading.enumerate()))")
     assert driver.run().stdout.split() == ["MainThread", "soal-session"]
 
 

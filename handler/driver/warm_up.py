@@ -1,0 +1,48 @@
+"""Prepare a guarded script's needs while Java makes its Spark context, and Python only waits.
+
+Before that a second thread would slow the script down: after each of its calls to Java it waits for Python's lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from functools import wraps
+from typing import Any, Final
+
+__all__ = ["WarmUp"]
+
+_JOIN_MAX_S: Final = 5.0
+
+
+class WarmUp:
+    """A thread that begins with the first Spark context."""
+
+    def __init__(self) -> None:
+        self._thread = threading.Thread(target=_warm_up, name="soal-warm-up", daemon=True)
+
+    def install(self) -> None:
+        """Wrap the method with which every SparkContext is made."""
+        from pyspark.core.context import SparkContext
+
+        initialize = SparkContext._initialize_context  # noqa: SLF001 - there for subclasses to replace
+
+        @wraps(initialize)
+        def beside(context: Any, jconf: Any) -> Any:  # noqa: ANN401 - private parts of PySpark's
+            if self._thread.ident is None:
+                self._thread.start()
+            return initialize(context, jconf)
+
+        SparkContext._initialize_context = beside  # type: ignore[assignment, method-assign]  # noqa: SLF001
+
+    def join(self) -> None:
+        """Wait for the thread: one that is in a library's C code when Python ends brings it down by SIGSEGV."""
+        if self._thread.ident is not None:
+            self._thread.join(_JOIN_MAX_S)
+
+
+def _warm_up() -> None:
+    with suppress(Exception):  # the block meets the error again, and raises it where the script can see it
+        from safewriter.block.warmup import warm_up
+
+        warm_up()

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+BEGIN = """
+import sys, threading
+from pyspark.core.context import SparkContext
+from handler.driver import warm_up
+from safewriter.block import warmup
+
+SparkContext._initialize_context = lambda context, jconf: f"context of {jconf}"
+one = warm_up.WarmUp()
+"""
+
+
+def run(text: str) -> list[str]:
+    """In a process of its own: it changes PySpark."""
+    done = subprocess.run([sys.executable, "-c", BEGIN + text], check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+def test_it_begins_with_the_first_context() -> None:
+    """Not before: the script's own calls to Java would wait for Python's lock."""
+    assert run(
+        "begun = []\n"
+        "warmup.warm_up = lambda: begun.append(1)\n"
+        "one.install()\n"
+        "print(begun)\n"
+        "print(SparkContext._initialize_context(None, 'settings'))\n"
+        "one.join()\n"
+        "print(SparkContext._initialize_context(None, 'others'), begun)\n"
+    ) == ["[]", "context of settings", "context of others [1]"]
+
+
+def test_an_error_is_left_to_the_block() -> None:
+    """There the script can see it."""
+    assert run(
+        "def fail(): raise ValueError('no bucket')\n"
+        "warmup.warm_up = fail\n"
+        "threading.excepthook = lambda error: print('seen')\n"
+        "one.install()\n"
+        "print(SparkContext._initialize_context(None, 'settings'))\n"
+        "one.join()\n"
+    ) == ["context of settings"]
+
+
+def test_a_script_without_a_context_waits_for_nothing() -> None:
+    """Python may end."""
+    assert run("one.install()\none.join()\nprint('end')\n") == ["end"]

@@ -169,7 +169,8 @@ def hit(function: Function, table: Table, phase: Phase, nth: int, match: Match =
     if rule.hits == 0:
         assert result.state == "SUCCESS"
         return False
-    assert result.state in ("FAILED", "SUCCESS", "TIMED_OUT"), result.state_details
+    # Incomplete: the time of a frozen job has come, and its write is committed.
+    assert result.state in ("FAILED", "SUCCESS", "TIMED_OUT", "INCOMPLETE"), result.state_details
     committed = any(write.status == "committed" for write in result.writes)
     assert table.rows() == ROWS * (2 if committed else 1), result.state_details
     for held in (late, action):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["TableView", "view"]
+__all__ = ["TableView", "options", "view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,20 @@ def view(client: S3Client, bucket: str, prefix: str, aws: Mapping[str, str]) -> 
     named = {path for key in keys for path in _named(client, bucket, key, prefix)}
     data = [key for key in keys if "/_delta_log/" not in key and not key.endswith("/")]
     orphans = tuple(key for key in data if key.removeprefix(f"{prefix}/") not in named)
-    options = {
+    try:
+        table = DeltaTable(f"s3://{bucket}/{prefix}", storage_options=options(aws))
+    except TableNotFoundError:
+        return TableView(-1, 0, 0, orphans)
+    return TableView(table.version(), table.count(), len(table.file_uris()), orphans)
+
+
+def options(aws: Mapping[str, str]) -> dict[str, str]:
+    """Return how deltalake reaches the S3 of these variables."""
+    return {
         "AWS_ENDPOINT_URL": aws["AWS_ENDPOINT_URL_S3"],
         "AWS_ALLOW_HTTP": "true",
         **{name: aws[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")},
     }
-    try:
-        table = DeltaTable(f"s3://{bucket}/{prefix}", storage_options=options)
-    except TableNotFoundError:
-        return TableView(-1, 0, 0, orphans)
-    return TableView(table.version(), table.count(), len(table.file_uris()), orphans)
 
 
 def _keys(client: S3Client, bucket: str, prefix: str) -> Iterator[str]:

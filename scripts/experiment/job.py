@@ -1,0 +1,86 @@
+"""One write of the experiment, in a process of its own: `python -m scripts.experiment.job`.
+
+It reads the CSV file and appends it, and at the end prints a line of JSON: its own times, in milliseconds. Its order
+stands in `EXPERIMENT_JOB`, as JSON. The emulated S3 kills it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final
+
+from safewriter import SafeWriter
+from scripts.emulator.spark import LOCAL_JARS, build_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["VARIABLE", "Order"]
+
+VARIABLE: Final = "EXPERIMENT_JOB"
+_STOCK: Final = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"}
+"""Delta's own choice for s3a, if nobody names another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a job is to do. `settings` are those of the Iceberg catalog, in Spark's words."""
+
+    source: str
+    ddl: str
+    table: str
+    table_format: str
+    guarded: bool
+    fails: bool
+    settings: dict[str, str]
+
+    def variable(self) -> dict[str, str]:
+        """Return the variable that tells it to the process."""
+        return {VARIABLE: json.dumps(asdict(self))}
+
+
+class _ScriptError(Exception):
+    """What a script of the arm `fails` raises after its statement."""
+
+
+def main(order: Order) -> None:
+    """Append the file."""
+    began = time.monotonic()
+    settings = {"spark.ui.enabled": "false", **order.settings, **({} if order.guarded else _STOCK)}
+    spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[2]", settings, more_jars=LOCAL_JARS)
+    frame = spark.read.csv(order.source, schema=order.ddl, header=True, sep=";", quote='"', escape='"', multiLine=True)
+    session_ready = time.monotonic()
+    guard = (
+        SafeWriter(spark, order.table, format=order.table_format, commit_point="success" if order.fails else "write")
+        if order.guarded
+        else nullcontext()
+    )
+    written = session_ready
+    try:
+        with guard as block:
+            _append(frame, order.table_format, order.table if block is None else block.table)
+            written = time.monotonic()
+            if order.fails:
+                raise _ScriptError  # noqa: TRY301 - this is what is measured
+            if block is not None:
+                block.success()
+    except _ScriptError:
+        pass
+    ended = time.monotonic()
+    marks = {"session_ms": session_ready - began, "write_ms": written - session_ready, "end_ms": ended - written}
+    print(json.dumps({name: round(seconds * 1000, 1) for name, seconds in marks.items()}), flush=True)
+
+
+def _append(frame: DataFrame, table_format: str, table: str) -> None:
+    if table_format == "iceberg":
+        frame.writeTo(table).append()
+    else:
+        frame.write.format("delta").mode("append").save(table)
+
+
+if __name__ == "__main__":
+    main(Order(**json.loads(os.environ[VARIABLE])))

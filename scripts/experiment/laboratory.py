@@ -1,0 +1,253 @@
+"""Carry out one run of the experiment: a process of its own, on an emulated S3 that kills it at an exact request."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+from unittest.mock import patch
+
+from safewriter.deadline import epoch_ms
+from safewriter.objects.s3 import S3ObjectStore, table_store
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.settle.recovery import Cause, Recovery
+from scripts.emulator.rules import Kill, Rule
+from scripts.emulator.s3 import EmbeddedS3
+from scripts.emulator.spark import ROOT
+from scripts.experiment.job import Order
+from scripts.experiment.judging import Found, outcome_of, truth_of
+from scripts.experiment.record import RunRecord, Span
+from scripts.experiment.tables import LAKE, Place, source_uri, table_of
+from scripts.local_credentials import REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from safewriter.record.document import Checkpoint
+    from scripts.emulator.exchange import Exchange
+    from scripts.experiment.data import Dataset
+    from scripts.experiment.plan import Run
+    from scripts.experiment.tables import ExperimentTable
+
+__all__ = ["Laboratory"]
+
+_CHECKPOINTS: Final = "experiment-checkpoints"
+_DEADLINE_MS: Final = 900_000
+_TIMEOUT_S: Final = 600
+_SAID_MAX: Final = 4000
+_QUIET_TIMEOUT_S: Final = 60.0
+_POLL_S: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A process that has ended: its instants on the monotonic clock, in nanoseconds, and what it said."""
+
+    began_ns: int
+    ended_ns: int
+    code: int
+    out: str
+    errors: str
+
+    @property
+    def marks(self) -> dict[str, float]:
+        """The script's own times; nothing if it did not live to tell them."""
+        lines = [line for line in self.out.splitlines() if line.startswith("{")]
+        return dict(json.loads(lines[-1])) if lines else {}
+
+
+class Laboratory:
+    """A context manager: one S3 with the files that are appended. Several runs may be carried out at once."""
+
+    def __init__(self, datasets: Mapping[str, Dataset]) -> None:
+        self._datasets = datasets
+        self._stack = ExitStack()
+        self._s3 = EmbeddedS3(buckets=(LAKE, _CHECKPOINTS))
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-experiment-")))
+            stack.enter_context(self._s3)
+            # Settlers and readers find the S3 as any process does.
+            own = {**self._s3.environment(), "AWS_REGION": REGION, "SW_CHECKPOINT_BUCKET": _CHECKPOINTS}
+            stack.enter_context(patch.dict(os.environ, own))
+            for name, dataset in self._datasets.items():
+                key = source_uri(name).removeprefix(f"s3a://{LAKE}/")
+                self._s3.observer().put_object(Bucket=LAKE, Key=key, Body=dataset.body)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def carry_out(self, run: Run, *, keeps_requests: bool) -> RunRecord:
+        """Make the table, start the process, kill it if that is the plan, recover if it was guarded, and read.
+
+        Raises `RuntimeError` if a process hangs.
+        """
+        cell, dataset = run.cell, self._datasets[run.cell.dataset]
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            place = Place(self._s3.observer(), self._s3.environment(), f"{run.id}-{uuid.uuid4().hex[:8]}", Path(folder))
+            table = table_of(cell.table_format, place)
+            table.make(dataset.base)
+            before = table.view()
+            order = Order(
+                source=source_uri(cell.dataset),
+                ddl=dataset.ddl,
+                table=table.name,
+                table_format=cell.table_format,
+                guarded=cell.use_safe_writer,
+                fails=cell.fails,
+                settings=dict(table.settings),
+            )
+            ended, killed = self._process(run, place, table, order)
+            at_end = table.view()
+            bytes_at_end = table.size_of(at_end.orphans)
+            verdict, settle_ms = self._recover(place.prefix) if cell.use_safe_writer else (None, None)
+            after = table.view() if cell.use_safe_writer else at_end
+            found = Found(
+                code=ended.code,
+                guarded=cell.use_safe_writer,
+                fails=cell.fails,
+                added=after.rows - before.rows,
+                expected=dataset.rows,
+                verdict=verdict,
+            )
+            outcome, truth = outcome_of(found), truth_of(found)
+            exchanges = [
+                one
+                for one in self._s3.trace()
+                if ended.began_ns <= one.started_ns
+                and one.ended_ns <= ended.ended_ns
+                # A checkpoint's key names no table; a run that has the machine alone is the only one to write any.
+                and (place.prefix in one.key or (cell.is_timed and one.bucket == _CHECKPOINTS))
+            ]
+            is_as_meant = truth in ("success", "rollback_success") or (killed and ended.code == -signal.SIGKILL)
+            return RunRecord(
+                run_id=run.id,
+                table_format=cell.table_format,
+                dataset=cell.dataset,
+                kill_phase=cell.kill_phase,
+                use_safe_writer=cell.use_safe_writer,
+                outcome=outcome,
+                duration_ms=round((ended.ended_ns - ended.began_ns) / 1e6, 1),
+                returncode=ended.code,
+                timestamp=datetime.now(UTC),
+                cell=cell.name,
+                fails=cell.fails,
+                truth=truth,
+                killed=killed,
+                rows_before=before.rows,
+                rows_added=found.added,
+                rows_expected=found.expected,
+                orphans=len(after.orphans),
+                orphan_bytes=table.size_of(after.orphans),
+                orphans_at_kill=len(at_end.orphans),
+                orphan_bytes_at_kill=bytes_at_end,
+                verdict=verdict,
+                settle_ms=settle_ms,
+                **{name: ended.marks.get(name) for name in ("session_ms", "write_ms", "end_ms")},
+                gap_ms=_gap_ms(exchanges),
+                requests=[_span(one, ended.began_ns) for one in exchanges] if keeps_requests else [],
+                error=None if is_as_meant else (ended.out + ended.errors)[-_SAID_MAX:],
+            )
+
+    def _process(self, run: Run, place: Place, table: ExperimentTable, order: Order) -> tuple[_Ended, bool]:
+        variables = {
+            **os.environ,
+            **order.variable(),
+            "PYTHONPATH": str(ROOT),
+            "PYSPARK_PYTHON": sys.executable,
+            "TMPDIR": str(place.folder),
+            "KILL_AFTER_PHASE": run.cell.kill_phase,
+            "SOAL_RUN_KEY": place.prefix,
+            "SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + _DEADLINE_MS),
+        }
+        began_ns = time.monotonic_ns()
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "scripts.experiment.job"],
+            env=variables,
+            cwd=place.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # a group of its own, to which Java belongs
+        )
+        rule = None
+        if run.cell.kill_phase:
+            kill = Kill("before" if run.cell.kill_phase == "data" else "torn", lambda: _kill(process.pid))
+            rule = self._s3.wire.add(Rule(table.boundary(run.cell.kill_phase), kill))
+        try:
+            out, errors = process.communicate(timeout=_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"{run.id} has not ended after {_TIMEOUT_S} s") from None
+        finally:
+            _kill(process.pid)  # also what it has left behind
+            process.wait()
+        ended_ns = time.monotonic_ns()
+        self._wait_until_quiet(run.id)
+        return _Ended(began_ns, ended_ns, process.returncode, out, errors), rule is not None and rule.hits > 0
+
+    def _wait_until_quiet(self, name: str) -> None:
+        """Wait for the requests of the dead process that are on their way; those of others may be there, too."""
+        until = time.monotonic() + _QUIET_TIMEOUT_S
+        while not self._s3.wire.is_quiet:
+            if time.monotonic() > until:
+                raise RuntimeError(f"{name}: a request has not ended after {_QUIET_TIMEOUT_S} s")
+            time.sleep(_POLL_S)
+
+    def _recover(self, run_key: str) -> tuple[str | None, float]:
+        """Settle and clean up as the function's handler does it; return the verdict and the milliseconds."""
+        checkpoints = Checkpoints(S3ObjectStore(self._s3.observer(), _CHECKPOINTS))
+        document = self._document(checkpoints, run_key)
+        if document is None:
+            return None, 0.0
+        recovery = Recovery(checkpoints, table_store, clock=epoch_ms)
+        began = time.monotonic()
+        recovery.settle(document.write_key, Cause.KILLED)
+        recovery.clean(document.write_key)
+        settle_ms = round((time.monotonic() - began) * 1000, 1)
+        settled = checkpoints.read(document.write_key)
+        return None if settled is None else str(settled.document.status), settle_ms
+
+    @staticmethod
+    def _document(checkpoints: Checkpoints, run_key: str) -> Checkpoint | None:
+        for listed in checkpoints.store.list("checkpoints/"):
+            stored = checkpoints.read(listed.key.removeprefix("checkpoints/").removesuffix(".json"))
+            if stored is not None and stored.document.run_key == run_key:
+                return stored.document
+        return None
+
+
+def _kill(group: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _gap_ms(exchanges: list[Exchange]) -> float | None:
+    """Return the time between the answers to the last PUT of data and to that of the commit; None without a commit."""
+    puts = [one for one in exchanges if one.operation in ("PutObject", "CompleteMultipartUpload") and one.status == 200]  # noqa: PLR2004
+    data = [one.ended_ns for one in puts if one.key_class == "data"]
+    kinds = ("delta_log/commit", "iceberg/metadata")
+    commits = [one.ended_ns for one in puts if one.key_class in kinds and data and one.ended_ns > data[0]]
+    return round((min(commits) - max(data)) / 1e6, 1) if commits else None
+
+
+def _span(one: Exchange, began_ns: int) -> Span:
+    return Span(
+        operation=one.operation,
+        key_class=one.key_class,
+        began_ms=round((one.started_ns - began_ns) / 1e6, 1),
+        ended_ms=round((one.ended_ns - began_ns) / 1e6, 1),
+    )

@@ -1,0 +1,138 @@
+"""The tables of the experiment: made and read by deltalake and pyiceberg, never by the Spark that writes to them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from deltalake import write_deltalake
+
+from safewriter.identity import canonical_table
+from safewriter.objects.location import Location
+from safewriter.tables.iceberg.catalogs import to_pyiceberg
+from scripts.emulator.iceberg_writer import open_catalog
+from scripts.emulator.rules import Match
+from scripts.local_credentials import REGION
+from scripts.soal.tables import delta, iceberg
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import pyarrow as pa
+    from mypy_boto3_s3 import S3Client
+
+    from scripts.experiment.plan import Format, KillPhase
+    from scripts.soal.tables.delta import TableView
+
+__all__ = ["LAKE", "ExperimentTable", "Place", "table_of"]
+
+LAKE: Final = "experiment-lake"
+_CATALOG: Final = "experiment"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run has its table: an S3, a folder there, and one on this machine. `aws`: the variables that reach it."""
+
+    client: S3Client
+    aws: Mapping[str, str]
+    prefix: str
+    folder: Path
+
+
+class ExperimentTable(ABC):
+    """A table of one run."""
+
+    name: str
+    """In Spark's words."""
+    settings: Mapping[str, str] = {}
+    """Those of the session that finds it."""
+    first_metadata: Match
+    """The first request of a commit: before it the data is there, and nothing that tells of it."""
+    commit: Match
+    """The request that lets readers see the data, or the last one to S3 before that."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    @abstractmethod
+    def make(self, base: pa.Table) -> None:
+        """Make it, with its first rows."""
+
+    @abstractmethod
+    def view(self) -> TableView:
+        """Read it."""
+
+    def boundary(self, phase: KillPhase) -> Match:
+        """Return the request at which a run is killed."""
+        return self.first_metadata if phase == "data" else self.commit
+
+    def size_of(self, keys: tuple[str, ...]) -> int:
+        """Return the bytes of objects."""
+        return sum(self._place.client.head_object(Bucket=LAKE, Key=key)["ContentLength"] for key in keys)
+
+    def is_of(self, uri: str) -> bool:
+        """Tell whether a document of the guard is about it."""
+        return uri in (self.name, self.name.replace("s3a://", "s3://"))
+
+
+class _Delta(ExperimentTable):
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.name = f"s3a://{LAKE}/{place.prefix}"
+        log = rf"^{place.prefix}/_delta_log/\d{{20}}\.json$"
+        self.first_metadata = self.commit = Match(operations={"PutObject"}, bucket=LAKE, key=log)
+
+    def make(self, base: pa.Table) -> None:
+        write_deltalake(f"s3://{LAKE}/{self._place.prefix}", base, storage_options=delta.options(self._aws))
+
+    def view(self) -> TableView:
+        return delta.view(self._place.client, LAKE, self._place.prefix, self._aws)
+
+    @property
+    def _aws(self) -> dict[str, str]:
+        return {"AWS_REGION": REGION, **self._place.aws}
+
+    def is_of(self, uri: str) -> bool:
+        return canonical_table(uri) == canonical_table(self.name) if "://" in uri else False
+
+
+class _Iceberg(ExperimentTable):
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.name = f"{_CATALOG}.db.t"
+        own = {
+            "type": "jdbc",
+            "uri": f"jdbc:sqlite:{place.folder / 'catalog.db'}",
+            "jdbc.schema-version": "V1",
+            "warehouse": f"s3a://{LAKE}/{place.prefix}",
+            "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+        }
+        prefix = f"spark.sql.catalog.{_CATALOG}"
+        self.settings = {
+            prefix: "org.apache.iceberg.spark.SparkCatalog",
+            **{f"{prefix}.{key}": own[key] for key in own},
+        }
+        self._catalog = open_catalog(_CATALOG, own)
+        self._properties = to_pyiceberg(_CATALOG, own)
+        metadata = rf"^{place.prefix}/.*/metadata/"
+        self.first_metadata = Match(operations={"PutObject"}, bucket=LAKE, key=metadata)
+        self.commit = Match(operations={"PutObject"}, bucket=LAKE, key=rf"{metadata}[^/]+\.metadata\.json$")
+
+    def make(self, base: pa.Table) -> None:
+        self._catalog.create_table("db.t", schema=base.schema).append(base)
+
+    def view(self) -> TableView:
+        return iceberg.view(self._place.client, self._properties, self.name)
+
+
+def table_of(table_format: Format, place: Place) -> ExperimentTable:
+    """Return the table of a run."""
+    return {"delta": _Delta, "iceberg": _Iceberg}[table_format](place)
+
+
+def source_uri(name: str) -> str:
+    """Return where the file of a data set is, in Spark's words."""
+    return str(Location(LAKE, f"sources/{name}.csv")).replace("s3://", "s3a://", 1)

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from scripts.experiment import record as module
+from scripts.experiment.plan import PLANS, Run
+from scripts.experiment.record import RunRecord, append, read
+from tests.unit.scripts.experiment.records import record
+
+
+def test_lines_come_back_as_they_were_written(tmp_path: Path) -> None:
+    """The oldest first."""
+    written = tuple(record(Run(cell, 1)) for cell in PLANS["paper"][:3])
+    for one in written:
+        append(tmp_path / "runs.jsonl", one)
+    assert read(tmp_path / "runs.jsonl") == written
+    assert read(tmp_path / "none.jsonl") == ()
+
+
+def test_the_paper_s_fields_are_there_under_its_names(tmp_path: Path) -> None:
+    """So that its own scripts could read ours."""
+    append(tmp_path / "runs.jsonl", record(Run(PLANS["paper"][0], 1)))
+    line = json.loads((tmp_path / "runs.jsonl").read_text())
+    theirs = "run_id, table_format, dataset, kill_phase, use_safe_writer, outcome, duration_ms, returncode, timestamp"
+    assert ", ".join([*line][:9]) == theirs
+
+
+def test_the_schema_beside_the_module_is_that_of_a_line() -> None:
+    """`python -m scripts.experiment.record > scripts/experiment/record.schema.json` writes it."""
+    kept = Path(module.__file__).with_name("record.schema.json")
+    assert json.loads(kept.read_text(encoding="utf-8")) == RunRecord.model_json_schema()

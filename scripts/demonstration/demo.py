@@ -221,11 +221,9 @@ def _reaches_its_deadline(demo: _Demo, first: Result, before: TableView) -> Tabl
     demo.claims.check("the function answered before Lambda killed it", holds=result.timings.remaining_ms > 0)
     demo.claims.check("the job timed out, and its write was rolled back", holds=statuses == ["rolled_back"])
     demo.claims.check("the table is as it was", holds=(seen.version, seen.rows) == (before.version, before.rows))
-    if demo.format.name == "delta":
-        left, holds = "none is left", not seen.orphans
-    else:
-        left, holds = f"{len(seen.orphans)} left, for Iceberg's remove_orphan_files", len(seen.orphans) <= sent
-    demo.claims.check(f"of the {sent} data file(s) that had reached S3, no version has one, {left}", holds=holds)
+    demo.claims.check(
+        f"of the {sent} data file(s) that had reached S3, no version has one, and none is left", holds=not seen.orphans
+    )
     return seen
 
 

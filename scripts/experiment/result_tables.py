@@ -138,10 +138,7 @@ def _guarded(records: Sequence[RunRecord], number: str) -> ResultTable:
                     )
                 )
     header = ("format", "kill", "rolled back", "95 %", "files left", "recovery, ms", "paper: rolled back")
-    note = (
-        "Files left after recovery: SafeWriter deletes those of a dead Delta write; those of an Iceberg write stay"
-        " until remove_orphan_files."
-    )
+    note = "Files left: data files that no version names, after recovery."
     return ResultTable(f"{number}. Killed, guarded", header, tuple(rows), note)
 
 

@@ -32,7 +32,7 @@ class _Iceberg:
 
         name = TableName.parse(document.table)
         pointer = open_pointer(name, {**document.attempt.catalog, **settling.secrets}, settling.table_store)
-        return IcebergTable(name, pointer, settling.clock, settling.may_go_on, settling.rehearsal)
+        return IcebergTable(name, pointer, settling.clock, settling.may_go_on, settling.rehearsal, settling.table_store)
 
 
 FORMAT: Final[Format] = _Iceberg()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from safewriter.objects.location import Location
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Fence", "Held", "head_of", "properties", "references"]
+__all__ = ["Fence", "Held", "data_folder", "head_of", "properties", "references"]
 
 _MAIN: Final = "main"
 
@@ -42,6 +44,13 @@ class Fence:
 def properties(metadata: Mapping[str, Any]) -> dict[str, str]:
     """Return the table's properties."""
     return metadata.get("properties") or {}
+
+
+def data_folder(metadata: Mapping[str, Any]) -> Location:
+    """Return where new data files go, as Iceberg's `LocationProviders` decides; `ValueError` if that is not on S3."""
+    own = properties(metadata)
+    named = next((own[key] for key in ("write.data.path", "write.folder-storage.path") if key in own), None)
+    return Location.parse((named or f"{metadata['location'].rstrip('/')}/data").rstrip("/"))
 
 
 def references(metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

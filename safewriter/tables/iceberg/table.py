@@ -1,4 +1,5 @@
-"""Settle a write to an Iceberg table without a JVM: the settler reads the metadata and writes at most a fence.
+"""Settle a write to an Iceberg table without a JVM: the settler reads the metadata and writes at most a fence. Of an
+attempt that was not published it then deletes the data files.
 
 The commit that publishes an attempt leaves its mark, a table property that outlives the snapshot. A fence is a tag with
 the attempt's name: no publication lands beside it. docs/concepts/iceberg.md says why that is enough.
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from safewriter.errors import NotCommittedError
 from safewriter.objects.store import StoreError
 from safewriter.record.document import NO_CHANGE, Status
-from safewriter.tables.iceberg.metadata import Fence, head_of, properties, references
+from safewriter.tables.iceberg.metadata import Fence, data_folder, head_of, properties, references
 from safewriter.tables.iceberg.name import MAIN
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from safewriter.deadline import Clock
+    from safewriter.objects.location import Location
+    from safewriter.objects.store import ObjectStore
     from safewriter.record.document import AttemptRecord, Checkpoint
     from safewriter.tables.iceberg.metadata import Held
     from safewriter.tables.iceberg.name import TableName
@@ -54,6 +57,8 @@ class IcebergTable(Table):
     clock: Clock
     may_go_on: Callable[[], bool]
     rehearsal: list[str] | None = None
+    files: Callable[[str], ObjectStore] | None = None
+    """Opens a bucket by its `s3://` URI; None: nobody deletes files."""
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
         """Return committed if the table bears the attempt's mark; else fence the attempt and return rolled_back."""
@@ -118,6 +123,42 @@ class IcebergTable(Table):
         if table_id is not None and found != table_id:
             raise RetentionGapError(f"the table was dropped and recreated: its id is {found}, it was {table_id}")
         return held
+
+    def remove_leftovers(
+        self, document: Checkpoint, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()
+    ) -> int:
+        """Delete the data files of attempts that have not published: each attempt has a folder of its own.
+
+        A settler that may not, or whose S3 is not the table's, leaves them to `remove_orphan_files`.
+        """
+        if self.files is None or self.rehearsal is not None:
+            return 0
+        held = self._read(document.attempt.table_id)
+        committed = name_of(document.attempt) if document.is_in_table else None
+        names = [name_of(one) for one in (*earlier, *attempts)]
+        dead = [name for name in names if name != committed and _landed(held, name) is None]
+        try:
+            return sum(self._remove(data_folder(held.metadata) / name) for name in dead)
+        except ValueError:
+            return 0  # not on S3
+        except StoreError as error:
+            if not error.denied:
+                raise
+            return 0
+
+    def _remove(self, folder: Location) -> int:
+        """Delete all that is in a folder."""
+        if self.files is None:
+            raise AssertionError  # for the type checker
+        store, removed = self.files(f"s3://{folder.bucket}"), 0
+        for listed in store.list(f"{folder.key}/"):
+            if not self.may_go_on():
+                raise StoreError(f"{folder}: out of time while cleaning up, {removed} files removed so far")
+            store.delete(listed.key)
+            removed += 1
+        for upload in store.uploads(f"{folder.key}/"):
+            store.abort(upload)
+        return removed
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for marks and fences of a write. Marks are kept for a week, so an older write is not decided."""

@@ -12,8 +12,9 @@ from safewriter.objects.s3 import table_store
 from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.metadata import Fence
 from safewriter.tables.iceberg.name import TableName
-from scripts.soal.orphans.iceberg import look
+from scripts.soal.orphans.iceberg import IcebergReport, look
 from tests.support.hygiene import wait_for_hygiene
+from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,11 +33,15 @@ class AbandonedError(Exception):
 def test_the_statements_that_are_shown_are_spark_s(
     spark: SparkSession, s3: EmbeddedS3, lite: Catalog, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failed block has left a file that the report names; one statement takes such files, the other an old fence."""
+    """A failed block has left a file in a table that spreads its files by a hash, and the report names it; one
+    statement takes such files, the other an old fence.
+    """
     for key, value in lite.pyiceberg.items():
         monkeypatch.setenv(f"PYICEBERG_CATALOG__LITE__{key.upper()}", value)
     table = lite.table(s3.observer())
-    spark.sql(f"CREATE TABLE {table.name} (id LONG) USING iceberg")
+    spark.sql(
+        f"CREATE TABLE {table.name} (id LONG) USING iceberg TBLPROPERTIES ('write.object-storage.enabled' = 'true')"
+    )
     spark.range(3).writeTo(table.name).append()
     with pytest.raises(AbandonedError), SafeWriter(spark, table.name, format="iceberg") as block:
         spark.range(3, 6, 1, 1).writeTo(block.table).append()
@@ -49,7 +54,11 @@ def test_the_statements_that_are_shown_are_spark_s(
     fence = f"sw-{'0' * 12}-1-{'0' * 16}"
     assert pointer.commit(held, Fence(fence, held.metadata["current-snapshot-id"], 1))
 
-    found = look(lake.client, name, timedelta(minutes=-1), lambda _: None)  # also what is of this very second
+    def looked() -> IcebergReport:
+        return look(lake.client, name, timedelta(minutes=-1), lambda _: None)  # also what is of this very second
+
+    assert until(lambda: len(looked().statements) == 2)  # S3 tells whole seconds, and the fence must be over
+    found = looked()
 
     assert {one.path for one in found.orphans} == table.orphans()
     assert sum(one.path.endswith(".parquet") for one in found.orphans) == 1

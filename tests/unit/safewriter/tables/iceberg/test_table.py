@@ -1,17 +1,19 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
 
 from safewriter.errors import NotCommittedError, UnknownOutcomeError
-from safewriter.objects.store import StoreError
+from safewriter.objects.location import Location
+from safewriter.objects.store import StoreError, Upload
 from safewriter.record.document import NO_CHANGE, CommitPoint, Status
 from safewriter.settle.recovery import Cause
 from safewriter.tables.iceberg.session import StagingState
 from safewriter.tables.iceberg.table import IcebergTable, name_of
 from safewriter.tables.table import Intent, Landed, RetentionGapError
-from tests.unit.safewriter.tables.iceberg.bench import DAY_MS
+from tests.unit.safewriter.tables.iceberg.bench import DAY_MS, contents
 
 if TYPE_CHECKING:
     from safewriter.record.checkpoints import HeldCheckpoint
@@ -146,7 +148,92 @@ def test_success_fences_off_what_has_not_arrived(bench: Bench) -> None:
     assert name_of(held.document.attempt) in bench.refs()
 
 
-def test_nothing_is_deleted_by_name(bench: Bench) -> None:
-    """`remove_orphan_files` takes what no snapshot names."""
-    held: HeldCheckpoint = bench.claim()
+def leave_files(bench: Bench, held: HeldCheckpoint) -> set[str]:
+    """Two files in the attempt's folder, as Java puts them there, and one of an upload that was not finished."""
+    folder = Location.parse(f"{bench.load().metadata.location}/data").key + f"/{name_of(held.document.attempt)}"
+    for name in ("one.parquet", "city=Roma/two.parquet"):
+        bench.lake.put(f"{folder}/{name}", b"rows")
+    bench.lake.begin_upload(Upload(f"{folder}/three.parquet", "1"))
+    return {f"{folder}/one.parquet", f"{folder}/city=Roma/two.parquet"}
+
+
+def test_a_dead_attempt_s_files_are_deleted_and_no_others(bench: Bench) -> None:
+    """They lie in a folder of its own, whatever else lies beside it."""
+    held = bench.claim()
+    before = {key for key, _ in contents(bench.lake)}
+    left = leave_files(bench, held)
+    bench.lake.put(
+        f"{next(iter(left)).rpartition('/')[0].partition('/city')[0]}-more/other.parquet", b"of somebody else"
+    )
+    bench.settle()
+    after = {key for key, _ in contents(bench.lake)}
+    assert not left & after
+    assert {key for key in after if key.endswith(".parquet")} == {
+        *(key for key in before if key.endswith(".parquet")),
+        *(key for key in after if key.endswith("-more/other.parquet")),
+    }
+    assert len([key for key in after if key.endswith("-more/other.parquet")]) == 1
+    assert list(bench.lake.uploads("")) == []
+
+
+def test_a_published_attempt_s_files_stay(bench: Bench) -> None:
+    """Whatever the verdict's cause, and also if the document does not say so."""
+    held = bench.claim()
+    left = leave_files(bench, held)
+    bench.publish(held)
     assert bench.table().remove_leftovers(held.document, held.document.attempts) == 0
+    assert bench.settle().status is Status.COMMITTED
+    assert left <= {key for key, _ in contents(bench.lake)}
+
+
+def test_a_committed_attempt_s_files_stay_when_its_mark_is_gone(bench: Bench) -> None:
+    """Marks are kept for a week; the document knows."""
+    held = bench.claim()
+    left = leave_files(bench, held)
+    bench.publish(held)
+    document = bench.settle()
+    with bench.load().transaction() as change:
+        change.remove_properties(f"safewriter.{name_of(held.document.attempt)}")
+    assert bench.table().remove_leftovers(document, document.attempts) == 0
+    assert left <= {key for key, _ in contents(bench.lake)}
+
+
+def test_files_stay_where_the_settler_may_not_delete(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict stands all the same, and nobody tries for ever."""
+    left = leave_files(bench, bench.claim())
+
+    def refuse(_: str) -> None:
+        raise StoreError("DELETE: 403", denied=True)
+
+    monkeypatch.setattr(bench.lake, "delete", refuse)
+    assert bench.settle(quiet=True).attempt.cleaned
+    assert left <= {key for key, _ in contents(bench.lake)}
+
+
+def test_a_store_that_does_not_answer_leaves_the_attempt_for_the_next_settler(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who then deletes them."""
+    left = leave_files(bench, bench.claim())
+
+    def fail(_: str) -> None:
+        raise StoreError("DELETE: 503")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.lake, "delete", fail)
+        assert not bench.settle(quiet=True).attempt.cleaned
+    bench.grace_passes()
+    bench.recovery().clean(bench.write.key)
+    assert not left & {key for key, _ in contents(bench.lake)}
+
+
+def test_a_rehearsal_deletes_nothing(bench: Bench) -> None:
+    """Nor does it without time."""
+    held = bench.claim()
+    left = leave_files(bench, held)
+    rehearsed = dataclasses.replace(bench.table(), rehearsal=[])
+    assert rehearsed.remove_leftovers(held.document, held.document.attempts) == 0
+    late = dataclasses.replace(bench.table(), may_go_on=lambda: False)
+    with pytest.raises(StoreError, match="out of time"):
+        late.remove_leftovers(held.document, held.document.attempts)
+    assert left <= {key for key, _ in contents(bench.lake)}

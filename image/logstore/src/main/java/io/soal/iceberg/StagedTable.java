@@ -26,6 +26,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.ValidationException;
+import org.apache.iceberg.io.LocationProvider;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.SparkSession;
 import scala.jdk.javaapi.CollectionConverters;
@@ -171,6 +172,11 @@ public final class StagedTable extends BaseTable {
       throw new IllegalStateException("The block on " + name() + " has ended");
     }
     return transactions.get();
+  }
+
+  @Override
+  public LocationProvider locationProvider() {
+    return OwnFolder.of(super.locationProvider(), properties(), attempt);
   }
 
   private <T extends SnapshotUpdate<T>> T staged(T update) {

@@ -19,10 +19,10 @@ from scripts.emulator.spark import LOCAL_JARS, build_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["VARIABLE", "Order"]
+__all__ = ["STOCK", "VARIABLE", "Order"]
 
 VARIABLE: Final = "EXPERIMENT_JOB"
-_STOCK: Final = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"}
+STOCK: Final = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"}
 """Delta's own choice for s3a, if nobody names another one."""
 
 
@@ -50,7 +50,7 @@ class _ScriptError(Exception):
 def main(order: Order) -> None:
     """Append the file."""
     began = time.monotonic()
-    settings = {"spark.ui.enabled": "false", **order.settings, **({} if order.guarded else _STOCK)}
+    settings = {"spark.ui.enabled": "false", **order.settings, **({} if order.guarded else STOCK)}
     spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[2]", settings, more_jars=LOCAL_JARS)
     frame = spark.read.csv(order.source, schema=order.ddl, header=True, sep=";", quote='"', escape='"', multiLine=True)
     session_ready = time.monotonic()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 import uuid
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -23,9 +19,9 @@ from safewriter.record.checkpoints import Checkpoints
 from safewriter.settle.recovery import Cause, Recovery
 from scripts.emulator.rules import Kill, Rule
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.emulator.spark import ROOT
 from scripts.experiment.job import Order
 from scripts.experiment.judging import Found, outcome_of, truth_of
+from scripts.experiment.processes import JobProcess
 from scripts.experiment.record import RunRecord, Span
 from scripts.experiment.tables import LAKE, Place, source_uri, table_of
 from scripts.local_credentials import REGION
@@ -37,33 +33,16 @@ if TYPE_CHECKING:
     from scripts.emulator.exchange import Exchange
     from scripts.experiment.data import Dataset
     from scripts.experiment.plan import Run
+    from scripts.experiment.processes import Ended
     from scripts.experiment.tables import ExperimentTable
 
 __all__ = ["Laboratory"]
 
 _CHECKPOINTS: Final = "experiment-checkpoints"
 _DEADLINE_MS: Final = 900_000
-_TIMEOUT_S: Final = 600
 _SAID_MAX: Final = 4000
 _QUIET_TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 0.005
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """A process that has ended: its instants on the monotonic clock, in nanoseconds, and what it said."""
-
-    began_ns: int
-    ended_ns: int
-    code: int
-    out: str
-    errors: str
-
-    @property
-    def marks(self) -> dict[str, float]:
-        """The script's own times; nothing if it did not live to tell them."""
-        lines = [line for line in self.out.splitlines() if line.startswith("{")]
-        return dict(json.loads(lines[-1])) if lines else {}
 
 
 class Laboratory:
@@ -156,48 +135,27 @@ class Laboratory:
                 orphan_bytes_at_kill=bytes_at_end,
                 verdict=verdict,
                 settle_ms=settle_ms,
-                **{name: ended.marks.get(name) for name in ("session_ms", "write_ms", "end_ms")},
+                **{name: ended.told.get(name) for name in ("session_ms", "write_ms", "end_ms")},
                 gap_ms=_gap_ms(exchanges),
                 requests=[_span(one, ended.began_ns) for one in exchanges] if keeps_requests else [],
                 error=None if is_as_meant else (ended.out + ended.errors)[-_SAID_MAX:],
             )
 
-    def _process(self, run: Run, place: Place, table: ExperimentTable, order: Order) -> tuple[_Ended, bool]:
+    def _process(self, run: Run, place: Place, table: ExperimentTable, order: Order) -> tuple[Ended, bool]:
         variables = {
-            **os.environ,
             **order.variable(),
-            "PYTHONPATH": str(ROOT),
-            "PYSPARK_PYTHON": sys.executable,
-            "TMPDIR": str(place.folder),
             "KILL_AFTER_PHASE": run.cell.kill_phase,
             "SOAL_RUN_KEY": place.prefix,
             "SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + _DEADLINE_MS),
         }
-        began_ns = time.monotonic_ns()
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "scripts.experiment.job"],
-            env=variables,
-            cwd=place.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,  # a group of its own, to which Java belongs
-        )
+        process = JobProcess("scripts.experiment.job", variables, place.folder)
         rule = None
         if run.cell.kill_phase:
-            kill = Kill("before" if run.cell.kill_phase == "data" else "torn", lambda: _kill(process.pid))
+            kill = Kill("before" if run.cell.kill_phase == "data" else "torn", process.signal)
             rule = self._s3.wire.add(Rule(table.boundary(run.cell.kill_phase), kill))
-        try:
-            out, errors = process.communicate(timeout=_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            raise RuntimeError(f"{run.id} has not ended after {_TIMEOUT_S} s") from None
-        finally:
-            _kill(process.pid)  # also what it has left behind
-            process.wait()
-        ended_ns = time.monotonic_ns()
+        ended = process.wait()
         self._wait_until_quiet(run.id)
-        return _Ended(began_ns, ended_ns, process.returncode, out, errors), rule is not None and rule.hits > 0
+        return ended, rule is not None and rule.hits > 0
 
     def _wait_until_quiet(self, name: str) -> None:
         """Wait for the requests of the dead process that are on their way; those of others may be there, too."""
@@ -228,11 +186,6 @@ class Laboratory:
             if stored is not None and stored.document.run_key == run_key:
                 return stored.document
         return None
-
-
-def _kill(group: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
 
 
 def _gap_ms(exchanges: list[Exchange]) -> float | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from deltalake import write_deltalake
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, write_deltalake
 
 from safewriter.identity import canonical_table
 from safewriter.objects.location import Location
@@ -65,6 +67,10 @@ class ExperimentTable(ABC):
     def view(self) -> TableView:
         """Read it."""
 
+    @abstractmethod
+    def ids(self) -> tuple[int, ...]:
+        """Read the column `id`, sorted."""
+
     def boundary(self, phase: KillPhase) -> Match:
         """Return the request at which a run is killed."""
         return self.first_metadata if phase == "data" else self.commit
@@ -90,6 +96,15 @@ class _Delta(ExperimentTable):
 
     def view(self) -> TableView:
         return delta.view(self._place.client, LAKE, self._place.prefix, self._aws)
+
+    def ids(self) -> tuple[int, ...]:
+        table = DeltaTable(f"s3://{LAKE}/{self._place.prefix}", storage_options=delta.options(self._aws))
+        found: list[int] = []
+        for uri in table.file_uris():
+            # deltalake's own reader holds the interpreter's lock, and an S3 in this process could not answer.
+            body = self._place.client.get_object(Bucket=LAKE, Key=Location.parse(uri).key)["Body"].read()
+            found += pq.read_table(io.BytesIO(body), columns=["id"])["id"].to_pylist()
+        return tuple(sorted(found))
 
     @property
     def _aws(self) -> dict[str, str]:
@@ -126,6 +141,10 @@ class _Iceberg(ExperimentTable):
 
     def view(self) -> TableView:
         return iceberg.view(self._place.client, self._properties, self.name)
+
+    def ids(self) -> tuple[int, ...]:
+        rows = self._catalog.load_table("db.t").scan(selected_fields=("id",)).to_arrow()
+        return tuple(sorted(rows["id"].to_pylist()))
 
 
 def table_of(table_format: Format, place: Place) -> ExperimentTable:

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from scripts.soal.commands import bench, experiment, image, local, locks, runs, snapshot
+from scripts.soal.commands import bench, experiment, faults, image, local, locks, runs, snapshot
 from scripts.soal.commands.bench_all import everything, figure
 from scripts.soal.commands.doctor import doctor
 from scripts.soal.commands.graduate import graduate
@@ -36,7 +36,7 @@ snapshot.app.command()(build)
 app.add_typer(snapshot.app, name="snapshot")
 bench.app.command("all")(everything)
 bench.app.command()(figure)
-for _name, _app in (("bench", bench.app), ("experiment", experiment.app), ("image", image.app)):
+for _name, _app in (("bench", bench.app), ("experiment", experiment.app), ("faults", faults.app), ("image", image.app)):
     app.add_typer(_app, name=_name, rich_help_panel="Development")
 
 

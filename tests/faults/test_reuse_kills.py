@@ -18,13 +18,13 @@ import pytest
 
 from handler.outcome.result import Result
 from scripts.emulator.iceberg_writer import IDS, open_catalog
+from scripts.emulator.network_faults import Late
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.rules import Match, Rule
 from scripts.emulator.s3 import EmbeddedS3
 from tests.faults.case import fault
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
-from tests.support.network_faults import Late
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,10 +123,10 @@ class Function:
 
     def end(self, signal_: signal.Signals = signal.SIGKILL) -> None:
         """End the Java machine and all below it, or send it another signal."""
-        machine = next(one for one in self.emulator.processes() if one.name() == "java")
-        for process in (*machine.children(recursive=True), machine):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(signal_)
+        for machine in [one for one in self.emulator.processes() if one.name() == "java"]:
+            for process in (*machine.children(recursive=True), machine):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.send_signal(signal_)
 
 
 @pytest.fixture(scope="module")
@@ -176,10 +176,15 @@ def hit(function: Function, table: Table, phase: Phase, nth: int, match: Match =
     for held in (late, action):
         if isinstance(held, Late):
             held.release()  # it lands behind the verdict
+    if phase == "frozen":
+        function.end(signal.SIGCONT)  # as Lambda thaws a sandbox, before the next event
     assert table.rows() == ROWS * (2 if committed else 1), result.state_details
     retry = function.run(table, "second")
     assert retry.state == "SUCCESS", retry.state_details
-    assert retry.warm_start is (result.state == "SUCCESS" and phase == "lost")
+    if result.state != "SUCCESS":
+        assert not retry.warm_start
+    elif phase == "lost":
+        assert retry.warm_start
     assert table.rows() == 2 * ROWS
     table.check()
     return True

@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException
 from safewriter import SafeWriter, UnsupportedError
 from safewriter.record.document import NO_CHANGE
 from scripts.emulator import Match, Rule
+from scripts.emulator.network_faults import Freeze
 from tests.integration.safewriter.ice_rows import (
     COLUMNS,
     MATCHED,
@@ -25,7 +26,6 @@ from tests.integration.safewriter.ice_rows import (
     foreign,
     ids,
 )
-from tests.support.network_faults import Freeze
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

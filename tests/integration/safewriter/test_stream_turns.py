@@ -12,9 +12,9 @@ from pyspark.errors import StreamingQueryException
 from safewriter import SafeWriter
 from safewriter.coordination import Configuration, End, JobCoordinator, OnBlocked
 from safewriter.coordination.backends.memory import MemoryBackend
+from scripts.emulator.network_faults import Late
 from scripts.emulator.rules import Match, Rule
 from tests.support.lake import LAKE
-from tests.support.network_faults import Late
 from tests.support.waiting import BUSY_S, until
 
 if TYPE_CHECKING:

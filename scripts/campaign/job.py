@@ -1,0 +1,76 @@
+"""One write of the campaign, in a process of its own: `python -m scripts.campaign.job`, its order in `CAMPAIGN_JOB`.
+
+At its end it prints a line of JSON: it acknowledges the write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final
+
+from safewriter import SafeWriter
+from scripts.emulator.spark import LOCAL_JARS, build_session
+from scripts.experiment.job import STOCK
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["AFTER", "BASE", "BATCH", "VARIABLE", "Order"]
+
+VARIABLE: Final = "CAMPAIGN_JOB"
+BASE: Final = tuple(range(5))
+"""The ids before the write."""
+BATCH: Final = tuple(range(2, 9))
+AFTER: Final = {
+    "append": tuple(sorted((*BASE, *BATCH))),
+    "overwrite": BATCH,
+    "merge": (0, 1, 5, 6, 7, 8, 102, 103, 104),
+}
+"""The ids after it, sorted."""
+_SQL: Final = {
+    "append": "INSERT INTO {table} SELECT id FROM range({first}, {end}, 1, 1)",
+    "overwrite": "INSERT OVERWRITE {table} SELECT id FROM range({first}, {end}, 1, 1)",
+    "merge": (
+        "MERGE INTO {table} t USING (SELECT id FROM range({first}, {end}, 1, 1)) s ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET id = t.id + 100 WHEN NOT MATCHED THEN INSERT *"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a job is to do. `settings` are those of the Iceberg catalog, in Spark's words."""
+
+    table: str
+    table_format: str
+    statement: str
+    guarded: bool
+    settings: dict[str, str]
+
+    def variable(self) -> dict[str, str]:
+        """Return the variable that tells it to the process."""
+        return {VARIABLE: json.dumps(asdict(self))}
+
+
+def main(order: Order) -> None:
+    """Write."""
+    settings = {"spark.ui.enabled": "false", **order.settings, **({} if order.guarded else STOCK)}
+    spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[1]", settings, more_jars=LOCAL_JARS)
+    guard = SafeWriter(spark, order.table, format=order.table_format) if order.guarded else nullcontext()
+    with guard as block:
+        _write(spark, order, order.table if block is None else block.table)
+        if block is not None:
+            block.success()
+    print(json.dumps({"acknowledged": True}), flush=True)
+
+
+def _write(spark: SparkSession, order: Order, table: str) -> None:
+    named = f"delta.`{table}`" if order.table_format == "delta" else table
+    spark.sql(_SQL[order.statement].format(table=named, first=BATCH[0], end=BATCH[-1] + 1))
+
+
+if __name__ == "__main__":
+    main(Order(**json.loads(os.environ[VARIABLE])))

@@ -1,0 +1,243 @@
+"""Carry out one case: a write that is hit at one request, the recovery, what arrives late, the retry.
+
+The tables are read by deltalake and pyiceberg. A process carries out one case at a time, since the guard's requests
+name no table: so the S3 is the case's alone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+from unittest.mock import patch
+
+import pyarrow as pa
+
+from safewriter.deadline import epoch_ms
+from safewriter.objects.s3 import S3ObjectStore, table_store
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.settle.recovery import Recovery
+from safewriter.settle.sweeper import Sweeper
+from scripts.campaign.job import AFTER, BASE, Order
+from scripts.campaign.judging import Seen, violations_of
+from scripts.campaign.record import CaseRecord
+from scripts.emulator.network_faults import Late, LoseReply
+from scripts.emulator.rules import Kill, Match, Rule
+from scripts.emulator.s3 import EmbeddedS3
+from scripts.experiment.processes import JobProcess
+from scripts.experiment.tables import LAKE, Place, table_of
+from scripts.local_credentials import REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from scripts.campaign.cases import Case
+    from scripts.emulator.exchange import Reply, Request
+    from scripts.emulator.rules import Effect
+    from scripts.experiment.processes import Ended
+    from scripts.experiment.tables import ExperimentTable
+
+__all__ = ["Laboratory"]
+
+_CHECKPOINTS: Final = "campaign-checkpoints"
+_DEADLINE_MS: Final = 900_000
+_WAIT_S: Final = 300.0
+_POLL_S: Final = 0.005
+_SAID_MAX: Final = 2000
+
+
+class Laboratory:
+    """A context manager: one S3, for one case at a time."""
+
+    def __init__(self) -> None:
+        self._s3 = EmbeddedS3(buckets=(LAKE, _CHECKPOINTS))
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-campaign-")))
+            stack.enter_context(self._s3)
+            own = {**self._s3.environment(), "AWS_REGION": REGION, "SW_CHECKPOINT_BUCKET": _CHECKPOINTS}
+            stack.enter_context(patch.dict(os.environ, own))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def carry_out(self, case: Case) -> CaseRecord:
+        """Carry out a case. Whatever goes wrong with the harness itself is a violation, too."""
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            run = _CaseRun(case, self._s3, Path(folder))
+            try:
+                seen = run.play()
+            except Exception as error:  # noqa: BLE001 - it must be counted, and the campaign goes on
+                seen, run.error = Seen(harness_failed=True), f"{type(error).__name__}: {error}"
+            finally:
+                run.end()
+        return CaseRecord(
+            case=case.name,
+            hit=run.rule is not None and run.rule.hits > 0,
+            operation=run.operation,
+            key_class=run.key_class,
+            acknowledged=seen.acknowledged,
+            returncode=run.code,
+            verdict=seen.verdict,
+            landed=seen.landed,
+            orphans=seen.orphans,
+            violations=violations_of(seen),
+            seconds=round(time.monotonic() - began, 1),
+            error=run.error,
+        )
+
+
+class _CaseRun:
+    """One case on its way."""
+
+    def __init__(self, case: Case, s3: EmbeddedS3, folder: Path) -> None:
+        self.rule: Rule | None = None
+        self.code: int | None = None
+        self.operation: str | None = None
+        self.key_class: str | None = None
+        self.error: str | None = None
+        self._case, self._write, self._s3 = case, case.sequence, s3
+        self._place = Place(s3.observer(), s3.environment(), f"{case.name}-{uuid.uuid4().hex[:8]}", folder)
+        self._table: ExperimentTable = table_of(self._write.table_format, self._place)
+        self._processes: list[JobProcess] = []
+
+    def play(self) -> Seen:
+        """Carry it out, and return what was seen."""
+        self._table.make(pa.table({"id": pa.array(BASE, pa.int64())}))
+        victim = self._start()
+        late = Late(then="waits" if self._write.phase == "frozen" else "dropped", end=self._stopper(victim))
+        self.rule = self._s3.wire.add(
+            Rule(Match(is_mutating=True), self._noted(self._fault(victim, late)), nth=self._case.nth)
+        )
+        with ThreadPoolExecutor(1) as pool:
+            end = pool.submit(victim.wait)
+            try:
+                return self._follow(victim, end, late)
+            finally:
+                victim.signal(signal.SIGCONT)
+                victim.signal()
+                late.release()
+
+    def _follow(self, victim: JobProcess, end: Future[Ended], late: Late) -> Seen:
+        is_frozen = self._write.phase == "frozen"
+        self._until(lambda: end.done() or (is_frozen and self._is_hit()))
+        stands_still = is_frozen and not end.done()
+        if not stands_still:
+            self._note_end(end.result())
+            self._until(lambda: self._s3.wire.is_quiet)
+        self._s3.wire.clear_rules()
+        verdict = self._recover()
+        found = self._table.ids()
+        acknowledged = self.code == 0
+        if not stands_still:
+            late.release()
+        changed = self._table.ids() != found
+        retried = self._start().wait()
+        after = self._table.ids()
+        if stands_still:
+            late.release()
+            victim.signal(signal.SIGCONT)
+            self._note_end(end.result(_WAIT_S))
+            acknowledged = self.code == 0
+            self._recover()  # as the sweeper would, some time later
+            changed = self._table.ids() != after
+        self._recover()
+        if retried.code != 0:
+            self.error = (retried.out + retried.errors)[-_SAID_MAX:]
+        return Seen(
+            guarded=self._write.guarded,
+            acknowledged=acknowledged,
+            verdict=verdict,
+            before=BASE,
+            after=AFTER[self._write.statement],
+            found=found,
+            found_after_retry=after,
+            retry_succeeded=retried.code == 0,
+            changed=changed,
+            orphans=len(self._table.view().orphans),
+        )
+
+    def end(self) -> None:
+        """Leave nothing for the next case."""
+        for process in self._processes:
+            process.signal(signal.SIGCONT)
+            process.signal()
+        self._s3.wire.clear_rules()
+        self._s3.wire.clear_trace()
+        self._s3.wire.clock_ahead_s = 0.0
+
+    def _start(self) -> JobProcess:
+        self._s3.wire.clock_ahead_s = 0.0
+        order = Order(
+            table=self._table.name,
+            table_format=self._write.table_format,
+            statement=self._write.statement,
+            guarded=self._write.guarded,
+            settings=dict(self._table.settings),
+        )
+        variables = {
+            **order.variable(),
+            "SOAL_RUN_KEY": self._place.prefix,
+            "SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + _DEADLINE_MS),
+        }
+        process = JobProcess("scripts.campaign.job", variables, self._place.folder)
+        self._processes.append(process)
+        return process
+
+    def _stopper(self, victim: JobProcess) -> Callable[[], None]:
+        number = signal.SIGSTOP if self._write.phase == "frozen" else signal.SIGKILL
+        return lambda: victim.signal(number)
+
+    def _fault(self, victim: JobProcess, late: Late) -> Effect:
+        phase = self._write.phase
+        if phase == "late" or phase == "frozen":  # noqa: PLR1714 - the type checker follows only this form
+            return late
+        return LoseReply(503) if phase == "lost" else Kill(phase, victim.signal)
+
+    def _noted(self, effect: Effect) -> Effect:
+        def act(request: Request) -> Reply | Callable[[], Reply]:
+            self.operation, self.key_class = request.operation, request.key_class
+            return effect(request)
+
+        return act
+
+    def _is_hit(self) -> bool:
+        return self.rule is not None and self.rule.hits > 0
+
+    def _note_end(self, ended: Ended) -> None:
+        self.code = ended.code
+        if ended.code not in (0, -signal.SIGKILL):
+            self.error = (ended.out + ended.errors)[-_SAID_MAX:]
+
+    def _recover(self) -> str | None:
+        """Let the sweeper come when all grace is over, as in a function's account; return the guard's verdict."""
+        if not self._write.guarded:
+            return None
+        self._s3.wire.clock_ahead_s = 2 * _DEADLINE_MS / 1000
+        checkpoints = Checkpoints(S3ObjectStore(self._s3.observer(), _CHECKPOINTS))
+        recovery = Recovery(checkpoints, table_store, clock=epoch_ms)
+        Sweeper(checkpoints, recovery, epoch_ms, may_go_on=lambda: True).sweep()
+        for listed in checkpoints.store.list("checkpoints/"):
+            stored = checkpoints.read(listed.key.removeprefix("checkpoints/").removesuffix(".json"))
+            if stored is not None and stored.document.run_key == self._place.prefix:
+                return str(stored.document.status)
+        return "rolled_back"  # nothing was claimed
+
+    def _until(self, holds: Callable[[], bool]) -> None:
+        until = time.monotonic() + _WAIT_S
+        while not holds():
+            if time.monotonic() > until:
+                raise RuntimeError(f"{self._case.name} has not come on within {_WAIT_S:.0f} s")
+            time.sleep(_POLL_S)

@@ -1,0 +1,73 @@
+"""The results of the campaign as lines of JSON, each in one `write(2)`; any of them is enough to replay its case.
+
+`python -m scripts.campaign.record` prints the schema of a line, which is kept beside this file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["CASES", "VIOLATIONS", "CaseRecord", "Violation", "append", "read"]
+
+CASES: Final = "cases.jsonl"
+
+Violation = Literal[
+    "lost", "unacknowledged", "doubled", "gap", "wrong_verdict", "unknown", "changed", "orphans", "harness_error"
+]
+VIOLATIONS: Final[dict[Violation, str]] = {
+    "lost": "acknowledged, and the rows are not there",
+    "unacknowledged": "not acknowledged, not known as committed, and the rows are there",
+    "doubled": "after the retry rows are there twice",
+    "gap": "after the retry rows are missing",
+    "wrong_verdict": "the document says something else than the table",
+    "unknown": "the document has no verdict after recovery",
+    "changed": "something late has changed the table behind the verdict",
+    "orphans": "data files are left that no version names",
+    "harness_error": "the case could not be carried out",
+}
+
+
+class CaseRecord(BaseModel):
+    """One fault, and all that came after it."""
+
+    model_config = ConfigDict(extra="forbid", title="A line of the results of `soal faults run`")
+
+    case: str = Field(description="Its name: `soal faults replay` takes it.")
+    hit: bool = Field(description="Whether there was such a request; a sequence ends with a case that was not hit.")
+    operation: str | None = Field(description="The request that was hit.")
+    key_class: str | None
+    acknowledged: bool
+    returncode: int | None
+    verdict: str | None = Field(description="The guard's, after recovery.")
+    landed: bool | None = Field(description="Whether the rows were there then.")
+    orphans: int = Field(description="Data files that no version named after the retry.")
+    violations: list[Violation]
+    seconds: float
+    error: str | None
+
+
+def append(path: Path, record: CaseRecord) -> None:
+    """Add a line, in one `write(2)`: several processes may add lines."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(descriptor, record.model_dump_json().encode() + b"\n")
+    finally:
+        os.close(descriptor)
+
+
+def read(path: Path) -> tuple[CaseRecord, ...]:
+    """Return the lines, the oldest first; none if there is no such file."""
+    if not path.exists():
+        return ()
+    return tuple(CaseRecord.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line)
+
+
+if __name__ == "__main__":
+    print(json.dumps(CaseRecord.model_json_schema(), indent=2))

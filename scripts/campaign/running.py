@@ -1,0 +1,92 @@
+"""Carry out the campaign: each sequence in a worker process, request after request, until one is hit no more."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import time
+from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from typing import TYPE_CHECKING, Final
+
+from scripts.bench.record import about
+from scripts.campaign.cases import sequences
+from scripts.campaign.laboratory import Laboratory
+from scripts.campaign.record import CASES, append, read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from scripts.campaign.cases import Case, Sequence
+    from scripts.campaign.record import CaseRecord
+
+__all__ = ["MANIFEST", "OtherCampaignError", "replay", "run"]
+
+MANIFEST: Final = "manifest.json"
+_REQUESTS_MAX: Final = 60
+_LOOK_S: Final = 1.0
+
+
+class OtherCampaignError(Exception):
+    """The folder holds the results of another commit or machine; the message names the difference."""
+
+
+def run(
+    folder: Path, *, select: str, jobs: int, budget_s: float | None, progress: Callable[[int], None] = lambda _: None
+) -> bool:
+    """Carry out what is missing of the sequences that `select` names; tell whether all are finished.
+
+    `progress` hears the number of cases that are done. No case begins after `budget_s` seconds. Raises
+    `OtherCampaignError`, and `ValueError` if nothing is selected.
+    """
+    chosen = [*sequences(select)]
+    if not chosen:
+        raise ValueError(f"{select!r} selects no write")
+    _begin(folder)
+    done = {record.case: record.hit for record in read(folder / CASES)}
+    until = None if budget_s is None else time.time() + budget_s
+    # Spawned, since a fork would copy the locks of this process's threads.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        pending = {pool.submit(_sequence, one, folder, done, until) for one in chosen}
+        ended: list[bool] = []
+        while pending:
+            finished, pending = wait(pending, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
+            ended += [one.result() for one in finished]
+            progress(len(read(folder / CASES)))
+    return all(ended)
+
+
+def replay(case: Case) -> CaseRecord:
+    """Carry out one case again."""
+    with Laboratory() as laboratory:
+        return laboratory.carry_out(case)
+
+
+def _sequence(one: Sequence, folder: Path, done: dict[str, bool], until: float | None) -> bool:
+    """Carry out the cases of a sequence; return whether it has come to its end."""
+    with Laboratory() as laboratory:
+        for nth in range(1, _REQUESTS_MAX):
+            case = one.case(nth)
+            hit = done.get(case.name)
+            if hit is None:
+                if until is not None and time.time() >= until:
+                    return False
+                record = laboratory.carry_out(case)
+                append(folder / CASES, record)
+                hit = record.hit
+            if not hit:
+                return True
+    raise RuntimeError(f"{one.name} has more than {_REQUESTS_MAX} requests")
+
+
+def _begin(folder: Path) -> None:
+    manifest = folder / MANIFEST
+    wanted = about()
+    if not manifest.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        manifest.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
+        return
+    found = json.loads(manifest.read_text(encoding="utf-8"))
+    for name, value in wanted.items():
+        if found.get(name) != value:
+            raise OtherCampaignError(f"{manifest}: {name} is {found.get(name)!r} there, and {value!r} now")

@@ -1,0 +1,74 @@
+"""Real faults, with the guard and without it: the control arm must lose what the guard keeps."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scripts.campaign.cases import PHASES, Case
+from scripts.campaign.laboratory import Laboratory
+from scripts.campaign.record import CASES, read
+from scripts.campaign.running import MANIFEST, OtherCampaignError, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def laboratory() -> Iterator[Laboratory]:
+    with Laboratory() as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "landed", "broken"),
+    [
+        ("delta-append-plain-after-02", "delta_log/commit", True, ["unacknowledged", "doubled"]),
+        pytest.param("delta-append-plain-torn-02", "delta_log/commit", False, ["orphans"], marks=pytest.mark.matrix),
+        pytest.param("delta-merge-guarded-late-01", "marker", False, [], marks=pytest.mark.matrix),
+        *(
+            pytest.param(f"{name}-{phase}-03", None, None, [], marks=pytest.mark.matrix)
+            for name in ("delta-append-guarded", "iceberg-append-guarded")
+            for phase in PHASES
+        ),
+    ],
+)
+def test_a_case_breaks_what_it_must(
+    laboratory: Laboratory, *, name: str, kind: str | None, landed: bool | None, broken: list[str]
+) -> None:
+    """Nothing, if it is guarded."""
+    found = laboratory.carry_out(Case.parse(name))
+    assert found.hit
+    assert found.violations == broken, found.error
+    assert kind in (None, found.key_class)
+    assert landed in (None, found.landed)
+
+
+@pytest.mark.matrix
+def test_a_campaign_ends_by_itself_and_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    """Each write's requests are counted until none is hit any more; no case is carried out twice."""
+    assert not run(tmp_path, select="iceberg append plain lost", jobs=1, budget_s=0)
+    assert read(tmp_path / CASES) == ()
+    assert run(tmp_path, select="iceberg append plain lost", jobs=1, budget_s=None)
+    records = read(tmp_path / CASES)
+    assert [one.hit for one in records] == [True] * (len(records) - 1) + [False]
+    assert len(records) > 4, "data, manifest, list, metadata"
+    assert run(tmp_path, select="iceberg append plain lost", jobs=1, budget_s=None)
+    assert read(tmp_path / CASES) == records
+
+    manifest = json.loads((tmp_path / MANIFEST).read_text())
+    (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "commit": "another"}))
+    with pytest.raises(OtherCampaignError, match="commit is 'another' there"):
+        run(tmp_path, select="delta", jobs=1, budget_s=0)
+
+
+def test_words_that_name_no_write_are_refused(tmp_path: Path) -> None:
+    """Before anything is made."""
+    with pytest.raises(ValueError, match="'hudi' selects no write"):
+        run(tmp_path / "none", select="hudi", jobs=1, budget_s=None)
+    assert not (tmp_path / "none").exists()

@@ -6,15 +6,11 @@
 from __future__ import annotations
 
 import json
-import os
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-__all__ = ["CASES", "VIOLATIONS", "CaseRecord", "Violation", "append", "read"]
+__all__ = ["CASES", "VIOLATIONS", "CaseRecord", "Violation"]
 
 CASES: Final = "cases.jsonl"
 
@@ -51,22 +47,6 @@ class CaseRecord(BaseModel):
     violations: list[Violation]
     seconds: float
     error: str | None
-
-
-def append(path: Path, record: CaseRecord) -> None:
-    """Add a line, in one `write(2)`: several processes may add lines."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(descriptor, record.model_dump_json().encode() + b"\n")
-    finally:
-        os.close(descriptor)
-
-
-def read(path: Path) -> tuple[CaseRecord, ...]:
-    """Return the lines, the oldest first; none if there is no such file."""
-    if not path.exists():
-        return ()
-    return tuple(CaseRecord.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line)
 
 
 if __name__ == "__main__":

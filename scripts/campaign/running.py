@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import time
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
@@ -11,24 +10,20 @@ from typing import TYPE_CHECKING, Final
 from scripts.bench.record import about
 from scripts.campaign.cases import sequences
 from scripts.campaign.laboratory import Laboratory
-from scripts.campaign.record import CASES, append, read
+from scripts.campaign.record import CASES, CaseRecord
+from scripts.results import append, begin, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from scripts.campaign.cases import Case, Sequence
-    from scripts.campaign.record import CaseRecord
 
-__all__ = ["MANIFEST", "OtherCampaignError", "replay", "run"]
+__all__ = ["MANIFEST", "replay", "run"]
 
 MANIFEST: Final = "manifest.json"
 _REQUESTS_MAX: Final = 60
 _LOOK_S: Final = 1.0
-
-
-class OtherCampaignError(Exception):
-    """The folder holds the results of another commit or machine; the message names the difference."""
 
 
 def run(
@@ -37,13 +32,13 @@ def run(
     """Carry out what is missing of the sequences that `select` names; tell whether all are finished.
 
     `progress` hears the number of cases that are done. No case begins after `budget_s` seconds. Raises
-    `OtherCampaignError`, and `ValueError` if nothing is selected.
+    `OtherResultsError`, and `ValueError` if nothing is selected.
     """
     chosen = [*sequences(select)]
     if not chosen:
         raise ValueError(f"{select!r} selects no write")
-    _begin(folder)
-    done = {record.case: record.hit for record in read(folder / CASES)}
+    begin(folder / MANIFEST, about())
+    done = {record.case: record.hit for record in read(folder / CASES, CaseRecord)}
     until = None if budget_s is None else time.time() + budget_s
     # Spawned, since a fork would copy the locks of this process's threads.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -52,7 +47,7 @@ def run(
         while pending:
             finished, pending = wait(pending, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
             ended += [one.result() for one in finished]
-            progress(len(read(folder / CASES)))
+            progress(len(read(folder / CASES, CaseRecord)))
     return all(ended)
 
 
@@ -77,16 +72,3 @@ def _sequence(one: Sequence, folder: Path, done: dict[str, bool], until: float |
             if not hit:
                 return True
     raise RuntimeError(f"{one.name} has more than {_REQUESTS_MAX} requests")
-
-
-def _begin(folder: Path) -> None:
-    manifest = folder / MANIFEST
-    wanted = about()
-    if not manifest.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        manifest.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
-        return
-    found = json.loads(manifest.read_text(encoding="utf-8"))
-    for name, value in wanted.items():
-        if found.get(name) != value:
-            raise OtherCampaignError(f"{manifest}: {name} is {found.get(name)!r} there, and {value!r} now")

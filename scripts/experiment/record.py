@@ -6,16 +6,12 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-__all__ = ["RUNS", "Outcome", "RunRecord", "append", "read"]
+__all__ = ["RUNS", "Outcome", "RunRecord"]
 
 RUNS: Final = "runs.jsonl"
 
@@ -74,22 +70,6 @@ class RunRecord(BaseModel):
     gap_ms: float | None = Field(description="From the answer to the last PUT of data to that of the commit.")
     requests: list[Span] = Field(description="Of the first run of each cell.")
     error: str | None = Field(description="The end of what the process said, if it ended otherwise than meant.")
-
-
-def append(path: Path, record: RunRecord) -> None:
-    """Add a line, in one `write(2)`."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(descriptor, record.model_dump_json().encode() + b"\n")
-    finally:
-        os.close(descriptor)
-
-
-def read(path: Path) -> tuple[RunRecord, ...]:
-    """Return the lines, the oldest first; none if there is no such file."""
-    if not path.exists():
-        return ()
-    return tuple(RunRecord.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line)
 
 
 if __name__ == "__main__":

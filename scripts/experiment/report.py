@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from scripts.experiment.figures import figures
-from scripts.experiment.record import RUNS, read
+from scripts.experiment.record import RUNS, RunRecord
 from scripts.experiment.result_tables import is_broken, tables
 from scripts.experiment.running import MANIFEST
+from scripts.results import read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +48,7 @@ class Report:
 
 def report_of(folder: Path) -> Report:
     """Make the report of the runs that are there. Raises `FileNotFoundError` if there are none."""
-    records = read(folder / RUNS)
+    records = read(folder / RUNS, RunRecord)
     if not records:
         raise FileNotFoundError(f"{folder} holds no runs")
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
@@ -14,7 +13,8 @@ from scripts.bench.record import about
 from scripts.experiment.data import generated, given
 from scripts.experiment.laboratory import Laboratory
 from scripts.experiment.plan import DATASETS, runs_of
-from scripts.experiment.record import RUNS, append, read
+from scripts.experiment.record import RUNS, RunRecord
+from scripts.results import append, begin, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scripts.experiment.data import Dataset
     from scripts.experiment.plan import Run
 
-__all__ = ["MANIFEST", "OtherExperimentError", "Settings", "run"]
+__all__ = ["MANIFEST", "Settings", "run"]
 
 MANIFEST: Final = "manifest.json"
 _WARM_UP: Final = 2
@@ -39,20 +39,16 @@ class Settings:
     small: str | None
 
 
-class OtherExperimentError(Exception):
-    """The folder holds the results of another experiment; the message names the difference."""
-
-
 def run(settings: Settings, folder: Path, *, jobs: int, progress: Callable[[int, int], None] = lambda *_: None) -> None:
     """Carry out what is missing in `folder`; `progress` hears how many runs are done, of how many.
 
-    Raises `OtherExperimentError`, and `ValueError` if the given file is none.
+    Raises `OtherResultsError`, and `ValueError` if the given file is none.
     """
     datasets = _Datasets(settings.small)
     _begin(settings, datasets, folder)
     timed, others = runs_of(settings.plan, scale=settings.scale, seed=settings.seed)
     results = folder / RUNS
-    records = read(results)
+    records = read(results, RunRecord)
     done = {record.run_id for record in records}
     left = [one for one in (*timed, *others) if one.id not in done]
     if not left:
@@ -106,12 +102,4 @@ def _begin(settings: Settings, datasets: _Datasets, folder: Path) -> None:
     """Write the manifest, or compare with the one that is there."""
     small = None if settings.small is None else Path(settings.small).name
     wanted: dict[str, Any] = {**asdict(settings), "small": small, "small_sha256": datasets.digest, **about()}
-    manifest = folder / MANIFEST
-    if not manifest.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        manifest.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
-        return
-    found = json.loads(manifest.read_text(encoding="utf-8"))
-    for name, value in wanted.items():
-        if found.get(name) != value:
-            raise OtherExperimentError(f"{manifest}: {name} is {found.get(name)!r} there, and would be {value!r} now")
+    begin(folder / MANIFEST, wanted)

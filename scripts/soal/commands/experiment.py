@@ -48,7 +48,8 @@ def run(
 
     Each kill is a real SIGKILL, at an exact request to S3. deltalake and pyiceberg tell what is in the tables.
     """
-    from scripts.experiment.running import OtherExperimentError, Settings, run
+    from scripts.experiment.running import Settings, run
+    from scripts.results import OtherResultsError
 
     out = Output(as_json=False)
     settings = Settings(plan, scale, seed, None if small is None else str(small))
@@ -62,7 +63,7 @@ def run(
                 jobs=jobs,
                 progress=lambda done, total: shown.update(task, completed=done, total=total),
             )
-        except OtherExperimentError as error:
+        except OtherResultsError as error:
             raise Problem(str(error), todo="give another folder, or the same options and commit") from error
         except ValueError as error:
             raise Problem(str(error), todo="give a file like that of the paper") from error

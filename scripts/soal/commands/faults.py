@@ -44,7 +44,8 @@ def run(
 
     The requests are listed nowhere: the first, the second, the third is hit, until a write ends unhurt.
     """
-    from scripts.campaign.running import OtherCampaignError, run
+    from scripts.campaign.running import run
+    from scripts.results import OtherResultsError
 
     out = Output(as_json=False)
     bars = (SpinnerColumn(), TextColumn("{task.completed:.0f} cases"), TimeElapsedColumn())
@@ -58,7 +59,7 @@ def run(
                 budget_s=None if budget_min is None else budget_min * 60,
                 progress=lambda done: shown.update(task, completed=done),
             )
-        except OtherCampaignError as error:
+        except OtherResultsError as error:
             raise Problem(str(error), todo="give another folder, or the same commit and machine") from error
         except ValueError as error:
             raise Problem(str(error), todo="give words as in delta-append-guarded-torn") from error
@@ -78,11 +79,12 @@ def report(
     Exit codes: 0 no guarded case did, 1 some did; their names follow.
     """
     from scripts.campaign.cases import Case
-    from scripts.campaign.record import CASES, read
+    from scripts.campaign.record import CASES, CaseRecord
     from scripts.campaign.report import counts
+    from scripts.results import read
 
     out = Output(as_json=as_json)
-    records = read(folder / CASES)
+    records = read(folder / CASES, CaseRecord)
     if not records:
         raise Problem(f"{folder} holds no cases", todo=f"soal faults run {folder}")
     found = counts(records)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scripts.campaign import record as module
-from scripts.campaign.record import CaseRecord, append, read
+from scripts.campaign.record import CaseRecord
 from scripts.campaign.report import counts
 
 
@@ -48,15 +48,6 @@ def test_cases_are_counted_by_format_and_guard() -> None:
     assert found[0].bound == pytest.approx(0.95)
     assert found[1].bound is None
     assert (found[1].broken["doubled"], found[1].broken["lost"]) == (1, 0)
-
-
-def test_lines_come_back_as_they_were_written(tmp_path: Path) -> None:
-    """The oldest first."""
-    lines = (record("delta-append-plain-after-01"), record("delta-append-plain-after-02", "gap"))
-    for line in lines:
-        append(tmp_path / "cases.jsonl", line)
-    assert read(tmp_path / "cases.jsonl") == lines
-    assert read(tmp_path / "none.jsonl") == ()
 
 
 def test_the_schema_beside_the_module_is_that_of_a_line() -> None:

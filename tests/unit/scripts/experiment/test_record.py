@@ -5,17 +5,9 @@ from pathlib import Path
 
 from scripts.experiment import record as module
 from scripts.experiment.plan import PLANS, Run
-from scripts.experiment.record import RunRecord, append, read
+from scripts.experiment.record import RunRecord
+from scripts.results import append
 from tests.unit.scripts.experiment.records import record
-
-
-def test_lines_come_back_as_they_were_written(tmp_path: Path) -> None:
-    """The oldest first."""
-    written = tuple(record(Run(cell, 1)) for cell in PLANS["paper"][:3])
-    for one in written:
-        append(tmp_path / "runs.jsonl", one)
-    assert read(tmp_path / "runs.jsonl") == written
-    assert read(tmp_path / "none.jsonl") == ()
 
 
 def test_the_paper_s_fields_are_there_under_its_names(tmp_path: Path) -> None:

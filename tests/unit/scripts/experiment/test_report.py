@@ -8,8 +8,8 @@ import pytest
 
 from scripts.bench.record import about
 from scripts.experiment.plan import PLANS, Run
-from scripts.experiment.record import append
 from scripts.experiment.report import report_of
+from scripts.results import append
 from tests.unit.scripts.experiment.records import record
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Self
 import pytest
 
 from scripts.experiment import running
-from scripts.experiment.record import read
-from scripts.experiment.running import OtherExperimentError, Settings
+from scripts.experiment.record import RunRecord
+from scripts.experiment.running import Settings
+from scripts.results import OtherResultsError, read
 from tests.unit.scripts.experiment.records import record
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scripts.experiment.plan import Run
-    from scripts.experiment.record import RunRecord
 
 SETTINGS = Settings(plan="ours", scale=0.04, seed=1, small=None)
 
@@ -56,12 +56,12 @@ def test_an_interrupted_experiment_goes_on(tmp_path: Path, laboratory: type[Labo
     laboratory.fails_at = "O-iceberg-22k-baseline-guarded-002"
     with pytest.raises(RuntimeError):
         running.run(SETTINGS, tmp_path, jobs=2)
-    first = {one.run_id for one in read(tmp_path / "runs.jsonl")}
+    first = {one.run_id for one in read(tmp_path / "runs.jsonl", RunRecord)}
     laboratory.fails_at = None
     laboratory.seen.clear()
     heard: list[tuple[int, int]] = []
     running.run(SETTINGS, tmp_path, jobs=2, progress=lambda done, total: heard.append((done, total)))
-    records = read(tmp_path / "runs.jsonl")
+    records = read(tmp_path / "runs.jsonl", RunRecord)
     assert len(records) == len({one.run_id for one in records}) == 6
     assert not first & {seen.split()[0] for seen in laboratory.seen[2:]}, "beside the two that warm up"
     assert heard[0] == (len(first), 6)
@@ -84,5 +84,5 @@ def test_the_results_of_another_experiment_are_not_mixed_in(tmp_path: Path, name
     running.run(SETTINGS, tmp_path, jobs=1)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, name: value}))
-    with pytest.raises(OtherExperimentError, match=f"{name} is {value!r} there"):
+    with pytest.raises(OtherResultsError, match=f"{name} is {value!r} there"):
         running.run(SETTINGS, tmp_path, jobs=1)

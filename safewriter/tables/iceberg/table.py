@@ -129,11 +129,15 @@ class IcebergTable(Table):
     ) -> int:
         """Delete the data files of attempts that have not published: each attempt has a folder of its own.
 
-        A settler that may not, or whose S3 is not the table's, leaves them to `remove_orphan_files`.
+        A settler that may not, or whose S3 is not the table's, leaves them to `remove_orphan_files`; so it leaves those
+        of a table that is gone.
         """
         if self.files is None or self.rehearsal is not None:
             return 0
-        held = self._read(document.attempt.table_id)
+        try:
+            held = self._read(document.attempt.table_id)
+        except RetentionGapError:
+            return 0
         committed = name_of(document.attempt) if document.is_in_table else None
         names = [name_of(one) for one in (*earlier, *attempts)]
         dead = [name for name in names if name != committed and _landed(held, name) is None]

@@ -104,6 +104,7 @@ class Materialised:
         return {
             "format-version": 2,
             "table-uuid": _ID,
+            "location": "s3://lake/t",
             "properties": {key: value for name, _ in table.marks for key, value in self.mark(name).items()},
             "snapshots": [{"snapshot-id": number, "timestamp-ms": _NOW_MS} for number in known],
             "refs": {"main": {"snapshot-id": table.main, "type": "branch"}, **fences},

@@ -227,6 +227,14 @@ def test_a_store_that_does_not_answer_leaves_the_attempt_for_the_next_settler(
     assert not left & {key for key, _ in contents(bench.lake)}
 
 
+def test_the_files_of_a_table_that_is_gone_stay(bench: Bench) -> None:
+    """Nobody can tell any more where they are; the attempt counts as clean all the same."""
+    left = leave_files(bench, bench.claim())
+    bench.catalog.drop_table("db.t")
+    assert bench.settle(nothing_sent=True, quiet=True).attempt.cleaned
+    assert left <= {key for key, _ in contents(bench.lake)}
+
+
 def test_a_rehearsal_deletes_nothing(bench: Bench) -> None:
     """Nor does it without time."""
     held = bench.claim()

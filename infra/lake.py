@@ -94,8 +94,7 @@ class Lake(Construct):
 
     def sweeper_statements(self) -> list[iam.PolicyStatement]:
         """Return the sweeper's rights: read and write logs, metadata and snapshots' pointers, never rows, and delete
-        leftover files of a write to a Delta table or of a snapshot. Of an Iceberg table it deletes nothing, and lists
-        nothing.
+        leftover files of a write to a table or of a snapshot.
         """
         found: list[iam.PolicyStatement] = []
         for number, place in enumerate(self._written, start=1):

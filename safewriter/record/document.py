@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ATTEMPTS_MAX",
+    "BY_HAND",
     "DELIVERIES_MAX",
     "LEGAL_MOVES",
     "NO_CHANGE",
@@ -35,6 +36,9 @@ __all__ = [
 SCHEMA_VERSION: Final = 1
 ATTEMPTS_MAX: Final = 50
 DELIVERIES_MAX: Final = 20
+BY_HAND: Final = "by hand"
+"""Who has settled a write whose verdict a person has set: the table may say something else."""
+
 NO_CHANGE: Final = "no change: the block made no commit"
 """The reason of a write that is committed and has left nothing in the table."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError, UsageError
 from safewriter.record.announcements import announcements
 from safewriter.record.checkpoints import HeldCheckpoint
-from safewriter.record.document import OPEN, Status
+from safewriter.record.document import BY_HAND, OPEN, Status
 
 if TYPE_CHECKING:
     from safewriter.deadline import Clock
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from safewriter.record.document import Checkpoint
 
 __all__ = ["override"]
-
-_BY = "by hand"
 
 
 def override(checkpoints: Checkpoints, write_key: str, verdict: Status, reason: str, clock: Clock) -> Checkpoint:
@@ -48,7 +46,7 @@ def override(checkpoints: Checkpoints, write_key: str, verdict: Status, reason: 
         raise UsageError(
             f"{checkpoints.uri(write_key)} says {status}, and its owner lives; wait for its end, or cancel it"
         )
-    document = stored.document.moved(verdict, reason=f"{_BY}: {reason}", settled_ms=clock(), settled_by=_BY)
+    document = stored.document.moved(verdict, reason=f"{BY_HAND}: {reason}", settled_ms=clock(), settled_by=BY_HAND)
     return _written(checkpoints, stored, document)
 
 
@@ -75,7 +73,7 @@ def _of_marker(
         raise UsageError(
             f"attempt {announced.living} of {write_key} may still claim or write it; wait until its time is over"
         )
-    document = announced.youngest.document(verdict, reason, clock(), _BY)
+    document = announced.youngest.document(verdict, reason, clock(), BY_HAND)
     _written(checkpoints, None if damage is None else HeldCheckpoint(document, damage.etag), document)
     for listed in announced.markers:
         checkpoints.unmark(write_key, listed.nonce)

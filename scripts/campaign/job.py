@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
+from handler.process.tree import die_with_parent
 from safewriter import SafeWriter
 from scripts.emulator.spark import LOCAL_JARS, build_session
 from scripts.experiment.job import STOCK
@@ -73,4 +74,5 @@ def _write(spark: SparkSession, order: Order, table: str) -> None:
 
 
 if __name__ == "__main__":
+    die_with_parent()  # Java ends with us
     main(Order(**json.loads(os.environ[VARIABLE])))

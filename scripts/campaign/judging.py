@@ -14,7 +14,10 @@ __all__ = ["Seen", "violations_of"]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of a case: ids before, as they should be after, as found after recovery and after the retry."""
+    """What was seen of a case: ids before, as they should be after, as found after recovery and at the very end.
+
+    `changed`: something late has changed the table or its document behind the verdict.
+    """
 
     guarded: bool = False
     acknowledged: bool = False
@@ -22,7 +25,7 @@ class Seen:
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
     found: tuple[int, ...] = ()
-    found_after_retry: tuple[int, ...] = ()
+    found_at_end: tuple[int, ...] = ()
     retry_succeeded: bool = False
     changed: bool = False
     orphans: int = 0
@@ -36,18 +39,19 @@ class Seen:
 
 def violations_of(seen: Seen) -> list[Violation]:
     """Return the broken promises. A write without a guard has the same ones, but for the verdict."""
-    if seen.harness_failed or not seen.retry_succeeded:
+    if seen.harness_failed:
         return ["harness_error"]
     settled = not seen.guarded or seen.verdict in ("committed", "rolled_back")
     told: bool | None = seen.verdict == "committed" if seen.guarded else seen.landed
     broken: dict[Violation, bool] = {
         "lost": seen.acknowledged and not seen.landed,
         "unacknowledged": seen.landed is True and not seen.acknowledged and seen.verdict != "committed",
-        "doubled": bool(Counter(seen.found_after_retry) - Counter(seen.after)),
-        "gap": bool(Counter(seen.after) - Counter(seen.found_after_retry)),
+        "doubled": bool(Counter(seen.found_at_end) - Counter(seen.after)),
+        "gap": bool(Counter(seen.after) - Counter(seen.found_at_end)),
         "wrong_verdict": settled and (seen.landed is None or told is not seen.landed),
         "unknown": not settled,
         "changed": seen.changed,
         "orphans": seen.orphans > 0,
+        "retry_failed": not seen.retry_succeeded,
     }
     return [name for name, holds in broken.items() if holds]

@@ -79,6 +79,8 @@ class Laboratory:
             run = _CaseRun(case, self._s3, Path(folder))
             try:
                 seen = run.play()
+                if run.rule is not None and run.rule.hits == 0 and run.code != 0:
+                    raise RuntimeError(f"the write has ended by itself, before its request: {run.error}")  # noqa: TRY301
             except Exception as error:  # noqa: BLE001 - it must be counted, and the campaign goes on
                 seen, run.error = Seen(harness_failed=True), f"{type(error).__name__}: {error}"
             finally:
@@ -131,31 +133,52 @@ class _CaseRun:
                 late.release()
 
     def _follow(self, victim: JobProcess, end: Future[Ended], late: Late) -> Seen:
-        is_frozen = self._write.phase == "frozen"
-        self._until(lambda: end.done() or (is_frozen and self._is_hit()))
-        stands_still = is_frozen and not end.done()
-        if not stands_still:
-            self._note_end(end.result())
-            self._until(lambda: self._s3.wire.is_quiet)
+        if self._write.phase == "frozen":
+            self._until(lambda: end.done() or self._is_hit())
+            if not end.done():
+                return self._thawed(victim, end, late)
+        self._note_end(end.result())
+        self._until(lambda: self._s3.wire.is_quiet)
         self._s3.wire.clear_rules()
-        verdict = self._recover()
-        found = self._table.ids()
+        verdict, found = self._recover(), self._table.ids()
+        late.release()
+        changed = (self._verdict(), self._table.ids()) != (verdict, found)
         acknowledged = self.code == 0
-        if not stands_still:
-            late.release()
-        changed = self._table.ids() != found
+        # A caller retries what was not acknowledged; that a guarded write may be started twice is a promise of its own.
+        retry_succeeded = (acknowledged and not self._write.guarded) or self._retry()
+        return self._seen(verdict, found, acknowledged=acknowledged, changed=changed, retry_succeeded=retry_succeeded)
+
+    def _thawed(self, victim: JobProcess, end: Future[Ended], late: Late) -> Seen:
+        """Recover and retry beside the victim that stands still, and let it go on behind that."""
+        self._s3.wire.clear_rules()
+        verdict, found = self._recover(), self._table.ids()
+        retry_succeeded = self._retry()
+        behind = self._verdict(), self._table.ids()
+        late.release()
+        victim.signal(signal.SIGCONT)
+        self._note_end(end.result(_WAIT_S))
+        changed = (self._verdict(), self._table.ids()) != behind
+        # Of a write without a guard nobody can tell whose rows are there: what is doubled shows at the end.
+        acknowledged = self.code == 0 and self._write.guarded
+        return self._seen(verdict, found, acknowledged=acknowledged, changed=changed, retry_succeeded=retry_succeeded)
+
+    def _retry(self) -> bool:
         retried = self._start().wait()
-        after = self._table.ids()
-        if stands_still:
-            late.release()
-            victim.signal(signal.SIGCONT)
-            self._note_end(end.result(_WAIT_S))
-            acknowledged = self.code == 0
-            self._recover()  # as the sweeper would, some time later
-            changed = self._table.ids() != after
-        self._recover()
         if retried.code != 0:
             self.error = (retried.out + retried.errors)[-_SAID_MAX:]
+        return retried.code == 0
+
+    def _seen(
+        self,
+        verdict: str | None,
+        found: tuple[int, ...],
+        *,
+        acknowledged: bool,
+        changed: bool,
+        retry_succeeded: bool,
+    ) -> Seen:
+        # The sweeper comes once more, for files that have arrived late; the retry's own document must say committed.
+        committed = not self._write.guarded or self._recover() == "committed"
         return Seen(
             guarded=self._write.guarded,
             acknowledged=acknowledged,
@@ -163,8 +186,8 @@ class _CaseRun:
             before=BASE,
             after=AFTER[self._write.statement],
             found=found,
-            found_after_retry=after,
-            retry_succeeded=retried.code == 0,
+            found_at_end=self._table.ids(),
+            retry_succeeded=retry_succeeded and committed,
             changed=changed,
             orphans=len(self._table.view().orphans),
         )
@@ -214,7 +237,7 @@ class _CaseRun:
         return act
 
     def _is_hit(self) -> bool:
-        return self.rule is not None and self.rule.hits > 0
+        return self.rule is not None and self.rule.fired(timeout_s=0)
 
     def _note_end(self, ended: Ended) -> None:
         self.code = ended.code
@@ -229,6 +252,13 @@ class _CaseRun:
         checkpoints = Checkpoints(S3ObjectStore(self._s3.observer(), _CHECKPOINTS))
         recovery = Recovery(checkpoints, table_store, clock=epoch_ms)
         Sweeper(checkpoints, recovery, epoch_ms, may_go_on=lambda: True).sweep()
+        return self._verdict()
+
+    def _verdict(self) -> str | None:
+        """Return what the guard's document says now."""
+        if not self._write.guarded:
+            return None
+        checkpoints = Checkpoints(S3ObjectStore(self._s3.observer(), _CHECKPOINTS))
         for listed in checkpoints.store.list("checkpoints/"):
             stored = checkpoints.read(listed.key.removeprefix("checkpoints/").removesuffix(".json"))
             if stored is not None and stored.document.run_key == self._place.prefix:

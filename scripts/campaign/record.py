@@ -15,7 +15,16 @@ __all__ = ["CASES", "VIOLATIONS", "CaseRecord", "Violation"]
 CASES: Final = "cases.jsonl"
 
 Violation = Literal[
-    "lost", "unacknowledged", "doubled", "gap", "wrong_verdict", "unknown", "changed", "orphans", "harness_error"
+    "lost",
+    "unacknowledged",
+    "doubled",
+    "gap",
+    "wrong_verdict",
+    "unknown",
+    "changed",
+    "orphans",
+    "retry_failed",
+    "harness_error",
 ]
 VIOLATIONS: Final[dict[Violation, str]] = {
     "lost": "acknowledged, and the rows are not there",
@@ -26,6 +35,7 @@ VIOLATIONS: Final[dict[Violation, str]] = {
     "unknown": "the document has no verdict after recovery",
     "changed": "something late has changed the table behind the verdict",
     "orphans": "data files are left that no version names",
+    "retry_failed": "the retry ended with an error",
     "harness_error": "the case could not be carried out",
 }
 

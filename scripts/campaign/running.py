@@ -38,17 +38,26 @@ def run(
     if not chosen:
         raise ValueError(f"{select!r} selects no write")
     begin(folder / MANIFEST, about())
-    done = {record.case: record.hit for record in read(folder / CASES, CaseRecord)}
+    # A write that ended before its request is carried out again: only one that ended well ends a sequence.
+    done = {one.case: one.hit for one in read(folder / CASES, CaseRecord) if one.hit or not one.violations}
     until = None if budget_s is None else time.time() + budget_s
     # Spawned, since a fork would copy the locks of this process's threads.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         pending = {pool.submit(_sequence, one, folder, done, until) for one in chosen}
         ended: list[bool] = []
-        while pending:
-            finished, pending = wait(pending, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
-            ended += [one.result() for one in finished]
-            progress(len(read(folder / CASES, CaseRecord)))
+        try:
+            while pending:
+                finished, pending = wait(pending, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
+                ended += [one.result() for one in finished]
+                progress(_lines(folder / CASES))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
     return all(ended)
+
+
+def _lines(path: Path) -> int:
+    """Count the whole lines of a file to which others add."""
+    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def replay(case: Case) -> CaseRecord:
@@ -69,6 +78,8 @@ def _sequence(one: Sequence, folder: Path, done: dict[str, bool], until: float |
                 record = laboratory.carry_out(case)
                 append(folder / CASES, record)
                 hit = record.hit
+                if not hit and record.violations:
+                    return False
             if not hit:
                 return True
-    raise RuntimeError(f"{one.name} has more than {_REQUESTS_MAX} requests")
+    raise RuntimeError(f"{one.name} has {_REQUESTS_MAX} requests or more")

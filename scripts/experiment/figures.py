@@ -29,6 +29,7 @@ _TONES: Final[dict[Truth, Tone]] = {
     "silent_loss": "bad",
     "false_verdict": "bad",
     "damaged": "bad",
+    "not_killed": "warn",
 }
 _OF_FORMAT: Final[dict[str, Tone]] = {"delta": "blue", "iceberg": "ok"}
 _PLOT_HEIGHT: Final = 240

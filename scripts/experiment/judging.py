@@ -14,9 +14,12 @@ __all__ = ["Found", "outcome_of", "truth_of"]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is known after a run. `added`: the rows beyond those before; `verdict`: the guard's, after recovery."""
+    """What is known after a run. `missed`: the request at which it was to be killed never came. `added`: the rows
+    beyond those before; `verdict`: the guard's, after recovery.
+    """
 
     code: int
+    missed: bool
     guarded: bool
     fails: bool
     added: int
@@ -35,6 +38,10 @@ def outcome_of(found: Found) -> Outcome:
 
 def truth_of(found: Found) -> Truth:
     """Classify by the table. A guard's verdict must be what readers find. Files that are left are counted apart."""
+    return "not_killed" if found.missed else _by_rows(found)
+
+
+def _by_rows(found: Found) -> Truth:
     if found.added not in (0, found.expected):
         return "damaged"
     landed = found.added > 0
@@ -45,6 +52,6 @@ def truth_of(found: Found) -> Truth:
         return "success" if landed else "silent_loss"
     if landed:
         return "committed_when_killed" if found.code == -signal.SIGKILL else "damaged"
-    if found.guarded:
-        return "rollback_success"
-    return "silent_loss" if found.code == -signal.SIGKILL else "visible_error"
+    if found.code not in (0, -signal.SIGKILL):
+        return "visible_error"
+    return "rollback_success" if found.guarded else "silent_loss"

@@ -79,7 +79,7 @@ class Laboratory:
             place = Place(self._s3.observer(), self._s3.environment(), f"{run.id}-{uuid.uuid4().hex[:8]}", Path(folder))
             table = table_of(cell.table_format, place)
             table.make(dataset.base)
-            before = table.view()
+            rows_before = table.rows()
             order = Order(
                 source=source_uri(cell.dataset),
                 ddl=dataset.ddl,
@@ -96,9 +96,10 @@ class Laboratory:
             after = table.view() if cell.use_safe_writer else at_end
             found = Found(
                 code=ended.code,
+                missed=bool(cell.kill_phase) and not killed,
                 guarded=cell.use_safe_writer,
                 fails=cell.fails,
-                added=after.rows - before.rows,
+                added=table.rows() - rows_before,
                 expected=dataset.rows,
                 verdict=verdict,
             )
@@ -126,7 +127,7 @@ class Laboratory:
                 fails=cell.fails,
                 truth=truth,
                 killed=killed,
-                rows_before=before.rows,
+                rows_before=rows_before,
                 rows_added=found.added,
                 rows_expected=found.expected,
                 orphans=len(after.orphans),

@@ -63,9 +63,10 @@ class JobProcess:
         )
 
     def signal(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal to the whole group."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
+        """Send a signal to the whole group, as long as it is ours."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
 
     def wait(self) -> Ended:
         """Wait for its end; nothing of its group is left then. Raises `RuntimeError` if it hangs."""
@@ -74,6 +75,7 @@ class JobProcess:
         except subprocess.TimeoutExpired:
             raise RuntimeError(f"a job has not ended after {_TIMEOUT_S} s") from None
         finally:
-            self.signal()
+            with suppress(ProcessLookupError):  # what the process has left behind has its group still
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         return Ended(self._began_ns, time.monotonic_ns(), self._process.returncode, out, errors)

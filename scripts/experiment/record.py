@@ -18,10 +18,17 @@ RUNS: Final = "runs.jsonl"
 Outcome = Literal["success", "silent_loss", "visible_error", "rollback_success"]
 """The words of the paper."""
 Truth = Literal[
-    "success", "silent_loss", "visible_error", "rollback_success", "committed_when_killed", "false_verdict", "damaged"
+    "success",
+    "silent_loss",
+    "visible_error",
+    "rollback_success",
+    "committed_when_killed",
+    "false_verdict",
+    "damaged",
+    "not_killed",
 ]
 """And those that it lacks: the rows are there although the process was killed; the guard's verdict is not what readers
-find; readers find neither the rows before nor those after, once each.
+find; readers find neither the rows before nor those after; the run was to be killed, and was not.
 """
 
 

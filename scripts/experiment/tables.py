@@ -19,7 +19,7 @@ from scripts.local_credentials import REGION
 from scripts.soal.tables import delta, iceberg
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -68,6 +68,10 @@ class ExperimentTable(ABC):
         """Read it."""
 
     @abstractmethod
+    def rows(self) -> int:
+        """Count the rows in the data files themselves: statistics are what the writer has said."""
+
+    @abstractmethod
     def ids(self) -> tuple[int, ...]:
         """Read the column `id`, sorted."""
 
@@ -97,14 +101,19 @@ class _Delta(ExperimentTable):
     def view(self) -> TableView:
         return delta.view(self._place.client, LAKE, self._place.prefix, self._aws)
 
+    def rows(self) -> int:
+        return sum(pq.read_metadata(file).num_rows for file in self._files())
+
     def ids(self) -> tuple[int, ...]:
+        return tuple(
+            sorted(id_ for file in self._files() for id_ in pq.read_table(file, columns=["id"])["id"].to_pylist())
+        )
+
+    def _files(self) -> Iterator[io.BytesIO]:
         table = DeltaTable(f"s3://{LAKE}/{self._place.prefix}", storage_options=delta.options(self._aws))
-        found: list[int] = []
         for uri in table.file_uris():
             # deltalake's own reader holds the interpreter's lock, and an S3 in this process could not answer.
-            body = self._place.client.get_object(Bucket=LAKE, Key=Location.parse(uri).key)["Body"].read()
-            found += pq.read_table(io.BytesIO(body), columns=["id"])["id"].to_pylist()
-        return tuple(sorted(found))
+            yield io.BytesIO(self._place.client.get_object(Bucket=LAKE, Key=Location.parse(uri).key)["Body"].read())
 
     @property
     def _aws(self) -> dict[str, str]:
@@ -141,6 +150,10 @@ class _Iceberg(ExperimentTable):
 
     def view(self) -> TableView:
         return iceberg.view(self._place.client, self._properties, self.name)
+
+    def rows(self) -> int:
+        table = self._catalog.load_table("db.t")
+        return int(table.scan(selected_fields=(table.schema().column_names[0],)).to_arrow().num_rows)
 
     def ids(self) -> tuple[int, ...]:
         rows = self._catalog.load_table("db.t").scan(selected_fields=("id",)).to_arrow()

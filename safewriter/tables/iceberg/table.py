@@ -7,13 +7,14 @@ the attempt's name: no publication lands beside it. docs/concepts/iceberg.md say
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from safewriter.errors import NotCommittedError
+from safewriter.errors import NotCommittedError, SafeWriterError
 from safewriter.objects.store import StoreError
-from safewriter.record.document import NO_CHANGE, Status
+from safewriter.record.document import BY_HAND, NO_CHANGE, Status
 from safewriter.tables.iceberg.metadata import Fence, data_folder, head_of, properties, references
 from safewriter.tables.iceberg.name import MAIN
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DECIDED_MS", "IcebergTable", "name_of"]
 
+_log = logging.getLogger(__name__)
 _DAY_MS: Final = 86_400_000
 _KEPT_MS: Final = 7 * _DAY_MS
 """How long publications keep marks (`Publication.java`), and how long a fence lives."""
@@ -129,39 +131,44 @@ class IcebergTable(Table):
     ) -> int:
         """Delete the data files of attempts that have not published: each attempt has a folder of its own.
 
-        A settler that may not, or whose S3 is not the table's, leaves them to `remove_orphan_files`; so it leaves those
-        of a table that is gone.
+        Left to `remove_orphan_files` are those of another table of the name, of one that is gone, of an attempt whose
+        verdict a person has set, and those that the settler may not delete.
         """
         if self.files is None or self.rehearsal is not None:
             return 0
-        try:
-            held = self._read(document.attempt.table_id)
-        except RetentionGapError:
+        ended = [one for one in (*earlier, *attempts) if one.settled_by != BY_HAND]
+        if document.is_in_table:
+            ended = [one for one in ended if one.nonce != document.owner]
+        if not ended:
             return 0
-        committed = name_of(document.attempt) if document.is_in_table else None
-        names = [name_of(one) for one in (*earlier, *attempts)]
-        dead = [name for name in names if name != committed and _landed(held, name) is None]
         try:
-            return sum(self._remove(data_folder(held.metadata) / name) for name in dead)
-        except ValueError:
-            return 0  # not on S3
-        except StoreError as error:
-            if not error.denied:
-                raise
+            held = self._read(None)
+            folder = data_folder(held.metadata)
+        except (RetentionGapError, SafeWriterError, ValueError) as error:
+            _log.warning("%s: the files of dead attempts are left: %s", self.name, error)
             return 0
+        # A table that was renamed keeps its folder, and another one may have its name by now.
+        own = [one for one in ended if one.table_id is not None and one.table_id == held.metadata.get("table-uuid")]
+        return sum(self._remove(folder / name_of(one)) for one in own if _landed(held, name_of(one)) is None)
 
     def _remove(self, folder: Location) -> int:
-        """Delete all that is in a folder."""
+        """Delete all that is in a folder; return the number of files."""
         if self.files is None:
             raise AssertionError  # for the type checker
         store, removed = self.files(f"s3://{folder.bucket}"), 0
-        for listed in store.list(f"{folder.key}/"):
-            if not self.may_go_on():
-                raise StoreError(f"{folder}: out of time while cleaning up, {removed} files removed so far")
-            store.delete(listed.key)
-            removed += 1
-        for upload in store.uploads(f"{folder.key}/"):
-            store.abort(upload)
+        try:
+            for listed in store.list(f"{folder.key}/"):
+                if not self.may_go_on():
+                    late = f"{folder}: out of time while cleaning up, {removed} files removed so far"
+                    raise StoreError(late)  # noqa: TRY301 - as one of the store
+                store.delete(listed.key)
+                removed += 1
+            for upload in store.uploads(f"{folder.key}/"):
+                store.abort(upload)
+        except StoreError as error:
+            if not error.denied:
+                raise
+            _log.warning("%s: its files are left: %s", folder, error)
         return removed
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:

@@ -125,7 +125,7 @@ def replay(
 
 def _table(found: tuple[Count, ...]) -> Table:
     kinds = [name for name in found[0].broken if any(one.broken[name] for one in found)]
-    table = columns("format", "guard", "cases", "broken", *(kind.replace("_", " ") for kind in kinds), "95 % bound")
+    table = columns("format", "guard", "cases", "broken", *(kind.replace("_", " ") for kind in kinds))
     for one in found:
         table.add_row(
             one.table_format,
@@ -133,6 +133,5 @@ def _table(found: tuple[Count, ...]) -> Table:
             str(one.cases),
             str(one.broken_cases),
             *(str(one.broken[kind]) for kind in kinds),
-            "" if one.bound is None else f"{100 * one.bound:.2f} %",
         )
     return table

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from scripts.experiment.judging import Found, outcome_of, truth_of
 
 
 def found(code: int, added: int, verdict: str | None = None, *, fails: bool = False) -> Found:
-    return Found(code, guarded=verdict is not None, fails=fails, added=added, expected=10, verdict=verdict)
+    guarded = verdict is not None
+    verdict = None if verdict == "no document" else verdict
+    return Found(code, missed=False, guarded=guarded, fails=fails, added=added, expected=10, verdict=verdict)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +30,8 @@ def found(code: int, added: int, verdict: str | None = None, *, fails: bool = Fa
         pytest.param(found(-9, 0, "rolled_back"), "rollback_success", "rollback_success", id="guarded, killed"),
         pytest.param(found(-9, 10, "committed"), "rollback_success", "committed_when_killed", id="guarded, landed"),
         pytest.param(found(-9, 0, "in_progress"), "rollback_success", "false_verdict", id="guarded, not settled"),
+        pytest.param(found(-9, 0, "no document"), "rollback_success", "false_verdict", id="guarded, no document"),
+        pytest.param(found(1, 0, "rolled_back"), "visible_error", "visible_error", id="guarded, an error"),
         pytest.param(found(0, 0, "rolled_back", fails=True), "rollback_success", "rollback_success", id="undone"),
         pytest.param(found(0, 10, "committed", fails=True), "rollback_success", "damaged", id="not undone"),
     ],
@@ -33,3 +39,8 @@ def found(code: int, added: int, verdict: str | None = None, *, fails: bool = Fa
 def test_each_end_has_a_name_by_its_exit_code_and_one_by_its_table(run: Found, outcome: str, truth: str) -> None:
     """The two disagree where the exit code cannot know."""
     assert (outcome_of(run), truth_of(run)) == (outcome, truth)
+
+
+def test_a_run_that_was_to_be_killed_and_was_not_is_no_success() -> None:
+    """Whatever the table holds."""
+    assert truth_of(replace(found(0, 10), missed=True)) == "not_killed"

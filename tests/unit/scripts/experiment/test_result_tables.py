@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from scripts.experiment.plan import PLANS, Run
 from scripts.experiment.result_tables import ResultTable, is_broken, tables
 from tests.unit.scripts.experiment.records import record
@@ -45,9 +49,19 @@ def test_the_gap_is_told_in_both_ways() -> None:
 
 def test_a_broken_promise_is_counted_and_no_bound_is_told() -> None:
     """Only of guarded runs."""
-    assert named("The promise").rows == (("16", "0", "17.07 %"),)
+    assert named("The promise").rows == (("16", "8", "0", "31.23 %"),)
     broken = [
         record(run, truth="false_verdict") if run.id == "A-delta-22k-data-guarded-001" else record(run) for run in RUNS
     ]
-    assert named("The promise", [*broken]).rows == (("16", "1", ""),)
+    assert named("The promise", [*broken]).rows == (("16", "8", "1", ""),)
     assert sum(map(is_broken, broken)) == 1
+
+
+@pytest.mark.parametrize(
+    "other", [{"orphans": 1}, {"truth": "visible_error"}, {"truth": "not_killed", "use_safe_writer": False}]
+)
+def test_files_that_are_left_errors_and_kills_that_did_not_come_are_broken_too(other: dict[str, Any]) -> None:
+    """A report must not be green over them."""
+    run = next(run for run in RUNS if run.cell.use_safe_writer and run.cell.kill_phase)
+    assert not is_broken(record(run))
+    assert is_broken(record(run, **other))

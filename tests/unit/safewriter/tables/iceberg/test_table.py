@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import dataclasses
+import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.errors import NotCommittedError, UnknownOutcomeError
+from safewriter.errors import NotCommittedError, UnknownOutcomeError, UnsupportedError
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError, Upload
-from safewriter.record.document import NO_CHANGE, CommitPoint, Status
+from safewriter.record.document import BY_HAND, NO_CHANGE, CommitPoint, Status
 from safewriter.settle.recovery import Cause
 from safewriter.tables.iceberg.session import StagingState
 from safewriter.tables.iceberg.table import IcebergTable, name_of
@@ -225,6 +226,46 @@ def test_a_store_that_does_not_answer_leaves_the_attempt_for_the_next_settler(
     bench.grace_passes()
     bench.recovery().clean(bench.write.key)
     assert not left & {key for key, _ in contents(bench.lake)}
+
+
+def test_a_person_s_verdict_deletes_no_file(bench: Bench) -> None:
+    """An old publication may have lost its mark, and the person may be wrong."""
+    held = bench.claim()
+    left = leave_files(bench, held)
+    bench.publish(held)
+    with bench.load().transaction() as change:
+        change.remove_properties(f"safewriter.{name_of(held.document.attempt)}")
+    document = held.document.moved(Status.ROLLED_BACK, reason="by hand: looked", settled_ms=1, settled_by=BY_HAND)
+    assert bench.table().remove_leftovers(document, document.attempts) == 0
+    assert left <= {key for key, _ in contents(bench.lake)}
+
+
+def test_another_table_of_the_name_is_left_alone(bench: Bench) -> None:
+    """One that was renamed keeps its folder, in which the new one has its files, too."""
+    held = bench.claim()
+    left = leave_files(bench, held)
+    other = dataclasses.replace(held.document.attempt, table_id=str(uuid.uuid4()))
+    nameless = dataclasses.replace(held.document.attempt, table_id=None)
+    assert bench.table().remove_leftovers(held.document, held.document.attempts, (other, nameless)) == 2
+    assert not left & {key for key, _ in contents(bench.lake)}
+    left = leave_files(bench, held)
+    assert bench.table().remove_leftovers(held.document, (other, nameless)) == 0
+    assert left <= {key for key, _ in contents(bench.lake)}
+
+
+def test_a_catalog_that_cannot_be_opened_is_no_obstacle(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict stands, and nobody is alarmed for a week; nor is it asked where nothing is to be deleted."""
+    held = bench.claim()
+    bench.publish(held)
+    committed = bench.settle()
+
+    def refuse(_: object) -> None:
+        raise UnsupportedError("no client of this catalog is installed")
+
+    monkeypatch.setattr(type(bench.pointer()), "read", refuse)
+    assert bench.table().remove_leftovers(held.document, held.document.attempts) == 0
+    monkeypatch.setattr(type(bench.pointer()), "read", lambda _: pytest.fail("it was asked"))
+    assert bench.table().remove_leftovers(committed, committed.attempts) == 0
 
 
 def test_the_files_of_a_table_that_is_gone_stay(bench: Bench) -> None:

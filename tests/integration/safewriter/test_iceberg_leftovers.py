@@ -27,7 +27,9 @@ def data_files(table: Ice) -> set[str]:
     "layout",
     [
         pytest.param("", id="its own folder"),
-        pytest.param(f"'write.data.path' = 's3a://{LAKE}/elsewhere/rows/'", id="another folder"),
+        pytest.param(
+            f"'write.data.path' = 's3a://{LAKE}/elsewhere/rows/'", id="another folder", marks=pytest.mark.matrix
+        ),
     ],
 )
 def test_a_failed_block_leaves_no_data_file_and_the_next_one_publishes_its_own(

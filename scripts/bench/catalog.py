@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["CATALOG", "in_file", "settings"]
+__all__ = ["CATALOG", "in_file", "of_file", "settings"]
 
 CATALOG: Final = "bench"
 """Its name in the session."""
@@ -16,8 +16,13 @@ CATALOG: Final = "bench"
 
 def in_file(folder: Path, warehouse: str) -> dict[str, str]:
     """Return the settings of a catalog in a file of this machine: its time is none beside that of S3."""
+    return settings(of_file(folder, warehouse))
+
+
+def of_file(folder: Path, warehouse: str) -> dict[str, str]:
+    """Return that catalog's own properties."""
     uri = f"jdbc:sqlite:{folder}/bench.db"
-    return settings({"type": "jdbc", "uri": uri, "jdbc.schema-version": "V1", "warehouse": warehouse})
+    return {"type": "jdbc", "uri": uri, "jdbc.schema-version": "V1", "warehouse": warehouse}
 
 
 def settings(where: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""One write of the campaign, in a process of its own: `python -m scripts.campaign.job`, its order in `CAMPAIGN_JOB`.
+"""One write of the campaign, in a process of its own: `python -m scripts.campaign.job`, with its order in a variable.
 
 At its end it prints a line of JSON: it acknowledges the write.
 """
@@ -8,20 +8,19 @@ from __future__ import annotations
 import json
 import os
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from handler.process.tree import die_with_parent
 from safewriter import SafeWriter
-from scripts.emulator.spark import LOCAL_JARS, build_session
-from scripts.experiment.job import STOCK
+from scripts.experiment.job import session
+from scripts.experiment.processes import ORDER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["AFTER", "BASE", "BATCH", "VARIABLE", "Order"]
+__all__ = ["AFTER", "BASE", "BATCH", "Order"]
 
-VARIABLE: Final = "CAMPAIGN_JOB"
 BASE: Final = tuple(range(5))
 """The ids before the write."""
 BATCH: Final = tuple(range(2, 9))
@@ -51,15 +50,10 @@ class Order:
     guarded: bool
     settings: dict[str, str]
 
-    def variable(self) -> dict[str, str]:
-        """Return the variable that tells it to the process."""
-        return {VARIABLE: json.dumps(asdict(self))}
-
 
 def main(order: Order) -> None:
     """Write."""
-    settings = {"spark.ui.enabled": "false", **order.settings, **({} if order.guarded else STOCK)}
-    spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[1]", settings, more_jars=LOCAL_JARS)
+    spark = session("local[1]", order.settings, guarded=order.guarded)
     guard = SafeWriter(spark, order.table, format=order.table_format) if order.guarded else nullcontext()
     with guard as block:
         _write(spark, order, order.table if block is None else block.table)
@@ -75,4 +69,4 @@ def _write(spark: SparkSession, order: Order, table: str) -> None:
 
 if __name__ == "__main__":
     die_with_parent()  # Java ends with us
-    main(Order(**json.loads(os.environ[VARIABLE])))
+    main(Order(**json.loads(os.environ[ORDER])))

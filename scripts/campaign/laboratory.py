@@ -6,33 +6,25 @@ name no table: so the S3 is the case's alone.
 
 from __future__ import annotations
 
-import os
 import signal
 import tempfile
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
-from unittest.mock import patch
 
 import pyarrow as pa
 
 from safewriter.deadline import epoch_ms
-from safewriter.objects.s3 import S3ObjectStore, table_store
-from safewriter.record.checkpoints import Checkpoints
-from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
 from scripts.campaign.job import AFTER, BASE, Order
 from scripts.campaign.judging import Seen, violations_of
 from scripts.campaign.record import CaseRecord
 from scripts.emulator.network_faults import Late, LoseReply
 from scripts.emulator.rules import Kill, Match, Rule
-from scripts.emulator.s3 import EmbeddedS3
+from scripts.experiment.ground import DEADLINE_MS, Ground, until
 from scripts.experiment.processes import JobProcess
-from scripts.experiment.tables import LAKE, Place, table_of
-from scripts.local_credentials import REGION
+from scripts.experiment.tables import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,10 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Laboratory"]
 
-_CHECKPOINTS: Final = "campaign-checkpoints"
-_DEADLINE_MS: Final = 900_000
 _WAIT_S: Final = 300.0
-_POLL_S: Final = 0.005
 _SAID_MAX: Final = 2000
 
 
@@ -57,26 +46,20 @@ class Laboratory:
     """A context manager: one S3, for one case at a time."""
 
     def __init__(self) -> None:
-        self._s3 = EmbeddedS3(buckets=(LAKE, _CHECKPOINTS))
-        self._stack = ExitStack()
+        self._ground = Ground()
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-campaign-")))
-            stack.enter_context(self._s3)
-            own = {**self._s3.environment(), "AWS_REGION": REGION, "SW_CHECKPOINT_BUCKET": _CHECKPOINTS}
-            stack.enter_context(patch.dict(os.environ, own))
-            self._stack = stack.pop_all()
+        self._ground.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        self._ground.__exit__()
 
     def carry_out(self, case: Case) -> CaseRecord:
         """Carry out a case. Whatever goes wrong with the harness itself is a violation, too."""
         began = time.monotonic()
-        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
-            run = _CaseRun(case, self._s3, Path(folder))
+        with tempfile.TemporaryDirectory(dir=self._ground.folder) as folder:
+            run = _CaseRun(case, self._ground, folder)
             try:
                 seen = run.play()
                 if run.rule is not None and run.rule.hits == 0 and run.code != 0:
@@ -104,15 +87,16 @@ class Laboratory:
 class _CaseRun:
     """One case on its way."""
 
-    def __init__(self, case: Case, s3: EmbeddedS3, folder: Path) -> None:
+    def __init__(self, case: Case, ground: Ground, folder: str) -> None:
         self.rule: Rule | None = None
         self.code: int | None = None
         self.operation: str | None = None
         self.key_class: str | None = None
         self.error: str | None = None
-        self._case, self._write, self._s3 = case, case.sequence, s3
-        self._place = Place(s3.observer(), s3.environment(), f"{case.name}-{uuid.uuid4().hex[:8]}", folder)
+        self._case, self._write, self._ground = case, case.sequence, ground
+        self._place = ground.place(f"{case.name}-{uuid.uuid4().hex[:8]}", folder)
         self._table: ExperimentTable = table_of(self._write.table_format, self._place)
+        self._wire = ground.s3.wire
         self._processes: list[JobProcess] = []
 
     def play(self) -> Seen:
@@ -120,7 +104,7 @@ class _CaseRun:
         self._table.make(pa.table({"id": pa.array(BASE, pa.int64())}))
         victim = self._start()
         late = Late(then="waits" if self._write.phase == "frozen" else "dropped", end=self._stopper(victim))
-        self.rule = self._s3.wire.add(
+        self.rule = self._wire.add(
             Rule(Match(is_mutating=True), self._noted(self._fault(victim, late)), nth=self._case.nth)
         )
         with ThreadPoolExecutor(1) as pool:
@@ -134,12 +118,12 @@ class _CaseRun:
 
     def _follow(self, victim: JobProcess, end: Future[Ended], late: Late) -> Seen:
         if self._write.phase == "frozen":
-            self._until(lambda: end.done() or self._is_hit())
+            until(lambda: end.done() or self._is_hit(), _WAIT_S, f"{self._case.name} has been hit or has ended")
             if not end.done():
                 return self._thawed(victim, end, late)
         self._note_end(end.result())
-        self._until(lambda: self._s3.wire.is_quiet)
-        self._s3.wire.clear_rules()
+        self._ground.wait_until_quiet(_WAIT_S)
+        self._wire.clear_rules()
         verdict, found = self._recover(), self._table.ids()
         late.release()
         changed = (self._verdict(), self._table.ids()) != (verdict, found)
@@ -150,7 +134,7 @@ class _CaseRun:
 
     def _thawed(self, victim: JobProcess, end: Future[Ended], late: Late) -> Seen:
         """Recover and retry beside the victim that stands still, and let it go on behind that."""
-        self._s3.wire.clear_rules()
+        self._wire.clear_rules()
         verdict, found = self._recover(), self._table.ids()
         retry_succeeded = self._retry()
         behind = self._verdict(), self._table.ids()
@@ -197,12 +181,12 @@ class _CaseRun:
         for process in self._processes:
             process.signal(signal.SIGCONT)
             process.signal()
-        self._s3.wire.clear_rules()
-        self._s3.wire.clear_trace()
-        self._s3.wire.clock_ahead_s = 0.0
+        self._wire.clear_rules()
+        self._wire.clear_trace()
+        self._wire.clock_ahead_s = 0.0
 
     def _start(self) -> JobProcess:
-        self._s3.wire.clock_ahead_s = 0.0
+        self._wire.clock_ahead_s = 0.0
         order = Order(
             table=self._table.name,
             table_format=self._write.table_format,
@@ -210,12 +194,9 @@ class _CaseRun:
             guarded=self._write.guarded,
             settings=dict(self._table.settings),
         )
-        variables = {
-            **order.variable(),
-            "SOAL_RUN_KEY": self._place.prefix,
-            "SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + _DEADLINE_MS),
-        }
-        process = JobProcess("scripts.campaign.job", variables, self._place.folder)
+        process = JobProcess(
+            "scripts.campaign.job", order, self._ground.variables(self._place.prefix), self._place.folder
+        )
         self._processes.append(process)
         return process
 
@@ -248,26 +229,13 @@ class _CaseRun:
         """Let the sweeper come when all grace is over, as in a function's account; return the guard's verdict."""
         if not self._write.guarded:
             return None
-        self._s3.wire.clock_ahead_s = 2 * _DEADLINE_MS / 1000
-        checkpoints = Checkpoints(S3ObjectStore(self._s3.observer(), _CHECKPOINTS))
-        recovery = Recovery(checkpoints, table_store, clock=epoch_ms)
-        Sweeper(checkpoints, recovery, epoch_ms, may_go_on=lambda: True).sweep()
+        self._wire.clock_ahead_s = 2 * DEADLINE_MS / 1000
+        Sweeper(self._ground.checkpoints, self._ground.recovery, epoch_ms, may_go_on=lambda: True).sweep()
         return self._verdict()
 
     def _verdict(self) -> str | None:
-        """Return what the guard's document says now."""
+        """Return what the guard's document says now; without one, nothing was claimed."""
         if not self._write.guarded:
             return None
-        checkpoints = Checkpoints(S3ObjectStore(self._s3.observer(), _CHECKPOINTS))
-        for listed in checkpoints.store.list("checkpoints/"):
-            stored = checkpoints.read(listed.key.removeprefix("checkpoints/").removesuffix(".json"))
-            if stored is not None and stored.document.run_key == self._place.prefix:
-                return str(stored.document.status)
-        return "rolled_back"  # nothing was claimed
-
-    def _until(self, holds: Callable[[], bool]) -> None:
-        until = time.monotonic() + _WAIT_S
-        while not holds():
-            if time.monotonic() > until:
-                raise RuntimeError(f"{self._case.name} has not come on within {_WAIT_S:.0f} s")
-            time.sleep(_POLL_S)
+        document = self._ground.document(self._place.prefix, self._table.name, self._write.table_format)
+        return "rolled_back" if document is None else str(document.status)

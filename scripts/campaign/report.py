@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from scripts.campaign.cases import Case
 from scripts.campaign.record import VIOLATIONS
@@ -32,16 +32,6 @@ class Count:
     cases: int
     broken_cases: int
     broken: dict[str, int]
-
-    def document(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {
-            "table_format": self.table_format,
-            "guarded": self.guarded,
-            "cases": self.cases,
-            "broken_cases": self.broken_cases,
-            "broken": self.broken,
-        }
 
 
 def counts(records: Sequence[CaseRecord]) -> tuple[Count, ...]:

@@ -181,9 +181,7 @@ def _timelines(records: Sequence[RunRecord]) -> _Drawn | None:
 
 
 def _verdicts(records: Sequence[RunRecord]) -> _Drawn | None:
-    rows = sorted(
-        {(record.use_safe_writer, record.kill_phase or ("fails" if record.fails else "none")) for record in records}
-    )
+    rows = sorted({(record.use_safe_writer, _end(record)) for record in records})
     kinds = [truth for truth in _TONES if _has(records, truth)]
     if not rows:
         return None
@@ -197,12 +195,7 @@ def _verdicts(records: Sequence[RunRecord]) -> _Drawn | None:
         for number, (guarded, phase) in enumerate(rows):
             y = _TOP + 12 + number * 34
             on.text(f"{'guarded' if guarded else 'plain'}, kill: {phase}", _LEFT - 10, y + 20, anchor="end")
-            found = [
-                record
-                for record in records
-                if record.use_safe_writer is guarded
-                and (record.kill_phase or ("fails" if record.fails else "none")) == phase
-            ]
+            found = [record for record in records if record.use_safe_writer is guarded and (_end(record)) == phase]
             for place, truth in enumerate(kinds):
                 count = sum(record.truth == truth for record in found)
                 on.box(
@@ -266,6 +259,10 @@ def _steps(
         yield (x, y), (to_x, y)
         yield (to_x, y), (to_x, to_y)
         x, y = to_x, to_y
+
+
+def _end(record: RunRecord) -> str:
+    return record.kill_phase or ("fails" if record.fails else "none")
 
 
 def _legend(on: Drawing, y: float, words: list[tuple[str, Tone]]) -> None:

@@ -1,7 +1,7 @@
 """One write of the experiment, in a process of its own: `python -m scripts.experiment.job`.
 
 It reads the CSV file and appends it, and at the end prints a line of JSON: its own times, in milliseconds. Its order
-stands in `EXPERIMENT_JOB`, as JSON. The emulated S3 kills it.
+stands in a variable (`scripts.experiment.processes`). The emulated S3 kills it.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ import json
 import os
 import time
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from handler.process.tree import die_with_parent
 from safewriter import SafeWriter
 from scripts.emulator.spark import LOCAL_JARS, build_session
+from scripts.experiment.processes import ORDER
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from collections.abc import Mapping
 
-__all__ = ["STOCK", "VARIABLE", "Order"]
+    from pyspark.sql import DataFrame, SparkSession
 
-VARIABLE: Final = "EXPERIMENT_JOB"
-STOCK: Final = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"}
+__all__ = ["Order", "session"]
+
+_STOCK: Final = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"}
 """Delta's own choice for s3a, if nobody names another one."""
 
 
@@ -39,10 +41,6 @@ class Order:
     fails: bool
     settings: dict[str, str]
 
-    def variable(self) -> dict[str, str]:
-        """Return the variable that tells it to the process."""
-        return {VARIABLE: json.dumps(asdict(self))}
-
 
 class _ScriptError(Exception):
     """What a script of the arm `fails` raises after its statement."""
@@ -51,8 +49,7 @@ class _ScriptError(Exception):
 def main(order: Order) -> None:
     """Append the file."""
     began = time.monotonic()
-    settings = {"spark.ui.enabled": "false", **order.settings, **({} if order.guarded else STOCK)}
-    spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[2]", settings, more_jars=LOCAL_JARS)
+    spark = session("local[2]", order.settings, guarded=order.guarded)
     frame = spark.read.csv(order.source, schema=order.ddl, header=True, sep=";", quote='"', escape='"', multiLine=True)
     session_ready = time.monotonic()
     guard = (
@@ -76,6 +73,12 @@ def main(order: Order) -> None:
     print(json.dumps({name: round(seconds * 1000, 1) for name, seconds in marks.items()}), flush=True)
 
 
+def session(master: str, settings: Mapping[str, str], *, guarded: bool) -> SparkSession:
+    """Build a session; one without a guard commits as Delta does by itself."""
+    wanted = {"spark.ui.enabled": "false", **settings, **({} if guarded else _STOCK)}
+    return build_session(os.environ["AWS_ENDPOINT_URL_S3"], master, wanted, more_jars=LOCAL_JARS)
+
+
 def _append(frame: DataFrame, table_format: str, table: str) -> None:
     if table_format == "iceberg":
         frame.writeTo(table).append()
@@ -85,4 +88,4 @@ def _append(frame: DataFrame, table_format: str, table: str) -> None:
 
 if __name__ == "__main__":
     die_with_parent()  # Java ends with us
-    main(Order(**json.loads(os.environ[VARIABLE])))
+    main(Order(**json.loads(os.environ[ORDER])))

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import tempfile
 import time
 import uuid
-from contextlib import ExitStack
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
-from unittest.mock import patch
 
-from safewriter.deadline import epoch_ms
-from safewriter.objects.s3 import S3ObjectStore, table_store
-from safewriter.record.checkpoints import Checkpoints
-from safewriter.settle.recovery import Cause, Recovery
+from safewriter.settle.recovery import Cause
 from scripts.emulator.rules import Kill, Rule
-from scripts.emulator.s3 import EmbeddedS3
+from scripts.experiment.ground import CHECKPOINTS, Ground
 from scripts.experiment.job import Order
 from scripts.experiment.judging import Found, outcome_of, truth_of
 from scripts.experiment.processes import JobProcess
 from scripts.experiment.record import RunRecord, Span
-from scripts.experiment.tables import LAKE, Place, source_uri, table_of
-from scripts.local_credentials import REGION
+from scripts.experiment.tables import LAKE, source_uri, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from safewriter.record.document import Checkpoint
     from scripts.emulator.exchange import Exchange
     from scripts.experiment.data import Dataset
-    from scripts.experiment.plan import Run
+    from scripts.experiment.plan import Cell, Run
     from scripts.experiment.processes import Ended
-    from scripts.experiment.tables import ExperimentTable
+    from scripts.experiment.tables import ExperimentTable, Place
 
 __all__ = ["Laboratory"]
 
-_CHECKPOINTS: Final = "experiment-checkpoints"
-_DEADLINE_MS: Final = 900_000
 _SAID_MAX: Final = 4000
 _QUIET_TIMEOUT_S: Final = 60.0
-_POLL_S: Final = 0.005
 
 
 class Laboratory:
@@ -50,24 +38,17 @@ class Laboratory:
 
     def __init__(self, datasets: Mapping[str, Dataset]) -> None:
         self._datasets = datasets
-        self._stack = ExitStack()
-        self._s3 = EmbeddedS3(buckets=(LAKE, _CHECKPOINTS))
+        self._ground = Ground()
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-experiment-")))
-            stack.enter_context(self._s3)
-            # Settlers and readers find the S3 as any process does.
-            own = {**self._s3.environment(), "AWS_REGION": REGION, "SW_CHECKPOINT_BUCKET": _CHECKPOINTS}
-            stack.enter_context(patch.dict(os.environ, own))
-            for name, dataset in self._datasets.items():
-                key = source_uri(name).removeprefix(f"s3a://{LAKE}/")
-                self._s3.observer().put_object(Bucket=LAKE, Key=key, Body=dataset.body)
-            self._stack = stack.pop_all()
+        self._ground.__enter__()
+        for name, dataset in self._datasets.items():
+            key = source_uri(name).removeprefix(f"s3a://{LAKE}/")
+            self._ground.s3.observer().put_object(Bucket=LAKE, Key=key, Body=dataset.body)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        self._ground.__exit__()
 
     def carry_out(self, run: Run, *, keeps_requests: bool) -> RunRecord:
         """Make the table, start the process, kill it if that is the plan, recover if it was guarded, and read.
@@ -75,8 +56,8 @@ class Laboratory:
         Raises `RuntimeError` if a process hangs.
         """
         cell, dataset = run.cell, self._datasets[run.cell.dataset]
-        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
-            place = Place(self._s3.observer(), self._s3.environment(), f"{run.id}-{uuid.uuid4().hex[:8]}", Path(folder))
+        with tempfile.TemporaryDirectory(dir=self._ground.folder) as folder:
+            place = self._ground.place(f"{run.id}-{uuid.uuid4().hex[:8]}", folder)
             table = table_of(cell.table_format, place)
             table.make(dataset.base)
             rows_before = table.rows()
@@ -92,7 +73,7 @@ class Laboratory:
             ended, killed = self._process(run, place, table, order)
             at_end = table.view()
             bytes_at_end = table.size_of(at_end.orphans)
-            verdict, settle_ms = self._recover(place.prefix) if cell.use_safe_writer else (None, None)
+            verdict, settle_ms = self._recover(cell, place.prefix, table.name)
             after = table.view() if cell.use_safe_writer else at_end
             found = Found(
                 code=ended.code,
@@ -106,11 +87,11 @@ class Laboratory:
             outcome, truth = outcome_of(found), truth_of(found)
             exchanges = [
                 one
-                for one in self._s3.trace()
+                for one in self._ground.s3.trace()
                 if ended.began_ns <= one.started_ns
                 and one.ended_ns <= ended.ended_ns
                 # A checkpoint's key names no table; a run that has the machine alone is the only one to write any.
-                and (place.prefix in one.key or (cell.is_timed and one.bucket == _CHECKPOINTS))
+                and (place.prefix in one.key or (cell.is_timed and one.bucket == CHECKPOINTS))
             ]
             is_as_meant = truth in ("success", "rollback_success") or (killed and ended.code == -signal.SIGKILL)
             return RunRecord(
@@ -143,50 +124,30 @@ class Laboratory:
             )
 
     def _process(self, run: Run, place: Place, table: ExperimentTable, order: Order) -> tuple[Ended, bool]:
-        variables = {
-            **order.variable(),
-            "KILL_AFTER_PHASE": run.cell.kill_phase,
-            "SOAL_RUN_KEY": place.prefix,
-            "SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + _DEADLINE_MS),
-        }
-        process = JobProcess("scripts.experiment.job", variables, place.folder)
+        process = JobProcess("scripts.experiment.job", order, self._ground.variables(place.prefix), place.folder)
         rule = None
         if run.cell.kill_phase:
             kill = Kill("before" if run.cell.kill_phase == "data" else "torn", process.signal)
-            rule = self._s3.wire.add(Rule(table.boundary(run.cell.kill_phase), kill))
+            rule = self._ground.s3.wire.add(Rule(table.boundary(run.cell.kill_phase), kill))
         ended = process.wait()
-        self._wait_until_quiet(run.id)
+        # Those of other runs may be on their way, too.
+        self._ground.wait_until_quiet(_QUIET_TIMEOUT_S)
         return ended, rule is not None and rule.hits > 0
 
-    def _wait_until_quiet(self, name: str) -> None:
-        """Wait for the requests of the dead process that are on their way; those of others may be there, too."""
-        until = time.monotonic() + _QUIET_TIMEOUT_S
-        while not self._s3.wire.is_quiet:
-            if time.monotonic() > until:
-                raise RuntimeError(f"{name}: a request has not ended after {_QUIET_TIMEOUT_S} s")
-            time.sleep(_POLL_S)
-
-    def _recover(self, run_key: str) -> tuple[str | None, float]:
-        """Settle and clean up as the function's handler does it; return the verdict and the milliseconds."""
-        checkpoints = Checkpoints(S3ObjectStore(self._s3.observer(), _CHECKPOINTS))
-        document = self._document(checkpoints, run_key)
+    def _recover(self, cell: Cell, run_key: str, table: str) -> tuple[str | None, float | None]:
+        """Settle and clean up as the function's handler does it; return the guard's verdict and the milliseconds."""
+        if not cell.use_safe_writer:
+            return None, None
+        document = self._ground.document(run_key, table, cell.table_format)
         if document is None:
             return None, 0.0
-        recovery = Recovery(checkpoints, table_store, clock=epoch_ms)
+        recovery = self._ground.recovery
         began = time.monotonic()
         recovery.settle(document.write_key, Cause.KILLED)
         recovery.clean(document.write_key)
         settle_ms = round((time.monotonic() - began) * 1000, 1)
-        settled = checkpoints.read(document.write_key)
-        return None if settled is None else str(settled.document.status), settle_ms
-
-    @staticmethod
-    def _document(checkpoints: Checkpoints, run_key: str) -> Checkpoint | None:
-        for listed in checkpoints.store.list("checkpoints/"):
-            stored = checkpoints.read(listed.key.removeprefix("checkpoints/").removesuffix(".json"))
-            if stored is not None and stored.document.run_key == run_key:
-                return stored.document
-        return None
+        settled = self._ground.document(run_key, table, cell.table_format)
+        return None if settled is None else str(settled.status), settle_ms
 
 
 def _gap_ms(exchanges: list[Exchange]) -> float | None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from scripts.emulator.spark import ROOT
@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["Ended", "JobProcess"]
+    from _typeshed import DataclassInstance
+
+__all__ = ["ORDER", "Ended", "JobProcess"]
+
+ORDER: Final = "JOB_ORDER"
+"""The variable in which a job finds its order, as JSON."""
 
 _TIMEOUT_S: Final = 600
 
@@ -41,9 +46,9 @@ class Ended:
 
 
 class JobProcess:
-    """`python -m MODULE` with variables of its own, in a folder of its own, where its temporary files lie, too."""
+    """`python -m MODULE` with an order and variables, in a folder of its own, where its temporary files lie, too."""
 
-    def __init__(self, module: str, variables: Mapping[str, str], folder: Path) -> None:
+    def __init__(self, module: str, order: DataclassInstance, variables: Mapping[str, str], folder: Path) -> None:
         self._began_ns = time.monotonic_ns()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", module],
@@ -52,6 +57,7 @@ class JobProcess:
                 "PYTHONPATH": str(ROOT),
                 "PYSPARK_PYTHON": sys.executable,
                 "TMPDIR": str(folder),
+                ORDER: json.dumps(asdict(order)),
                 **variables,
             },
             cwd=folder,

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
-from safewriter.identity import canonical_table
 from safewriter.objects.location import Location
 from safewriter.tables.iceberg.catalogs import to_pyiceberg
+from scripts.bench.catalog import CATALOG, of_file, settings
 from scripts.emulator.iceberg_writer import open_catalog
 from scripts.emulator.rules import Match
-from scripts.local_credentials import REGION
 from scripts.soal.tables import delta, iceberg
 
 if TYPE_CHECKING:
@@ -28,10 +27,9 @@ if TYPE_CHECKING:
     from scripts.experiment.plan import Format, KillPhase
     from scripts.soal.tables.delta import TableView
 
-__all__ = ["LAKE", "ExperimentTable", "Place", "table_of"]
+__all__ = ["LAKE", "ExperimentTable", "Place", "source_uri", "table_of"]
 
 LAKE: Final = "experiment-lake"
-_CATALOG: Final = "experiment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +81,6 @@ class ExperimentTable(ABC):
         """Return the bytes of objects."""
         return sum(self._place.client.head_object(Bucket=LAKE, Key=key)["ContentLength"] for key in keys)
 
-    def is_of(self, uri: str) -> bool:
-        """Tell whether a document of the guard is about it."""
-        return uri in (self.name, self.name.replace("s3a://", "s3://"))
-
 
 class _Delta(ExperimentTable):
     def __init__(self, place: Place) -> None:
@@ -96,10 +90,10 @@ class _Delta(ExperimentTable):
         self.first_metadata = self.commit = Match(operations={"PutObject"}, bucket=LAKE, key=log)
 
     def make(self, base: pa.Table) -> None:
-        write_deltalake(f"s3://{LAKE}/{self._place.prefix}", base, storage_options=delta.options(self._aws))
+        write_deltalake(f"s3://{LAKE}/{self._place.prefix}", base, storage_options=delta.options(self._place.aws))
 
     def view(self) -> TableView:
-        return delta.view(self._place.client, LAKE, self._place.prefix, self._aws)
+        return delta.view(self._place.client, LAKE, self._place.prefix, self._place.aws)
 
     def rows(self) -> int:
         return sum(pq.read_metadata(file).num_rows for file in self._files())
@@ -110,37 +104,20 @@ class _Delta(ExperimentTable):
         )
 
     def _files(self) -> Iterator[io.BytesIO]:
-        table = DeltaTable(f"s3://{LAKE}/{self._place.prefix}", storage_options=delta.options(self._aws))
+        table = DeltaTable(f"s3://{LAKE}/{self._place.prefix}", storage_options=delta.options(self._place.aws))
         for uri in table.file_uris():
             # deltalake's own reader holds the interpreter's lock, and an S3 in this process could not answer.
             yield io.BytesIO(self._place.client.get_object(Bucket=LAKE, Key=Location.parse(uri).key)["Body"].read())
-
-    @property
-    def _aws(self) -> dict[str, str]:
-        return {"AWS_REGION": REGION, **self._place.aws}
-
-    def is_of(self, uri: str) -> bool:
-        return canonical_table(uri) == canonical_table(self.name) if "://" in uri else False
 
 
 class _Iceberg(ExperimentTable):
     def __init__(self, place: Place) -> None:
         super().__init__(place)
-        self.name = f"{_CATALOG}.db.t"
-        own = {
-            "type": "jdbc",
-            "uri": f"jdbc:sqlite:{place.folder / 'catalog.db'}",
-            "jdbc.schema-version": "V1",
-            "warehouse": f"s3a://{LAKE}/{place.prefix}",
-            "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
-        }
-        prefix = f"spark.sql.catalog.{_CATALOG}"
-        self.settings = {
-            prefix: "org.apache.iceberg.spark.SparkCatalog",
-            **{f"{prefix}.{key}": own[key] for key in own},
-        }
-        self._catalog = open_catalog(_CATALOG, own)
-        self._properties = to_pyiceberg(_CATALOG, own)
+        self.name = f"{CATALOG}.db.t"
+        own = of_file(place.folder, f"s3a://{LAKE}/{place.prefix}")
+        self.settings = settings(own)
+        self._catalog = open_catalog(CATALOG, own)
+        self._properties = to_pyiceberg(CATALOG, own)
         metadata = rf"^{place.prefix}/.*/metadata/"
         self.first_metadata = Match(operations={"PutObject"}, bucket=LAKE, key=metadata)
         self.commit = Match(operations={"PutObject"}, bucket=LAKE, key=rf"{metadata}[^/]+\.metadata\.json$")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_TRY_AGAIN, Problem
+from scripts.soal.console.progress import Counting
 from scripts.soal.console.view import View, columns
 from scripts.soal.options import Json
 
@@ -48,16 +49,14 @@ def run(
     from scripts.results import OtherResultsError
 
     out = Output(as_json=False)
-    bars = (SpinnerColumn(), TextColumn("{task.completed:.0f} cases"), TimeElapsedColumn())
-    with Progress(*bars, console=out.talk, transient=True, disable=not out.talk.is_terminal) as shown:
-        task = shown.add_task("cases", total=None)
+    with Counting(out.talk, "hitting requests", unit="cases") as counting:
         try:
             finished = run(
                 folder,
                 select=select,
                 jobs=jobs,
                 budget_s=None if budget_min is None else budget_min * 60,
-                progress=lambda done: shown.update(task, completed=done),
+                progress=counting.seen,
             )
         except OtherResultsError as error:
             raise Problem(str(error), todo="give another folder, or the same commit and machine") from error
@@ -89,7 +88,7 @@ def report(
         raise Problem(f"{folder} holds no cases", todo=f"soal faults run {folder}")
     found = counts(records)
     broken = [one.case for one in records if one.violations and Case.parse(one.case).sequence.guarded]
-    out.show(View({"counts": [one.document() for one in found], "broken": broken}, (_table(found),)))
+    out.show(View({"counts": [asdict(one) for one in found], "broken": broken}, (_table(found),)))
     for name in broken:
         out.remark(f"broken: {name} (soal faults replay {name})")
     if broken:

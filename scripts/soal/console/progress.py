@@ -52,10 +52,10 @@ class JobProgress(_Spinner):
 
 
 class Counting(_Spinner):
-    """Work on a table; `seen` takes the number of objects processed so far."""
+    """Work of unknown length; `seen` takes the number of objects, or of another unit, processed so far."""
 
-    def __init__(self, console: Console, what: str) -> None:
-        super().__init__(console, what, "{task.completed:,.0f} objects")
+    def __init__(self, console: Console, what: str, *, unit: str = "objects") -> None:
+        super().__init__(console, what, f"{{task.completed:,.0f}} {unit}")
 
     def says(self, what: str) -> None:
         """Begin another part of the work."""

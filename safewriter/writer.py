@@ -197,10 +197,8 @@ class SafeWriter:
         return False
 
     def _skip(self, error: BaseException | None) -> bool:
-        tidy(
-            self.checkpoint_uri,
-            lambda: self._block.checkpoints.unmark(self._block.write.key, self._block.attempt.nonce),
-        )
+        block = self._block
+        tidy(self.checkpoint_uri, lambda: block.recovery.clean_skipped(block.write.key, block.attempt.nonce))
         if not isinstance(error, Exception) or not self._block.session.was_skipped(error):
             return False
         _log.warning("%s: an earlier attempt has committed this write; the block was left at its statement", self.table)

@@ -199,6 +199,15 @@ class Recovery:
                 return removed
         return removed
 
+    def clean_skipped(self, write_key: str, nonce: str) -> None:
+        """Delete the files of a block whose write was committed before, and its marker. The block has ended; the task
+        of a statement that failed may outlive it, and leave one more file.
+        """
+        stored = self._checkpoints.read(write_key)
+        if stored is not None:
+            self.table_of(stored.document).remove_skipped(stored.document, nonce)
+        self._checkpoints.unmark(write_key, nonce)
+
     def _clean_superseded(self, document: Checkpoint, quiet_nonce: str | None) -> int:
         # This attempt has its verdict, or nobody could have claimed. The document stays: its owner needs its ETag.
         own = [attempt for attempt in document.attempts[:-1] if attempt.nonce == quiet_nonce]

@@ -99,6 +99,10 @@ class Table(Protocol):
         """
         return 0
 
+    def remove_skipped(self, document: Checkpoint, nonce: str) -> int:  # noqa: ARG002 - as above
+        """Delete the files of a block that was skipped, since the write is committed; return their number."""
+        return 0
+
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for a write that has no document, of any epoch, in the table's changes since a time (epoch
         milliseconds); None if they show nothing of it.

@@ -19,7 +19,7 @@ from safewriter.record import journal
 from safewriter.tables.iceberg.catalogs import of_session, open_pointer, without_secrets
 from safewriter.tables.iceberg.metadata import head_of, references
 from safewriter.tables.iceberg.name import MAIN, TableName
-from safewriter.tables.iceberg.table import DECIDED_MS, name_of
+from safewriter.tables.iceberg.table import DECIDED_MS, name_of, skipped_name
 from safewriter.tables.session import TableState
 from safewriter.tables.spark import SparkScope
 
@@ -138,7 +138,7 @@ class IcebergSession(SparkScope):
 
     def skip(self, *, write_key: str, nonce: str) -> None:
         """Let each statement of the block write into a transaction that nobody will publish."""
-        self._open(f"{write_key[:15]}-skipped-{nonce}", str(self.state().table_id), None, skipped=True)
+        self._open(skipped_name(write_key, nonce), str(self.state().table_id), None, skipped=True)
 
     def _open(self, attempt: str, table_id: str, until_ms: int | None, *, skipped: bool = False) -> None:
         latest_ms = epoch_ms() + DECIDED_MS  # a fence lives a day longer than that, whatever the deadline is
@@ -186,6 +186,7 @@ class IcebergSession(SparkScope):
             # pyspark has an exception of its own for some that Java throws.
             thrown: Any = error._origin if isinstance(error, CapturedException) else error.java_exception  # noqa: SLF001 - as above
             kind, text = str(thrown.getClass().getSimpleName()), str(thrown.getMessage())
+            self._answered = self._answered or kind in _REFUSED
             if kind in _REFUSED or (kind in _GONE and not self._sent):
                 raise ConflictError(f"{self._name} does not hold this block's write: {text}") from error
             if kind == _PAST_THE_BLOCK:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from safewriter.tables.session import Seen
     from safewriter.tables.table import Intent
 
-__all__ = ["DECIDED_MS", "IcebergTable", "name_of"]
+__all__ = ["DECIDED_MS", "IcebergTable", "name_of", "skipped_name"]
 
 _log = logging.getLogger(__name__)
 _DAY_MS: Final = 86_400_000
@@ -48,6 +48,11 @@ _TRIES_MAX: Final = 50
 def name_of(attempt: AttemptRecord) -> str:
     """Return the attempt's name in its table: the mark, the fence and the staged table bear it."""
     return attempt.prefix.rstrip("-")
+
+
+def skipped_name(write_key: str, nonce: str) -> str:
+    """Return the name of a block that nobody publishes, since the write is committed."""
+    return f"{write_key[:15]}-skipped-{nonce}"
 
 
 @dataclass(frozen=True)
@@ -139,17 +144,27 @@ class IcebergTable(Table):
         ended = [one for one in (*earlier, *attempts) if one.settled_by != BY_HAND]
         if document.is_in_table:
             ended = [one for one in ended if one.nonce != document.owner]
-        if not ended:
+        found = self._data_folder() if ended else None
+        if found is None:
             return 0
-        try:
-            held = self._read(None)
-            folder = data_folder(held.metadata)
-        except (RetentionGapError, SafeWriterError, ValueError) as error:
-            _log.warning("%s: the files of dead attempts are left: %s", self.name, error)
-            return 0
+        held, folder = found
         # A table that was renamed keeps its folder, and another one may have its name by now.
         own = [one for one in ended if one.table_id is not None and one.table_id == held.metadata.get("table-uuid")]
         return sum(self._remove(folder / name_of(one)) for one in own if _landed(held, name_of(one)) is None)
+
+    def remove_skipped(self, document: Checkpoint, nonce: str) -> int:
+        """Delete the data files of a skipped block: it had a folder of its own, too, and no settler knows of it."""
+        found = None if self.files is None else self._data_folder()
+        return 0 if found is None else self._remove(found[1] / skipped_name(document.write_key, nonce))
+
+    def _data_folder(self) -> tuple[Held, Location] | None:
+        """Return the table as it is now, with the folder of its data files; None if that cannot be told."""
+        try:
+            held = self._read(None)
+            return held, data_folder(held.metadata)
+        except (RetentionGapError, SafeWriterError, ValueError) as error:
+            _log.warning("%s: files that nothing refers to are left: %s", self.name, error)
+            return None
 
     def _remove(self, folder: Location) -> int:
         """Delete all that is in a folder; return the number of files."""

@@ -49,6 +49,9 @@ def test_a_committed_write_is_skipped(spark: SparkSession, ice: Ice, monkeypatch
         again.success()
     assert ids(spark, ice.name) == list(range(8))
     assert ice.load().metadata_location == before
+    wait_for_hygiene()
+    assert ice.documents()[0].attempt.epoch == 1
+    assert not [one for one in ice.orphans() if "/data/" in one]
 
 
 @pytest.mark.matrix

@@ -35,8 +35,8 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         checkpoint_uri="s3://checkpoints/key",
         checkpoints=SimpleNamespace(
             renew_lease=lambda *names: done.append(f"lease of {names}"),
-            unmark=lambda *names: done.append(f"unmarked {names}"),
         ),
+        recovery=SimpleNamespace(clean_skipped=lambda *names: done.append(f"cleaned {names}")),
         attempt=SimpleNamespace(nonce="nonce"),
     )
 

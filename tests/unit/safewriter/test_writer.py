@@ -201,7 +201,7 @@ def test_a_write_that_was_committed_before_is_skipped(
         sw.success()
         if error is not None:
             raise error
-    assert block.done == ["verified", "opened to be skipped", "unmarked ('key', 'nonce')", "restored", CLOSED]
+    assert block.done == ["verified", "opened to be skipped", "cleaned ('key', 'nonce')", "restored", CLOSED]
 
 
 def test_a_skipped_block_that_cannot_be_opened_settles_nothing(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from unittest.mock import patch
+
 import pytest
 
 from safewriter.errors import UnknownOutcomeError
@@ -54,6 +57,23 @@ def test_files_that_only_an_older_version_refers_to_stay() -> None:
     assert {file.key for file in job.files} <= data_files(world)
     assert job.leftover not in data_files(world)
     check(world)
+
+
+def test_a_skipped_block_takes_its_marker_away() -> None:
+    """And asks the table to delete what it has written, in a folder or under a name that only it knows."""
+    world = World()
+    world.job().begin("{}1.parquet").land()
+    write_key = world.settle().write_key
+    world.checkpoints.store.put(f"open/{write_key}/of the skipped", b"")
+    assert "of the skipped" in world.marked()
+    asked: list[str] = []
+    recovery = world.recovery()
+    table = SimpleNamespace(remove_skipped=lambda document, nonce: asked.append(f"{document.write_key} {nonce}"))
+    with patch.object(recovery, "table_of", lambda _: table):
+        recovery.clean_skipped(write_key, "of the skipped")
+    assert asked == [f"{write_key} of the skipped"]
+    assert "of the skipped" not in world.marked()
+    recovery.clean_skipped("a document that somebody has deleted", "of the skipped")
 
 
 def test_the_files_of_other_writes_and_runs_stay() -> None:

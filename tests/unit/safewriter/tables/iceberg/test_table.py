@@ -240,6 +240,24 @@ def test_a_person_s_verdict_deletes_no_file(bench: Bench) -> None:
     assert left <= {key for key, _ in contents(bench.lake)}
 
 
+def test_a_skipped_block_takes_its_own_files_away(bench: Bench) -> None:
+    """And none of the attempt that has committed."""
+    held = bench.claim()
+    kept = leave_files(bench, held)
+    bench.publish(held)
+    folder = next(iter(kept)).partition("/data/")[0]
+    skipped = f"{folder}/data/{held.document.write_key[:15]}-skipped-me/00000.parquet"
+    other = skipped.replace("-me/", "-me-too/")
+    for key in (skipped, other):
+        bench.lake.put(key, b"rows")
+    assert bench.table().remove_skipped(held.document, "me") == 1
+    left = {key for key, _ in contents(bench.lake)}
+    assert skipped not in left
+    assert {*kept, other} <= left
+    bench.catalog.drop_table("db.t")
+    assert bench.table().remove_skipped(held.document, "me-too") == 0, "nobody can tell any more where they are"
+
+
 def test_another_table_of_the_name_is_left_alone(bench: Bench) -> None:
     """One that was renamed keeps its folder, in which the new one has its files, too."""
     held = bench.claim()

@@ -12,7 +12,7 @@ from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.leftovers import remove_files
 from safewriter.tables.delta.readback import ReadBack
 from safewriter.tables.delta.revert import find_live, revert
-from safewriter.tables.table import Landed, Move, RetentionGapError, Trace
+from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ __all__ = ["DeltaTable"]
 _log = logging.getLogger(__name__)
 
 
-class DeltaTable:
+class DeltaTable(Table):
     """The log of one table, and the checkpoint bucket's notes on it; `store` is rooted at the table's path."""
 
     def __init__(

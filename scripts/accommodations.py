@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import date, timedelta
+from operator import attrgetter
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -95,8 +96,9 @@ def generate(rows: int = ROWS, *, seed: int = SEED) -> Iterator[Accommodation]:
 def write_csv(target: TextIO, rows: int = ROWS, *, seed: int = SEED) -> None:
     """Write a header and the rows as they come, separated by semicolons; open the target with `newline=""`."""
     writer = csv.writer(target, delimiter=";", lineterminator="\n")
-    writer.writerow([field.name for field in fields(Accommodation)])
-    writer.writerows(astuple(accommodation) for accommodation in generate(rows, seed=seed))
+    names = [field.name for field in fields(Accommodation)]
+    writer.writerow(names)
+    writer.writerows(map(attrgetter(*names), generate(rows, seed=seed)))
 
 
 def csv_bytes(rows: int = ROWS, *, seed: int = SEED) -> bytes:

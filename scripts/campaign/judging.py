@@ -16,11 +16,13 @@ __all__ = ["Seen", "violations_of"]
 class Seen:
     """What was seen of a case: ids before, as they should be after, as found after recovery and at the very end.
 
-    `changed`: something late has changed the table or its document behind the verdict.
+    `acknowledged`: before the recovery; `thawed`: behind the retry. `changed`: something late has changed the table or
+    its document behind the verdict.
     """
 
     guarded: bool = False
     acknowledged: bool = False
+    thawed: bool = False
     verdict: str | None = None
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
@@ -37,6 +39,10 @@ class Seen:
         return None if self.harness_failed else {self.after: True, self.before: False}.get(self.found)
 
 
+def _holds(seen: Seen) -> bool:
+    return not Counter(seen.after) - Counter(seen.found_at_end)
+
+
 def violations_of(seen: Seen) -> list[Violation]:
     """Return the broken promises. A write without a guard has the same ones, but for the verdict."""
     if seen.harness_failed:
@@ -44,10 +50,10 @@ def violations_of(seen: Seen) -> list[Violation]:
     settled = not seen.guarded or seen.verdict in ("committed", "rolled_back")
     told: bool | None = seen.verdict == "committed" if seen.guarded else seen.landed
     broken: dict[Violation, bool] = {
-        "lost": seen.acknowledged and not seen.landed,
+        "lost": seen.acknowledged and not (_holds(seen) if seen.thawed else seen.landed),
         "unacknowledged": seen.landed is True and not seen.acknowledged and seen.verdict != "committed",
         "doubled": bool(Counter(seen.found_at_end) - Counter(seen.after)),
-        "gap": bool(Counter(seen.after) - Counter(seen.found_at_end)),
+        "gap": not _holds(seen),
         "wrong_verdict": settled and (seen.landed is None or told is not seen.landed),
         "unknown": not settled,
         "changed": seen.changed,

@@ -7,6 +7,7 @@ import time
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
 
+from handler.process.tree import die_with_parent
 from scripts.bench.record import about
 from scripts.campaign.cases import sequences
 from scripts.campaign.laboratory import Laboratory
@@ -41,8 +42,9 @@ def run(
     # A write that ended before its request is carried out again: only one that ended well ends a sequence.
     done = {one.case: one.hit for one in read(folder / CASES, CaseRecord) if one.hit or not one.violations}
     until = None if budget_s is None else time.time() + budget_s
-    # Spawned, since a fork would copy the locks of this process's threads.
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    # Spawned, since a fork would copy the locks of this process's threads. A worker ends with us, however we end.
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=die_with_parent) as pool:
         pending = {pool.submit(_sequence, one, folder, done, until) for one in chosen}
         ended: list[bool] = []
         try:

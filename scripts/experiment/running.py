@@ -55,7 +55,7 @@ def run(settings: Settings, folder: Path, *, jobs: int, progress: Callable[[int,
         return
     traced = {record.cell for record in records if record.requests}
     lock = threading.Lock()
-    needed = {one.cell.dataset: datasets.of(one.cell.dataset) for one in left}
+    needed = {name: datasets.of(name) for name in sorted({one.cell.dataset for one in left})}
     with Laboratory(needed) as laboratory:
 
         def carry_out(one: Run) -> None:

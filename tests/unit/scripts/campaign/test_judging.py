@@ -28,6 +28,10 @@ PLAIN = replace(DONE, guarded=False, verdict=None)
         pytest.param(DEAD, [], id="rolled back"),
         pytest.param(replace(DONE, acknowledged=False), [], id="landed, and the document says so"),
         pytest.param(replace(DONE, found=BEFORE), ["lost", "wrong_verdict"], id="acknowledged, and not there"),
+        pytest.param(replace(DEAD, acknowledged=True, thawed=True), [], id="thawed, and its retry was there before"),
+        pytest.param(
+            replace(DEAD, acknowledged=True, thawed=True, found_at_end=BEFORE), ["lost", "gap"], id="thawed, and gone"
+        ),
         pytest.param(replace(DEAD, found=AFTER), ["unacknowledged", "wrong_verdict"], id="rolled back, and there"),
         pytest.param(replace(DEAD, verdict="in_progress"), ["unknown"], id="no verdict"),
         pytest.param(replace(DEAD, found=(1,)), ["wrong_verdict"], id="neither before nor after"),

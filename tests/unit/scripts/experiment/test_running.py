@@ -51,6 +51,14 @@ def laboratory(monkeypatch: pytest.MonkeyPatch) -> type[Laboratory]:
     return Laboratory
 
 
+def test_a_data_set_is_made_once_for_all_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes seconds for the largest one, and there are a thousand runs."""
+    made: list[int] = []
+    monkeypatch.setattr(running, "generated", made.append)
+    running.run(SETTINGS, tmp_path, jobs=2)
+    assert made == [22_248]
+
+
 def test_an_interrupted_experiment_goes_on(tmp_path: Path, laboratory: type[Laboratory]) -> None:
     """What is done is not done again, and the requests of a cell are kept once."""
     laboratory.fails_at = "O-iceberg-22k-baseline-guarded-002"

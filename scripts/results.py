@@ -36,11 +36,11 @@ def begin(manifest: Path, about: Mapping[str, Any]) -> None:
             raise OtherResultsError(f"{manifest}: {name} is {found.get(name)!r} there, and {value!r} now")
 
 
-def append(path: Path, line: BaseModel) -> None:
-    """Add a line."""
+def append(path: Path, *lines: BaseModel) -> None:
+    """Add lines, all at once."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        os.write(descriptor, line.model_dump_json().encode() + b"\n")
+        os.write(descriptor, b"".join(line.model_dump_json().encode() + b"\n" for line in lines))
     finally:
         os.close(descriptor)
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["CATALOG", "in_file", "of_file", "settings"]
+__all__ = ["CATALOG", "file_of", "in_file", "of_file", "settings"]
 
 CATALOG: Final = "bench"
 """Its name in the session."""
@@ -19,9 +19,14 @@ def in_file(folder: Path, warehouse: str) -> dict[str, str]:
     return settings(of_file(folder, warehouse))
 
 
+def file_of(folder: Path) -> Path:
+    """Return that file."""
+    return folder / "bench.db"
+
+
 def of_file(folder: Path, warehouse: str) -> dict[str, str]:
     """Return that catalog's own properties."""
-    uri = f"jdbc:sqlite:{folder}/bench.db"
+    uri = f"jdbc:sqlite:{file_of(folder)}"
     return {"type": "jdbc", "uri": uri, "jdbc.schema-version": "V1", "warehouse": warehouse}
 
 

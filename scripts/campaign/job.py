@@ -9,7 +9,7 @@ import json
 import os
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from handler.process.tree import die_with_parent
 from safewriter import SafeWriter
@@ -19,7 +19,7 @@ from scripts.experiment.processes import ORDER
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["AFTER", "BASE", "BATCH", "Order"]
+__all__ = ["AFTER", "BASE", "BATCH", "STATEMENTS", "Order"]
 
 BASE: Final = tuple(range(5))
 """The ids before the write."""
@@ -30,11 +30,12 @@ AFTER: Final = {
     "merge": (0, 1, 5, 6, 7, 8, 102, 103, 104),
 }
 """The ids after it, sorted."""
+STATEMENTS: Final = tuple(AFTER)
 _SQL: Final = {
-    "append": "INSERT INTO {table} SELECT id FROM range({first}, {end}, 1, 1)",
-    "overwrite": "INSERT OVERWRITE {table} SELECT id FROM range({first}, {end}, 1, 1)",
+    "append": "INSERT INTO {table} SELECT id FROM range({first}, {end}, 1, {tasks})",
+    "overwrite": "INSERT OVERWRITE {table} SELECT id FROM range({first}, {end}, 1, {tasks})",
     "merge": (
-        "MERGE INTO {table} t USING (SELECT id FROM range({first}, {end}, 1, 1)) s ON t.id = s.id"
+        "MERGE INTO {table} t USING (SELECT id FROM range({first}, {end}, 1, {tasks})) s ON t.id = s.id"
         " WHEN MATCHED THEN UPDATE SET id = t.id + 100 WHEN NOT MATCHED THEN INSERT *"
     ),
 }
@@ -49,12 +50,18 @@ class Order:
     statement: str
     guarded: bool
     settings: dict[str, str]
+    tasks: int = 1
+    commit_point: Literal["write", "success"] = "write"
 
 
 def main(order: Order) -> None:
     """Write."""
-    spark = session("local[1]", order.settings, guarded=order.guarded)
-    guard = SafeWriter(spark, order.table, format=order.table_format) if order.guarded else nullcontext()
+    spark = session(f"local[{order.tasks}]", order.settings, guarded=order.guarded)
+    guard = (
+        SafeWriter(spark, order.table, format=order.table_format, commit_point=order.commit_point)
+        if order.guarded
+        else nullcontext()
+    )
     with guard as block:
         _write(spark, order, order.table if block is None else block.table)
         if block is not None:
@@ -64,7 +71,7 @@ def main(order: Order) -> None:
 
 def _write(spark: SparkSession, order: Order, table: str) -> None:
     named = f"delta.`{table}`" if order.table_format == "delta" else table
-    spark.sql(_SQL[order.statement].format(table=named, first=BATCH[0], end=BATCH[-1] + 1))
+    spark.sql(_SQL[order.statement].format(table=named, first=BATCH[0], end=BATCH[-1] + 1, tasks=order.tasks))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The results of the campaign as lines of JSON, each in one `write(2)`; any of them is enough to replay its case.
+"""The results of the campaign as lines of JSON; any of them is enough to replay its case or state.
 
-`python -m scripts.campaign.record` prints the schema of a line, which is kept beside this file.
+`python -m scripts.campaign.record` prints the schemas of the lines, which are kept beside this file.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["CASES", "VIOLATIONS", "CaseRecord", "Violation"]
+__all__ = ["CASES", "SCHEMAS", "STATES", "VIOLATIONS", "CaseRecord", "StateRecord", "Violation"]
 
 CASES: Final = "cases.jsonl"
+STATES: Final = "states.jsonl"
 
 Violation = Literal[
     "lost",
@@ -59,5 +60,18 @@ class CaseRecord(BaseModel):
     error: str | None
 
 
+class StateRecord(BaseModel):
+    """One crash state of a recorded write, after it was settled."""
+
+    model_config = ConfigDict(extra="forbid", title="A line of the results of `soal faults run --tier replay`")
+
+    state: str = Field(description="Its name: `soal faults replay` takes it.")
+    verdict: str
+    landed: bool | None = Field(description="Whether the rows are there.")
+    violations: list[Violation]
+
+
+SCHEMAS: Final = {CASES: CaseRecord.model_json_schema(), STATES: StateRecord.model_json_schema()}
+
 if __name__ == "__main__":
-    print(json.dumps(CaseRecord.model_json_schema(), indent=2))
+    print(json.dumps(SCHEMAS, indent=2))

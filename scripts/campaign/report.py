@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from scripts.campaign.cases import Case
+from scripts.campaign.live.cases import Case
 from scripts.campaign.record import VIOLATIONS
+from scripts.campaign.replay.replaying import CrashState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from scripts.campaign.record import CaseRecord
+    from scripts.campaign.record import CaseRecord, StateRecord, Violation
+    from scripts.campaign.running import Tier
 
-__all__ = ["Count", "counts"]
+__all__ = ["Count", "broken_in", "counts"]
 
 _ROWS: Final = frozenset({"lost", "doubled", "gap", "changed"})
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The cases of one format, with or without the guard, in which a request was hit. `broken`: by what they break.
+    """The cases of one tier and format, with or without the guard. `broken`: by what they break.
 
     `broken_cases`: those with any of it; of writes without a guard only those with rows that are wrong, since no stock
     commit promises the rest.
     """
 
+    tier: Tier
     table_format: str
     guarded: bool
     cases: int
@@ -34,18 +37,40 @@ class Count:
     broken: dict[str, int]
 
 
-def counts(records: Sequence[CaseRecord]) -> tuple[Count, ...]:
-    """Count the cases that were hit, of each format, the guarded ones first."""
-    groups: dict[tuple[str, bool], list[CaseRecord]] = {}
-    for record in records:
-        write = Case.parse(record.case).sequence
-        if record.hit or (record.violations and (write.guarded or "harness_error" in record.violations)):
-            groups.setdefault((write.table_format, write.guarded), []).append(record)
+@dataclass(frozen=True, slots=True)
+class _Found:
+    tier: Tier
+    table_format: str
+    guarded: bool
+    name: str
+    violations: Sequence[Violation]
+
+
+def counts(cases: Sequence[CaseRecord], states: Sequence[StateRecord]) -> tuple[Count, ...]:
+    """Count the cases that were hit and the states, of each format, the guarded ones first."""
+    groups: dict[tuple[Tier, str, bool], list[_Found]] = defaultdict(list)
+    for one in _found(cases, states):
+        groups[one.tier, one.table_format, not one.guarded].append(one)
     found = []
-    for (table_format, guarded), cases in sorted(groups.items(), key=lambda one: (one[0][0], not one[0][1])):
-        broken = Counter(one for case in cases for one in case.violations)
-        counted = set(VIOLATIONS) if guarded else _ROWS
-        bad = sum(bool(counted & {*case.violations}) for case in cases)
+    for (tier, table_format, plain), ones in sorted(groups.items()):
+        broken = Counter(what for one in ones for what in one.violations)
+        counted = _ROWS if plain else set(VIOLATIONS)
+        bad = sum(bool(counted & {*one.violations}) for one in ones)
         by_kind: dict[str, int] = {name: broken[name] for name in VIOLATIONS}
-        found.append(Count(table_format, guarded, len(cases), bad, by_kind))
+        found.append(Count(tier, table_format, not plain, len(ones), bad, by_kind))
     return tuple(found)
+
+
+def broken_in(cases: Sequence[CaseRecord], states: Sequence[StateRecord]) -> list[str]:
+    """Return the names of those with a guard that broke a promise."""
+    return [one.name for one in _found(cases, states) if one.guarded and one.violations]
+
+
+def _found(cases: Sequence[CaseRecord], states: Sequence[StateRecord]) -> Iterator[_Found]:
+    for case in cases:
+        write = Case.parse(case.case).sequence
+        if case.hit or (case.violations and (write.guarded or "harness_error" in case.violations)):
+            yield _Found("live", write.table_format, write.guarded, case.case, case.violations)
+    for state in states:
+        table_format = CrashState.parse(state.state).subject.partition("-")[0]
+        yield _Found("replay", table_format, guarded=True, name=state.state, violations=state.violations)

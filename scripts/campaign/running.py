@@ -1,87 +1,67 @@
-"""Carry out the campaign: each sequence in a worker process, request after request, until one is hit no more."""
+"""Carry out a tier of the campaign in a folder of results."""
 
 from __future__ import annotations
 
-import multiprocessing
 import time
-from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from handler.process.tree import die_with_parent
 from scripts.bench.record import about
-from scripts.campaign.cases import sequences
-from scripts.campaign.laboratory import Laboratory
-from scripts.campaign.record import CASES, CaseRecord
-from scripts.results import append, begin, read
+from scripts.campaign.live import running as live
+from scripts.campaign.live.cases import Case, sequences
+from scripts.campaign.record import CASES, STATES
+from scripts.campaign.replay import running as replayed
+from scripts.campaign.replay.recording import subjects
+from scripts.campaign.replay.replaying import CrashState
+from scripts.results import begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from scripts.campaign.cases import Case, Sequence
+    from scripts.campaign.record import CaseRecord, StateRecord
 
-__all__ = ["MANIFEST", "replay", "run"]
+__all__ = ["MANIFEST", "Tier", "replay", "run"]
 
+Tier = Literal["live", "replay"]
 MANIFEST: Final = "manifest.json"
-_REQUESTS_MAX: Final = 60
-_LOOK_S: Final = 1.0
+_TIERS: Final[dict[Tier, Any]] = {"live": (live.run, CASES), "replay": (replayed.run, STATES)}
 
 
 def run(
-    folder: Path, *, select: str, jobs: int, budget_s: float | None, progress: Callable[[int], None] = lambda _: None
+    folder: Path,
+    tier: Tier,
+    *,
+    select: str,
+    jobs: int,
+    budget_s: float | None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> bool:
-    """Carry out what is missing of the sequences that `select` names; tell whether all are finished.
+    """Carry out what is missing of the writes that `select` names; tell whether all is done.
 
-    `progress` hears the number of cases that are done. No case begins after `budget_s` seconds. Raises
-    `OtherResultsError`, and `ValueError` if nothing is selected.
+    `progress` hears the number of results. Nothing begins after `budget_s` seconds. Raises `OtherResultsError`, and
+    `ValueError` if nothing is selected.
     """
-    chosen = [*sequences(select)]
+    chosen = [*sequences(select)] if tier == "live" else subjects(select)
     if not chosen:
         raise ValueError(f"{select!r} selects no write")
     begin(folder / MANIFEST, about())
-    # A write that ended before its request is carried out again: only one that ended well ends a sequence.
-    done = {one.case: one.hit for one in read(folder / CASES, CaseRecord) if one.hit or not one.violations}
     until = None if budget_s is None else time.time() + budget_s
-    # Spawned, since a fork would copy the locks of this process's threads. A worker ends with us, however we end.
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=die_with_parent) as pool:
-        pending = {pool.submit(_sequence, one, folder, done, until) for one in chosen}
-        ended: list[bool] = []
-        try:
-            while pending:
-                finished, pending = wait(pending, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
-                ended += [one.result() for one in finished]
-                progress(_lines(folder / CASES))
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-    return all(ended)
+    carry_out, results = _TIERS[tier]
+    return bool(carry_out(folder, chosen, jobs=jobs, until=until, progress=lambda: progress(_lines(folder / results))))
+
+
+def replay(name: str, folder: Path | None) -> CaseRecord | StateRecord:
+    """Carry out one case again, or settle one state of the recording in a folder, or else of a new one.
+
+    Raises `ValueError`.
+    """
+    try:
+        state = CrashState.parse(name)
+    except ValueError:
+        return live.replay(Case.parse(name))
+    return replayed.replay(state, folder)
 
 
 def _lines(path: Path) -> int:
     """Count the whole lines of a file to which others add."""
     return path.read_bytes().count(b"\n") if path.exists() else 0
-
-
-def replay(case: Case) -> CaseRecord:
-    """Carry out one case again."""
-    with Laboratory() as laboratory:
-        return laboratory.carry_out(case)
-
-
-def _sequence(one: Sequence, folder: Path, done: dict[str, bool], until: float | None) -> bool:
-    """Carry out the cases of a sequence; return whether it has come to its end."""
-    with Laboratory() as laboratory:
-        for nth in range(1, _REQUESTS_MAX):
-            case = one.case(nth)
-            hit = done.get(case.name)
-            if hit is None:
-                if until is not None and time.time() >= until:
-                    return False
-                record = laboratory.carry_out(case)
-                append(folder / CASES, record)
-                hit = record.hit
-                if not hit and record.violations:
-                    return False
-            if not hit:
-                return True
-    raise RuntimeError(f"{one.name} has {_REQUESTS_MAX} requests or more")

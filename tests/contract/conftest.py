@@ -9,9 +9,9 @@ import pytest
 
 from safewriter.objects import ObjectStore, Upload
 from scripts.emulator import EmbeddedS3
+from scripts.emulator.memory_store import MemoryObjectStore
 from scripts.soal.recover.overlay import Overlay
 from tests.contract.bench import PRIVATE, Bench
-from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["TableView", "options", "view"]
+__all__ = ["TableView", "named_in", "options", "view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class TableView:
 def view(client: S3Client, bucket: str, prefix: str, aws: Mapping[str, str]) -> TableView:
     """Read the table under `prefix`; a version of -1 says that there is none."""
     keys = tuple(_keys(client, bucket, prefix))
-    named = {path for key in keys for path in _named(client, bucket, key, prefix)}
+    log = [key for key in keys if key.startswith(f"{prefix}/_delta_log/") and key.endswith(".json")]
+    named = {path for key in log for path in named_in(client.get_object(Bucket=bucket, Key=key)["Body"].read())}
     data = [key for key in keys if "/_delta_log/" not in key and not key.endswith("/")]
     orphans = tuple(key for key in data if key.removeprefix(f"{prefix}/") not in named)
     try:
@@ -56,10 +57,8 @@ def _keys(client: S3Client, bucket: str, prefix: str) -> Iterator[str]:
     yield from (row["Key"] for page in pages for row in page.get("Contents", ()))
 
 
-def _named(client: S3Client, bucket: str, key: str, prefix: str) -> Iterator[str]:
+def named_in(commit: bytes) -> Iterator[str]:
     """Yield the paths that a commit adds or removes."""
-    if not (key.startswith(f"{prefix}/_delta_log/") and key.endswith(".json")):
-        return
-    for line in client.get_object(Bucket=bucket, Key=key)["Body"].read().splitlines():
+    for line in commit.splitlines():
         action: dict[str, Any] = parsed(line)
         yield from (unquote(action[kind]["path"]) for kind in ("add", "remove") if kind in action)

@@ -15,7 +15,7 @@ from handler.redaction.redact import Redactor
 from handler.secrets import Secrets, SecretUnavailableError
 from safewriter.settle.one_write import Action
 from safewriter.settle.sweeper import Look
-from tests.support.memory_store import MemoryObjectStore
+from scripts.emulator.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from safewriter.objects import PreconditionFailed, StoreError
-from tests.support.memory_store import MemoryObjectStore
+from scripts.emulator.memory_store import MemoryObjectStore
 from tests.unit.safewriter.world import World
 
 

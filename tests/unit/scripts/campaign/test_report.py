@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from scripts.campaign import record as module
-from scripts.campaign.record import CaseRecord
-from scripts.campaign.report import counts
+from scripts.campaign.record import SCHEMAS, CaseRecord, StateRecord
+from scripts.campaign.report import broken_in, counts
 
 
 def record(case: str, *violations: str, hit: bool = True) -> CaseRecord:
@@ -27,6 +27,18 @@ def record(case: str, *violations: str, hit: bool = True) -> CaseRecord:
     )
 
 
+def state(name: str, *violations: str) -> StateRecord:
+    found = {"state": name, "verdict": "rolled_back", "landed": False, "violations": list(violations)}
+    return StateRecord.model_validate(found)
+
+
+def test_what_broke_with_a_guard_is_named() -> None:
+    """So that it can be replayed."""
+    cases = [record("delta-append-plain-after-01", "doubled"), record("delta-append-guarded-after-01", "gap")]
+    states = [state("delta-append-write-3-4-sweeper-end", "lost"), state("delta-append-write-3-4-sweeper-die1")]
+    assert broken_in(cases, states) == ["delta-append-guarded-after-01", "delta-append-write-3-4-sweeper-end"]
+
+
 def test_cases_are_counted_by_format_and_guard() -> None:
     """Those that were not hit only end a sequence; without a guard only wrong rows count."""
     found = counts(
@@ -37,17 +49,19 @@ def test_cases_are_counted_by_format_and_guard() -> None:
             record("delta-append-guarded-after-01"),
             record("delta-append-guarded-after-02", hit=False),
             record("iceberg-merge-guarded-torn-01", "orphans"),
-        ]
+        ],
+        [state("delta-append-write-3-4-sweeper-end"), state("delta-append-write-3-4-sweeper-die1", "unknown")],
     )
-    assert [(one.table_format, one.guarded, one.cases, one.broken_cases) for one in found] == [
-        ("delta", True, 1, 0),
-        ("delta", False, 2, 1),
-        ("iceberg", True, 1, 1),
+    assert [(one.tier, one.table_format, one.guarded, one.cases, one.broken_cases) for one in found] == [
+        ("live", "delta", True, 1, 0),
+        ("live", "delta", False, 2, 1),
+        ("live", "iceberg", True, 1, 1),
+        ("replay", "delta", True, 2, 1),
     ]
     assert (found[1].broken["doubled"], found[1].broken["lost"]) == (1, 0)
 
 
-def test_the_schema_beside_the_module_is_that_of_a_line() -> None:
+def test_the_schemas_beside_the_module_are_those_of_the_lines() -> None:
     """`python -m scripts.campaign.record > scripts/campaign/record.schema.json` writes it."""
     kept = Path(module.__file__).with_name("record.schema.json")
-    assert json.loads(kept.read_text(encoding="utf-8")) == CaseRecord.model_json_schema()
+    assert json.loads(kept.read_text(encoding="utf-8")) == SCHEMAS

@@ -7,7 +7,7 @@ from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.coordination.record import Record
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.objects.store import StoreError
-from tests.support.memory_store import MemoryObjectStore
+from scripts.emulator.memory_store import MemoryObjectStore
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from safewriter.objects.store import StoreError, Upload
 from safewriter.snapshots.keep.leftovers import BuildId
-from tests.support.memory_store import MemoryObjectStore
+from scripts.emulator.memory_store import MemoryObjectStore
 from tests.support.snapshots import as_slatedb, build
 from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD
 from tests.unit.safewriter.snapshots.keep.conftest import ROWS

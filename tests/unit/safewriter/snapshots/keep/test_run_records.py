@@ -8,7 +8,7 @@ import pytest
 
 from safewriter.snapshots.format.current import stamp
 from safewriter.snapshots.keep.run_records import recorded_runs
-from tests.support.memory_store import MemoryObjectStore
+from scripts.emulator.memory_store import MemoryObjectStore
 
 WRITTEN = datetime(2026, 11, 20, tzinfo=UTC)
 KEY = f"runs/{stamp(WRITTEN)}_run_id=nightly_2_0123abcd/run.yaml"

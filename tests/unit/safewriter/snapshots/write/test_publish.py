@@ -11,7 +11,7 @@ from safewriter.snapshots.errors import ManifestPublishError, PublishConflictErr
 from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.format.manifest import Manifest
 from safewriter.snapshots.write.publish import Publisher
-from tests.support.memory_store import MemoryObjectStore
+from scripts.emulator.memory_store import MemoryObjectStore
 from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.metadata import Fence
 from safewriter.tables.iceberg.metadata_file import FilePointer
 from safewriter.tables.iceberg.name import TableName
-from tests.support.memory_store import MemoryObjectStore
+from scripts.emulator.memory_store import MemoryObjectStore
 
 NOW_MS = 1_800_000_000_000
 PLACE = "s3a://lake/w/t/metadata"

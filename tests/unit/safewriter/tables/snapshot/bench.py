@@ -20,7 +20,7 @@ from safewriter.snapshots.keep.leftovers import BuildId
 from safewriter.snapshots.write.publish import Publisher
 from safewriter.tables.session import TableState
 from safewriter.tables.snapshot.table import SnapshotTable, name_of
-from tests.support.memory_store import MemoryObjectStore
+from scripts.emulator.memory_store import MemoryObjectStore
 from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from safewriter.coordination.takeover import settle
 from safewriter.coordination.transitions import end, renew
 from safewriter.errors import TurnLostError
 from safewriter.record.document import Status
+from scripts.emulator.memory_store import MemoryObjectStore
 from scripts.soal.console.problem import EXIT_TRY_AGAIN, Problem
 from scripts.soal.local.home import Home
 from scripts.soal.locks.forcing import force, forget
 from scripts.soal.locks.service import LockService
-from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:

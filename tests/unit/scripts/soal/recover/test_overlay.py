@@ -3,9 +3,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from safewriter.objects import Upload
+from scripts.emulator.memory_store import MemoryObjectStore
 from scripts.soal.recover import overlay
 from scripts.soal.recover.overlay import Overlay
-from tests.support.memory_store import MemoryObjectStore
 
 
 def test_nothing_reaches_the_store_below() -> None:

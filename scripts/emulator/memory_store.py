@@ -1,4 +1,4 @@
-"""The object store in memory, and for replaying recorded requests without a server."""
+"""An object store in memory: for tests, and for crash states that are replayed without a server."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.campaign.cases import PHASES, STATEMENTS, Case, sequences
+from scripts.campaign.job import STATEMENTS
+from scripts.campaign.live.cases import PHASES, Case, sequences
 
 
 def test_each_write_is_hit_in_each_way_guarded_and_plain() -> None:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
+from scripts.campaign.job import STATEMENTS
+from scripts.campaign.selection import is_selected
 from scripts.experiment.plan import FORMATS
 
 if TYPE_CHECKING:
@@ -13,14 +15,13 @@ if TYPE_CHECKING:
 
     from scripts.experiment.plan import Format
 
-__all__ = ["PHASES", "STATEMENTS", "Case", "Phase", "Sequence", "sequences"]
+__all__ = ["PHASES", "Case", "Phase", "Sequence", "sequences"]
 
 Phase = Literal["before", "torn", "after", "late", "lost", "frozen"]
 """What becomes of the request: the writer is killed before it, in its body, or after it was applied; it is applied only
 behind the recovery; its answer is lost, and the writer lives; the writer is stopped, and goes on behind the retry.
 """
 PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
-STATEMENTS: Final = ("append", "overwrite", "merge")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +67,11 @@ class Case:
 
 
 def sequences(select: str = "") -> Iterator[Sequence]:
-    """Yield those whose name holds each word of `select`, a word `-x` those without x; guarded and plain in turn."""
-    words = select.split()
+    """Yield those that `select` names; guarded and plain in turn."""
     for table_format in FORMATS:
         for statement in STATEMENTS:
             for phase in PHASES:
                 for guarded in (True, False):
                     one = Sequence(table_format, statement, guarded, phase)
-                    if all((word[1:] not in one.name) if word.startswith("-") else word in one.name for word in words):
+                    if is_selected(one.name, select):
                         yield one

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.campaign.cases import PHASES, Case
-from scripts.campaign.laboratory import Laboratory
+from scripts.campaign.live.cases import PHASES, Case
+from scripts.campaign.live.laboratory import Laboratory
 from scripts.campaign.record import CASES, CaseRecord
 from scripts.campaign.running import MANIFEST, run
 from scripts.results import OtherResultsError, read
@@ -56,23 +56,23 @@ def test_a_case_breaks_what_it_must(
 @pytest.mark.matrix
 def test_a_campaign_ends_by_itself_and_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     """Each write's requests are counted until none is hit any more; no case is carried out twice."""
-    assert not run(tmp_path, select="iceberg append plain lost", jobs=1, budget_s=0)
+    assert not run(tmp_path, "live", select="iceberg append plain lost", jobs=1, budget_s=0)
     assert read(tmp_path / CASES, CaseRecord) == ()
-    assert run(tmp_path, select="iceberg append plain lost", jobs=1, budget_s=None)
+    assert run(tmp_path, "live", select="iceberg append plain lost", jobs=1, budget_s=None)
     records = read(tmp_path / CASES, CaseRecord)
     assert [one.hit for one in records] == [True] * (len(records) - 1) + [False]
     assert len(records) > 4, "data, manifest, list, metadata"
-    assert run(tmp_path, select="iceberg append plain lost", jobs=1, budget_s=None)
+    assert run(tmp_path, "live", select="iceberg append plain lost", jobs=1, budget_s=None)
     assert read(tmp_path / CASES, CaseRecord) == records
 
     manifest = json.loads((tmp_path / MANIFEST).read_text())
     (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "commit": "another"}))
     with pytest.raises(OtherResultsError, match="commit is 'another' there"):
-        run(tmp_path, select="delta", jobs=1, budget_s=0)
+        run(tmp_path, "live", select="delta", jobs=1, budget_s=0)
 
 
 def test_words_that_name_no_write_are_refused(tmp_path: Path) -> None:
     """Before anything is made."""
     with pytest.raises(ValueError, match="'hudi' selects no write"):
-        run(tmp_path / "none", select="hudi", jobs=1, budget_s=None)
+        run(tmp_path / "none", "live", select="hudi", jobs=1, budget_s=None)
     assert not (tmp_path / "none").exists()

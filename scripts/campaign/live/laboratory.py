@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from scripts.campaign.cases import Case
+    from scripts.campaign.live.cases import Case
     from scripts.emulator.exchange import Reply, Request
     from scripts.emulator.rules import Effect
     from scripts.experiment.processes import Ended

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 
-from scripts.campaign import running
-from scripts.campaign.cases import sequences
+from scripts.campaign.live import running
+from scripts.campaign.live.cases import sequences
 from scripts.campaign.record import CASES, CaseRecord
 from scripts.results import read
 from tests.unit.scripts.campaign.test_report import record
@@ -13,7 +13,7 @@ from tests.unit.scripts.campaign.test_report import record
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scripts.campaign.cases import Case
+    from scripts.campaign.live.cases import Case
 
 ONE = next(sequences("delta append guarded torn"))
 

@@ -1,0 +1,1 @@
+"""Real faults: every mutating request of a write, hit in every way."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from scripts.emulator.backends import BACKENDS, opened_backend
 from scripts.emulator.s3 import EmbeddedS3
 from scripts.emulator.spark import LOCAL_JARS, aws_jars, build_session
 from scripts.provision.__main__ import main as setup
@@ -55,10 +56,18 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(700, 10, 200)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run choose the S3 that its Spark session writes to."""
+    parser.addoption("--s3", choices=BACKENDS, default=BACKENDS[0], help="the S3 behind the faults")
+
+
 @pytest.fixture(scope="session")
-def s3() -> Iterator[EmbeddedS3]:
+def s3(request: pytest.FixtureRequest) -> Iterator[EmbeddedS3]:
     """The S3 of the one Spark session; its checkpoint bucket may not be listed, so that a missing key there is 403."""
-    with EmbeddedS3(buckets=(LAKE, CHECKPOINTS), unlistable=(CHECKPOINTS,)) as server:
+    with (
+        opened_backend(request.config.getoption("--s3")) as backend,
+        EmbeddedS3(buckets=(LAKE, CHECKPOINTS), unlistable=(CHECKPOINTS,), backend=backend) as server,
+    ):
         yield server
 
 

@@ -1,4 +1,4 @@
-"""An S3 on a free port of this machine, in this process: moto behind a layer that traces, orders and breaks."""
+"""An S3 on a free port of this machine: moto, or another one, behind a layer that traces, orders and breaks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Self
 
 import boto3
 from botocore.config import Config
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
+from scripts.emulator.backend import Moto
 from scripts.emulator.keepalive import KeepAliveServer
-from scripts.emulator.stores import Store
 from scripts.emulator.wire import OBSERVER, Wire
 from scripts.local_credentials import CREDENTIALS, REGION
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
+    from scripts.emulator.backend import Backend
     from scripts.emulator.exchange import Exchange
     from scripts.emulator.rules import Rule
 
@@ -28,7 +28,8 @@ class EmbeddedS3:
     """A context manager: `with EmbeddedS3(buckets=["lake"]) as s3: s3.client().list_buckets()`.
 
     Each instance has buckets of its own. `port` 0 takes a free one. `unlistable` names buckets that the clients may not
-    list, so that a missing key there is 403. `rules` are the faults (scripts.emulator.rules).
+    list, so that a missing key there is 403. `rules` are the faults (scripts.emulator.rules). `backend`: the S3 behind
+    them; None: moto.
     """
 
     def __init__(
@@ -38,12 +39,11 @@ class EmbeddedS3:
         *,
         buckets: Iterable[str] = (),
         unlistable: Collection[str] = (),
+        backend: Backend | None = None,
     ) -> None:
-        self._store = Store()
+        self._backend = backend or Moto()
         self._buckets = tuple(buckets)
-        self.wire = Wire(
-            DomainDispatcherApplication(create_backend_app), self._store, rules=rules, unlistable=unlistable
-        )
+        self.wire = Wire(self._backend, rules=rules, unlistable=unlistable)
         # The socket is ours from here on, so nobody else can answer at the endpoint.
         self._server = KeepAliveServer(self.wire, port)
 
@@ -54,7 +54,7 @@ class EmbeddedS3:
 
     def __exit__(self, *_: object) -> None:
         self._server.stop()
-        self._store.reset()
+        self._backend.reset()
 
     @property
     def port(self) -> int:
@@ -85,7 +85,7 @@ class EmbeddedS3:
 
     def fill(self, bucket: str, objects: Mapping[str, bytes]) -> None:
         """Make objects by their keys, without a request for each."""
-        self._store.fill(bucket, objects)
+        self._backend.fill(bucket, objects)
 
     def trace(self) -> tuple[Exchange, ...]:
         """Return the requests of all clients so far, in the order in which they ended."""
@@ -94,7 +94,7 @@ class EmbeddedS3:
     def reset(self) -> None:
         """Empty everything: objects, rules, trace. The buckets given at the start are there again."""
         self.wire.clear_rules()
-        self._store.reset()
+        self._backend.reset()
         self._make_buckets()
         self.wire.clear_trace()
 

@@ -1,8 +1,8 @@
-"""The layer between the clients and moto: it names the meaning of each request, keeps a trace, and lets rules act.
+"""The layer between the clients and an S3: it names the meaning of each request, keeps a trace, and lets rules act.
 
-It also corrects moto where moto is more lenient than S3: requests are applied one at a time (moto checks a condition
-and then acts, with no lock, and lists a dict that another thread may change), a caller that may not list a bucket gets
-403 for a missing key, and an upload has its real start time.
+It also makes it as strict as Amazon's: requests are applied one at a time (moto checks a condition and then acts, with
+no lock, and lists a dict that another thread may change; S3Proxy checks `If-Match` so, too), and a caller that may not
+list a bucket gets 403 for a missing key.
 
 Requests to another server on this machine, a catalog, may pass through it too, so that they are counted and hit in one
 order with those to S3.
@@ -10,23 +10,20 @@ order with those to S3.
 
 from __future__ import annotations
 
-import http.client
 import threading
 import time
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final
 
-from werkzeug.test import run_wsgi_app
-
 from scripts.emulator.exchange import Exchange, Reply, Request
+from scripts.emulator.forwarding import forward
 from scripts.emulator.labels import catalog_operation
-from scripts.emulator.uploads import Beginnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from scripts.emulator.backend import Backend
     from scripts.emulator.rules import Rule
-    from scripts.emulator.stores import Store
 
 __all__ = ["OBSERVER", "Wire"]
 
@@ -37,30 +34,25 @@ _LISTING: Final = frozenset({"ListObjects", "ListObjectsV2", "ListObjectVersions
 _READING: Final = frozenset({"GetObject", "HeadObject"})
 _MISSING: Final = 404
 _TRACE_LIMIT: Final = 1_000_000
-_CATALOG_TIMEOUT_S: Final = 60.0
-_OF_THE_CONNECTION: Final = frozenset({"HTTP_HOST", "HTTP_CONNECTION", "HTTP_ACCEPT_ENCODING", "HTTP_CONTENT_LENGTH"})
 
 
 class Wire:
-    """A WSGI application around moto's."""
+    """A WSGI application around a backend."""
 
     def __init__(
         self,
-        app: Callable[..., Iterable[bytes]],
-        store: Store,
+        backend: Backend,
         *,
         rules: Iterable[Rule] = (),
         unlistable: Collection[str] = (),
     ) -> None:
-        self._app = app
-        self._store = store
+        self._backend = backend
         self._unlistable = frozenset(unlistable)
         self._applying = threading.Lock()
         self._counting = threading.Lock()
         self._rules = list(rules)
         self._trace: list[Exchange] = []
         self._in_flight = 0
-        self._beginnings = Beginnings()
         self._catalogs: dict[str, str] = {}
         self.clock_ahead_s = 0.0
         """How far the `Date` of the answers is ahead, so that a lease expires without a wait."""
@@ -145,36 +137,12 @@ class Wire:
     def _apply(self, request: Request) -> Reply:
         address = self._catalogs.get(request.bucket)
         if address is not None:
-            return _asked(address, request)
+            return forward(address, request, path=str(request.environ["RAW_URI"]).removeprefix(f"/{request.bucket}"))
         may_list = request.access_key == OBSERVER or request.bucket not in self._unlistable
         if not may_list and request.operation in _LISTING:
             return Reply.error(403, "not allowed: s3:ListBucket")
-        with self._applying, self._store.in_use():
-            reply = self._beginnings.told(request, self._moto(request.environ))
+        with self._applying:
+            reply = self._backend.answer(request)
         if not may_list and request.operation in _READING and reply.status == _MISSING:
             return Reply.error(403, "not allowed: s3:ListBucket")
         return reply
-
-    def _moto(self, environ: dict[str, Any]) -> Reply:
-        chunks, status, headers = run_wsgi_app(self._app, environ, buffered=True)
-        return Reply(int(status.split(" ", 1)[0]), tuple(headers), b"".join(chunks))
-
-
-def _asked(address: str, request: Request) -> Reply:
-    """Ask another server, which may send requests to this S3 before it answers: so no lock is held."""
-    environ = request.environ
-    headers = {
-        name.removeprefix("HTTP_").replace("_", "-"): value
-        for name, value in environ.items()
-        if name.startswith("HTTP_") and name not in _OF_THE_CONNECTION
-    }
-    if environ.get("CONTENT_TYPE"):
-        headers["Content-Type"] = environ["CONTENT_TYPE"]
-    path = str(environ["RAW_URI"]).removeprefix(f"/{request.bucket}")
-    connection = http.client.HTTPConnection(address, timeout=_CATALOG_TIMEOUT_S)
-    try:
-        connection.request(environ["REQUEST_METHOD"], path, request.body() or None, headers)
-        answer = connection.getresponse()
-        return Reply(answer.status, tuple(answer.getheaders()), answer.read())
-    finally:
-        connection.close()

@@ -16,6 +16,7 @@ from safewriter.objects.s3 import S3ObjectStore, table_store
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.settle.recovery import Recovery
 from safewriter.tables.registry import format_of
+from scripts.emulator.backends import BACKENDS, opened_backend
 from scripts.emulator.s3 import EmbeddedS3
 from scripts.experiment.tables import LAKE, Place
 from scripts.local_credentials import REGION
@@ -35,16 +36,19 @@ _POLL_S: Final = 0.005
 
 
 class Ground:
-    """A context manager, once in a process at a time: it sets the process's own variables."""
+    """A context manager, once in a process at a time: it sets the process's own variables. `backend`: the S3's name."""
 
-    def __init__(self) -> None:
-        self.s3 = EmbeddedS3(buckets=(LAKE, CHECKPOINTS))
+    s3: EmbeddedS3
+
+    def __init__(self, backend: str = BACKENDS[0]) -> None:
+        self._backend = backend
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-experiment-")))
-            stack.enter_context(self.s3)
+            backend = stack.enter_context(opened_backend(self._backend))
+            self.s3 = stack.enter_context(EmbeddedS3(buckets=(LAKE, CHECKPOINTS), backend=backend))
             stack.enter_context(patch.dict(os.environ, self._aws, SW_CHECKPOINT_BUCKET=CHECKPOINTS))
             self._stack = stack.pop_all()
         return self
@@ -61,9 +65,9 @@ class Ground:
         return Place(self.s3.observer(), self._aws, prefix, Path(folder))
 
     @staticmethod
-    def variables(run_key: str) -> dict[str, str]:
-        """Return what a function's handler would tell a job about its run."""
-        return {"SOAL_RUN_KEY": run_key, "SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + DEADLINE_MS)}
+    def variables(run_key: str, deadline_ms: int = DEADLINE_MS) -> dict[str, str]:
+        """Return what a function's handler would tell a job about its run, which has `deadline_ms` from now."""
+        return {"SOAL_RUN_KEY": run_key, "SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + deadline_ms)}
 
     @property
     def checkpoints(self) -> Checkpoints:

@@ -24,8 +24,10 @@ LISTS: Final = {
     "local-jars": "scripts/emulator/jars",
     "rest-jars": "scripts/emulator/rest",
     "aws-jars": "scripts/emulator/aws",
+    "s3proxy-jars": "scripts/emulator/s3proxy",
 }
-"""Their folders: the image's jars, then those that only this machine needs. Tests that need the last fetch it."""
+"""Their folders: the image's jars, then those that only this machine needs. Who needs one of the last two fetches it.
+"""
 
 
 def ensure_jars(place: Place, maven: Callable[[], Maven], name: str = "jars") -> Found:

@@ -1,7 +1,7 @@
 """Write the lists of checksums again, after a deliberate change of the pinned versions (called by scripts/lock).
 
-`jars`: image/jars/jars.sha256 from the jars that image/jars/pom.xml resolves to; `local-jars`, `rest-jars`, `aws-jars`:
-the same in the folders of scripts/emulator; `rie`: requirements/rie.sha256 from its wheel.
+`jars`: image/jars/jars.sha256 from the jars that image/jars/pom.xml resolves to; `local-jars`, `rest-jars`, `aws-jars`,
+`s3proxy-jars`: the same in the folders of scripts/emulator; `rie`: requirements/rie.sha256 from its wheel.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _jars(place: Place, name: str) -> tuple[Path, int]:
 
 
 def _beside(place: Place, name: str) -> list[str]:
-    """Return the other jars on the class path of a list's; the REST catalog has a class path of its own."""
-    if name == "rest-jars":
+    """Return the other jars on the class path of a list's; REST catalog and S3Proxy have class paths of their own."""
+    if name in ("rest-jars", "s3proxy-jars"):
         return []
     spark = [jar.name for jar in place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar")]
     return spark if name == "jars" else [*spark, *read_sums(place.root / LISTS["jars"] / "jars.sha256")]

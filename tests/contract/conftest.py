@@ -9,6 +9,7 @@ import pytest
 
 from safewriter.objects import ObjectStore, Upload
 from scripts.emulator import EmbeddedS3
+from scripts.emulator.backends import opened_backend
 from scripts.emulator.memory_store import MemoryObjectStore
 from scripts.soal.recover.overlay import Overlay
 from tests.contract.bench import PRIVATE, Bench
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def bench() -> Iterator[Bench]:
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """The S3, on a port of its own."""
-    with EmbeddedS3(buckets=(PRIVATE,), unlistable=(PRIVATE,)) as server:
+    with (
+        opened_backend(request.config.getoption("--s3")) as backend,
+        EmbeddedS3(buckets=(PRIVATE,), unlistable=(PRIVATE,), backend=backend) as server,
+    ):
         yield Bench(server)
 
 

@@ -3,18 +3,20 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from scripts.emulator import EmbeddedS3
+from scripts.emulator.backend import Moto
 
 
 def test_an_upload_was_begun_when_it_was() -> None:
     """Each of several, whoever lists them; what was begun past the emulator keeps what moto says."""
-    with EmbeddedS3(buckets=["lake"]) as s3:
+    backend = Moto()
+    with EmbeddedS3(buckets=["lake"], backend=backend) as s3:
         client = s3.client()
         begun = [client.create_multipart_upload(Bucket="lake", Key=key)["UploadId"] for key in ("a", "b")]
         for looking in (client, s3.observer()):
             listed = looking.list_multipart_uploads(Bucket="lake")["Uploads"]
             assert [upload["UploadId"] for upload in listed] == begun
             assert all(abs(datetime.now(UTC) - upload["Initiated"]) < timedelta(minutes=5) for upload in listed)
-        s3.wire._beginnings._at.clear()
+        backend._beginnings._at.clear()
         assert {upload["Initiated"].year for upload in client.list_multipart_uploads(Bucket="lake")["Uploads"]} == {
             2010
         }

@@ -19,18 +19,26 @@ from scripts.experiment.processes import ORDER
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["AFTER", "BASE", "BATCH", "STATEMENTS", "Order"]
+    from scripts.experiment.plan import Format
 
-BASE: Final = tuple(range(5))
-"""The ids before the write."""
+__all__ = ["AFTER", "BATCH", "BEFORE", "STATEMENTS", "Order"]
+
+_BASE: Final = tuple(range(5))
 BATCH: Final = tuple(range(2, 9))
+BEFORE: Final = {"append": _BASE, "create": (), "overwrite": _BASE, "merge": _BASE}
+"""The ids before the write, by its statement; of one that creates its table there is none."""
 AFTER: Final = {
-    "append": tuple(sorted((*BASE, *BATCH))),
+    "append": tuple(sorted((*_BASE, *BATCH))),
+    "create": BATCH,
     "overwrite": BATCH,
     "merge": (0, 1, 5, 6, 7, 8, 102, 103, 104),
 }
 """The ids after it, sorted."""
-STATEMENTS: Final = tuple(AFTER)
+STATEMENTS: Final[dict[Format, tuple[str, ...]]] = {
+    "delta": ("append", "create", "overwrite", "merge"),
+    "iceberg": ("append", "overwrite", "merge"),
+}
+"""Those that the guard has on each format: an Iceberg table is there before its block."""
 _SQL: Final = {
     "append": "INSERT INTO {table} SELECT id FROM range({first}, {end}, 1, {tasks})",
     "overwrite": "INSERT OVERWRITE {table} SELECT id FROM range({first}, {end}, 1, {tasks})",
@@ -70,6 +78,9 @@ def main(order: Order) -> None:
 
 
 def _write(spark: SparkSession, order: Order, table: str) -> None:
+    if order.statement == "create":
+        spark.range(BATCH[0], BATCH[-1] + 1, 1, order.tasks).write.format("delta").mode("append").save(table)
+        return
     named = f"delta.`{table}`" if order.table_format == "delta" else table
     spark.sql(_SQL[order.statement].format(table=named, first=BATCH[0], end=BATCH[-1] + 1, tasks=order.tasks))
 

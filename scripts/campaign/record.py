@@ -10,10 +10,21 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["CASES", "SCHEMAS", "STATES", "VIOLATIONS", "CaseRecord", "StateRecord", "Violation"]
+__all__ = [
+    "CASES",
+    "MUTANTS",
+    "SCHEMAS",
+    "STATES",
+    "VIOLATIONS",
+    "CaseRecord",
+    "MutantRecord",
+    "StateRecord",
+    "Violation",
+]
 
 CASES: Final = "cases.jsonl"
 STATES: Final = "states.jsonl"
+MUTANTS: Final = "mutants.jsonl"
 
 Violation = Literal[
     "lost",
@@ -50,6 +61,7 @@ class CaseRecord(BaseModel):
     hit: bool = Field(description="Whether there was such a request; a sequence ends with a case that was not hit.")
     operation: str | None = Field(description="The request that was hit.")
     key_class: str | None
+    exposed: bool | None = Field(description="Whether it came between the first data file and the commit's answer.")
     acknowledged: bool
     returncode: int | None
     verdict: str | None = Field(description="The guard's, after recovery.")
@@ -71,7 +83,26 @@ class StateRecord(BaseModel):
     violations: list[Violation]
 
 
-SCHEMAS: Final = {CASES: CaseRecord.model_json_schema(), STATES: StateRecord.model_json_schema()}
+class MutantRecord(BaseModel):
+    """One mutant of the code, after its tests have run."""
+
+    model_config = ConfigDict(extra="forbid", title="A line of the results of `soal faults mutants`")
+
+    name: str = Field(description="Its name in the list of mutants.")
+    guard: str = Field(description="The rule that it takes out of the code.")
+    file: str
+    outcome: Literal["caught", "survived", "error"] = Field(
+        description="caught: a test failed. survived: all passed. error: the tests could not be run."
+    )
+    by: str | None = Field(description="The first test that failed.")
+    seconds: float
+    error: str | None
+
+
+SCHEMAS: Final = {
+    name: kind.model_json_schema()
+    for name, kind in ((CASES, CaseRecord), (STATES, StateRecord), (MUTANTS, MutantRecord))
+}
 
 if __name__ == "__main__":
     print(json.dumps(SCHEMAS, indent=2))

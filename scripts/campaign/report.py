@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from scripts.campaign.live.cases import Case
+from scripts.campaign.live.chance import ChanceCase
 from scripts.campaign.record import VIOLATIONS
 from scripts.campaign.replay.replaying import CrashState
+from scripts.experiment.estimates import upper_bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +28,8 @@ class Count:
     """The cases of one tier and format, with or without the guard. `broken`: by what they break.
 
     `broken_cases`: those with any of it; of writes without a guard only those with rows that are wrong, since no stock
-    commit promises the rest.
+    commit promises the rest. `exposed`: those whose fault came between the first data file and the commit's answer.
+    `upper_bound`: that of the rate of broken ones, with 95 %, if there was none; only for faults by chance.
     """
 
     tier: Tier
@@ -34,6 +37,8 @@ class Count:
     guarded: bool
     cases: int
     broken_cases: int
+    exposed: int
+    upper_bound: float | None
     broken: dict[str, int]
 
 
@@ -44,6 +49,7 @@ class _Found:
     guarded: bool
     name: str
     violations: Sequence[Violation]
+    exposed: bool = False
 
 
 def counts(cases: Sequence[CaseRecord], states: Sequence[StateRecord]) -> tuple[Count, ...]:
@@ -57,7 +63,9 @@ def counts(cases: Sequence[CaseRecord], states: Sequence[StateRecord]) -> tuple[
         counted = _ROWS if plain else set(VIOLATIONS)
         bad = sum(bool(counted & {*one.violations}) for one in ones)
         by_kind: dict[str, int] = {name: broken[name] for name in VIOLATIONS}
-        found.append(Count(tier, table_format, not plain, len(ones), bad, by_kind))
+        bound = upper_bound(len(ones)) if tier == "random" and not bad else None
+        exposed = sum(one.exposed for one in ones)
+        found.append(Count(tier, table_format, not plain, len(ones), bad, exposed, bound, by_kind))
     return tuple(found)
 
 
@@ -68,9 +76,10 @@ def broken_in(cases: Sequence[CaseRecord], states: Sequence[StateRecord]) -> lis
 
 def _found(cases: Sequence[CaseRecord], states: Sequence[StateRecord]) -> Iterator[_Found]:
     for case in cases:
-        write = Case.parse(case.case).sequence
+        tier: Tier = "random" if case.case.startswith("random-") else "live"
+        write = (ChanceCase if tier == "random" else Case).parse(case.case).write
         if case.hit or (case.violations and (write.guarded or "harness_error" in case.violations)):
-            yield _Found("live", write.table_format, write.guarded, case.case, case.violations)
+            yield _Found(tier, write.table_format, write.guarded, case.case, case.violations, case.exposed is True)
     for state in states:
         table_format = CrashState.parse(state.state).subject.partition("-")[0]
         yield _Found("replay", table_format, guarded=True, name=state.state, violations=state.violations)

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from scripts.bench.record import about
 from scripts.campaign.live import running as live
 from scripts.campaign.live.cases import Case, sequences
+from scripts.campaign.live.chance import ChanceCase, chance_cases
 from scripts.campaign.record import CASES, STATES
 from scripts.campaign.replay import running as replayed
 from scripts.campaign.replay.recording import subjects
 from scripts.campaign.replay.replaying import CrashState
+from scripts.campaign.selection import is_selected
+from scripts.emulator.backends import BACKENDS
 from scripts.results import begin
 
 if TYPE_CHECKING:
@@ -22,9 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MANIFEST", "Tier", "replay", "run"]
 
-Tier = Literal["live", "replay"]
+Tier = Literal["live", "replay", "random"]
 MANIFEST: Final = "manifest.json"
-_TIERS: Final[dict[Tier, Any]] = {"live": (live.run, CASES), "replay": (replayed.run, STATES)}
 
 
 def run(
@@ -34,32 +36,50 @@ def run(
     select: str,
     jobs: int,
     budget_s: float | None,
+    s3: str = BACKENDS[0],
+    seed: int = 1,
+    faults: int = 1_000,
     progress: Callable[[int], None] = lambda _: None,
 ) -> bool:
     """Carry out what is missing of the writes that `select` names; tell whether all is done.
 
-    `progress` hears the number of results. Nothing begins after `budget_s` seconds. Raises `OtherResultsError`, and
-    `ValueError` if nothing is selected.
+    `progress` hears the number of results. Nothing begins after `budget_s` seconds. `s3`: the backend. `seed` and
+    `faults`, the number of guarded writes, are those of the tier `random`.
+
+    Raises `OtherResultsError`, and `ValueError` if nothing is selected.
     """
-    chosen = [*sequences(select)] if tier == "live" else subjects(select)
+    chosen: Any
+    carry_out: Any
+    if tier == "live":
+        chosen, carry_out, results = [*sequences(select)], live.run, CASES
+    elif tier == "random":
+        chosen = [one for one in chance_cases(seed, range(1, faults + 1)) if is_selected(one.name, select)]
+        carry_out, results = live.run_by_chance, CASES
+    else:
+        chosen, carry_out, results = subjects(select), replayed.run, STATES
     if not chosen:
         raise ValueError(f"{select!r} selects no write")
-    begin(folder / MANIFEST, about())
+    begin(folder / MANIFEST, {**about(), "s3": s3})
     until = None if budget_s is None else time.time() + budget_s
-    carry_out, results = _TIERS[tier]
-    return bool(carry_out(folder, chosen, jobs=jobs, until=until, progress=lambda: progress(_lines(folder / results))))
+
+    def look() -> None:
+        progress(_lines(folder / results))
+
+    return bool(carry_out(folder, chosen, jobs=jobs, until=until, s3=s3, progress=look))
 
 
-def replay(name: str, folder: Path | None) -> CaseRecord | StateRecord:
+def replay(name: str, folder: Path | None, s3: str = BACKENDS[0]) -> CaseRecord | StateRecord:
     """Carry out one case again, or settle one state of the recording in a folder, or else of a new one.
 
     Raises `ValueError`.
     """
+    if name.startswith("random-"):
+        return live.replay(ChanceCase.parse(name), s3)
     try:
         state = CrashState.parse(name)
     except ValueError:
-        return live.replay(Case.parse(name))
-    return replayed.replay(state, folder)
+        return live.replay(Case.parse(name), s3)
+    return replayed.replay(state, folder, s3)
 
 
 def _lines(path: Path) -> int:

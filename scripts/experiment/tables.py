@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import TableNotFoundError
 
 from safewriter.objects.location import Location
 from safewriter.tables.iceberg.catalogs import to_pyiceberg
@@ -104,7 +105,10 @@ class _Delta(ExperimentTable):
         )
 
     def _files(self) -> Iterator[io.BytesIO]:
-        table = DeltaTable(f"s3://{LAKE}/{self._place.prefix}", storage_options=delta.options(self._place.aws))
+        try:
+            table = DeltaTable(f"s3://{LAKE}/{self._place.prefix}", storage_options=delta.options(self._place.aws))
+        except TableNotFoundError:
+            return
         for uri in table.file_uris():
             # deltalake's own reader holds the interpreter's lock, and an S3 in this process could not answer.
             yield io.BytesIO(self._place.client.get_object(Bucket=LAKE, Key=Location.parse(uri).key)["Body"].read())

@@ -4,39 +4,47 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING
 
 from scripts.campaign.job import STATEMENTS
+from scripts.campaign.live.faults import PHASES, AtRequest
 from scripts.campaign.selection import is_selected
 from scripts.experiment.plan import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from scripts.campaign.live.faults import Fault, Phase
     from scripts.experiment.plan import Format
 
-__all__ = ["PHASES", "Case", "Phase", "Sequence", "sequences"]
+__all__ = ["Case", "Sequence", "Write", "sequences"]
 
-Phase = Literal["before", "torn", "after", "late", "lost", "frozen"]
-"""What becomes of the request: the writer is killed before it, in its body, or after it was applied; it is applied only
-behind the recovery; its answer is lost, and the writer lives; the writer is stopped, and goes on behind the retry.
-"""
-PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A kind of write."""
+
+    table_format: Format
+    statement: str
+    guarded: bool
+
+    @property
+    def name(self) -> str:
+        """A part of the names of its cases."""
+        return f"{self.table_format}-{self.statement}-{'guarded' if self.guarded else 'plain'}"
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
     """A write and a phase: its cases are the write's requests, one after the other, until there is none any more."""
 
-    table_format: Format
-    statement: str
-    guarded: bool
+    write: Write
     phase: Phase
 
     @property
     def name(self) -> str:
         """The beginning of the names of its cases."""
-        return f"{self.table_format}-{self.statement}-{'guarded' if self.guarded else 'plain'}-{self.phase}"
+        return f"{self.write.name}-{self.phase}"
 
     def case(self, nth: int) -> Case:
         """Return the case that is hit at the `nth` mutating request, counted from 1."""
@@ -55,6 +63,15 @@ class Case:
         """By it the case is known as done, and replayed."""
         return f"{self.sequence.name}-{self.nth:02}"
 
+    @property
+    def write(self) -> Write:
+        """The write that is hit."""
+        return self.sequence.write
+
+    def fault(self) -> Fault:
+        """Make the fault, to be planted once."""
+        return AtRequest(self.sequence.phase, self.nth)
+
     @classmethod
     def parse(cls, name: str) -> Case:
         """Return the case of a name. Raises `ValueError` for any other text."""
@@ -69,9 +86,9 @@ class Case:
 def sequences(select: str = "") -> Iterator[Sequence]:
     """Yield those that `select` names; guarded and plain in turn."""
     for table_format in FORMATS:
-        for statement in STATEMENTS:
+        for statement in STATEMENTS[table_format]:
             for phase in PHASES:
                 for guarded in (True, False):
-                    one = Sequence(table_format, statement, guarded, phase)
+                    one = Sequence(Write(table_format, statement, guarded), phase)
                     if is_selected(one.name, select):
                         yield one

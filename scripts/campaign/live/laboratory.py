@@ -12,28 +12,26 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 
 from safewriter.deadline import epoch_ms
 from safewriter.settle.sweeper import Sweeper
-from scripts.campaign.job import AFTER, BASE, Order
+from scripts.campaign.job import AFTER, BEFORE, Order
 from scripts.campaign.judging import Seen, violations_of
 from scripts.campaign.record import CaseRecord
-from scripts.emulator.network_faults import Late, LoseReply
-from scripts.emulator.rules import Kill, Match, Rule
 from scripts.experiment.ground import DEADLINE_MS, Ground, until
 from scripts.experiment.processes import JobProcess
 from scripts.experiment.tables import table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from concurrent.futures import Future
 
-    from scripts.campaign.live.cases import Case
-    from scripts.emulator.exchange import Reply, Request
-    from scripts.emulator.rules import Effect
+    from scripts.campaign.live.cases import Case, Write
+    from scripts.campaign.live.chance import ChanceCase
+    from scripts.campaign.live.faults import Fault
     from scripts.experiment.processes import Ended
     from scripts.experiment.tables import ExperimentTable
 
@@ -44,10 +42,10 @@ _SAID_MAX: Final = 2000
 
 
 class Laboratory:
-    """A context manager: one S3, for one case at a time."""
+    """A context manager: one S3, of the backend that `s3` names, for one case at a time."""
 
-    def __init__(self) -> None:
-        self._ground = Ground()
+    def __init__(self, s3: str) -> None:
+        self._ground = Ground(s3)
 
     def __enter__(self) -> Self:
         self._ground.__enter__()
@@ -56,24 +54,26 @@ class Laboratory:
     def __exit__(self, *_: object) -> None:
         self._ground.__exit__()
 
-    def carry_out(self, case: Case) -> CaseRecord:
+    def carry_out(self, case: Case | ChanceCase) -> CaseRecord:
         """Carry out a case. Whatever goes wrong with the harness itself is a violation, too."""
         began = time.monotonic()
+        fault = case.fault()
         with tempfile.TemporaryDirectory(dir=self._ground.folder) as folder:
-            run = _CaseRun(case, self._ground, folder)
+            run = _CaseRun(case.name, case.write, fault, self._ground, folder)
             try:
                 seen = run.play()
-                if run.rule is not None and run.rule.hits == 0 and run.code != 0:
-                    raise RuntimeError(f"the write has ended by itself, before its request: {run.error}")  # noqa: TRY301
+                if not fault.is_hit and run.code != 0:
+                    raise RuntimeError(f"the write has ended by itself, before its fault: {run.error}")  # noqa: TRY301
             except Exception as error:  # noqa: BLE001 - it must be counted, and the campaign goes on
                 seen, run.error = Seen(harness_failed=True), f"{type(error).__name__}: {error}"
             finally:
                 run.end()
         return CaseRecord(
             case=case.name,
-            hit=run.rule is not None and run.rule.hits > 0,
-            operation=run.operation,
-            key_class=run.key_class,
+            hit=fault.is_hit,
+            operation=fault.operation,
+            key_class=fault.key_class,
+            exposed=run.exposed,
             acknowledged=seen.acknowledged,
             returncode=run.code,
             verdict=seen.verdict,
@@ -88,58 +88,70 @@ class Laboratory:
 class _CaseRun:
     """One case on its way."""
 
-    def __init__(self, case: Case, ground: Ground, folder: str) -> None:
-        self.rule: Rule | None = None
+    def __init__(self, name: str, write: Write, fault: Fault, ground: Ground, folder: str) -> None:
         self.code: int | None = None
-        self.operation: str | None = None
-        self.key_class: str | None = None
         self.error: str | None = None
-        self._case, self._write, self._ground = case, case.sequence, ground
-        self._place = ground.place(f"{case.name}-{uuid.uuid4().hex[:8]}", folder)
-        self._table: ExperimentTable = table_of(self._write.table_format, self._place)
+        self.exposed: bool | None = None
+        self._write, self._fault, self._ground = write, fault, ground
+        self._place = ground.place(f"{name}-{uuid.uuid4().hex[:8]}", folder)
+        self._table: ExperimentTable = table_of(write.table_format, self._place)
+        self._before = BEFORE[write.statement]
         self._wire = ground.s3.wire
         self._processes: list[JobProcess] = []
 
     def play(self) -> Seen:
         """Carry it out, and return what was seen."""
-        self._table.make(pa.table({"id": pa.array(BASE, pa.int64())}))
-        victim = self._start()
-        late = Late(then="waits" if self._write.phase == "frozen" else "dropped", end=self._stopper(victim))
-        self.rule = self._wire.add(
-            Rule(Match(is_mutating=True), self._noted(self._fault(victim, late)), nth=self._case.nth)
-        )
+        if self._before:
+            self._table.make(pa.table({"id": pa.array(self._before, pa.int64())}))
+        self._wire.clear_trace()
+        victim = self._start(self._fault.deadline_ms)
+        self._fault.plant(self._wire, victim)
         with ThreadPoolExecutor(1) as pool:
             end = pool.submit(victim.wait)
             try:
-                return self._follow(victim, end, late)
+                return self._follow(victim, end)
             finally:
                 victim.signal(signal.SIGCONT)
                 victim.signal()
-                late.release()
+                self._fault.release()
 
-    def _follow(self, victim: JobProcess, end: Future[Ended], late: Late) -> Seen:
-        if self._write.phase == "frozen":
-            until(lambda: end.done() or self._is_hit(), _WAIT_S, f"{self._case.name} has been hit or has ended")
+    def _follow(self, victim: JobProcess, end: Future[Ended]) -> Seen:
+        if self._fault.freezes:
+            until(lambda: end.done() or self._fault.is_hit, _WAIT_S, "the writer has been stopped, or has ended")
             if not end.done():
-                return self._thawed(victim, end, late)
+                return self._thawed(victim, end)
         self._note_end(end.result())
+        self._fault.end()
         self._ground.wait_until_quiet(_WAIT_S)
         self._wire.clear_rules()
+        self.exposed = self._is_exposed()
         verdict, found = self._recover(), self._table.ids()
-        late.release()
+        self._fault.release()
         changed = (self._verdict(), self._table.ids()) != (verdict, found)
         acknowledged = self.code == 0
         # A caller retries what was not acknowledged; that a guarded write may be started twice is a promise of its own.
         retry_succeeded = (acknowledged and not self._write.guarded) or self._retry()
         return self._seen(verdict, found, acknowledged=acknowledged, changed=changed, retry_succeeded=retry_succeeded)
 
-    def _thawed(self, victim: JobProcess, end: Future[Ended], late: Late) -> Seen:
+    def _is_exposed(self) -> bool | None:
+        """Tell whether the fault came between the first data file and the answer to the commit."""
+        if self._fault.at_ns is None:
+            return None
+        commit = "delta_log/commit" if self._write.table_format == "delta" else "iceberg/metadata"
+        sent = [one for one in self._wire.trace() if one.operation == "PutObject"]
+        began = min((one.started_ns for one in sent if one.key_class == "data"), default=None)
+        answered = [one.ended_ns for one in sent if one.key_class == commit and one.status == HTTPStatus.OK]
+        ended = min(answered, default=None)
+        return began is not None and began <= self._fault.at_ns and (ended is None or self._fault.at_ns <= ended)
+
+    def _thawed(self, victim: JobProcess, end: Future[Ended]) -> Seen:
         """Recover and retry beside the victim that stands still, and let it go on behind that."""
         self._wire.clear_rules()
+        self.exposed = self._is_exposed()
         verdict, found = self._recover(), self._table.ids()
         retry_succeeded = self._retry()
         behind = self._verdict(), self._table.ids()
-        late.release()
+        self._fault.release()
         victim.signal(signal.SIGCONT)
         self._note_end(end.result(_WAIT_S))
         changed = (self._verdict(), self._table.ids()) != behind
@@ -167,7 +179,7 @@ class _CaseRun:
             guarded=self._write.guarded,
             acknowledged=acknowledged,
             verdict=verdict,
-            before=BASE,
+            before=self._before,
             after=AFTER[self._write.statement],
             found=found,
             found_at_end=self._table.ids(),
@@ -178,6 +190,7 @@ class _CaseRun:
 
     def end(self) -> None:
         """Leave nothing for the next case."""
+        self._fault.end()
         for process in self._processes:
             process.signal(signal.SIGCONT)
             process.signal()
@@ -185,7 +198,7 @@ class _CaseRun:
         self._wire.clear_trace()
         self._wire.clock_ahead_s = 0.0
 
-    def _start(self) -> JobProcess:
+    def _start(self, deadline_ms: int = DEADLINE_MS) -> JobProcess:
         self._wire.clock_ahead_s = 0.0
         order = Order(
             table=self._table.name,
@@ -195,30 +208,10 @@ class _CaseRun:
             settings=dict(self._table.settings),
         )
         process = JobProcess(
-            "scripts.campaign.job", order, self._ground.variables(self._place.prefix), self._place.folder
+            "scripts.campaign.job", order, self._ground.variables(self._place.prefix, deadline_ms), self._place.folder
         )
         self._processes.append(process)
         return process
-
-    def _stopper(self, victim: JobProcess) -> Callable[[], None]:
-        number = signal.SIGSTOP if self._write.phase == "frozen" else signal.SIGKILL
-        return lambda: victim.signal(number)
-
-    def _fault(self, victim: JobProcess, late: Late) -> Effect:
-        phase = self._write.phase
-        if phase == "late" or phase == "frozen":  # noqa: PLR1714 - the type checker follows only this form
-            return late
-        return LoseReply(503) if phase == "lost" else Kill(phase, victim.signal)
-
-    def _noted(self, effect: Effect) -> Effect:
-        def act(request: Request) -> Reply | Callable[[], Reply]:
-            self.operation, self.key_class = request.operation, request.key_class
-            return effect(request)
-
-        return act
-
-    def _is_hit(self) -> bool:
-        return self.rule is not None and self.rule.fired(timeout_s=0)
 
     def _note_end(self, ended: Ended) -> None:
         self.code = ended.code

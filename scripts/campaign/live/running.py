@@ -15,34 +15,67 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scripts.campaign.live.cases import Case, Sequence
+    from scripts.campaign.live.chance import ChanceCase
 
-__all__ = ["replay", "run"]
+__all__ = ["replay", "run", "run_by_chance"]
 
 _REQUESTS_MAX: Final = 60
 
 
 def run(
-    folder: Path, chosen: Iterable[Sequence], *, jobs: int, until: float | None, progress: Callable[[], object]
+    folder: Path,
+    chosen: Iterable[Sequence],
+    *,
+    jobs: int,
+    until: float | None,
+    s3: str,
+    progress: Callable[[], object],
 ) -> bool:
     """Carry out what is missing of the sequences; tell whether all are finished.
 
-    No case begins after `until`, in epoch seconds.
+    No case begins after `until`, in epoch seconds. `s3`: the backend.
     """
     # A write that ended before its request is carried out again: only one that ended well ends a sequence.
     done = {one.case: one.hit for one in read(folder / CASES, CaseRecord) if one.hit or not one.violations}
     with workers(jobs) as pool:
-        return all(all_of([pool.submit(_sequence, one, folder, done, until) for one in chosen], progress))
+        return all(all_of([pool.submit(_sequence, one, folder, done, until, s3) for one in chosen], progress))
 
 
-def replay(case: Case) -> CaseRecord:
+def run_by_chance(
+    folder: Path,
+    chosen: Iterable[ChanceCase],
+    *,
+    jobs: int,
+    until: float | None,
+    s3: str,
+    progress: Callable[[], object],
+) -> bool:
+    """Carry out what is missing of the cases by chance; tell whether all are done."""
+    done = {one.case for one in read(folder / CASES, CaseRecord) if "harness_error" not in one.violations}
+    left = [one for one in chosen if one.name not in done]
+    with workers(jobs) as pool:
+        return all(all_of([pool.submit(_some, left[part::jobs], folder, until, s3) for part in range(jobs)], progress))
+
+
+def _some(cases: Iterable[ChanceCase], folder: Path, until: float | None, s3: str) -> bool:
+    """Carry out cases; return whether none is left."""
+    with Laboratory(s3) as laboratory:
+        for case in cases:
+            if until is not None and time.time() >= until:
+                return False
+            append(folder / CASES, laboratory.carry_out(case))
+    return True
+
+
+def replay(case: Case | ChanceCase, s3: str) -> CaseRecord:
     """Carry out one case again."""
-    with Laboratory() as laboratory:
+    with Laboratory(s3) as laboratory:
         return laboratory.carry_out(case)
 
 
-def _sequence(one: Sequence, folder: Path, done: dict[str, bool], until: float | None) -> bool:
+def _sequence(one: Sequence, folder: Path, done: dict[str, bool], until: float | None, s3: str) -> bool:
     """Carry out the cases of a sequence; return whether it has come to its end."""
-    with Laboratory() as laboratory:
+    with Laboratory(s3) as laboratory:
         for nth in range(1, _REQUESTS_MAX):
             case = one.case(nth)
             hit = done.get(case.name)

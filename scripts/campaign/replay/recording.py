@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from safewriter.deadline import epoch_ms
 from scripts.bench.catalog import file_of
-from scripts.campaign.job import BASE, STATEMENTS, Order
+from scripts.campaign.job import BEFORE, STATEMENTS, Order
 from scripts.campaign.selection import is_selected
 from scripts.emulator.rules import Match, Rule
 from scripts.experiment.ground import Ground
@@ -60,7 +60,7 @@ class Subject(BaseModel):
 SUBJECTS: Final = tuple(
     Subject(table_format=table_format, statement=statement, commit_point=point)
     for table_format, points in _POINTS.items()
-    for statement in STATEMENTS
+    for statement in STATEMENTS[table_format]
     for point in points
 )
 
@@ -166,12 +166,13 @@ def subjects(select: str = "") -> list[Subject]:
     return [one for one in SUBJECTS if is_selected(one.name, select)]
 
 
-def record(subject: Subject) -> Recording:
-    """Carry out a write in a process of its own. Raises `RuntimeError` if it fails."""
-    with Ground() as ground:
+def record(subject: Subject, s3: str) -> Recording:
+    """Carry out a write in a process of its own, on a backend. Raises `RuntimeError` if it fails."""
+    with Ground(s3) as ground:
         place = ground.place(f"{subject.name}-{uuid.uuid4().hex[:8]}", str(ground.folder))
         table = table_of(subject.table_format, place)
-        table.make(pa.table({"id": pa.array(BASE, pa.int64())}))
+        if before := BEFORE[subject.statement]:
+            table.make(pa.table({"id": pa.array(before, pa.int64())}))
         client = ground.s3.observer()
         base = {key: _found(client, key) for key in ground.s3.keys(LAKE)}
         file = file_of(ground.folder) if subject.table_format == "iceberg" else None

@@ -19,6 +19,7 @@ from unittest.mock import patch
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 from pyiceberg.catalog import load_catalog
 
 from safewriter.objects.location import Location
@@ -28,7 +29,7 @@ from safewriter.settle.recovery import Cause, Evidence, Recovery
 from safewriter.settle.sweeper import Sweeper
 from safewriter.tables.iceberg.catalogs import to_pyiceberg
 from scripts.bench.catalog import CATALOG, file_of, of_file
-from scripts.campaign.job import AFTER, BASE
+from scripts.campaign.job import AFTER, BEFORE
 from scripts.campaign.judging import Seen, violations_of
 from scripts.campaign.replay.states import bits, states
 from scripts.emulator.memory_store import MemoryObjectStore
@@ -181,7 +182,7 @@ class Replayer:
             guarded=True,
             acknowledged=self._is_acknowledged(state.applied),
             verdict=verdict,
-            before=BASE,
+            before=BEFORE[self._recording.subject.statement],
             after=after,
             found=found,
             found_at_end=after,  # nobody retries
@@ -318,7 +319,10 @@ class Replayer:
                 path = Path(folder, listed.key)
                 path.parent.mkdir(exist_ok=True)
                 path.write_bytes(self._body(listed.key))
-            files = [uri.rpartition("/")[2] for uri in DeltaTable(folder).file_uris()]
+            try:
+                files = [uri.rpartition("/")[2] for uri in DeltaTable(folder).file_uris()]
+            except TableNotFoundError:
+                return ()
         return tuple(sorted(id_ for file in files for id_ in _ids_in(self._body(file))))
 
     def _found_in_iceberg(self) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import asdict
 from enum import StrEnum
@@ -9,6 +10,7 @@ from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_TRY_AGAIN, Problem
@@ -24,11 +26,19 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 
+class S3(StrEnum):
+    """The servers behind the emulator's wire."""
+
+    MOTO = "moto"
+    S3PROXY = "s3proxy"
+
+
 class Tier(StrEnum):
     """How the faults are made."""
 
     LIVE = "live"
     REPLAY = "replay"
+    RANDOM = "random"
 
 
 app = typer.Typer(
@@ -43,7 +53,10 @@ def run(
     *,
     tier: Annotated[
         Tier,
-        typer.Option(help="live: real processes, real kills. replay: what a crash can leave of a recorded write."),
+        typer.Option(
+            help="live: a real kill at each request. random: real faults at moments by chance. replay: what a crash can"
+            " leave of a recorded write."
+        ),
     ] = Tier.LIVE,
     select: Annotated[
         str,
@@ -52,6 +65,9 @@ def run(
         ),
     ] = "",
     jobs: Annotated[int, typer.Option(min=1, max=64, help="Cases at once.")] = os.cpu_count() or 1,
+    s3: Annotated[S3, typer.Option(help="The S3 under the faults. S3Proxy is fetched if it is not there.")] = S3.MOTO,
+    seed: Annotated[int, typer.Option(min=0, help="Of the tier random.")] = 1,
+    faults: Annotated[int, typer.Option(min=1, help="Of the tier random: how many guarded writes.")] = 1_000,
     budget_min: Annotated[
         float | None, typer.Option(min=0.0, help="No case begins after so many minutes; exit code 75 if some are left.")
     ] = None,
@@ -65,7 +81,7 @@ def run(
     from scripts.results import OtherResultsError
 
     out = Output(as_json=False)
-    what, unit = ("hitting requests", "cases") if tier is Tier.LIVE else ("settling crash states", "states")
+    what, unit = ("settling crash states", "states") if tier is Tier.REPLAY else ("hitting writes", "cases")
     with Counting(out.talk, what, unit=unit) as counting:
         try:
             finished = run(
@@ -74,6 +90,9 @@ def run(
                 select=select,
                 jobs=jobs,
                 budget_s=None if budget_min is None else budget_min * 60,
+                s3=s3.value,
+                seed=seed,
+                faults=faults,
                 progress=counting.seen,
             )
         except OtherResultsError as error:
@@ -97,6 +116,7 @@ def report(
     """
     from scripts.campaign.record import CASES, STATES, CaseRecord, StateRecord
     from scripts.campaign.report import broken_in, counts
+    from scripts.campaign.running import MANIFEST
     from scripts.results import read
 
     out = Output(as_json=as_json)
@@ -104,7 +124,9 @@ def report(
     if not cases and not states:
         raise Problem(f"{folder} holds no cases", todo=f"soal faults run {folder}")
     found, broken = counts(cases, states), broken_in(cases, states)
-    out.show(View({"counts": [asdict(one) for one in found], "broken": broken}, (_table(found),)))
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    told = {"manifest": manifest, "counts": [asdict(one) for one in found], "broken": broken}
+    out.show(View(told, (_table(found),)))
     for name in broken:
         out.remark(f"broken: {name} (soal faults replay {name} --folder {folder})")
     if broken:
@@ -122,6 +144,7 @@ def replay(
         Path | None,
         typer.Option(exists=True, file_okay=False, help="The results with the recording of a crash state."),
     ] = None,
+    s3: Annotated[S3, typer.Option(help="The S3 under the fault.")] = S3.MOTO,
     as_json: Json = False,
 ) -> None:
     """Carry out one case again, or settle one crash state, and show its row.
@@ -132,7 +155,7 @@ def replay(
 
     out = Output(as_json=as_json)
     try:
-        record = replay(name, folder)
+        record = replay(name, folder, s3.value)
     except ValueError as error:
         raise Problem(str(error), todo="take the name from a row") from error
     table = columns("field", "value")
@@ -143,16 +166,66 @@ def replay(
         raise typer.Exit(1)
 
 
+@app.command()
+def mutants(
+    folder: Annotated[Path, typer.Argument(help="The folder of the results; what it holds is not tried again.")],
+    *,
+    select: Annotated[str, typer.Option(help="Words that a name must hold, as in fence; -WORD: must not.")] = "",
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="Mutants at once.")] = os.cpu_count() or 1,
+    as_json: Json = False,
+) -> None:
+    """Take load-bearing rules out of the code, one at a time, and find the test that notices it.
+
+    Each mutant is tried in a copy of this tree, and never here. Exit codes: 0 each was caught, 1 some were not; their
+    names follow.
+    """
+    from scripts.campaign.mutants.listing import listed
+    from scripts.campaign.mutants.running import ControlError, run, selected
+    from scripts.results import OtherResultsError
+
+    out = Output(as_json=as_json)
+    try:
+        chosen = selected(listed(), select)
+        with Counting(out.talk, "trying mutants", unit="mutants") as counting:
+            found = run(folder, chosen, jobs=jobs, progress=counting.seen)
+    except OtherResultsError as error:
+        raise Problem(str(error), todo="give another folder, or the same commit and machine") from error
+    except ControlError as error:
+        raise Problem(str(error), todo="make the tests pass first: scripts/test") from error
+    except ValueError as error:
+        raise Problem(str(error), todo="give words as in fence, or correct scripts/campaign/mutants") from error
+    table = columns("mutant", "guard", "caught by")
+    for one in found:
+        table.add_row(one.name, one.guard, Text(one.by or one.outcome))  # a test's parameters are no markup
+    left = [one for one in found if one.outcome != "caught"]
+    out.show(View([one.model_dump(mode="json") for one in found], (table,)))
+    for one in left:
+        out.remark(f"{one.outcome}: {one.name}{f' ({one.error})' if one.error else ''}")
+    if left:
+        raise typer.Exit(1)
+
+
 def _table(found: tuple[Count, ...]) -> Table:
     kinds = [name for name in found[0].broken if any(one.broken[name] for one in found)]
-    table = columns("tier", "format", "guard", "cases", "broken", *(kind.replace("_", " ") for kind in kinds))
+    table = columns(
+        "tier",
+        "format",
+        "guard",
+        "cases",
+        "exposed",
+        "broken",
+        "95 % bound",
+        *(kind.replace("_", " ") for kind in kinds),
+    )
     for one in found:
         table.add_row(
             one.tier,
             one.table_format,
             "SafeWriter" if one.guarded else "none",
             str(one.cases),
+            str(one.exposed),
             str(one.broken_cases),
+            "" if one.upper_bound is None else f"{one.upper_bound:.2%}",
             *(str(one.broken[kind]) for kind in kinds),
         )
     return table

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from scripts.campaign.live.cases import PHASES, Case
+from scripts.campaign.live.cases import Case, Write
+from scripts.campaign.live.faults import PHASES, AtMoment, Deadline
 from scripts.campaign.live.laboratory import Laboratory
 from scripts.campaign.record import CASES, CaseRecord
 from scripts.campaign.running import MANIFEST, run
+from scripts.experiment.plan import FORMATS
 from scripts.results import OtherResultsError, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from scripts.campaign.live.faults import Fault
+    from scripts.experiment.plan import Format
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
 def laboratory() -> Iterator[Laboratory]:
-    with Laboratory() as made:
+    with Laboratory("moto") as made:
         yield made
 
 
@@ -51,6 +57,29 @@ def test_a_case_breaks_what_it_must(
     assert sorted(found.violations) == sorted(broken), found.error
     assert kind in (None, found.key_class)
     assert landed in (None, found.landed)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda: AtMoment("kill", "data", 20),
+        lambda: AtMoment("stop", "data", 20),
+        lambda: AtMoment("error", "data", 0, 500),
+        lambda: AtMoment("drop", "data", 0),
+        lambda: AtMoment("slow", "checkpoint", 0),
+        lambda: Deadline(9_000),
+    ],
+    ids=["kill", "stop", "error", "drop", "slow", "deadline"],
+)
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_a_fault_at_a_moment_breaks_nothing_with_the_guard(
+    laboratory: Laboratory, fault: Callable[[], Fault], table_format: Format
+) -> None:
+    """Whatever it is."""
+    case = SimpleNamespace(name="moment", write=Write(table_format, "append", guarded=True), fault=fault)
+    found = laboratory.carry_out(cast("Case", case))
+    assert (found.violations, found.hit) == ([], True), found.error
 
 
 @pytest.mark.matrix

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
     ids=lambda one: one.name,
 )
 def recording(request: pytest.FixtureRequest) -> Recording:
-    return record(request.param)
+    return record(request.param, "moto")
 
 
 @pytest.fixture

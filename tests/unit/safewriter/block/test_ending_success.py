@@ -94,6 +94,23 @@ def test_a_block_publishes_before_its_table_is_read_back(monkeypatch: pytest.Mon
     assert done == ["published", "read back"]
 
 
+def test_the_gate_is_shut_before_the_block_is_published_and_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write that was declared done must not change any more."""
+    done: list[str] = []
+    session = FakeSession(answer=lambda: done.append("shut"), publication=lambda: done.append("published"))
+    end = ending(World().job().begin(), session)
+
+    def confirm(*_: object) -> Move:
+        done.append("read back")
+        return Move(Status.COMMITTED)
+
+    monkeypatch.setattr(DeltaTable, "confirm", confirm)
+
+    end.succeed()
+
+    assert done == ["shut", "published", "read back"]
+
+
 def test_a_publication_without_an_answer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next try reads the table back: the format knows what it has sent, and sends nothing twice."""
     errors = [StoreError("SlowDown")]

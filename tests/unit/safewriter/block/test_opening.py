@@ -144,6 +144,21 @@ def test_another_refusal_is_not_told_as_too_late(store: MemoryObjectStore, journ
     assert list(store.list("")) == []
 
 
+def test_a_claim_without_an_answer_leaves_its_marker(store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The document may be there all the same, and only its marker leads a settler to it."""
+    create = store.create
+
+    def lost(key: str, body: bytes, *, tag: str = "") -> str:
+        create(key, body, tag=tag)
+        raise StoreError("SlowDown")
+
+    monkeypatch.setattr(store, "create", lost)
+    block = block_of(store)
+    with pytest.raises(TryAgainError):
+        claim(block)
+    assert [marked.nonce for marked in block.checkpoints.markers_of(block.write.key)] == [block.attempt.nonce]
+
+
 @pytest.mark.parametrize(("denied", "expected"), [(True, SettingError), (False, TryAgainError)])
 def test_an_s3_that_refuses_is_told_from_one_that_does_not_answer(
     store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch, *, denied: bool, expected: type[Exception]

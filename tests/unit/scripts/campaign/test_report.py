@@ -15,6 +15,7 @@ def record(case: str, *violations: str, hit: bool = True) -> CaseRecord:
             "hit": hit,
             "operation": "PutObject",
             "key_class": "data",
+            "exposed": True,
             "acknowledged": False,
             "returncode": -9,
             "verdict": None,

@@ -24,6 +24,9 @@ class Laboratory:
     dies_at = 0
     seen: list[int] = []  # noqa: RUF012 - one for all, as a test makes only one
 
+    def __init__(self, s3: str) -> None:
+        assert s3 == "moto"
+
     def __enter__(self) -> Self:
         return self
 
@@ -47,7 +50,7 @@ def laboratory(monkeypatch: pytest.MonkeyPatch) -> type[Laboratory]:
 
 def test_a_sequence_ends_with_the_first_write_that_is_not_hit(tmp_path: Path, laboratory: type[Laboratory]) -> None:
     """Its line is kept, too."""
-    assert running._sequence(ONE, tmp_path, {}, None)
+    assert running._sequence(ONE, tmp_path, {}, None, "moto")
     assert laboratory.seen == [1, 2, 3, 4]
     assert [one.hit for one in read(tmp_path / CASES, CaseRecord)] == [True, True, True, False]
 
@@ -55,21 +58,21 @@ def test_a_sequence_ends_with_the_first_write_that_is_not_hit(tmp_path: Path, la
 def test_a_write_that_ends_by_itself_ends_no_sequence(tmp_path: Path, laboratory: type[Laboratory]) -> None:
     """The requests behind it would never be tried."""
     laboratory.dies_at = 2
-    assert not running._sequence(ONE, tmp_path, {}, None)
+    assert not running._sequence(ONE, tmp_path, {}, None, "moto")
     assert laboratory.seen == [1, 2]
 
 
 def test_what_is_done_is_not_done_again(tmp_path: Path, laboratory: type[Laboratory]) -> None:
     """Nor is a sequence that has come to its end."""
     done = {ONE.case(nth).name: nth <= 3 for nth in (1, 2)}
-    assert running._sequence(ONE, tmp_path, done, None)
+    assert running._sequence(ONE, tmp_path, done, None, "moto")
     assert laboratory.seen == [3, 4]
     laboratory.seen.clear()
-    assert running._sequence(ONE, tmp_path, {**done, ONE.case(3).name: True, ONE.case(4).name: False}, None)
+    assert running._sequence(ONE, tmp_path, {**done, ONE.case(3).name: True, ONE.case(4).name: False}, None, "moto")
     assert laboratory.seen == []
 
 
 def test_no_case_begins_when_the_time_is_over(tmp_path: Path, laboratory: type[Laboratory]) -> None:
     """The sequence is not finished then."""
-    assert not running._sequence(ONE, tmp_path, {}, 0.0)
+    assert not running._sequence(ONE, tmp_path, {}, 0.0, "moto")
     assert laboratory.seen == []

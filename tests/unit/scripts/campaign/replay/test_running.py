@@ -48,7 +48,8 @@ class Replayer:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Subject]:
     made: list[Subject] = []
 
-    def record(subject: Subject) -> Recording:
+    def record(subject: Subject, s3: str) -> Recording:
+        assert s3 == "moto"
         made.append(subject)
         return RECORDING
 
@@ -63,14 +64,14 @@ def names(folder: Path) -> list[str]:
 
 def test_a_write_is_recorded_once(tmp_path: Path, recorded: list[Subject]) -> None:
     """All states of a folder are of one recording, whenever they are settled."""
-    assert running._recorded(tmp_path, ONE) == running._recorded(tmp_path, ONE) == RECORDING
+    assert running._recorded(tmp_path, ONE, "moto") == running._recorded(tmp_path, ONE, "moto") == RECORDING
     assert recorded == [ONE]
 
 
 def test_the_parts_of_the_work_settle_each_family_once(tmp_path: Path) -> None:
     """Whole."""
     for part in range(2):
-        assert running._settle(tmp_path, ONE, (), None, part, 2)
+        assert running._settle(tmp_path, RECORDING, (), None, part, 2)
     firsts = [CrashState(ONE.name, applied, 0, "sweeper") for applied in (0, 2, 1)]
     assert names(tmp_path) == [name for one in firsts for name in (one.name, one.name.replace("-end", "-die1"))]
 
@@ -78,21 +79,21 @@ def test_the_parts_of_the_work_settle_each_family_once(tmp_path: Path) -> None:
 def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
     """A family is written whole, so its first state tells."""
     done = {CrashState(ONE.name, 1, 0, "sweeper").name}
-    assert running._settle(tmp_path, ONE, done, None, 0, 1)
+    assert running._settle(tmp_path, RECORDING, done, None, 0, 1)
     assert not done & {*names(tmp_path)}
     assert len(names(tmp_path)) == 4
 
 
 def test_nothing_begins_when_the_time_is_over(tmp_path: Path) -> None:
     """The work is not done then."""
-    assert not running._settle(tmp_path, ONE, (), 0.0, 0, 1)
+    assert not running._settle(tmp_path, RECORDING, (), 0.0, 0, 1)
     assert names(tmp_path) == []
 
 
 def test_a_state_is_settled_again_by_its_name(tmp_path: Path, recorded: list[Subject]) -> None:
     """Of a new recording, if no folder has one."""
     state = CrashState(ONE.name, 1, 2, "sweeper", "land", 3)
-    assert running.replay(state, tmp_path).state == running.replay(state, None).state == state.name
+    assert running.replay(state, tmp_path, "moto").state == running.replay(state, None, "moto").state == state.name
     assert len(recorded) == 2
 
 
@@ -106,4 +107,4 @@ def test_a_state_is_settled_again_by_its_name(tmp_path: Path, recorded: list[Sub
 def test_a_state_of_no_recording_is_refused(tmp_path: Path, state: CrashState, problem: str) -> None:
     """With the reason."""
     with pytest.raises(ValueError, match=problem):
-        running.replay(state, tmp_path)
+        running.replay(state, tmp_path, "moto")

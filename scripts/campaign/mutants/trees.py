@@ -1,0 +1,59 @@
+"""A copy of the working tree, in which a test run finds changed code and nothing of the tree itself changes."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from scripts.emulator.spark import ROOT
+from scripts.provision.jars import LOG_STORE_JAR
+from scripts.provision.java import ensure_java
+from scripts.provision.logstore import ensure_logstore
+from scripts.provision.maven import find_maven
+from scripts.provision.place import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["compile_java", "copied"]
+
+_OWN: Final = ("jars", "stamps", "spark.jsa")
+"""What a copy has of its own in `.soal`: the class-data archive is of other paths, and is missing there."""
+
+
+@contextmanager
+def copied() -> Iterator[Path]:
+    """Give a copy of the files that git does not ignore; the packages and jars that set-up has fetched are links."""
+    with tempfile.TemporaryDirectory(prefix="soal-mutant-") as folder:
+        tree = Path(folder) / "tree"
+        for name in _files():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree / name, follow_symlinks=False)
+        (tree / ".venv").symlink_to(ROOT / ".venv")
+        place, home = Place(tree), Place(ROOT).home
+        place.jars.mkdir(parents=True)
+        for found in (*home.iterdir(), *(home / "jars").iterdir()):
+            if found.name not in _OWN:
+                (place.home / found.relative_to(home)).symlink_to(found)
+        yield tree
+
+
+def compile_java(tree: Path) -> None:
+    """Compile the log store of a copy, for its Spark sessions. Raises `SetupError`."""
+    place = Place(tree)
+    (place.jars / LOG_STORE_JAR).unlink(missing_ok=True)
+    java, _ = ensure_java(place, os.environ)
+    ensure_logstore(place, java, functools.cache(lambda: find_maven(java)))
+
+
+def _files() -> list[str]:
+    # With those that are not committed yet: the code to be tried may need them.
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [name for name in found.split("\0") if name and (ROOT / name).exists()]

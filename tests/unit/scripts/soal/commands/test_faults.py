@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
+from scripts.campaign import running as campaign
 from scripts.campaign.mutants import running
-from scripts.campaign.record import MutantRecord
+from scripts.campaign.record import STATES, MutantRecord, StateRecord
+from scripts.results import OtherResultsError, append
 from scripts.soal.app import app
+from scripts.soal.console.problem import EXIT_TRY_AGAIN, EXIT_USAGE, Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+STATE = "delta-append-write-1f-20-sweeper-die2"
 
 
 def record(name: str, outcome: str, by: str | None = None) -> MutantRecord:
@@ -46,3 +51,83 @@ def test_a_mutant_that_was_not_caught_is_named(monkeypatch: pytest.MonkeyPatch, 
 def test_words_that_name_no_mutant_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing is tried then."""
     assert mutants(monkeypatch, tmp_path, "--select", "nothing-of-the-kind").exit_code != 0
+
+
+def state(*violations: str) -> StateRecord:
+    found = {"state": STATE, "verdict": "rolled_back", "landed": False, "violations": list(violations)}
+    return StateRecord.model_validate(found)
+
+
+@pytest.mark.parametrize(
+    ("found", "code"),
+    [
+        (True, 0),
+        (False, EXIT_TRY_AGAIN),
+        (OtherResultsError("commit is 'a' there"), EXIT_USAGE),
+        (ValueError("'hudi' selects no write"), EXIT_USAGE),
+    ],
+)
+def test_a_campaign_says_by_its_exit_code_whether_all_is_done(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: object, code: int
+) -> None:
+    """What is left, or what is wrong, is one sentence."""
+    asked: dict[str, object] = {}
+
+    def run(*words: object, **options: object) -> bool:
+        asked.update(options, words=words)
+        if isinstance(found, Exception):
+            raise found
+        return bool(found)
+
+    monkeypatch.setattr(campaign, "run", run)
+    options = ["--tier", "random", "--seed", "7", "--faults", "9", "--s3", "s3proxy", "--budget-min", "2"]
+    done = CliRunner().invoke(app, ["faults", "run", str(tmp_path), *options])
+    assert (done.exception.exit_code if isinstance(done.exception, Problem) else done.exit_code) == code
+    assert asked["words"] == (tmp_path, "random")
+    assert (asked["seed"], asked["faults"], asked["s3"], asked["budget_s"]) == (7, 9, "s3proxy", 120)
+
+
+@pytest.mark.parametrize(("violations", "code"), [((), 0), (("changed",), 1)])
+def test_a_report_says_by_its_exit_code_whether_a_promise_was_broken(
+    tmp_path: Path, violations: tuple[str, ...], code: int
+) -> None:
+    """And how to see it again; of what the results are stands in the JSON."""
+    (tmp_path / campaign.MANIFEST).write_text('{"commit": "abc"}')
+    append(tmp_path / STATES, state(*violations))
+    done = CliRunner().invoke(app, ["faults", "report", str(tmp_path), "--json"])
+    assert done.exit_code == code
+    told = json.loads(done.stdout)
+    assert told["manifest"] == {"commit": "abc"}
+    assert [(one["tier"], one["cases"], one["broken_cases"]) for one in told["counts"]] == [("replay", 1, code)]
+    assert told["broken"] == [STATE] * code
+    assert (f"soal faults replay {STATE} --folder {tmp_path}" in " ".join(done.stderr.split())) is bool(code)
+
+
+def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
+    """With the command that makes some."""
+    done = CliRunner().invoke(app, ["faults", "report", str(tmp_path)])
+    assert isinstance(done.exception, Problem)
+    assert done.exception.todo == f"soal faults run {tmp_path}"
+
+
+@pytest.mark.parametrize(("violations", "code"), [((), 0), (("lost",), 1)])
+def test_one_case_again_says_by_its_exit_code_whether_it_broke_a_promise(
+    monkeypatch: pytest.MonkeyPatch, violations: tuple[str, ...], code: int
+) -> None:
+    """Its row is shown."""
+    monkeypatch.setattr(campaign, "replay", lambda *_: state(*violations))
+    done = CliRunner().invoke(app, ["faults", "replay", STATE, "--json"])
+    assert done.exit_code == code
+    assert json.loads(done.stdout)["violations"] == [*violations]
+
+
+def test_a_name_of_no_case_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the one who called."""
+
+    def refuse(*_: object) -> None:
+        raise ValueError("'x' is no case")
+
+    monkeypatch.setattr(campaign, "replay", refuse)
+    done = CliRunner().invoke(app, ["faults", "replay", "x"])
+    assert isinstance(done.exception, Problem)
+    assert str(done.exception) == "'x' is no case"

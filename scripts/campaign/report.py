@@ -28,7 +28,8 @@ class Count:
     """The cases of one tier and format, with or without the guard. `broken`: by what they break.
 
     `broken_cases`: those with any of it; of writes without a guard only those with rows that are wrong, since no stock
-    commit promises the rest. `exposed`: those whose fault came between the first data file and the commit's answer.
+    commit promises the rest. `exposed`: those whose fault came between the first data file and the commit's answer;
+    a crash state has no moment.
     `upper_bound`: that of the rate of broken ones, with 95 %, if there was none; only for faults by chance.
     """
 
@@ -37,7 +38,7 @@ class Count:
     guarded: bool
     cases: int
     broken_cases: int
-    exposed: int
+    exposed: int | None
     upper_bound: float | None
     broken: dict[str, int]
 
@@ -64,7 +65,7 @@ def counts(cases: Sequence[CaseRecord], states: Sequence[StateRecord]) -> tuple[
         bad = sum(bool(counted & {*one.violations}) for one in ones)
         by_kind: dict[str, int] = {name: broken[name] for name in VIOLATIONS}
         bound = upper_bound(len(ones)) if tier == "random" and not bad else None
-        exposed = sum(one.exposed for one in ones)
+        exposed = None if tier == "replay" else sum(one.exposed for one in ones)
         found.append(Count(tier, table_format, not plain, len(ones), bad, exposed, bound, by_kind))
     return tuple(found)
 

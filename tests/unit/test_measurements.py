@@ -1,8 +1,9 @@
-"""The README's figures are those of the newest full run that is kept (docs/measurements/full.jsonl)."""
+"""The figures of the documents are those of the newest full runs that are kept in docs/measurements."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,9 +13,12 @@ from scripts.bench.record import latest, read
 from scripts.emulator.spark import ROOT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from scripts.bench.record import Record
 
 KEPT = ROOT / "docs" / "measurements" / "full.jsonl"
+CAMPAIGNS = sorted(KEPT.parent.glob("faults-*.json"))
 PICTURE = ROOT / "docs" / "pictures" / "append.svg"
 
 
@@ -58,3 +62,22 @@ def test_the_kept_run_is_whole(records: tuple[Record, ...]) -> None:
 def test_the_picture_is_that_of_the_kept_run(records: tuple[Record, ...]) -> None:
     """`soal bench figure docs/measurements/full.jsonl docs/pictures/append.svg`."""
     assert PICTURE.read_text(encoding="utf-8") == picture(records)
+
+
+def rows(campaign: dict[str, Any]) -> list[str]:
+    return [
+        f"| {one['tier']} | {one['table_format']} | {'SafeWriter' if one['guarded'] else 'none'} | {one['cases']:,} |"
+        f" {one['broken_cases']:,} |"
+        for one in campaign["counts"]
+    ]
+
+
+@pytest.mark.parametrize("path", CAMPAIGNS, ids=lambda path: path.stem)
+def test_the_page_of_the_campaign_says_what_was_found(path: Path) -> None:
+    """Row by row: `soal faults report FOLDER --json` of a whole tier, of a commit without changes."""
+    campaign = json.loads(path.read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "campaign.md").read_text(encoding="utf-8")
+    assert [row for row in rows(campaign) if row not in page] == []
+    assert campaign["manifest"]["commit"] in page
+    assert not campaign["manifest"]["commit"].endswith("+")
+    assert campaign["broken"] == []

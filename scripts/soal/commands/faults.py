@@ -223,7 +223,7 @@ def _table(found: tuple[Count, ...]) -> Table:
             one.table_format,
             "SafeWriter" if one.guarded else "none",
             str(one.cases),
-            str(one.exposed),
+            "" if one.exposed is None else str(one.exposed),
             str(one.broken_cases),
             "" if one.upper_bound is None else f"{one.upper_bound:.2%}",
             *(str(one.broken[kind]) for kind in kinds),

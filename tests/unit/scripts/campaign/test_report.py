@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from scripts.campaign import record as module
 from scripts.campaign.record import SCHEMAS, CaseRecord, StateRecord
 from scripts.campaign.report import broken_in, counts
@@ -60,6 +62,16 @@ def test_cases_are_counted_by_format_and_guard() -> None:
         ("replay", "delta", True, 2, 1),
     ]
     assert (found[1].broken["doubled"], found[1].broken["lost"]) == (1, 0)
+    assert [one.exposed for one in found] == [1, 2, 1, None]
+
+
+def test_only_faults_by_chance_have_a_bound_and_only_where_nothing_broke() -> None:
+    """The other tiers try all there is."""
+    names = ["random-1-7-delta-append-guarded", "random-1-8-delta-append-guarded"]
+    whole, broken = ([record(one) for one in names], [record(names[0]), record(names[1], "lost")])
+    assert [one.upper_bound for one in counts(whole, [])] == [pytest.approx(1 - 0.05**0.5)]
+    assert [one.upper_bound for one in counts(broken, [])] == [None]
+    assert [one.upper_bound for one in counts([record("delta-append-guarded-after-01")], [])] == [None]
 
 
 def test_the_schemas_beside_the_module_are_those_of_the_lines() -> None:

@@ -27,6 +27,8 @@ _NAMES: Final = "image/jars/artifacts.toml"
 _DERIVED: Final = "image/derived"
 # These lists are fetched only when somebody needs them: their jars are known by name, and hold nothing else.
 _BY_NAME: Final = (LISTS["aws-jars"], _DERIVED)
+_NOT_LOOKED_AT: Final = "s3proxy-jars"
+"""A server of the fault tests, with the parts of many clouds: it listens on loopback, and only our tests ask it."""
 
 
 class UnknownJarError(Exception):
@@ -133,6 +135,8 @@ def inventory(root: Path, home: Path) -> Inventory:
     names = read_names(root / _NAMES)
     folders: list[tuple[Path | None, tuple[str, ...]]] = [_pyspark()]
     for name, listed in (*LISTS.items(), ("", _DERIVED)):
+        if name == _NOT_LOOKED_AT:
+            continue
         jars = tuple(read_sums(root / listed / "jars.sha256"))
         folders.append((None if listed in _BY_NAME else home / name, jars))
     found: list[Artifact] = []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from scripts.experiment.plan import Format
 
-__all__ = ["AFTER", "BATCH", "BEFORE", "STATEMENTS", "Order"]
+__all__ = ["AFTER", "BATCH", "BEFORE", "STATEMENTS", "Order", "write"]
 
 _BASE: Final = tuple(range(5))
 BATCH: Final = tuple(range(2, 9))
@@ -62,9 +62,8 @@ class Order:
     commit_point: Literal["write", "success"] = "write"
 
 
-def main(order: Order) -> None:
-    """Write."""
-    spark = session(f"local[{order.tasks}]", order.settings, guarded=order.guarded)
+def write(spark: SparkSession, order: Order) -> None:
+    """Do what the order says. Raises whatever the write raises."""
     guard = (
         SafeWriter(spark, order.table, format=order.table_format, commit_point=order.commit_point)
         if order.guarded
@@ -74,7 +73,6 @@ def main(order: Order) -> None:
         _write(spark, order, order.table if block is None else block.table)
         if block is not None:
             block.success()
-    print(json.dumps({"acknowledged": True}), flush=True)
 
 
 def _write(spark: SparkSession, order: Order, table: str) -> None:
@@ -83,6 +81,12 @@ def _write(spark: SparkSession, order: Order, table: str) -> None:
         return
     named = f"delta.`{table}`" if order.table_format == "delta" else table
     spark.sql(_SQL[order.statement].format(table=named, first=BATCH[0], end=BATCH[-1] + 1, tasks=order.tasks))
+
+
+def main(order: Order) -> None:
+    """Write, in a session of this process's own."""
+    write(session(f"local[{order.tasks}]", order.settings, guarded=order.guarded), order)
+    print(json.dumps({"acknowledged": True}), flush=True)
 
 
 if __name__ == "__main__":

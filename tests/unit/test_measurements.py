@@ -10,7 +10,10 @@ import pytest
 from scripts.bench.picture import picture
 from scripts.bench.plan import FULL
 from scripts.bench.record import latest, read
+from scripts.campaign.mutants.listing import listed
+from scripts.campaign.record import MutantRecord
 from scripts.emulator.spark import ROOT
+from scripts.results import read as results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,3 +84,12 @@ def test_the_page_of_the_campaign_says_what_was_found(path: Path) -> None:
     assert campaign["manifest"]["commit"] in page
     assert not campaign["manifest"]["commit"].endswith("+")
     assert campaign["broken"] == []
+
+
+def test_the_page_of_the_campaign_says_how_many_mutants_were_caught() -> None:
+    """All of them: `soal faults mutants FOLDER` without a selection."""
+    kept = results(KEPT.with_name("mutants.jsonl"), MutantRecord)
+    page = " ".join((ROOT / "docs" / "campaign.md").read_text(encoding="utf-8").split())
+    assert f"all {len(kept)} were caught" in page
+    assert {one.outcome for one in kept} == {"caught"}
+    assert {one.name for one in kept} == {one.name for one in listed()}

@@ -16,7 +16,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -111,8 +111,10 @@ class _Warm:
         return made
 
     def stop(self) -> None:
-        """End its Spark context."""
+        """End its Spark context, and what Java keeps of this S3: the next laboratory of the process has another one."""
         if self._first is not None:
+            jvm: Any = self._first.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to Java
+            jvm.org.apache.hadoop.fs.FileSystem.closeAll()
             self._first.stop()
 
 

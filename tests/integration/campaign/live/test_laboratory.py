@@ -83,6 +83,15 @@ def test_a_fault_at_a_moment_breaks_nothing_with_the_guard(
 
 
 @pytest.mark.matrix
+def test_one_process_can_have_a_laboratory_after_another() -> None:
+    """Java keeps its clients of an S3 by the bucket's name, and the next S3 is at another address."""
+    for name in ("delta-append-guarded-after-04", "iceberg-append-guarded-after-03"):
+        with Laboratory("moto") as own:
+            found = own.carry_out(Case.parse(name))
+            assert (found.violations, found.hit) == ([], True), found.error
+
+
+@pytest.mark.matrix
 def test_a_campaign_ends_by_itself_and_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     """Each write's requests are counted until none is hit any more; no case is carried out twice."""
     assert not run(tmp_path, "live", select="iceberg append plain lost", jobs=1, budget_s=0)

@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import psutil
+
 from scripts.emulator.spark import ROOT
 
 if TYPE_CHECKING:
@@ -73,6 +75,14 @@ class JobProcess:
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
+
+    def end_java(self) -> None:
+        """SIGKILL its Java machine alone: the largest process, which a kernel without memory takes first."""
+        if self._process.returncode is None:
+            with suppress(psutil.NoSuchProcess):
+                for one in psutil.Process(self._process.pid).children(recursive=True):
+                    if one.name() == "java":
+                        one.kill()
 
     def wait(self) -> Ended:
         """Wait for its end; nothing of its group is left then. Raises `RuntimeError` if it hangs."""

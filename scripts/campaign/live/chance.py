@@ -22,7 +22,7 @@ __all__ = ["ChanceCase", "chance_cases"]
 _NAME: Final = re.compile(r"random-(\d+)-(\d+)-(delta|iceberg)-(\w+)-(guarded|plain)")
 _PLAIN_EVERY: Final = 5
 """Each fifth write also runs without a guard."""
-_KINDS: Final[dict[Kind | None, int]] = {"kill": 75, "stop": 8, "error": 4, "drop": 4, "slow": 3, None: 6}
+_KINDS: Final[dict[Kind | None, int]] = {"kill": 70, "stop": 8, "memory": 6, "error": 4, "drop": 4, "slow": 2, None: 6}
 """The shares; None is a deadline."""
 _ANCHORS: Final = {"data": (75, 250.0), "marker": (15, 2_000.0), "checkpoint": (10, 600.0)}
 """A moment's share, and how long after the first request of the class it comes at most, in milliseconds."""

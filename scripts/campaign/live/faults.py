@@ -27,9 +27,10 @@ Phase = Literal["before", "torn", "after", "late", "lost", "frozen"]
 behind the recovery; its answer is lost, and the writer lives; the writer is stopped, and goes on behind the retry.
 """
 PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
-Kind = Literal["kill", "stop", "error", "drop", "slow"]
-"""What comes at a moment: SIGKILL; SIGSTOP, and the writer goes on behind the retry; the next requests get a 500 or
-503, lose their answer with the connection, or take their time.
+Kind = Literal["kill", "stop", "memory", "error", "drop", "slow"]
+"""What comes at a moment: SIGKILL; SIGSTOP, and the writer goes on behind the retry; a kernel without memory takes Java,
+and the Python driver lives; the next requests get a 500 or 503, lose their answer with the connection, or take their
+time.
 """
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _NEXT: Final = 3
@@ -132,6 +133,9 @@ class AtMoment(Fault):
             self.at_ns = time.monotonic_ns()
             if self._kind == "kill" or self._kind == "stop":  # noqa: PLR1714 - the type checker follows only this form
                 victim.signal(signal.SIGSTOP if self.freezes else signal.SIGKILL)
+                return
+            if self._kind == "memory":
+                victim.end_java()
                 return
             outages: dict[Kind, Effect] = {
                 "error": Refuse(self._status),

@@ -65,12 +65,13 @@ def test_a_case_breaks_what_it_must(
     [
         lambda: AtMoment("kill", "data", 20),
         lambda: AtMoment("stop", "data", 20),
+        lambda: AtMoment("memory", "data", 20),
         lambda: AtMoment("error", "data", 0, 500),
         lambda: AtMoment("drop", "data", 0),
         lambda: AtMoment("slow", "checkpoint", 0),
         lambda: Deadline(9_000),
     ],
-    ids=["kill", "stop", "error", "drop", "slow", "deadline"],
+    ids=["kill", "stop", "memory", "error", "drop", "slow", "deadline"],
 )
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_a_fault_at_a_moment_breaks_nothing_with_the_guard(

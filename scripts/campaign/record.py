@@ -13,17 +13,20 @@ from pydantic import BaseModel, ConfigDict, Field
 __all__ = [
     "CASES",
     "MUTANTS",
+    "SCENARIO_RESULTS",
     "SCHEMAS",
     "STATES",
     "VIOLATIONS",
     "CaseRecord",
     "MutantRecord",
+    "ScenarioRecord",
     "StateRecord",
     "Violation",
 ]
 
 CASES: Final = "cases.jsonl"
 STATES: Final = "states.jsonl"
+SCENARIO_RESULTS: Final = "scenarios.jsonl"
 MUTANTS: Final = "mutants.jsonl"
 
 Violation = Literal[
@@ -36,6 +39,7 @@ Violation = Literal[
     "changed",
     "orphans",
     "retry_failed",
+    "scenario",
     "harness_error",
 ]
 VIOLATIONS: Final[dict[Violation, str]] = {
@@ -48,6 +52,7 @@ VIOLATIONS: Final[dict[Violation, str]] = {
     "changed": "something late has changed the table behind the verdict",
     "orphans": "data files are left that no version names",
     "retry_failed": "the retry ended with an error",
+    "scenario": "its test failed",
     "harness_error": "the case could not be carried out",
 }
 
@@ -83,6 +88,21 @@ class StateRecord(BaseModel):
     violations: list[Violation]
 
 
+class ScenarioRecord(BaseModel):
+    """One scenario, after its test has run."""
+
+    model_config = ConfigDict(extra="forbid", title="A line of the results of `soal faults run --tier scenarios`")
+
+    test: str = Field(description="Its name: `soal faults replay` takes it.")
+    subject: str
+    outcome: Literal["kept", "broken", "skipped", "error"] = Field(
+        description="broken: a promise was. error: the test could not be run."
+    )
+    faults: int = Field(description="How many faults the test has made.")
+    seconds: float
+    error: str | None
+
+
 class MutantRecord(BaseModel):
     """One mutant of the code, after its tests have run."""
 
@@ -101,7 +121,12 @@ class MutantRecord(BaseModel):
 
 SCHEMAS: Final = {
     name: kind.model_json_schema()
-    for name, kind in ((CASES, CaseRecord), (STATES, StateRecord), (MUTANTS, MutantRecord))
+    for name, kind in (
+        (CASES, CaseRecord),
+        (STATES, StateRecord),
+        (SCENARIO_RESULTS, ScenarioRecord),
+        (MUTANTS, MutantRecord),
+    )
 }
 
 if __name__ == "__main__":

@@ -8,24 +8,42 @@ from typing import TYPE_CHECKING, Final
 
 from scripts.campaign.live.cases import Case
 from scripts.campaign.live.chance import ChanceCase
-from scripts.campaign.record import VIOLATIONS
+from scripts.campaign.record import (
+    CASES,
+    SCENARIO_RESULTS,
+    STATES,
+    VIOLATIONS,
+    CaseRecord,
+    ScenarioRecord,
+    StateRecord,
+)
 from scripts.campaign.replay.replaying import CrashState
 from scripts.experiment.estimates import upper_bound
+from scripts.results import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
-    from scripts.campaign.record import CaseRecord, StateRecord, Violation
+    from scripts.campaign.record import Violation
     from scripts.campaign.running import Tier
 
-__all__ = ["Count", "broken_in", "counts"]
+__all__ = ["Count", "Results", "broken_in", "counts"]
 
+_OF_SCENARIOS: Final[dict[str, tuple[Violation, ...]]] = {
+    "kept": (),
+    "broken": ("scenario",),
+    "error": ("harness_error",),
+}
 _ROWS: Final = frozenset({"lost", "doubled", "gap", "changed"})
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The cases of one tier and format, with or without the guard. `broken`: by what they break.
+    """The cases of one tier and subject, with or without the guard. `broken`: by what they break.
+
+    `subject`: the format of the table, or of scenarios theirs; their cases are the faults that they made, and one that
+    broke a promise is one broken case.
 
     `broken_cases`: those with any of it; of writes without a guard only those with rows that are wrong, since no stock
     commit promises the rest. `exposed`: those whose fault came between the first data file and the commit's answer;
@@ -34,7 +52,7 @@ class Count:
     """
 
     tier: Tier
-    table_format: str
+    subject: str
     guarded: bool
     cases: int
     broken_cases: int
@@ -44,43 +62,71 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
+class Results:
+    """All lines of a folder."""
+
+    cases: Sequence[CaseRecord] = ()
+    states: Sequence[StateRecord] = ()
+    scenarios: Sequence[ScenarioRecord] = ()
+
+    @classmethod
+    def of(cls, folder: Path) -> Results:
+        """Read them."""
+        return cls(
+            read(folder / CASES, CaseRecord),
+            read(folder / STATES, StateRecord),
+            read(folder / SCENARIO_RESULTS, ScenarioRecord),
+        )
+
+    def __bool__(self) -> bool:
+        """Tell whether there is any."""
+        return bool(self.cases or self.states or self.scenarios)
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     tier: Tier
-    table_format: str
+    subject: str
     guarded: bool
     name: str
     violations: Sequence[Violation]
     exposed: bool = False
+    faults: int = 1
 
 
-def counts(cases: Sequence[CaseRecord], states: Sequence[StateRecord]) -> tuple[Count, ...]:
-    """Count the cases that were hit and the states, of each format, the guarded ones first."""
+def counts(results: Results) -> tuple[Count, ...]:
+    """Count the cases that were hit, the states and the scenarios, of each subject, the guarded ones first."""
     groups: dict[tuple[Tier, str, bool], list[_Found]] = defaultdict(list)
-    for one in _found(cases, states):
-        groups[one.tier, one.table_format, not one.guarded].append(one)
+    for one in _found(results):
+        groups[one.tier, one.subject, not one.guarded].append(one)
     found = []
-    for (tier, table_format, plain), ones in sorted(groups.items()):
+    for (tier, subject, plain), ones in sorted(groups.items()):
         broken = Counter(what for one in ones for what in one.violations)
         counted = _ROWS if plain else set(VIOLATIONS)
         bad = sum(bool(counted & {*one.violations}) for one in ones)
         by_kind: dict[str, int] = {name: broken[name] for name in VIOLATIONS}
         bound = upper_bound(len(ones)) if tier == "random" and not bad else None
-        exposed = None if tier == "replay" else sum(one.exposed for one in ones)
-        found.append(Count(tier, table_format, not plain, len(ones), bad, exposed, bound, by_kind))
+        exposed = sum(one.exposed for one in ones) if tier in ("live", "random") else None
+        cases = sum(one.faults for one in ones)
+        found.append(Count(tier, subject, not plain, cases, bad, exposed, bound, by_kind))
     return tuple(found)
 
 
-def broken_in(cases: Sequence[CaseRecord], states: Sequence[StateRecord]) -> list[str]:
+def broken_in(results: Results) -> list[str]:
     """Return the names of those with a guard that broke a promise."""
-    return [one.name for one in _found(cases, states) if one.guarded and one.violations]
+    return [one.name for one in _found(results) if one.guarded and one.violations]
 
 
-def _found(cases: Sequence[CaseRecord], states: Sequence[StateRecord]) -> Iterator[_Found]:
-    for case in cases:
+def _found(results: Results) -> Iterator[_Found]:
+    for case in results.cases:
         tier: Tier = "random" if case.case.startswith("random-") else "live"
         write = (ChanceCase if tier == "random" else Case).parse(case.case).write
         if case.hit or (case.violations and (write.guarded or "harness_error" in case.violations)):
             yield _Found(tier, write.table_format, write.guarded, case.case, case.violations, case.exposed is True)
-    for state in states:
+    for state in results.states:
         table_format = CrashState.parse(state.state).subject.partition("-")[0]
         yield _Found("replay", table_format, guarded=True, name=state.state, violations=state.violations)
+    for one in results.scenarios:
+        if one.outcome != "skipped":
+            broken = _OF_SCENARIOS[one.outcome]
+            yield _Found("scenarios", one.subject, guarded=True, name=one.test, violations=broken, faults=one.faults)

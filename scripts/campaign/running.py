@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from scripts.bench.record import about
 from scripts.campaign.live import running as live
 from scripts.campaign.live.cases import Case, sequences
 from scripts.campaign.live.chance import ChanceCase, chance_cases
-from scripts.campaign.record import CASES, STATES
+from scripts.campaign.record import CASES, SCENARIO_RESULTS, STATES, ScenarioRecord
 from scripts.campaign.replay import running as replayed
 from scripts.campaign.replay.recording import subjects
 from scripts.campaign.replay.replaying import CrashState
+from scripts.campaign.scenarios import running as scenarios
+from scripts.campaign.scenarios.listing import FILES
 from scripts.campaign.selection import is_selected
 from scripts.emulator.backends import BACKENDS
 from scripts.results import begin
@@ -23,9 +26,9 @@ if TYPE_CHECKING:
 
     from scripts.campaign.record import CaseRecord, StateRecord
 
-__all__ = ["MANIFEST", "Tier", "replay", "run"]
+__all__ = ["MANIFEST", "Tier", "is_broken", "replay", "run"]
 
-Tier = Literal["live", "replay", "random"]
+Tier = Literal["live", "replay", "random", "scenarios"]
 MANIFEST: Final = "manifest.json"
 
 
@@ -55,8 +58,10 @@ def run(
     elif tier == "random":
         chosen = [one for one in chance_cases(seed, range(1, faults + 1)) if is_selected(one.name, select)]
         carry_out, results = live.run_by_chance, CASES
-    else:
+    elif tier == "replay":
         chosen, carry_out, results = subjects(select), replayed.run, STATES
+    else:
+        chosen, carry_out, results = FILES, partial(scenarios.run, select=select), SCENARIO_RESULTS
     if not chosen:
         raise ValueError(f"{select!r} selects no write")
     begin(folder / MANIFEST, {**about(), "s3": s3})
@@ -68,18 +73,27 @@ def run(
     return bool(carry_out(folder, chosen, jobs=jobs, until=until, s3=s3, progress=look))
 
 
-def replay(name: str, folder: Path | None, s3: str = BACKENDS[0]) -> CaseRecord | StateRecord:
-    """Carry out one case again, or settle one state of the recording in a folder, or else of a new one.
+def replay(name: str, folder: Path | None, s3: str = BACKENDS[0]) -> CaseRecord | StateRecord | ScenarioRecord:
+    """Carry out one case or scenario again, or settle one state of the recording in a folder, or else of a new one.
 
     Raises `ValueError`.
     """
     if name.startswith("random-"):
         return live.replay(ChanceCase.parse(name), s3)
+    if name.startswith("tests/"):
+        return scenarios.replay(name, s3)
     try:
         state = CrashState.parse(name)
     except ValueError:
         return live.replay(Case.parse(name), s3)
     return replayed.replay(state, folder, s3)
+
+
+def is_broken(record: CaseRecord | StateRecord | ScenarioRecord) -> bool:
+    """Tell whether a promise was broken, or nothing could be told."""
+    if isinstance(record, ScenarioRecord):
+        return record.outcome != "kept"
+    return bool(record.violations)
 
 
 def _lines(path: Path) -> int:

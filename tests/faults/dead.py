@@ -125,15 +125,17 @@ class Dead:
         return late if rule.hits else None
 
 
-def faults_at_every_request(dead: Dead, judge: Callable[[str], None]) -> None:
+def faults_at_every_request(dead: Dead, judge: Callable[[str], None]) -> int:
     """Hit a recovery at each of its requests, in every way, then do it again, let land what was late, and do it once
-    more; `judge` looks at what has become of the table.
+    more; `judge` looks at what has become of the table. Return how many faults there were.
     """
+    faults = 0
     for phase in PHASES:
         for boundary in range(1, BOUNDARIES_MAX):
             dead.put_back()
             late = dead.settle_and_be_hit(phase, boundary)
             if late is not None:
+                faults += 1
                 dead.settle()
                 late.release()
                 dead.settle()
@@ -143,3 +145,4 @@ def faults_at_every_request(dead: Dead, judge: Callable[[str], None]) -> None:
                 break
         else:
             raise AssertionError(f"no recovery of {BOUNDARIES_MAX} ended unhurt")
+    return faults

@@ -19,6 +19,8 @@ from tests.faults.victims import DEADLINE_MS
 from tests.support.waiting import BUSY_S, until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from scripts.emulator.s3 import EmbeddedS3
@@ -43,11 +45,14 @@ def test_a_fault_at_every_boundary(
     name: str,
     monkeypatch: pytest.MonkeyPatch,
     run_key: str,
+    *,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """An append, a MERGE and an INSERT OVERWRITE."""
     hit = faults_at_every_boundary(
         s3, iceberg_victims, phase, lambda: IcebergCase(spark, s3, catalog, name), run_key, monkeypatch
     )
+    record_property("faults", hit)
     assert hit >= 7  # marker, document, data, manifest, list, publication, verdict
 
 

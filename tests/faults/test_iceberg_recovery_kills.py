@@ -16,7 +16,7 @@ from tests.faults.iceberg_victim import STATEMENTS
 from tests.faults.victims import DEADLINE_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -80,6 +80,7 @@ def test_a_fault_at_every_request_of_a_recovery(
     settlers: Settlers,
     run_key: str,
     death: Death,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """Whoever comes next brings it to the same end: it is in main once, or fenced off."""
     case = IcebergCase(spark, s3, catalog, death.name)
@@ -98,4 +99,4 @@ def test_a_fault_at_every_request_of_a_recovery(
         assert case.ice.strays() == set(), what
         assert len(case.ice.refs()) == (1 if death.published else 2), "main, and the fence of what was not published"
 
-    faults_at_every_request(Dead(s3, case.ice, settlers, catalog.database), judge)
+    record_property("faults", faults_at_every_request(Dead(s3, case.ice, settlers, catalog.database), judge))

@@ -46,9 +46,12 @@ def test_a_fault_at_every_boundary(
     name: str,
     monkeypatch: pytest.MonkeyPatch,
     run_key: str,
+    *,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """The whole matrix, each kind of write."""
     hit = faults_at_every_boundary(s3, victims, phase, lambda: DeltaCase(spark, s3, lake(), name), run_key, monkeypatch)
+    record_property("faults", hit)
     assert hit >= 5  # marker, document, data file, commit, verdict at the least
 
 

@@ -45,6 +45,7 @@ def test_a_fault_at_every_request_of_a_recovery(
     name: str,
     commit_point: str,
     *,
+    record_property: Callable[[str, object], None],
     landed: bool,
 ) -> None:
     """Whoever comes next brings it to the same end, and what lands late changes nothing."""
@@ -66,4 +67,4 @@ def test_a_fault_at_every_request_of_a_recovery(
             assert statement.ids(spark, table.table) == (statement.after if committed else statement.before), what
         assert table.orphans() == set(), what
 
-    faults_at_every_request(Dead(s3, table, settlers), judge)
+    record_property("faults", faults_at_every_request(Dead(s3, table, settlers), judge))

@@ -12,6 +12,8 @@ from tests.faults.case import Phase, faults_at_every_boundary, thaw_after_the_re
 from tests.faults.snapshot_case import MANIFEST, POINTER, SHARD, SnapshotCase
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from scripts.emulator.s3 import EmbeddedS3
@@ -30,6 +32,7 @@ def test_a_fault_at_every_boundary(
     phase: Phase,
     monkeypatch: pytest.MonkeyPatch,
     run_key: str,
+    record_property: Callable[[str, object], None],
     *,
     is_first: bool,
 ) -> None:
@@ -37,6 +40,7 @@ def test_a_fault_at_every_boundary(
     hit = faults_at_every_boundary(
         s3, snapshot_victims, phase, lambda: SnapshotCase(spark, s3, is_first=is_first), run_key, monkeypatch
     )
+    record_property("faults", hit)
     assert hit >= 8  # marker, document, three shards, manifest, pointer, verdict
 
 

@@ -116,7 +116,12 @@ def test_no_commit_of_two_guarded_writers_to_an_iceberg_table_is_lost(
 @pytest.mark.matrix
 @pytest.mark.timeout(7200)
 def test_the_survivor_keeps_every_commit_while_the_other_is_killed(
-    spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], victims: Victims, run_key: str
+    spark: SparkSession,
+    s3: EmbeddedS3,
+    lake: Callable[[], Lake],
+    victims: Victims,
+    run_key: str,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """Two hundred kills at random moments, each beside an append of the survivor's; after each the sweeper comes."""
     chance = random.Random(SEED)  # noqa: S311 - the same kills for everybody
@@ -144,6 +149,7 @@ def test_the_survivor_keeps_every_commit_while_the_other_is_killed(
         assert set(statuses) <= {Status.COMMITTED, Status.ROLLED_BACK}
         assert table.rows() == 1 + (number + 1) + landed * len(ADDED)
         assert table.orphans() == set()
+    record_property("faults", killed)
     assert killed > KILLS // 4
     expected = [-1, *range(1000, 1000 + KILLS), *(id_ for id_ in ADDED for _ in range(landed))]
     assert batch.ids(spark, table.table) == tuple(sorted(expected))

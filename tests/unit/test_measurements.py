@@ -69,7 +69,7 @@ def test_the_picture_is_that_of_the_kept_run(records: tuple[Record, ...]) -> Non
 
 def rows(campaign: dict[str, Any]) -> list[str]:
     return [
-        f"| {one['tier']} | {one['table_format']} | {'SafeWriter' if one['guarded'] else 'none'} | {one['cases']:,} |"
+        f"| {one['tier']} | {one['subject']} | {'SafeWriter' if one['guarded'] else 'none'} | {one['cases']:,} |"
         f" {one['broken_cases']:,} |"
         for one in campaign["counts"]
     ]

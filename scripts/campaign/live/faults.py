@@ -28,9 +28,9 @@ behind the recovery; its answer is lost, and the writer lives; the writer is sto
 """
 PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
 Kind = Literal["kill", "stop", "memory", "error", "drop", "slow"]
-"""What comes at a moment: SIGKILL; SIGSTOP, and the writer goes on behind the retry; a kernel without memory takes Java,
-and the Python driver lives; the next requests get a 500 or 503, lose their answer with the connection, or take their
-time.
+"""What comes at a moment: SIGKILL; SIGSTOP, and the writer goes on behind the retry; a kernel without memory takes
+Java, and the Python driver lives; the next requests get a 500 or 503, lose their answer with the connection, or take
+their time.
 """
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _NEXT: Final = 3

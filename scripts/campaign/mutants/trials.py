@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from scripts.emulator.spark import ROOT
+from scripts.campaign.pytest_process import run_pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Trial", "judged", "tried"]
 
-_PYTEST: Final = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "")
 _SUMMARY: Final = "short test summary info"
 _FAILED: Final = "FAILED "
 _SAID_MAX: Final = 2000
@@ -32,26 +28,8 @@ class Trial:
 
 def tried(tree: Path, targets: Iterable[str], limit_s: float) -> Trial:
     """Run the targets up to the first failure. Nothing of the run is left afterwards, whatever it has started."""
-    temporary, said = tree.with_name("tmp"), tree.with_name("said")
-    temporary.mkdir(exist_ok=True)
-    # The guardian is this tree's, since a mutant may be of the very code that ends processes.
-    guarded = [sys.executable, "-P", "-m", "scripts.guardian", "env", f"PYTHONPATH={tree}"]
-    with (
-        said.open("wb") as out,
-        subprocess.Popen(
-            [*guarded, sys.executable, "-P", *_PYTEST, *targets],
-            cwd=tree,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
-            stdin=subprocess.PIPE,  # at its end the guardian ends all that is left
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for us: the guardian ends the tests in order
-        ) as guardian,
-    ):
-        try:
-            code: int | None = guardian.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            code = None
+    said = tree.with_name("said")
+    code = run_pytest(tree, ("-x", *targets), said, limit_s)
     return judged(code, said.read_text(encoding="utf-8", errors="replace"))
 
 

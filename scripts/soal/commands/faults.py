@@ -7,7 +7,7 @@ import os
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.text import Text
@@ -39,7 +39,10 @@ class Tier(StrEnum):
     LIVE = "live"
     REPLAY = "replay"
     RANDOM = "random"
+    SCENARIOS = "scenarios"
 
+
+_UNITS: Final = {Tier.REPLAY: ("settling crash states", "states"), Tier.SCENARIOS: ("playing scenarios", "scenarios")}
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -55,7 +58,7 @@ def run(
         Tier,
         typer.Option(
             help="live: a real kill at each request. random: real faults at moments by chance. replay: what a crash can"
-            " leave of a recorded write."
+            " leave of a recorded write. scenarios: recoveries, invocations, turns and builds, hit at each request."
         ),
     ] = Tier.LIVE,
     select: Annotated[
@@ -81,7 +84,7 @@ def run(
     from scripts.results import OtherResultsError
 
     out = Output(as_json=False)
-    what, unit = ("settling crash states", "states") if tier is Tier.REPLAY else ("hitting writes", "cases")
+    what, unit = _UNITS.get(tier, ("hitting writes", "cases"))
     with Counting(out.talk, what, unit=unit) as counting:
         try:
             finished = run(
@@ -114,16 +117,14 @@ def report(
 
     Exit codes: 0 no guarded case did, 1 some did; their names follow.
     """
-    from scripts.campaign.record import CASES, STATES, CaseRecord, StateRecord
-    from scripts.campaign.report import broken_in, counts
+    from scripts.campaign.report import Results, broken_in, counts
     from scripts.campaign.running import MANIFEST
-    from scripts.results import read
 
     out = Output(as_json=as_json)
-    cases, states = read(folder / CASES, CaseRecord), read(folder / STATES, StateRecord)
-    if not cases and not states:
+    results = Results.of(folder)
+    if not results:
         raise Problem(f"{folder} holds no cases", todo=f"soal faults run {folder}")
-    found, broken = counts(cases, states), broken_in(cases, states)
+    found, broken = counts(results), broken_in(results)
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     told = {"manifest": manifest, "counts": [asdict(one) for one in found], "broken": broken}
     out.show(View(told, (_table(found),)))
@@ -137,7 +138,9 @@ def report(
 def replay(
     name: Annotated[
         str,
-        typer.Argument(help="As in its row: delta-append-guarded-torn-03, delta-append-write-1f-20-sweeper-die2."),
+        typer.Argument(
+            help="As in its row: delta-append-guarded-torn-03, delta-append-write-1f-20-sweeper-die2, a test's name."
+        ),
     ],
     *,
     folder: Annotated[
@@ -147,11 +150,11 @@ def replay(
     s3: Annotated[S3, typer.Option(help="The S3 under the fault.")] = S3.MOTO,
     as_json: Json = False,
 ) -> None:
-    """Carry out one case again, or settle one crash state, and show its row.
+    """Carry out one case or scenario again, or settle one crash state, and show its row.
 
     Without its folder a crash state is that of a new recording. Exit codes: 0 no promise was broken, 1 one was.
     """
-    from scripts.campaign.running import replay
+    from scripts.campaign.running import is_broken, replay
 
     out = Output(as_json=as_json)
     try:
@@ -162,7 +165,7 @@ def replay(
     for field, value in record.model_dump(mode="json").items():
         table.add_row(field.replace("_", " "), str(value))
     out.show(View(record.model_dump(mode="json"), (table,)))
-    if record.violations:
+    if is_broken(record):
         raise typer.Exit(1)
 
 
@@ -209,7 +212,7 @@ def _table(found: tuple[Count, ...]) -> Table:
     kinds = [name for name in found[0].broken if any(one.broken[name] for one in found)]
     table = columns(
         "tier",
-        "format",
+        "subject",
         "guard",
         "cases",
         "exposed",
@@ -220,7 +223,7 @@ def _table(found: tuple[Count, ...]) -> Table:
     for one in found:
         table.add_row(
             one.tier,
-            one.table_format,
+            one.subject,
             "SafeWriter" if one.guarded else "none",
             str(one.cases),
             "" if one.exposed is None else str(one.exposed),

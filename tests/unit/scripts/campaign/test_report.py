@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from scripts.campaign import record as module
-from scripts.campaign.record import SCHEMAS, CaseRecord, StateRecord
-from scripts.campaign.report import broken_in, counts
+from scripts.campaign.record import SCHEMAS, CaseRecord, ScenarioRecord, StateRecord
+from scripts.campaign.report import Results, broken_in, counts
 
 
 def record(case: str, *violations: str, hit: bool = True) -> CaseRecord:
@@ -35,27 +35,39 @@ def state(name: str, *violations: str) -> StateRecord:
     return StateRecord.model_validate(found)
 
 
+def scenario(name: str, outcome: str, faults: int = 1) -> ScenarioRecord:
+    found = {"test": f"tests/faults/test_reuse_kills.py::{name}", "subject": "reuse", "outcome": outcome}
+    return ScenarioRecord.model_validate({**found, "faults": faults, "seconds": 1.0, "error": None})
+
+
 def test_what_broke_with_a_guard_is_named() -> None:
     """So that it can be replayed."""
     cases = [record("delta-append-plain-after-01", "doubled"), record("delta-append-guarded-after-01", "gap")]
     states = [state("delta-append-write-3-4-sweeper-end", "lost"), state("delta-append-write-3-4-sweeper-die1")]
-    assert broken_in(cases, states) == ["delta-append-guarded-after-01", "delta-append-write-3-4-sweeper-end"]
+    scenarios = [scenario("test_a_turn", "broken"), scenario("test_another", "kept"), scenario("test_none", "skipped")]
+    assert broken_in(Results(cases, states, scenarios)) == [
+        "delta-append-guarded-after-01",
+        "delta-append-write-3-4-sweeper-end",
+        "tests/faults/test_reuse_kills.py::test_a_turn",
+    ]
 
 
 def test_cases_are_counted_by_format_and_guard() -> None:
     """Those that were not hit only end a sequence; without a guard only wrong rows count."""
     found = counts(
-        [
-            record("delta-append-plain-after-01", "unacknowledged", "doubled"),
-            record("delta-append-plain-after-02", "orphans", "unacknowledged"),
-            record("delta-append-plain-after-03", "doubled", hit=False),
-            record("delta-append-guarded-after-01"),
-            record("delta-append-guarded-after-02", hit=False),
-            record("iceberg-merge-guarded-torn-01", "orphans"),
-        ],
-        [state("delta-append-write-3-4-sweeper-end"), state("delta-append-write-3-4-sweeper-die1", "unknown")],
+        Results(
+            [
+                record("delta-append-plain-after-01", "unacknowledged", "doubled"),
+                record("delta-append-plain-after-02", "orphans", "unacknowledged"),
+                record("delta-append-plain-after-03", "doubled", hit=False),
+                record("delta-append-guarded-after-01"),
+                record("delta-append-guarded-after-02", hit=False),
+                record("iceberg-merge-guarded-torn-01", "orphans"),
+            ],
+            [state("delta-append-write-3-4-sweeper-end"), state("delta-append-write-3-4-sweeper-die1", "unknown")],
+        )
     )
-    assert [(one.tier, one.table_format, one.guarded, one.cases, one.broken_cases) for one in found] == [
+    assert [(one.tier, one.subject, one.guarded, one.cases, one.broken_cases) for one in found] == [
         ("live", "delta", True, 1, 0),
         ("live", "delta", False, 2, 1),
         ("live", "iceberg", True, 1, 1),
@@ -65,13 +77,21 @@ def test_cases_are_counted_by_format_and_guard() -> None:
     assert [one.exposed for one in found] == [1, 2, 1, None]
 
 
+def test_scenarios_count_by_their_faults() -> None:
+    """What was skipped proves nothing, and counts for nothing."""
+    scenarios = [scenario("one", "kept", 9), scenario("two", "error"), scenario("three", "skipped", 5)]
+    (found,) = counts(Results(scenarios=scenarios))
+    assert (found.tier, found.subject, found.guarded, found.cases) == ("scenarios", "reuse", True, 10)
+    assert (found.broken_cases, found.broken["harness_error"], found.exposed) == (1, 1, None)
+
+
 def test_only_faults_by_chance_have_a_bound_and_only_where_nothing_broke() -> None:
     """The other tiers try all there is."""
     names = ["random-1-7-delta-append-guarded", "random-1-8-delta-append-guarded"]
     whole, broken = ([record(one) for one in names], [record(names[0]), record(names[1], "lost")])
-    assert [one.upper_bound for one in counts(whole, [])] == [pytest.approx(1 - 0.05**0.5)]
-    assert [one.upper_bound for one in counts(broken, [])] == [None]
-    assert [one.upper_bound for one in counts([record("delta-append-guarded-after-01")], [])] == [None]
+    assert [one.upper_bound for one in counts(Results(whole))] == [pytest.approx(1 - 0.05**0.5)]
+    assert [one.upper_bound for one in counts(Results(broken))] == [None]
+    assert [one.upper_bound for one in counts(Results([record("delta-append-guarded-after-01")]))] == [None]
 
 
 def test_the_schemas_beside_the_module_are_those_of_the_lines() -> None:

@@ -1,0 +1,46 @@
+"""Tests in a process tree of their own, of which nothing is left afterwards."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+from scripts.emulator.spark import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["run_pytest"]
+
+# Every mark: who names a test wants it.
+_PYTEST: Final = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "")
+
+
+def run_pytest(tree: Path, arguments: Iterable[str], said: Path, limit_s: float | None = None) -> int | None:
+    """Run tests of a tree; return pytest's exit code, or None if they did not end within `limit_s`.
+
+    Its output goes to the file `said`, its temporary files into a folder beside that.
+    """
+    temporary = said.with_name("tmp")
+    temporary.mkdir(exist_ok=True)
+    # The guardian is this tree's, since the other one may be changed in the very code that ends processes.
+    guarded = [sys.executable, "-P", "-m", "scripts.guardian", "env", f"PYTHONPATH={tree}"]
+    with (
+        said.open("wb") as out,
+        subprocess.Popen(
+            [*guarded, sys.executable, "-P", *_PYTEST, *arguments],
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
+            stdin=subprocess.PIPE,  # at its end the guardian ends all that is left
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for us: the guardian ends the tests in order
+        ) as guardian,
+    ):
+        try:
+            return guardian.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return None

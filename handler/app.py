@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from handler.outcome.result import Result
+    from handler.settings import HandlerSettings
 
-__all__ = ["handle", "initialise", "lambda_handler"]
+__all__ = ["attempt", "handle", "initialise", "lambda_handler"]
 
 _SERVICES: Final = Services()
 _PROVISIONED: Final = "provisioned-concurrency"
@@ -41,25 +42,39 @@ https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
 _warm = False
 
 
-@observability.metrics.log_metrics
-@observability.logger.inject_lambda_context(clear_state=True)
 def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
     """Run the job that an event describes; return its result document, or raise `JobFailed` with it."""
+    return deliver(*_attempt(event, context, os.environ, context.aws_request_id))
+
+
+def attempt(event: object, context: LambdaContext, environment: Mapping[str, str], request_id: str) -> Result:
+    """Run the job that an event describes, as one of several attempts; never raises. `request_id` is the key of a run
+    whose event has none.
+    """
+    result: Result = _attempt(event, context, environment, request_id)[0]
+    return result
+
+
+@observability.metrics.log_metrics
+@observability.logger.inject_lambda_context(clear_state=True)
+def _attempt(
+    event: object, context: LambdaContext, environment: Mapping[str, str], request_id: str
+) -> tuple[Result, HandlerSettings | None]:
     global _warm
     close_to_others()
     cold_start, _warm = not _warm, True
     invocation = Invocation(
         deadline=Deadline(epoch_ms() + context.get_remaining_time_in_millis(), epoch_ms()),
-        request_id=context.aws_request_id,
+        request_id=request_id,
         run_id=uuid.uuid4().hex,
         memory_mb=int(context.memory_limit_in_mb),
         cold_start=cold_start,
         function=context.invoked_function_arn,
     )
     progress = Progress(invocation)
-    result = handle(event, progress, os.environ)
+    result = handle(event, progress, environment)
     observability.count(result)
-    return deliver(result, None if progress.configured is None else progress.configured.settings)
+    return result, None if progress.configured is None else progress.configured.settings
 
 
 def handle(event: object, progress: Progress, environment: Mapping[str, str], services: Services = _SERVICES) -> Result:

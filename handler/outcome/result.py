@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from handler.settings import HandlerSettings
 
 __all__ = [
+    "AttemptResult",
     "ErrorResult",
     "JobFailed",
     "Memory",
@@ -123,6 +124,27 @@ class ErrorResult(_Part):
     """The caller must change event, settings or script first."""
 
 
+class AttemptResult(_Part):
+    """One attempt of a durable execution."""
+
+    number: int
+    """From 1, in this execution."""
+    run_id: str | None
+    """The attempt's own id; null if it was killed before it could answer."""
+    state: State
+    """How it ended."""
+    state_details: str
+    """The state in a sentence."""
+    error: str | None
+    """The kind of the error."""
+    committed: int
+    """The writes that this attempt has committed."""
+    total_ms: int
+    """The whole attempt, in milliseconds; 0 if nobody knows."""
+    result_uri: str | None
+    """The URI of the attempt's own document."""
+
+
 class Result(_Part):
     """The answer of an invocation."""
 
@@ -169,6 +191,9 @@ class Result(_Part):
     """The URI of this document on S3."""
     resume_token: str | None = Field(default=None, description="the clientToken that continues an INCOMPLETE run")
     continued_by: str | None = Field(default=None, description="request id of the invocation that continues the run")
+    attempts: tuple[AttemptResult, ...] = Field(
+        default=(), description="of a durable execution: all of them; the other fields are those of the last one"
+    )
 
     def document(self) -> dict[str, Any]:
         """Return the document as JSON values."""

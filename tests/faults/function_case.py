@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from scripts.lambda_answer import Answer
 
-__all__ = ["COMMIT", "OF_THE_JOB", "ROWS", "TABLES", "Function", "Table", "Who", "served"]
+__all__ = ["COMMIT", "OF_THE_JOB", "ROWS", "TABLES", "Function", "Table", "Who", "processes_of", "served"]
 
 Who = Literal["job", "java", "driver", "handler", "sandbox"]
 """Java and all below it; Java; the Python process of the script; the handler; handler and job."""
@@ -133,21 +133,23 @@ class Function:
 
     def end(self, signal_: signal.Signals = signal.SIGKILL, who: Who = "job") -> None:
         """End some of its processes, or send them another signal."""
-        for process in self._processes(who):
+        for process in processes_of(self.emulator, who):
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal_)
 
-    def _processes(self, who: Who) -> list[psutil.Process]:
-        below = self.emulator.processes()
-        machines = [one for one in below if one.name() == "java"]
-        if who == "java":
-            return machines
-        job = [process for machine in machines for process in (*machine.children(recursive=True), machine)]
-        if who == "driver":  # Java's child has forked it
-            servers = {server.pid for machine in machines for server in machine.children()}
-            return [one for one in job if one.ppid() in servers]
-        handlers = [one for one in below if _is_handler(one)]
-        return handlers if who == "handler" else [*handlers, *job] if who == "sandbox" else job
+
+def processes_of(emulator: LambdaEmulator, who: Who) -> list[psutil.Process]:
+    """Return the living processes of a part of a function."""
+    below = emulator.processes()
+    machines = [one for one in below if one.name() == "java"]
+    if who == "java":
+        return machines
+    job = [process for machine in machines for process in (*machine.children(recursive=True), machine)]
+    if who == "driver":  # Java's child has forked it
+        servers = {server.pid for machine in machines for server in machine.children()}
+        return [one for one in job if one.ppid() in servers]
+    handlers = [one for one in below if _is_handler(one)]
+    return handlers if who == "handler" else [*handlers, *job] if who == "sandbox" else job
 
 
 def _is_handler(process: psutil.Process) -> bool:

@@ -10,6 +10,7 @@ __all__ = ["FILES", "is_chosen", "subject_of"]
 
 _SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
     "catalogs": ("tests/faults/test_iceberg_kills.py",),
+    "durable": ("tests/faults/test_durable_kills.py",),
     "invocation": (
         "tests/faults/test_invocation_kills.py",
         "tests/integration/handler/test_deadlines.py",

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -186,7 +186,7 @@ def test_the_function_raises_what_is_not_a_success(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.delenv("SW_CHECKPOINT_BUCKET", raising=False)
     with pytest.raises(JobFailed) as caught:
-        lambda_handler({}, Context())
+        lambda_handler({}, cast("Any", Context()))
     assert json.loads(str(caught.value))["error"]["field"] == "SW_CHECKPOINT_BUCKET"
 
 

@@ -65,7 +65,7 @@ def test_the_document_has_the_designed_keys() -> None:
     assert list(document) == [
         "schemaVersion", "runId", "clientToken", "attempt", "previousRunId", "name", "state", "stateDetails",
         "exitCode", "signal", "error", "writes", "timings", "coldStart", "warmStart", "memory", "versions", "warnings",
-        "logTail", "resultUri", "resumeToken", "continuedBy",
+        "logTail", "resultUri", "resumeToken", "continuedBy", "attempts",
     ]  # fmt: skip
     assert list(document["timings"]) == [
         "scriptDownloadMs", "jvmStartMs", "sessionMs", "jobMs", "settleMs", "totalMs", "remainingMs",

@@ -1,0 +1,1 @@
+"""A run as one durable execution: attempts under one run key, until one of them is the last."""

@@ -1,0 +1,61 @@
+"""Run the attempts of an execution as steps of the durable service.
+
+The service calls this again and again from the beginning, and gives back the results of the steps that it has kept. So
+outside a step nothing here has an effect. A step is begun at most once: one that was cut off, with its invocation, is
+a lost attempt, and the table says what it has done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+from aws_durable_execution_sdk_python import StepError
+from aws_durable_execution_sdk_python.config import Duration, StepConfig, StepSemantics
+from aws_durable_execution_sdk_python.retries import RetryDecision
+
+from handler.durable.attempts import all_told, kept, lost, pause_s
+from handler.outcome.result import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aws_durable_execution_sdk_python import DurableContext
+
+__all__ = ["execution_id", "run_attempts"]
+
+_ONCE: Final = StepConfig(
+    retry_strategy=lambda _error, _attempt: RetryDecision.no_retry(),
+    step_semantics=StepSemantics.AT_MOST_ONCE_PER_RETRY,
+)
+_ID_MAX: Final = 64
+"""Characters of a run key."""
+
+
+def run_attempts(context: DurableContext, attempt: Callable[[], Result], *, memory_mb: int) -> Result:
+    """Return the document of all attempts once the run has ended; suspend the execution between two of them."""
+    results: list[Result] = []
+    while True:
+        number = len(results) + 1
+        results.append(_step(context, f"attempt-{number}", attempt, memory_mb))
+        wait_s = pause_s(results)
+        if wait_s is None:
+            return all_told(results)
+        context.wait(Duration.from_seconds(wait_s), name=f"pause-{number}")
+
+
+def _step(context: DurableContext, name: str, attempt: Callable[[], Result], memory_mb: int) -> Result:
+    try:
+        document: dict[str, Any] = context.step(lambda _: kept(attempt()).document(), name=name, config=_ONCE)
+    except StepError:
+        return lost(memory_mb)
+    return Result.model_validate(document)
+
+
+def execution_id(arn: str) -> str:
+    """Return the id of an execution, which is the last part of its ARN: the key of a run that has no other.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/durable-security.html
+    """
+    last = arn.rpartition("/")[2]
+    return last if 0 < len(last) <= _ID_MAX else hashlib.sha256(arn.encode()).hexdigest()

@@ -1,0 +1,48 @@
+"""The durable Lambda function: one execution runs the job's attempts until one of them is the last.
+
+Each attempt is an invocation with its full time, and the same code as in the plain function (handler.app).
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from aws_durable_execution_sdk_python import durable_execution
+
+from handler.app import attempt
+from handler.durable.execution import execution_id, run_attempts
+from handler.durable.main_thread import MainThread
+from handler.outcome.result import deliver
+from handler.settings import read_settings
+
+if TYPE_CHECKING:
+    from aws_durable_execution_sdk_python import DurableContext
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+__all__ = ["lambda_handler"]
+
+_MAIN: Final = MainThread()
+
+
+def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
+    """Take one invocation of an execution; return its end, or that it is suspended."""
+    # The service continues the run: it must not do so itself.
+    environment = {**os.environ, "SOAL_CONTINUE_MAX": "0"}
+
+    def run(job: object, durable: DurableContext) -> dict[str, Any]:
+        request_id = execution_id(durable.execution_context.durable_execution_arn)
+        result = run_attempts(
+            durable,
+            lambda: _MAIN.run(lambda: attempt(job, context, environment, request_id)),
+            memory_mb=int(context.memory_limit_in_mb),
+        )
+        settings = None
+        with suppress(Exception):  # the attempt has told what is wrong with them
+            settings = read_settings(environment)
+        return deliver(result, settings)
+
+    sdk_context: Any = context  # the SDK has a protocol of its own for it
+    answer: dict[str, Any] = _MAIN.serve(lambda: durable_execution(run)(event, sdk_context))
+    return answer

@@ -1,0 +1,247 @@
+"""Lambda's durable service on this machine: AWS's own emulation of it, and a function under the real runtime interface
+emulator (RIE).
+
+Between the two stands an endpoint of Lambda's API: it says of a function that was killed or raised that it failed,
+which the RIE does not, and starts an execution when somebody invokes the function. So boto3 finds here what it finds in
+an account; the function is called `function`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import quote
+
+import boto3
+from botocore.config import Config
+
+from scripts.emulator.rie import EmulatorError, LambdaEmulator
+from scripts.emulator.spark import ROOT
+from scripts.local_credentials import CREDENTIALS, REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+__all__ = ["DurableEmulator"]
+
+HANDLER: Final = "handler.functions.durable.lambda_handler"
+_MARKER: Final = "X-Dex-Handler-Invoke"
+"""By it the service says that its Invoke is one of the handler, and no new execution."""
+_KEY, _SECRET = CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"]
+_ACCOUNT: Final = "123456789012"
+_START_TIMEOUT_S: Final = 60.0
+_END_TIMEOUT_S: Final = 20.0
+_POLL_S: Final = 0.2
+_HEADROOM_S: Final = 120
+_RETENTION_DAYS: Final = 1
+
+
+class DurableEmulator:
+    """A context manager: `with DurableEmulator(variables, timeout_s=60) as service: service.client().invoke(…)`.
+
+    Arguments as those of `LambdaEmulator`; `execution_s`: the time of a whole execution.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        timeout_s: int = 900,
+        memory_mb: int = 3008,
+        execution_s: int = 86_400,
+        binary: Path | None = None,
+        on_line: Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        self._timeout_s, self._execution_s = timeout_s, execution_s
+        self._service_port = _free_port()
+        self._stack = contextlib.ExitStack()
+        self.function = LambdaEmulator(
+            {**CREDENTIALS, **environment, "AWS_ENDPOINT_URL_LAMBDA": f"http://127.0.0.1:{self._service_port}"},
+            timeout_s=timeout_s,
+            memory_mb=memory_mb,
+            handler=HANDLER,
+            binary=binary,
+            on_line=on_line,
+        )
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            self._server = stack.enter_context(_Endpoint(("127.0.0.1", 0), _Handler))
+            self._server.invoke, self._server.start, self._server.service_port = (
+                self._invoke,
+                self._start,
+                self._service_port,
+            )
+            thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+            thread.start()
+            stack.callback(thread.join, _END_TIMEOUT_S)
+            stack.callback(self._server.shutdown)
+            stack.enter_context(self._service())
+            stack.enter_context(self.function)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint of Lambda's API."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def client(self) -> Any:  # noqa: ANN401 - a boto3 client
+        """Return a client of Lambda's API."""
+        config = Config(read_timeout=self._execution_s, retries={"total_max_attempts": 1})
+        return boto3.client(
+            "lambda",
+            endpoint_url=self.endpoint,
+            region_name=REGION,
+            config=config,
+            aws_access_key_id=_KEY,
+            aws_secret_access_key=_SECRET,
+        )
+
+    @contextlib.contextmanager
+    def _service(self) -> Iterator[None]:
+        command = (
+            *(sys.executable, "-P", "-m", "scripts.guardian", sys.executable, "-P"),
+            *("-m", "aws_durable_execution_sdk_python_testing.cli", "start-server"),
+            *("--host", "127.0.0.1", "--port", str(self._service_port), "--log-level", "ERROR"),
+            *("--lambda-endpoint", self.endpoint, "--local-runner-region", REGION),
+            *("--invocation-timeout", str(self._timeout_s + _HEADROOM_S)),
+        )
+        environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/local/bin:/usr/bin:/bin", **CREDENTIALS}
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            self._wait_for_service(process)
+            yield
+        finally:
+            if process.stdin is not None:
+                process.stdin.close()
+            process.wait(_END_TIMEOUT_S)
+
+    def _wait_for_service(self, process: subprocess.Popen[bytes]) -> None:
+        until = time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < until and process.poll() is None:
+            with contextlib.suppress(OSError):
+                if _request(self._service_port, "GET", "/health")[0] == http.client.OK:
+                    return
+            time.sleep(_POLL_S)
+        raise EmulatorError("the emulation of the durable service did not start")
+
+    def _invoke(self, event: object) -> tuple[str | None, bytes]:
+        """Deliver an event to the handler; return Lambda's function error, if there is one, and the payload."""
+        try:
+            answer = self.function.invoke(event)
+        except EmulatorError as error:
+            return "Unhandled", json.dumps({"errorType": "Sandbox.Gone", "errorMessage": str(error)}).encode()
+        failed = answer.timed_out or answer.error is not None
+        payload = answer.payload if answer.payload is not None else {"errorType": "Runtime.ExitError"}
+        return ("Unhandled" if failed or answer.payload is None else None), json.dumps(payload).encode()
+
+    def _start(self, event: str, name: str | None) -> str:
+        """Start an execution; return its ARN."""
+        wanted = {
+            "AccountId": _ACCOUNT,
+            "FunctionName": "function",
+            "FunctionQualifier": "$LATEST",
+            "ExecutionName": name or uuid.uuid4().hex,
+            "ExecutionTimeoutSeconds": self._execution_s,
+            "ExecutionRetentionPeriodDays": _RETENTION_DAYS,
+            "Input": event,
+        }
+        status, body = _request(self._service_port, "POST", "/start-durable-execution", json.dumps(wanted).encode())
+        if status >= http.client.BAD_REQUEST:
+            raise EmulatorError(f"the durable service says {status}: {body.decode(errors='replace')}")
+        return str(json.loads(body)["ExecutionArn"])
+
+
+class _Endpoint(ThreadingHTTPServer):
+    """The requests of Lambda's API."""
+
+    daemon_threads = True
+    invoke: Callable[[object], tuple[str | None, bytes]]
+    start: Callable[[str, str | None], str]
+    service_port: int
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Endpoint
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if not self.path.endswith("/invocations"):
+            self._pass_on("POST", body)
+        elif self.headers.get(_MARKER):
+            error, payload = self.server.invoke(json.loads(body))
+            self._answer(http.client.OK, payload, **_function_error(error))
+        else:
+            arn = self.server.start(body.decode() or "{}", self.headers.get("X-Amz-Durable-Execution-Name"))
+            headers = {"X-Amz-Durable-Execution-Arn": arn}
+            if self.headers.get("X-Amz-Invocation-Type") == "Event":
+                self._answer(http.client.ACCEPTED, b"", **headers)
+                return
+            error, payload = _ended(self.server.service_port, arn)
+            self._answer(http.client.OK, payload, **headers, **_function_error(error))
+
+    def do_GET(self) -> None:
+        self._pass_on("GET", b"")
+
+    def _pass_on(self, method: str, body: bytes) -> None:
+        self._answer(*_request(self.server.service_port, method, self.path, body))
+
+    def _answer(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _function_error(error: str | None) -> dict[str, str]:
+    return {} if error is None else {"X-Amz-Function-Error": error}
+
+
+def _ended(port: int, arn: str) -> tuple[str | None, bytes]:
+    """Wait for the end of an execution, as a synchronous invocation does, here without its limit of 15 minutes."""
+    path = f"/2025-12-01/durable-executions/{quote(arn, safe='')}"
+    while (found := json.loads(_request(port, "GET", path)[1]))["Status"] == "RUNNING":
+        time.sleep(_POLL_S)
+    if found["Status"] == "SUCCEEDED":
+        return None, str(found.get("Result") or "null").encode()
+    error = found.get("Error") or {}
+    told = {"errorType": error.get("ErrorType") or found["Status"], "errorMessage": error.get("ErrorMessage") or ""}
+    return "Unhandled", json.dumps(told).encode()
+
+
+def _request(port: int, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_START_TIMEOUT_S)
+    try:
+        connection.request(method, path, body=body, headers={"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -14,7 +14,16 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-__all__ = ["Rule", "deployment_rule", "job_rules", "own_metric", "queue_rules", "redrive_rules", "sweeper_rules"]
+__all__ = [
+    "Rule",
+    "deployment_rule",
+    "execution_rules",
+    "job_rules",
+    "own_metric",
+    "queue_rules",
+    "redrive_rules",
+    "sweeper_rules",
+]
 
 _NAMESPACE: Final = "SoAL"
 _PERIOD: Final = Duration.minutes(5)
@@ -66,11 +75,26 @@ def job_rules(config: Config, job: lambda_.IFunction) -> tuple[Rule, ...]:
         Rule(
             "FailuresLost",
             "A failure could not be written to the failure queue",
-            lost("DestinationDeliveryFailures"),
+            lost("DestinationDeliveryFailures" if config.durable is None else "DeadLetterErrors"),
         ),
         Rule("RolledBack", "A write was rolled back: its batch is not in the table", own_metric("VerdictRolledBack")),
         Rule("VerdictUnknown", "Whether a batch is in its table could not be found out", own_metric("VerdictUnknown")),
         Rule("UndoRefused", "A commit stays that should have been undone", own_metric("UndoRefused")),
+    )
+
+
+def execution_rules(job: lambda_.IFunction) -> tuple[Rule, ...]:
+    """Return the alarms about durable executions.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/durable-monitoring.html
+    """
+
+    def ended(how: str) -> cloudwatch.Metric:
+        return job.metric(f"DurableExecution{how}", statistic="Sum", period=_PERIOD)
+
+    return (
+        Rule("ExecutionsFailed", "Durable executions have failed: the last attempt did not end well", ended("Failed")),
+        Rule("ExecutionsTimedOut", "Durable executions have had no more time", ended("TimedOut")),
     )
 
 

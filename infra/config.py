@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import timedelta
 from typing import Annotated, Final, Literal
 
 from pydantic import (
@@ -32,6 +34,11 @@ _LOG_RETENTION_DAYS: Final = (
 # the run's document, or the same token would be a new run.
 FAILURE_QUEUE_DAYS: Final = 14
 _CHECKPOINT_DAYS_MIN: Final = FAILURE_QUEUE_DAYS + 1
+
+_EXECUTION_TIME: Final = re.compile(r"([0-9]{1,4})([hd])")
+_UNITS: Final = {"h": "hours", "d": "days"}
+# https://docs.aws.amazon.com/lambda/latest/api/API_DurableConfig.html
+_EXECUTION_DAYS_MAX: Final = 365
 
 Deployment = Literal[
     "canary_10_percent_5_minutes",
@@ -67,6 +74,16 @@ def _patterns(value: object) -> object:
 
 def _place(value: object) -> object:
     return BucketPrefix.parse(value) if isinstance(value, str) else value
+
+
+def _execution_time(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    found = _EXECUTION_TIME.fullmatch(value)
+    time = None if found is None else timedelta(**{_UNITS[found[2]]: int(found[1])})
+    if time is None or not timedelta(hours=1) <= time <= timedelta(days=_EXECUTION_DAYS_MAX):
+        raise ValueError(f"must be hours or days, as 12h or 3d, and {_EXECUTION_DAYS_MAX} days at most")
+    return time
 
 
 def _image(value: object) -> object:
@@ -108,6 +125,9 @@ class Config(BaseModel):
     """How long an asynchronous event may wait for an attempt."""
     continue_max: Annotated[int, Field(ge=0, le=1000)] = 0
     """How often a run continues itself after its deadline."""
+    durable: Annotated[timedelta, BeforeValidator(_execution_time)] | None = None
+    """`12h`, `3d`: the function is a durable one, and an event one execution of as many attempts as it needs in that
+    time. A function is made durable or not: a change of that replaces it."""
     errors: Literal["raise", "return"] = "raise"
     """`return`: a failed run is an answer like any other, and no alarm, retry or destination sees it."""
     jit: Literal["auto", "c1", "full"] = "auto"

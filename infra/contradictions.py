@@ -26,6 +26,7 @@ def contradictions(config: Config) -> Iterator[ConfigError]:
         yield ConfigError("conditional_commits", "true", "is about the lake bucket; set lake_bucket=true")
     yield from losses(config)
     yield from _of_provisioned(config)
+    yield from _of_durable(config)
     for key in ("environment", "conf"):
         for name in config.secrets.keys() & getattr(config, key).keys():
             yield ConfigError("secrets", name, f"is in {key}, too; take it out of one of the two")
@@ -50,6 +51,23 @@ def _of_provisioned(config: Config) -> Iterator[ConfigError]:
             "with reuse=off no Java machine waits in a sandbox, and a run there starts as slowly as anywhere; leave"
             " reuse out, or this",
         )
+
+
+def _of_durable(config: Config) -> Iterator[ConfigError]:
+    if config.durable is None:
+        return
+    if config.queue:
+        yield ConfigError(
+            "queue",
+            "true",
+            "a queue of SQS waits for the whole execution, 15 minutes at most; leave out durable, or this, and let an"
+            " event start the execution",
+        )
+    for key in ("continue_max", "retry_attempts"):
+        if getattr(config, key) > 0:
+            yield ConfigError(
+                key, getattr(config, key), "a durable execution makes its attempts itself; leave out durable, or this"
+            )
 
 
 def _of_network(config: Config) -> Iterator[ConfigError]:

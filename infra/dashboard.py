@@ -18,12 +18,19 @@ if TYPE_CHECKING:
 __all__ = ["dashboard"]
 
 _STATES = ("Success", "Failed", "TimedOut", "Incomplete", "Cancelled", "Unknown")
+_ENDS = ("Started", "Succeeded", "Failed", "TimedOut", "Stopped")
 
 
 def dashboard(
-    scope: Construct, *, alarms: Alarms, job: lambda_.IFunction, sweeper: lambda_.IFunction, failures: sqs.IQueue
+    scope: Construct,
+    *,
+    alarms: Alarms,
+    job: lambda_.IFunction,
+    sweeper: lambda_.IFunction,
+    failures: sqs.IQueue,
+    is_durable: bool,
 ) -> cloudwatch.Dashboard:
-    """Make the dashboard."""
+    """Make the dashboard, with a row for executions if the job's function is durable."""
     page = cloudwatch.Dashboard(scope, "Dashboard")
     page.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms.alarms.values()), width=24))
     page.add_widgets(
@@ -38,6 +45,12 @@ def dashboard(
         _graph("Time left at the end (ms)", own_metric("RemainingMs", "Minimum")),
         _graph("Memory (MB)", own_metric("PeakMb", "Maximum")),
     )
+    if is_durable:
+        page.add_widgets(
+            _graph("How executions ended", *(job.metric(f"DurableExecution{how}", statistic="Sum") for how in _ENDS)),
+            _graph("Time of an execution (ms)", job.metric("DurableExecutionDuration", statistic="p90")),
+            _graph("Running", job.metric("ApproximateRunningDurableExecutions", statistic="Maximum")),
+        )
     page.add_widgets(
         _graph("Sweeps", sweeper.metric_invocations(), sweeper.metric_errors()),
         _graph("Swept", *(own_metric(f"Swept{name}") for name in ("Committed", "RolledBack", "Cleaned"))),

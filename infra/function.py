@@ -10,11 +10,13 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_destinations as destinations
 from constructs import Construct
 
+from infra.config import FAILURE_QUEUE_DAYS
 from infra.function_role import FunctionRole, traced
 from infra.interfaces import deny_to_code, interface_statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import timedelta
 
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_sqs as sqs
@@ -53,14 +55,23 @@ class JobFunction(Construct):
         owned = FunctionRole(self, "Job", log_days=config.log_retention_days, key=key, statements=rights)
         self.role, self.log_group = owned.role, owned.log_group
         max_age = Duration.seconds(config.max_event_age_s)
+        durable = config.durable
+        # A durable function has a dead-letter queue, and no destinations.
+        # https://docs.aws.amazon.com/lambda/latest/dg/durable-invoking.html
+        on_failure = destinations.SqsDestination(failures) if durable is None else None
         self.function = lambda_.DockerImageFunction(
             self,
-            "Function",
+            # A function stays what it was made as, so that one which becomes durable is another one.
+            "Function" if durable is None else "DurableFunction",
             architecture=image.architecture,
-            code=image.code("handler.app.lambda_handler"),
+            code=image.code(
+                "handler.app.lambda_handler" if durable is None else "handler.functions.durable.lambda_handler"
+            ),
             # A rollback returns to the version before this one. All are deleted with the function.
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
+            dead_letter_queue=None if durable is None else failures,
             description="SoAL: runs PySpark scripts, guarded",
+            durable_config=None if durable is None else _durable(durable),
             environment=environment,
             environment_encryption=key,
             ephemeral_storage_size=Size.mebibytes(config.ephemeral_storage_mb),
@@ -68,7 +79,7 @@ class JobFunction(Construct):
             logging_format=lambda_.LoggingFormat.JSON,
             max_event_age=max_age,
             memory_size=config.memory_mb,
-            on_failure=destinations.SqsDestination(failures),
+            on_failure=on_failure,
             recursive_loop=lambda_.RecursiveLoop.ALLOW if config.continue_max >= _LOOP_NOTICED_AFTER else None,
             reserved_concurrent_executions=config.reserved_concurrency,
             retry_attempts=config.retry_attempts,
@@ -86,31 +97,47 @@ class JobFunction(Construct):
             version=self.function.current_version,
             # The treatment of a failed event is a setting of the alias.
             max_event_age=max_age,
-            on_failure=destinations.SqsDestination(failures),
+            on_failure=on_failure,
             provisioned_concurrent_executions=config.provisioned_concurrency,
             retry_attempts=config.retry_attempts,
         )
-        Validations.of(self.function).acknowledge(
-            Acknowledgment(
-                id="Serverless::Serverless-LambdaDLQ",
-                reason="Its destination of failures keeps each event with its result; a dead-letter queue would get the"
-                " bare event once more",
-            )
-        )
+        if durable is None:
+            Validations.of(self.function).acknowledge(_no_queue())
+        else:
+            for construct in (self.function, self.alias):
+                Validations.of(construct).acknowledge(_no_destination())
         deny_to_code(self.function, self.role, network)
-        if config.continue_max > 0:
-            self._let_it_invoke_itself()
-
-    def _let_it_invoke_itself(self) -> None:
-        # A policy of its own: the function waits for the role's, which therefore cannot name the function.
         arn = self.function.function_arn
-        iam.Policy(
-            self,
-            "Continue",
-            roles=[self.role],
-            statements=[
-                iam.PolicyStatement(
-                    sid="ContinueRun", actions=["lambda:InvokeFunction"], resources=[arn, f"{arn}:{_ALIAS}"]
-                )
-            ],
-        )
+        if config.continue_max > 0:
+            self._allow("ContinueRun", ["lambda:InvokeFunction"], [arn, f"{arn}:{_ALIAS}"])
+        if durable is not None:
+            # An execution's ARN begins with that of a version.
+            # https://docs.aws.amazon.com/lambda/latest/dg/durable-security.html
+            actions = ["lambda:CheckpointDurableExecution", "lambda:GetDurableExecutionState"]
+            self._allow("KeepSteps", actions, [f"{arn}:*"])
+
+    def _allow(self, sid: str, actions: list[str], resources: list[str]) -> None:
+        # A policy of its own: the function waits for the role's, which therefore cannot name the function.
+        statement = iam.PolicyStatement(sid=sid, actions=actions, resources=resources)
+        iam.Policy(self, sid, roles=[self.role], statements=[statement])
+
+
+def _durable(time: timedelta) -> lambda_.DurableConfig:
+    return lambda_.DurableConfig(
+        execution_timeout=Duration.seconds(time.total_seconds()), retention_period=Duration.days(FAILURE_QUEUE_DAYS)
+    )
+
+
+def _no_queue() -> Acknowledgment:
+    return Acknowledgment(
+        id="Serverless::Serverless-LambdaDLQ",
+        reason="Its destination of failures keeps each event with its result; a dead-letter queue would get the bare"
+        " event once more",
+    )
+
+
+def _no_destination() -> Acknowledgment:
+    return Acknowledgment(
+        id="Serverless::Serverless-LambdaAsyncFailureDestination",
+        reason="Lambda has no destinations for durable functions; their dead-letter queue keeps each failed event",
+    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import Annotations, Aws, CfnOutput, Stack
 
 from infra import catalog, secrets
-from infra.alarm_rules import deployment_rule, job_rules, queue_rules, redrive_rules, sweeper_rules
+from infra.alarm_rules import deployment_rule, execution_rules, job_rules, queue_rules, redrive_rules, sweeper_rules
 from infra.alarms import Alarms
 from infra.checkpoints import CheckpointBucket
 from infra.dashboard import dashboard
@@ -113,6 +113,7 @@ class SoalStack(Stack):
             "Alarms",
             rules=[
                 *job_rules(config, job.function),
+                *(() if config.durable is None else execution_rules(job.function)),
                 *sweeper_rules(config, sweeper.function),
                 *queue_rules(config, failures, undelivered, triggers.queue),
                 *(() if redrive is None else redrive_rules(redrive.function)),
@@ -129,7 +130,20 @@ class SoalStack(Stack):
                 "soal:tag",
                 "image_uri is a tag: Lambda keeps the image that it names now; name a digest to deploy another",
             )
-        page = dashboard(self, alarms=alarms, job=job.function, sweeper=sweeper.function, failures=failures)
+        if config.durable is not None:
+            Annotations.of(self).add_warning_v2(
+                "soal:durable",
+                "durable is set: a function that is there and is not durable is replaced by one of another name, and"
+                " its versions are deleted; runs that are on their way there end as killed runs do",
+            )
+        page = dashboard(
+            self,
+            alarms=alarms,
+            job=job.function,
+            sweeper=sweeper.function,
+            failures=failures,
+            is_durable=config.durable is not None,
+        )
         if lake.is_empty:
             Annotations.of(self).add_warning_v2(
                 "soal:no-data", "no data is named: jobs can write no table; set data=bucket/prefix or lake_bucket=true"

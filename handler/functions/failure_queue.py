@@ -1,7 +1,8 @@
 """Redrive the messages of the failure queue: invoke each message's run again, as the same run, under the same key.
 
-The queue gets three kinds of messages: Lambda's record of an asynchronous invocation that failed, a message of the
-queue of jobs that was tried too often, and an event that a rule could not deliver.
+The queue gets four kinds of messages: Lambda's record of an asynchronous invocation that failed, the event of a durable
+execution that failed, a message of the queue of jobs that was tried too often, and an event that a rule could not
+deliver.
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 """
 
@@ -23,6 +24,8 @@ from safewriter.parsing import parsed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from handler.request.trigger import Trigger
+
 __all__ = ["NotTakenError", "Redriven", "Replay", "redrive_queue", "replay_of"]
 
 _HIDDEN_S: Final = 600
@@ -30,6 +33,13 @@ _HIDDEN_S: Final = 600
 _BATCH_MAX: Final = 10
 _NAME_IN_ARN: Final = 6
 """arn:aws:lambda:region:account:function:NAME:qualifier"""
+_ERROR: Final = "ErrorCode"
+"""The attribute of an event that Lambda has put into a dead-letter queue.
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html#invocation-dlq
+"""
+_NO_KEY: Final = (
+    "the key of its run is not in the message: start it again with the key that soal runs list shows as clientToken"
+)
 _MUST_CHANGE: Final = "the event, the settings or the script must be changed first: {}"
 
 
@@ -60,11 +70,15 @@ class Redriven:
     request_id: str | None = None
 
 
-def replay_of(body: str, message_id: str) -> Replay:
-    """Read a message; `ValueError` or `KeyError` if it is none of the three kinds."""
+def replay_of(body: str, message_id: str, *, is_dead_letter: bool = False) -> Replay:
+    """Read a message; `ValueError` or `KeyError` if it is none of the four kinds. `is_dead_letter`: Lambda has put the
+    event itself there, with an error.
+    """
     found = parsed(body) if body.lstrip().startswith(("{", "[", '"')) else None
     if is_too_deep(found):
         raise ValueError("is nested too deeply")
+    if is_dead_letter:
+        return _of_execution(found)
     if isinstance(found, dict) and {"requestContext", "requestPayload"} <= found.keys():
         return _of_record(found)
     if isinstance(found, dict) and "detail-type" in found:
@@ -91,19 +105,39 @@ def _of_record(record: Mapping[str, Any]) -> Replay:
     return Replay(parsed(again.payload()), attempt, hopeless)
 
 
+def _of_execution(found: object) -> Replay:
+    try:
+        event, before = unwrapped(found)
+    except InputError as error:
+        return Replay(found, None, _MUST_CHANGE.format(error))
+    # The key of an event without a token is made with the function's name, or the execution's id: neither is here.
+    key = (
+        _token(event, recognise(event) if isinstance(event, dict) else None) if before is None else before.client_token
+    )
+    if key is None:
+        return Replay(event, None, _NO_KEY)
+    again = Continuation(1 if before is None else before.count + 1, key, event)
+    return Replay(parsed(again.payload()), again.count)
+
+
 def _first_key(event: object, context: Mapping[str, Any]) -> str:
     """Return the key of the run that the failed function made of the event, as `Job.of` does.
 
     The name is the failed function's: this code runs in another function, or on an operator's machine.
     """
     trigger = recognise(event) if isinstance(event, dict) else None
-    document = event if trigger is None else trigger.document or {}
-    token = document.get("clientToken") if isinstance(document, dict) else None
-    if isinstance(token, str):
+    token = _token(event, trigger)
+    if token is not None:
         return token
     parts = str(dict(context).get("functionArn")).split(":")
     name = parts[_NAME_IN_ARN] if len(parts) > _NAME_IN_ARN else None
     return (None if trigger is None else trigger.run_key(name)) or str(context["requestId"])
+
+
+def _token(event: object, trigger: Trigger | None) -> str | None:
+    document = event if trigger is None else trigger.document or {}
+    token = document.get("clientToken") if isinstance(document, dict) else None
+    return token if isinstance(token, str) else None
 
 
 def _result(answer: object) -> Result | None:
@@ -134,7 +168,11 @@ def redrive_queue(
         while seen < messages_max:
             wanted = min(_BATCH_MAX, messages_max - seen)
             messages = sqs.receive_message(
-                QueueUrl=url, MaxNumberOfMessages=wanted, VisibilityTimeout=_HIDDEN_S, WaitTimeSeconds=wait_s
+                QueueUrl=url,
+                MaxNumberOfMessages=wanted,
+                MessageAttributeNames=[_ERROR],
+                VisibilityTimeout=_HIDDEN_S,
+                WaitTimeSeconds=wait_s,
             ).get("Messages", ())
             if not messages:
                 return
@@ -153,7 +191,8 @@ def redrive_queue(
 def _redriven(message: Mapping[str, Any], send: Callable[[object], str | None] | None, attempts_max: int) -> Redriven:
     name = message["MessageId"]
     try:
-        replay = replay_of(message["Body"], name)
+        is_dead_letter = _ERROR in message.get("MessageAttributes", {})
+        replay = replay_of(message["Body"], name, is_dead_letter=is_dead_letter)
     except (ValueError, KeyError, TypeError) as error:
         return Redriven(name, "left", f"it cannot be read: {error!r}", None)
     if replay.hopeless is not None:

@@ -10,7 +10,8 @@ import random
 import signal
 import uuid
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 import psutil
 import pytest
@@ -31,6 +32,7 @@ pytestmark = [pytest.mark.emulator, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 SCRIPTS = "scripts"
 ROWS = 5
+MOMENTS: tuple[Literal["before", "after"], ...] = ("before", "after")
 JOB = f"""
 import sys, time
 from pyspark.sql import SparkSession
@@ -109,21 +111,20 @@ def test_a_sandbox_that_is_killed_behind_its_commit_costs_an_attempt_and_no_row(
 def test_a_job_of_five_timeouts_with_three_kills_is_one_execution(s3: EmbeddedS3, seed: int) -> None:
     """Handler, Java and sandbox, each once, at moments by chance."""
     chance = random.Random(seed)  # noqa: S311 - the same kills for everybody
-    steps, kills = 24, ["handler", "java", "sandbox"]
+    steps = 24
+    kills: list[Who] = ["handler", "java", "sandbox"]
     chance.shuffle(kills)
     with served(s3, 30) as service:
         execution = Execution(s3, service)
         writes = iter(sorted(chance.sample(range(2, steps - 2), len(kills))))
         commit = Match(operations={"PutObject"}, key_class="delta_log/commit")
         rules = [
-            s3.wire.add(
-                Rule(commit, Kill(chance.choice(["before", "after"]), lambda who=who: execution.end(who)), nth=nth)
-            )
+            s3.wire.add(Rule(commit, Kill(chance.choice(MOMENTS), partial(execution.end, who)), nth=nth))
             for who, nth in zip(kills, writes, strict=True)
         ]
         result = execution.run(steps, 4.0)
     assert [rule.hits for rule in rules] == [1, 1, 1]
-    states = [one.state for one in result.attempts]
+    states = [str(one.state) for one in result.attempts]
     assert (result.state, states[-1]) == ("SUCCESS", "SUCCESS")
     assert states.count("INCOMPLETE") >= 3
     assert len(states) >= 6

@@ -57,6 +57,13 @@ class Synthesised:
     template: dict[str, Any]
     violations: tuple[Violation, ...]
 
+    @property
+    def warnings(self) -> str:
+        """All that the app says of the stack."""
+        return "".join(path.read_text() for path in self.path.parent.glob("*.metadata.json")) or (
+            self.path.with_name("manifest.json").read_text()
+        )
+
     def of_type(self, kind: str) -> dict[str, Resource]:
         """Return the properties of all resources of a type, as `Lambda::Function`, by logical id."""
         resources = self.template["Resources"]

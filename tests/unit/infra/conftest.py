@@ -82,5 +82,13 @@ def full_without_key(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     return synthesise({**FULL, "kms": "false"}, _folder(tmp_path_factory))
 
 
+@pytest.fixture(scope="session")
+def durable(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    return synthesise(
+        {**FULL, "durable": "3d", "queue": "false", "continue_max": "0", "retry_attempts": "0"},
+        _folder(tmp_path_factory),
+    )
+
+
 def _folder(factory: pytest.TempPathFactory) -> Path:
     return factory.mktemp("cdk")

@@ -99,16 +99,16 @@ def test_silence_is_no_alarm_but_of_the_sweeper(plain: Synthesised) -> None:
     assert breaching == ["SweepsMissing"]
 
 
-def test_every_alarm_is_told_and_has_its_page(full: Synthesised) -> None:
+def test_every_alarm_is_told_and_has_its_page(full: Synthesised, durable: Synthesised) -> None:
     """Begin and end go to the topic, and it leads to a heading of the runbook; no heading is without an alarm."""
-    (topic,) = full.of_type("SNS::Topic")
     headings = re.findall(r"^## (\w+)$", (ROOT / "docs/guides/runbook.md").read_text(), re.MULTILINE)
-    alarms = full.of_type("CloudWatch::Alarm")
+    stacks = [(stack.of_type("SNS::Topic"), stack.of_type("CloudWatch::Alarm")) for stack in (full, durable)]
 
-    assert sorted(headings) == sorted(short(name) for name in alarms)
-    for name, alarm in alarms.items():
-        assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": topic}]
-        assert alarm["AlarmDescription"].endswith(f"runbook.md: {short(name)}")
+    assert sorted(headings) == sorted({short(name) for _, alarms in stacks for name in alarms})
+    for (topic,), alarms in stacks:
+        for name, alarm in alarms.items():
+            assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": topic}]
+            assert alarm["AlarmDescription"].endswith(f"runbook.md: {short(name)}")
 
 
 def test_mail_is_sent_only_if_asked_for(plain: Synthesised, full: Synthesised) -> None:

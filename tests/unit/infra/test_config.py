@@ -175,6 +175,13 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
             "provisioned_concurrency",
             "give it at most as many",
         ),
+        *(
+            ({"durable": value}, "durable", "hours or days, as 12h or 3d")
+            for value in ("12", "0h", "366d", "90m", "1d\n")
+        ),
+        ({"durable": "1d", "queue": "true"}, "queue", "15 minutes at most"),
+        ({"durable": "1d", "continue_max": "2"}, "continue_max", "makes its attempts itself"),
+        ({"durable": "1d", "retry_attempts": "1"}, "retry_attempts", "makes its attempts itself"),
         ({"provisioned_concurrency": "1", "reuse": "off"}, "provisioned_concurrency", "leave reuse out, or this"),
         ({**NETWORK, "vpc_id": "vpc-1"}, "vpc_id", "8 or 17 hexadecimal digits"),
         ({**NETWORK, "subnet_ids": "subnet-x"}, "subnet_ids", "8 or 17 hexadecimal digits"),

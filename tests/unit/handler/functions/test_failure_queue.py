@@ -184,6 +184,32 @@ def test_a_dry_run_sends_nothing_and_removes_nothing() -> None:
     assert (told.exit_code, queue.visible()) == (0, 1)
 
 
+def test_the_event_of_a_failed_execution_is_redriven_as_the_same_run_and_counted() -> None:
+    """Lambda puts it into the dead-letter queue as it was; a token names the run, and each redrive is one more."""
+    event = {"script": "s3://scripts/job.py", "clientToken": "t"}
+    first = replay_of(json.dumps(event), "m", is_dead_letter=True)
+    assert (first.event, first.attempt) == ({"continuation": {"count": 1, "token": "t", "event": event}}, 1)
+    second = replay_of(json.dumps(first.event), "m", is_dead_letter=True)
+    assert (second.event, second.attempt) == ({"continuation": {"count": 2, "token": "t", "event": event}}, 2)
+
+
+@pytest.mark.usefixtures("amazon")
+@pytest.mark.parametrize("event", [{"script": "s3://scripts/job.py"}, SCHEDULE, "s3://scripts/job.py"])
+def test_the_event_of_a_failed_execution_without_a_token_stays(event: object) -> None:
+    """As another run it would write its batch once more."""
+    sqs = boto3.client("sqs", region_name="us-east-1")
+    url = sqs.create_queue(QueueName="failures")["QueueUrl"]
+    error: Any = {"ErrorCode": {"DataType": "Number", "StringValue": "200"}}
+    sqs.send_message(QueueUrl=url, MessageBody=json.dumps(event), MessageAttributes=error)
+
+    def send(event: object) -> str:
+        raise AssertionError(event)
+
+    (left,) = redrive_queue(sqs, url, send, attempts_max=3, messages_max=10, wait_s=0)
+    assert left.what == "left"
+    assert "soal runs list" in str(left.reason)
+
+
 @pytest.mark.usefixtures("amazon")
 def test_an_event_that_lambda_does_not_take_stays() -> None:
     """And the number of messages that are looked at is bounded."""

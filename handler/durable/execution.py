@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aws_durable_execution_sdk_python import StepError
 from aws_durable_execution_sdk_python.config import Duration, StepConfig, StepSemantics
 from aws_durable_execution_sdk_python.retries import RetryDecision
+from aws_durable_execution_sdk_python.serdes import JsonSerDes
 
 from handler.durable.attempts import all_told, kept, lost, pause_s
 from handler.outcome.result import Result
@@ -27,6 +28,7 @@ __all__ = ["execution_id", "run_attempts"]
 _ONCE: Final = StepConfig(
     retry_strategy=lambda _error, _attempt: RetryDecision.no_retry(),
     step_semantics=StepSemantics.AT_MOST_ONCE_PER_RETRY,
+    serdes=JsonSerDes(),  # the document as it is, for whoever reads the history; the SDK's own form names each type
 )
 _ID_MAX: Final = 64
 """Characters of a run key."""

@@ -59,6 +59,8 @@ class DurableEmulator:
         timeout_s: int = 900,
         memory_mb: int = 3008,
         execution_s: int = 86_400,
+        handler: str = HANDLER,
+        directory: Path = ROOT,
         binary: Path | None = None,
         on_line: Callable[[str], None] = lambda _line: None,
     ) -> None:
@@ -69,7 +71,8 @@ class DurableEmulator:
             {**CREDENTIALS, **environment, "AWS_ENDPOINT_URL_LAMBDA": f"http://127.0.0.1:{self._service_port}"},
             timeout_s=timeout_s,
             memory_mb=memory_mb,
-            handler=HANDLER,
+            handler=handler,
+            directory=directory,
             binary=binary,
             on_line=on_line,
         )
@@ -79,7 +82,7 @@ class DurableEmulator:
             self._server = stack.enter_context(_Endpoint(("127.0.0.1", 0), _Handler))
             self._server.invoke, self._server.start, self._server.service_port = (
                 self._invoke,
-                self._start,
+                self.start,
                 self._service_port,
             )
             thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -151,8 +154,8 @@ class DurableEmulator:
         payload = answer.payload if answer.payload is not None else {"errorType": "Runtime.ExitError"}
         return ("Unhandled" if failed or answer.payload is None else None), json.dumps(payload).encode()
 
-    def _start(self, event: str, name: str | None) -> str:
-        """Start an execution; return its ARN."""
+    def start(self, event: str, name: str | None = None) -> str:
+        """Start an execution with an event in JSON; return its ARN. Raises `EmulatorError` if that is refused."""
         wanted = {
             "AccountId": _ACCOUNT,
             "FunctionName": "function",
@@ -200,7 +203,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(http.client.OK, payload, **headers, **_function_error(error))
 
     def do_GET(self) -> None:
-        self._pass_on("GET", b"")
+        if self.path.endswith("/configuration"):
+            self._answer(
+                http.client.OK,
+                json.dumps({"FunctionName": "function", "DurableConfig": {"ExecutionTimeout": 1}}).encode(),
+            )
+        else:
+            self._pass_on("GET", b"")
 
     def _pass_on(self, method: str, body: bytes) -> None:
         self._answer(*_request(self.server.service_port, method, self.path, body))

@@ -9,7 +9,8 @@ import typer
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import Problem
 from scripts.soal.console.progress import JobProgress
-from scripts.soal.invocation.event import read_event, with_token
+from scripts.soal.invocation.event import read_event, run_key_of, with_token
+from scripts.soal.invocation.executions import followed
 from scripts.soal.invocation.report import conclude
 from scripts.soal.invocation.until_done import until_done
 from scripts.soal.options import AttemptsMax, EndpointUrl, Event, FunctionName, Json, UntilDone
@@ -30,7 +31,8 @@ def invoke(
     attempts_max: AttemptsMax = 10,
     as_json: Json = False,
 ) -> None:
-    """Run a job on a deployed function, and wait for its result, for up to 15 minutes.
+    """Run a job on a deployed function, and wait for its result: for up to 15 minutes, or of a durable function for the
+    end of the execution. Ctrl-C leaves an execution running.
 
     Exit codes: 0 success (or, with --async, queued), 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
     """
@@ -49,8 +51,10 @@ def invoke(
         if sent.run_key is not None:
             out.remark(f"see its state with: soal runs show {sent.run_key}")
         return
-    with JobProgress(out.talk, f"running on {function}", shows_log=False):
-        if do_until_done:
+    with JobProgress(out.talk, f"running on {function}", shows_log=False) as progress:
+        if remote.is_durable():
+            report = followed(remote.start(delivered), run_key_of(delivered), out, progress)
+        elif do_until_done:
             report = until_done(remote.invoke, delivered, attempts_max=attempts_max, remark=out.remark)
         else:
             report = remote.invoke(delivered)

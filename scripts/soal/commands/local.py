@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -13,7 +14,8 @@ from scripts.image.build import TAG
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.console.progress import JobProgress
-from scripts.soal.invocation.event import read_event, with_token
+from scripts.soal.invocation.event import read_event, run_key_of, with_token
+from scripts.soal.invocation.executions import followed
 from scripts.soal.invocation.report import conclude
 from scripts.soal.invocation.until_done import until_done
 from scripts.soal.local.background import ensure_down, ensure_up, running
@@ -21,9 +23,12 @@ from scripts.soal.local.function import Function, assignments, function_variable
 from scripts.soal.local.home import Home
 from scripts.soal.local.inventory import content, local_view
 from scripts.soal.options import AttemptsMax, Event, Json, UntilDone
+from scripts.soal.remote.execution import Execution
 from scripts.soal.target import checkpoint_bucket, local_target, target
 
 __all__ = ["app"]
+
+_POLL_S: Final = 0.5
 
 app = typer.Typer(no_args_is_help=True, help="An S3 and a Lambda function on this machine.")
 
@@ -77,12 +82,16 @@ def invoke(
     *,
     do_until_done: UntilDone = False,
     attempts_max: AttemptsMax = 10,
+    durable: Annotated[
+        bool, typer.Option("--durable", help="One execution of Lambda's durable service: attempts until it has ended.")
+    ] = False,
     docker: Annotated[bool, typer.Option("--docker", help="Run the image, not the working tree.")] = False,
     image: Annotated[str, typer.Option(help="With --docker: the image's name.")] = TAG,
     logs: Annotated[bool, typer.Option("--logs", help="Print the function's log on stderr.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a job: the real handler under Lambda's runtime interface emulator.
+    """Run a job: the real handler under Lambda's runtime interface emulator, with --durable behind AWS's emulation of
+    the durable service. An execution here ends with this command.
 
     Exit codes: 0 success, 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
     """
@@ -94,7 +103,12 @@ def invoke(
     variables = function_variables(found, checkpoint_bucket(found), given, None if docker else home)
     with JobProgress(out.talk, "running", shows_log=logs) as progress:
         function = Function(variables, timeout_s, memory_mb, home, progress.line, image if docker else None)
-        if do_until_done:
+        if durable:
+            keyed = with_token(delivered)
+            with function.durable() as service:
+                execution = Execution(service.start(json.dumps(keyed)), service.client(), poll_s=_POLL_S)
+                report = followed(execution, run_key_of(keyed), out, progress)
+        elif do_until_done:
             report = until_done(function.invoke, with_token(delivered), attempts_max=attempts_max, remark=out.remark)
         else:
             report = function.invoke(delivered)

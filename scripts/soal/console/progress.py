@@ -50,6 +50,10 @@ class JobProgress(_Spinner):
         width = max(20, self._console.width - 45)
         self._progress.update(self._task, last=escape(text[:width]))
 
+    def says(self, what: str) -> None:
+        """Show what the job has come to."""
+        self._progress.update(self._task, last=escape(what))
+
 
 class Counting(_Spinner):
     """Work of unknown length; `seen` takes the number of objects, or of another unit, processed so far."""

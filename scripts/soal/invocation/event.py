@@ -10,7 +10,7 @@ from typing import Any, Final
 from safewriter.parsing import parsed
 from scripts.soal.console.problem import Problem
 
-__all__ = ["read_event", "with_token"]
+__all__ = ["read_event", "run_key_of", "with_token"]
 
 _INLINE: Final = ("{", "[", '"')
 _S3: Final = ("s3://", "s3a://")
@@ -40,6 +40,12 @@ def with_token(event: object) -> object:
     if isinstance(event, dict) and "clientToken" not in event and not _JOB_FIELDS.isdisjoint(event):
         return {**event, "clientToken": uuid.uuid4().hex}
     return event
+
+
+def run_key_of(event: object) -> str | None:
+    """Return the run key that the event itself names."""
+    token = event.get("clientToken") if isinstance(event, dict) else None
+    return token if isinstance(token, str) else None
 
 
 def _parsed(text: str, where: str) -> Any:  # noqa: ANN401 - any JSON value may be an event

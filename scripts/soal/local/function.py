@@ -21,6 +21,7 @@ from scripts.soal.local.catalog import spark_settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from scripts.emulator.durable import DurableEmulator
     from scripts.emulator.rie import LambdaEmulator
     from scripts.soal.invocation.report import Report
     from scripts.soal.local.home import Home
@@ -89,6 +90,26 @@ class Function:
                 on_line=self.on_line,
             ) as emulator:
                 yield emulator
+
+    @contextlib.contextmanager
+    def durable(self) -> Iterator[DurableEmulator]:
+        """Start the durable service with this function, and end both. Raises `Problem` if they do not work."""
+        from scripts.emulator.durable import DurableEmulator
+        from scripts.emulator.rie import EmulatorError
+
+        if self.image is not None:
+            raise Problem("--durable runs the working tree, and --docker the image", todo="leave one of them out")
+        try:
+            with DurableEmulator(
+                self.variables,
+                timeout_s=self.timeout_s,
+                memory_mb=self.memory_mb,
+                binary=self.home.rie,
+                on_line=self.on_line,
+            ) as service:
+                yield service
+        except EmulatorError as error:
+            raise Problem(str(error), todo="check the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
 
 
 def assignments(given: Sequence[str]) -> dict[str, str]:

@@ -14,7 +14,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from scripts.lambda_answer import answer_of
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from scripts.soal.console.view import View
+from scripts.soal.invocation.event import run_key_of
 from scripts.soal.invocation.report import report_of
+from scripts.soal.remote.execution import Execution
 
 if TYPE_CHECKING:
     from scripts.soal.invocation.report import Report
@@ -57,16 +59,41 @@ class RemoteFunction:
     def send(self, event: object) -> Sent:
         """Put the event into the function's queue. Raises `Problem` if Lambda refuses it."""
         answer = self._call(event, "Event")
-        token = event.get("clientToken") if isinstance(event, dict) else None
-        return Sent(answer["ResponseMetadata"].get("RequestId"), token if isinstance(token, str) else None)
+        return Sent(answer["ResponseMetadata"].get("RequestId"), run_key_of(event))
+
+    def is_durable(self) -> bool:
+        """Tell whether an event is an execution of several invocations; no, if Lambda does not say."""
+        try:
+            found = self._client(retries=2).get_function_configuration(FunctionName=self.name)
+        except (BotoCoreError, ClientError):
+            return False
+        return bool(found.get("DurableConfig"))
+
+    def start(self, event: object) -> Execution:
+        """Start an execution of a durable function. Raises `Problem` if Lambda refuses it."""
+        arn = self._call(event, "Event").get("DurableExecutionArn")
+        if arn is None:
+            raise Problem(
+                f"function {self.name}: Lambda has taken the event, but names no execution",
+                todo="see the run with: soal runs show, by the event's clientToken",
+                exit_code=EXIT_FAILED,
+            )
+        return Execution(str(arn), self._client(retries=5))
+
+    def _client(self, *, retries: int) -> Any:  # noqa: ANN401 - a boto3 client
+        config = Config(
+            connect_timeout=5,
+            read_timeout=_LONGEST_S,
+            retries={"total_max_attempts": retries, "mode": "standard"},
+            tcp_keepalive=True,
+        )
+        return boto3.session.Session().client("lambda", endpoint_url=self.endpoint_url, config=config)
 
     def _call(self, event: object, kind: str) -> Any:  # noqa: ANN401 - what boto3 answers
-        config = Config(
-            connect_timeout=5, read_timeout=_LONGEST_S, retries={"total_max_attempts": 1}, tcp_keepalive=True
-        )
         try:
-            client: Any = boto3.session.Session().client("lambda", endpoint_url=self.endpoint_url, config=config)
-            return client.invoke(FunctionName=self.name, InvocationType=kind, Payload=json.dumps(event).encode())
+            return self._client(retries=1).invoke(
+                FunctionName=self.name, InvocationType=kind, Payload=json.dumps(event).encode()
+            )
         except ClientError as error:
             code = error.response["Error"]["Code"]
             again = code in _AGAIN

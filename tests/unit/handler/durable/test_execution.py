@@ -75,6 +75,13 @@ def test_attempts_follow_each_other_until_the_run_has_ended() -> None:
     assert (function.attempted, function.invoked) == (3, 3)
 
 
+def test_the_history_holds_the_documents_as_they_are() -> None:
+    """For `soal invoke`, the console and whoever else reads it; the SDK's own form is twice as long."""
+    ended = Function(result("SUCCESS", "last")).execute()
+    step = ended.get_step("attempt-1")
+    assert Result.model_validate_json(str(step.result)).run_id == "last"
+
+
 def test_an_attempt_that_was_killed_is_lost_and_another_one_follows() -> None:
     """It is not begun again as itself."""
     function = Function(INCOMPLETE[0], Killed(), result("SUCCESS", "last"))

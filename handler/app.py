@@ -47,18 +47,24 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
     return deliver(*_attempt(event, context, os.environ, context.aws_request_id))
 
 
-def attempt(event: object, context: LambdaContext, environment: Mapping[str, str], request_id: str) -> Result:
-    """Run the job that an event describes, as one of several attempts; never raises. `request_id` is the key of a run
-    whose event has none.
+def attempt(
+    event: object, context: LambdaContext, environment: Mapping[str, str], *, request_id: str, execution: str
+) -> Result:
+    """Run the job that an event describes, as an attempt of a durable execution, by its ARN; never raises. `request_id`
+    is the key of a run whose event has none.
     """
-    result: Result = _attempt(event, context, environment, request_id)[0]
+    result: Result = _attempt(event, context, environment, request_id, execution)[0]
     return result
 
 
 @observability.metrics.log_metrics
 @observability.logger.inject_lambda_context(clear_state=True)
 def _attempt(
-    event: object, context: LambdaContext, environment: Mapping[str, str], request_id: str
+    event: object,
+    context: LambdaContext,
+    environment: Mapping[str, str],
+    request_id: str,
+    execution: str | None = None,
 ) -> tuple[Result, HandlerSettings | None]:
     global _warm
     close_to_others()
@@ -70,6 +76,7 @@ def _attempt(
         memory_mb=int(context.memory_limit_in_mb),
         cold_start=cold_start,
         function=context.invoked_function_arn,
+        execution=execution,
     )
     progress = Progress(invocation)
     result = handle(event, progress, environment)

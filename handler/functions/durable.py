@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from aws_durable_execution_sdk_python import DurableContext
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
+    from handler.outcome.result import Result
+
 __all__ = ["lambda_handler"]
 
 _MAIN: Final = MainThread()
@@ -32,10 +34,14 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
     environment = {**os.environ, "SOAL_CONTINUE_MAX": "0"}
 
     def run(job: object, durable: DurableContext) -> dict[str, Any]:
-        request_id = execution_id(durable.execution_context.durable_execution_arn)
+        arn = durable.execution_context.durable_execution_arn
+
+        def attempt_here() -> Result:
+            return attempt(job, context, environment, request_id=execution_id(arn), execution=arn)
+
         result = run_attempts(
             durable,
-            lambda: _MAIN.run(lambda: attempt(job, context, environment, request_id)),
+            lambda: _MAIN.run(attempt_here),
             memory_mb=int(context.memory_limit_in_mb),
         )
         settings = None

@@ -58,6 +58,8 @@ class RunRecord(BaseModel):
     deadline_ms: int
     ended_ms: int | None = None
     result_uri: str
+    execution: str | None = None
+    """The ARN of the durable execution that makes the attempts."""
 
 
 class CancelRequest(BaseModel):
@@ -94,7 +96,9 @@ class Runs:
     clock: Clock
     sleep: Callable[[float], None] = time.sleep
 
-    def begin(self, job: Job, *, run_id: str, request_id: str, schedule: Schedule) -> OpenRun:
+    def begin(
+        self, job: Job, *, run_id: str, request_id: str, schedule: Schedule, execution: str | None = None
+    ) -> OpenRun:
         """Record that an attempt begins.
 
         Raises `InputError` if the run key belongs to another job, `AttemptRunningError` if another attempt of the run
@@ -113,6 +117,7 @@ class Runs:
             started_ms=self.clock(),
             deadline_ms=schedule.deadline.at_ms,
             result_uri=self.store.uri(result_key(run_id)),
+            execution=execution,
         )
         key = _record_key(job.run_key)
         try:

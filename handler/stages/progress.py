@@ -30,7 +30,9 @@ __all__ = ["Begun", "Configured", "Invocation", "Prepared", "Progress", "Request
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """Lambda's facts about it. `function`: the function's own name or ARN, as it was invoked."""
+    """Lambda's facts about it. `function`: the function's own name or ARN, as it was invoked. `execution`: the ARN of
+    the durable execution whose attempt this is.
+    """
 
     deadline: Deadline
     request_id: str
@@ -38,6 +40,7 @@ class Invocation:
     memory_mb: int
     cold_start: bool
     function: str = ""
+    execution: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,8 +170,13 @@ class _Run:
         """Record the attempt and fetch the code."""
         progress, job = self._progress, self._job
         runs = Runs(self._services.store(self._settings.guard.checkpoint_bucket), self._services.clock)
+        invocation = progress.invocation
         begun = runs.begin(
-            job, run_id=progress.invocation.run_id, request_id=progress.invocation.request_id, schedule=self._schedule
+            job,
+            run_id=invocation.run_id,
+            request_id=invocation.request_id,
+            schedule=self._schedule,
+            execution=invocation.execution,
         )
         progress.begun = Begun(runs, begun)
         observability.name_run(begun.record)

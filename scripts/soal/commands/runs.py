@@ -12,6 +12,7 @@ from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from scripts.soal.local.home import Home
 from scripts.soal.options import Bucket, EndpointUrl, Json, Local, RunKey
+from scripts.soal.remote.execution import Execution
 from scripts.soal.runs.ledger import Ledger
 from scripts.soal.runs.views import event_view, run_view, runs_view
 from scripts.soal.runs.watching import Watcher
@@ -109,7 +110,8 @@ def cancel(
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """End a run that a handler supervises: its job is stopped, its open writes are settled.
+    """End a run that a handler supervises: its job is stopped, its open writes are settled. Between two attempts of a
+    durable execution the execution is stopped.
 
     Exit codes: 0 cancelled, 1 it had ended before or ended in another way, 75 it has not ended yet.
     """
@@ -119,6 +121,12 @@ def cancel(
         found = ledger.handlers.read(run_key)
         if found is None:
             raise _unknown(run_key)
+        waits = found.record.state != "RUNNING" or found.sighting.is_dead
+        if waits and found.record.execution is not None and Execution.of(found.record.execution).stop():
+            out.remark(f"stopped the durable execution {found.record.execution}, which waited for its next attempt")
+            if (run := ledger.run(run_key)) is not None:
+                out.show(run_view(run))
+            return
         if found.record.state != "RUNNING":
             raise Problem(
                 f"run {run_key!r} has ended as {found.record.state}",

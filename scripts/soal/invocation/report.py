@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import RenderableType
+    from rich.table import Table
 
+    from handler.outcome.result import AttemptResult
     from scripts.lambda_answer import Answer
     from scripts.soal.console.output import Output
 
@@ -79,6 +81,14 @@ def conclude(out: Output, report: Report, *, todo: str) -> None:
         raise typer.Exit(report.exit_code)
 
 
+def _attempts(attempts: tuple[AttemptResult, ...]) -> Table:
+    table = columns("attempt", "state", "commits", "seconds", "details", right=("attempt", "commits", "seconds"))
+    for one in attempts:
+        seconds = f"{one.total_ms / 1000:.1f}" if one.total_ms else ""
+        table.add_row(str(one.number), styled(one.state.value), str(one.committed), seconds, Text(one.state_details))
+    return table
+
+
 def result_view(result: Result) -> View:
     """Show the state, the tables' verdicts, and the times."""
     return View(result.document(), tuple(_lines(result)))
@@ -86,6 +96,8 @@ def result_view(result: Result) -> View:
 
 def _lines(result: Result) -> Iterator[RenderableType]:
     yield Text.assemble(styled(result.state.value), "  ", result.state_details)
+    if len(result.attempts) > 1:
+        yield _attempts(result.attempts)
     if result.writes:
         numbers = ("version", "rows", "bytes")
         table = columns("write", "step", "verdict", *numbers, "reason", right=numbers)

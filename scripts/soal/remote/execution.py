@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from handler.outcome.state import State
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Execution"]
 
 _POLL_S: Final = 2.0
+_REGION: Final = 3
+"""arn:aws:lambda:REGION:account:…"""
 _EVENTS: Final = 10
 """The newest ones: an attempt and the pause behind it are five."""
 _ENDED_OTHERWISE: Final = {
@@ -56,6 +59,29 @@ class Execution:
                     exit_code=EXIT_FAILED,
                 ) from error
             time.sleep(self.poll_s)
+
+    @classmethod
+    def of(cls, arn: str) -> Execution:
+        """Return the execution of an ARN, in the caller's account."""
+        region = arn.split(":")[_REGION] if arn.startswith("arn:") else None
+        return cls(arn, boto3.session.Session().client("lambda", region_name=region))
+
+    def stop(self) -> bool:
+        """Stop it, and tell whether it ran. Raises `Problem` if the service refuses it.
+
+        An attempt that is on its way goes on until it has ended: its handler is asked to end by another way.
+        """
+        try:
+            if self.lambda_.get_durable_execution(DurableExecutionArn=self.arn)["Status"] != "RUNNING":
+                return False
+            self.lambda_.stop_durable_execution(DurableExecutionArn=self.arn)
+        except (BotoCoreError, ClientError) as error:
+            raise Problem(
+                f"execution {self.arn}: {error}",
+                todo="allow lambda:GetDurableExecution and lambda:StopDurableExecution on it",
+                exit_code=EXIT_FAILED,
+            ) from error
+        return True
 
     def _of(self, found: Any, duration_ms: int) -> Report:  # noqa: ANN401 - the service's answer
         status = found["Status"]

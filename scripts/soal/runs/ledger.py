@@ -74,6 +74,8 @@ class RunView:
     why: str | None
     result_uri: str | None
     writes: tuple[WriteView, ...]
+    execution: str | None = None
+    """The ARN of the durable execution that makes its attempts."""
 
     def has(self, states: frozenset[str]) -> bool:
         """Tell whether the run or one of its writes is in one of the states (lower case); of none: always."""
@@ -194,6 +196,7 @@ def _of_record(stored: StoredRun, writes: list[WriteView]) -> RunView:
         why=_why(stored.sighting) if running else None,
         result_uri=record.result_uri,
         writes=_in_order(writes),
+        execution=record.execution,
     )
 
 

@@ -32,7 +32,8 @@ def runs_view(runs: Sequence[RunView]) -> View:
 def run_view(run: RunView) -> View:
     """Show a run with its writes."""
     writes = _writes(run.writes) if run.writes else "no guarded write"
-    source = Text(f"script {run.entry_point}; result at {run.result_uri}", style="dim")
+    execution = "" if run.execution is None else f"; durable execution {run.execution}"
+    source = Text(f"script {run.entry_point}; result at {run.result_uri}{execution}", style="dim")
     return View(asdict(run), (_runs((run,)), writes, *(() if run.entry_point is None else (source,))))
 
 

@@ -171,3 +171,17 @@ def test_without_a_result_there_is_a_problem() -> None:
     with pytest.raises(Problem, match="killed") as caught:
         conclude(Output(as_json=True), Report(None, "killed", 124, 1), todo="look")
     assert (caught.value.exit_code, caught.value.todo) == (124, "look")
+
+
+def test_the_attempts_of_an_execution_have_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """One that has needed no second has none."""
+    told = {"runId": None, "stateDetails": "d", "error": None, "totalMs": 61_500, "resultUri": None}
+    attempts = [
+        {"number": 1, "state": "INCOMPLETE", "committed": 12, **told},
+        {"number": 2, "state": "SUCCESS", "committed": 5, **told},
+    ]
+    for listed in (attempts, attempts[1:]):
+        report = report_of(answer({**document(State.SUCCESS), "attempts": listed}), None)
+        conclude(Output(as_json=False), report, todo="")
+        out = capsys.readouterr().out
+        assert ("INCOMPLETE" in out) == ("61.5" in out) == (len(listed) > 1)

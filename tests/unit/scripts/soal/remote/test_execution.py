@@ -18,7 +18,7 @@ from tests.unit.handler.outcome.test_result import result
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from click.testing import Result as Ended
+    from typer.testing import Result as Ended
 
 pytestmark = pytest.mark.emulator
 
@@ -95,6 +95,13 @@ def test_an_execution_that_was_stopped_says_so(service: DurableEmulator) -> None
         EXIT_DEADLINE,
         "the execution was stopped; its committed steps stay",
     )
+
+
+def test_an_execution_is_stopped_once(service: DurableEmulator) -> None:
+    """And what has ended is not stopped."""
+    execution = Execution(service.start(event("wait")), service.client())
+    assert execution.stop()
+    assert not execution.stop()
 
 
 def test_who_stops_waiting_hears_how_to_look_again(service: DurableEmulator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,8 @@ exclude_patterns = ["pictures"]
 nitpick_ignore_regex = [
     (
         "py:.*",
-        r"(pyspark|pyspark\..*|SparkSession|DataFrame.*|Checkpoint|Literal|safewriter\.(record|coordination)\..*)",
+        r"(pyspark|pyspark\..*|SparkSession|DataFrame.*|Checkpoint|Literal|T|date|datetime\.date|safewriter\.backfill\.T"
+        r"|safewriter\.(record|coordination)\..*)",
     )
 ]
 

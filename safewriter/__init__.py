@@ -3,6 +3,7 @@
 `docs/concepts/protocol.md` is its specification.
 """
 
+from safewriter.backfill import Part, days, parts
 from safewriter.errors import (
     AnotherAttemptError,
     BlockOpenError,
@@ -36,6 +37,7 @@ __all__ = [
     "DeadlineError",
     "FingerprintError",
     "NotCommittedError",
+    "Part",
     "SafeWriter",
     "SafeWriterError",
     "SettingError",
@@ -52,5 +54,7 @@ __all__ = [
     "UnreadableCheckpointError",
     "UnsupportedError",
     "UsageError",
+    "days",
+    "parts",
     "save",
 ]

@@ -1,0 +1,166 @@
+"""A long write in parts: each is a block of its own, in order, and those that are committed are skipped.
+
+for part in parts(spark, table, days("2025-01-01", "2025-12-31")):
+    frame = spark.read.parquet(f"s3a://soal-data/day={part.value}")
+    with part as sw:
+        frame.write.format("delta").mode("append").save(sw.table)
+        sw.success()
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
+
+from safewriter.block.block import Block
+from safewriter.errors import TooLateError, UsageError
+from safewriter.record import journal
+from safewriter.record.document import Status
+from safewriter.writer import SafeWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import TracebackType
+
+    from pyspark.sql import SparkSession
+
+
+__all__ = ["Part", "days", "parts"]
+
+T = TypeVar("T")
+
+_READ_AT_ONCE: Final = 16
+_READ_AHEAD: Final = 128
+_LAST: Final = 5
+_SPARE: Final = 1.2
+"""The next part may take so many times as long as the longest of the last ones."""
+
+
+@dataclass(slots=True)
+class Part(Generic[T]):
+    """One part: `with part as sw` is its guarded block, and `name` that block's step."""
+
+    value: T
+    name: str
+    _make: Callable[[str], SafeWriter]
+    _writer: SafeWriter | None = field(default=None, init=False)
+
+    def __enter__(self) -> SafeWriter:
+        """Enter the block. Raises what `SafeWriter` raises."""
+        self._writer = self._make(self.name)
+        return self._writer.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        """End the block."""
+        return self._writer is not None and self._writer.__exit__(kind, error, trace)
+
+
+def parts(
+    spark: SparkSession,
+    table: str,
+    of: Iterable[T],
+    *,
+    format: str = "delta",  # noqa: A002 - the word of Spark's own API
+    name: Callable[[T], str] = str,
+    commit_point: Literal["write", "success"] = "write",
+) -> Iterator[Part[T]]:
+    """Yield a part for each value that no attempt of this run has committed yet, in their order.
+
+    `name` gives a value's step: the same on each attempt, and another one for each value. The other arguments are those
+    of `SafeWriter`. Raises `UsageError` if two values have one name, and `TooLateError` where the next part would
+    probably meet the deadline, by the time that the last ones took: the run is INCOMPLETE then, and its next attempt
+    goes on there.
+    """
+    given = list(of)
+    values = {name(value): value for value in given}
+    if len(values) < len(given):
+        ((double, _),) = Counter(map(name, given)).most_common(1)
+        raise UsageError(f"two parts have the name {double!r}; a part's name is its step, so give each another one")
+
+    def block(step: str) -> Block:
+        return Block.of(
+            spark,
+            table,
+            format=format,
+            step=step,
+            commit_point=commit_point,
+            checkpoint_bucket=None,
+            warn_before_ms=None,
+            turn=None,
+        )
+
+    def writer(step: str) -> SafeWriter:
+        return SafeWriter(spark, table, format=format, step=step, commit_point=commit_point)
+
+    pace = _Pace()
+    for step, found in _missing([*values], block):
+        pace.check(found)
+        began = monotonic()
+        yield Part(values[step], step, writer)
+        pace.took(monotonic() - began)
+
+
+def days(first: date | str, last: date | str) -> tuple[date, ...]:
+    """Return each day from the first to the last one, both included; a text is YYYY-MM-DD."""
+    begin, end = (date.fromisoformat(one) if isinstance(one, str) else one for one in (first, last))
+    return tuple(begin + timedelta(days=number) for number in range((end - begin).days + 1))
+
+
+def _missing(steps: Sequence[str], block: Callable[[str], Block]) -> Iterator[tuple[str, Block]]:
+    """Yield those that are not committed; documents are read side by side, and not far ahead of the parts."""
+    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+        for begin in range(0, len(steps), _READ_AHEAD):
+            some = steps[begin : begin + _READ_AHEAD]
+            blocks = [block(step) for step in some]  # Java is asked by this thread alone
+            are_committed = [*pool.map(_is_committed, blocks)]
+            yield from (
+                (step, found)
+                for step, found, is_committed in zip(some, blocks, are_committed, strict=True)
+                if not is_committed
+            )
+
+
+def _is_committed(block: Block) -> bool:
+    """Tell whether the document says so. That of another job is the block's to refuse."""
+    stored = block.checkpoints.read(block.write.key)
+    document = None if stored is None else stored.document
+    return (
+        document is not None
+        and document.status is Status.COMMITTED
+        and document.fingerprint == block.write.fingerprint
+        and block.write.run.delivery not in document.deliveries
+    )
+
+
+class _Pace:
+    """The time that the last parts took, and whether there is enough for another one."""
+
+    def __init__(self) -> None:
+        self._last_s: deque[float] = deque(maxlen=_LAST)
+
+    def took(self, seconds: float) -> None:
+        """Note one."""
+        self._last_s.append(seconds)
+
+    def check(self, block: Block) -> None:
+        """Raise `TooLateError` if the next one would not end in time; the first is always tried."""
+        schedule = block.schedule
+        if not self._last_s or schedule is None:
+            return
+        wanted_s, left_s = max(self._last_s) * _SPARE, schedule.left_ms(schedule.warn_at_ms) / 1000
+        if left_s >= wanted_s:
+            return
+        if block.journal:
+            with suppress(OSError):  # the error says it, too
+                journal.append(block.journal, "too_late", nonce=block.attempt.nonce)
+        raise TooLateError(
+            f"part {block.write.step!r} is not begun: it takes about {wanted_s:.0f} s, and open writes are settled in"
+            f" {max(0.0, left_s):.0f} s. The next attempt goes on here"
+        )

@@ -1,0 +1,124 @@
+"""Parts of a long write, on real tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter import SafeWriter, TooLateError, UsageError, days, parts
+from safewriter.deadline import epoch_ms
+from tests.integration.safewriter.ice_rows import append
+from tests.support.attempts import next_attempt
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from pyspark.sql import SparkSession
+
+    from safewriter import Part
+    from tests.support.ice import Ice
+    from tests.support.lake import Lake
+
+pytestmark = pytest.mark.spark
+
+WEEK = days("2025-02-26", "2025-03-04")
+
+
+def write(spark: SparkSession, part: Part[date]) -> None:
+    with part as sw:
+        spark.range(part.value.day, part.value.day + 1, 1, 1).write.format("delta").mode("append").save(sw.table)
+        sw.success()
+
+
+def test_each_part_is_a_block_with_the_name_of_its_value(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In their order; another attempt finds nothing to do."""
+    for part in parts(spark, lake.table, WEEK):
+        write(spark, part)
+    assert sorted(str(document.step) for document in lake.documents()) == [str(day) for day in WEEK]
+    assert (lake.rows(), lake.operations().count("WRITE")) == (7, 7)
+    next_attempt(monkeypatch)
+    assert [*parts(spark, lake.table, WEEK)] == []
+
+
+def test_an_attempt_goes_on_at_the_part_that_is_not_committed(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has failed, and what comes behind it."""
+    with pytest.raises(ZeroDivisionError):
+        for part in parts(spark, lake.table, WEEK):
+            if part.value.day == 1:
+                with part:
+                    _ = 1 / 0
+            write(spark, part)
+    assert lake.rows() == 3
+    next_attempt(monkeypatch)
+    left = []
+    for part in parts(spark, lake.table, WEEK):
+        write(spark, part)
+        left.append(part.name)
+    assert left == ["2025-03-01", "2025-03-02", "2025-03-03", "2025-03-04"]
+    assert lake.rows() == 7
+
+
+def test_no_part_begins_that_would_meet_the_deadline(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the time that the last ones took; the first is tried in any case."""
+    clock = [0.0]
+    monkeypatch.setattr("safewriter.backfill.monotonic", lambda: clock[0])
+    monkeypatch.setenv("SOAL_DEADLINE_EPOCH_MS", str(epoch_ms() + 100_000))
+    names = []
+
+    def go_on() -> None:
+        for part in parts(spark, lake.table, WEEK):
+            names.append(part.name)
+            write(spark, part)
+            clock[0] += 10 * len(names) ** 3
+
+    with pytest.raises(TooLateError, match="part '2025-02-28' is not begun: it takes about 96 s"):
+        go_on()
+    assert (names, lake.rows()) == (["2025-02-26", "2025-02-27"], 2)
+
+
+def test_two_parts_of_one_name_are_refused(spark: SparkSession, lake: Lake) -> None:
+    """Before anything is written: the second would be skipped."""
+    with pytest.raises(UsageError, match="two parts have the name '2025-03'"):
+        next(parts(spark, lake.table, WEEK[3:], name=lambda day: f"{day:%Y-%m}"))
+    assert lake.version() == -1
+
+
+def test_parts_of_another_script_are_the_block_s_to_refuse(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is committed under the token by another job is not skipped silently."""
+    with SafeWriter(spark, lake.table, step=str(WEEK[0])) as sw:
+        spark.range(1).write.format("delta").mode("append").save(sw.table)
+        sw.success()
+    next_attempt(monkeypatch)
+    monkeypatch.setenv("SOAL_JOB_FINGERPRINT", "another")
+    part = next(parts(spark, lake.table, WEEK))
+    with pytest.raises(UsageError, match="was used before with another script"), part:
+        pass
+
+
+def test_an_iceberg_table_is_written_in_parts(spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its name."""
+    for part in parts(spark, ice.name, WEEK[:2], format="iceberg"):
+        with part as sw:
+            append(spark, sw.table, part.value.day, part.value.day + 1)
+            sw.success()
+    next_attempt(monkeypatch)
+    assert [part.name for part in parts(spark, ice.name, WEEK[:3], format="iceberg")] == ["2025-02-28"]
+    assert ice.rows() == 5 + 2
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "found"),
+    [("2024-02-28", "2024-03-01", 3), ("2025-01-01", "2025-12-31", 365), ("2025-01-02", "2025-01-01", 0)],
+)
+def test_days_are_all_from_the_first_to_the_last(first: str, last: str, found: Any) -> None:
+    """Both included; none if the last is before the first."""
+    assert len(days(first, last)) == found

@@ -27,13 +27,9 @@ html_title = "SoAL"
 html_show_copyright = False
 exclude_patterns = ["pictures"]
 # Classes of others have no page here.
-nitpick_ignore_regex = [
-    (
-        "py:.*",
-        r"(pyspark|pyspark\..*|SparkSession|DataFrame.*|Checkpoint|Literal|T|date|datetime\.date|safewriter\.backfill\.T"
-        r"|safewriter\.(record|coordination)\..*)",
-    )
-]
+_FOREIGN = r"pyspark|pyspark\..*|SparkSession|DataFrame.*|Checkpoint|Literal|T|date|datetime\.date"
+_INNER = r"safewriter\.(record|coordination)\..*|safewriter\.backfill\.T"
+nitpick_ignore_regex = [("py:.*", f"({_FOREIGN}|{_INNER})")]
 
 
 class Mermaid(Directive):

@@ -144,9 +144,13 @@ class _Pace:
 
     def __init__(self) -> None:
         self._last_s: deque[float] = deque(maxlen=_LAST)
+        self._is_cold = True
 
     def took(self, seconds: float) -> None:
-        """Note one."""
+        """Note one. The first, in which Java is cold, tells only as long as there is no other."""
+        if len(self._last_s) == 1 and self._is_cold:
+            self._last_s.clear()
+            self._is_cold = False
         self._last_s.append(seconds)
 
     def check(self, block: Block) -> None:

@@ -5,26 +5,31 @@ The real handler under the real RIE, behind AWS's emulation of the durable servi
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-import random
 import signal
 import uuid
+from collections import Counter
 from contextlib import suppress
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Literal
 
 import psutil
 import pytest
 
 from handler.outcome.result import Result
+from scripts.accommodations import csv_bytes
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.durable import DurableEmulator
 from scripts.emulator.rules import Kill, Match, Rule
+from scripts.emulator.spark import ROOT
 from tests.faults.function_case import processes_of
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tests.faults.function_case import Who
 
@@ -32,6 +37,7 @@ pytestmark = [pytest.mark.emulator, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 SCRIPTS = "scripts"
 ROWS = 5
+COMMIT = Match(operations={"PutObject"}, key_class="delta_log/commit")
 MOMENTS: tuple[Literal["before", "after"], ...] = ("before", "after")
 JOB = f"""
 import sys, time
@@ -49,18 +55,30 @@ for step in range(steps):
 """
 
 
+BACKFILL = """
+import sys
+from pyspark.sql import SparkSession
+from safewriter import days, parts
+spark = SparkSession.builder.getOrCreate()
+source = spark.read.csv(sys.argv[2], header=True, sep=";", quote='"', escape='"', multiLine=True)
+dated = source.selectExpr("CAST(id AS LONG) AS id", "CAST(last_review AS DATE) AS day")
+reviews = dated.where("day IS NOT NULL").cache()
+for part in parts(spark, sys.argv[1], days("2018-01-01", "2018-12-31")):
+    with part as sw:
+        reviews.where(reviews.day == part.value).coalesce(1).write.format("delta").mode("append").save(sw.table)
+        sw.success()
+"""
+
+
 class Execution:
-    """One execution of the job on a table of its own."""
+    """One execution of a job on a table of its own."""
 
     def __init__(self, s3: EmbeddedS3, service: DurableEmulator) -> None:
         self.lake = Lake(s3.observer(), s3.endpoint, uuid.uuid4().hex)
         self._service = service
 
-    def run(self, steps: int, pause_s: float = 0.0) -> Result:
-        event = {
-            "entryPoint": f"s3://{SCRIPTS}/job.py",
-            "entryPointArguments": [self.lake.table, str(steps), str(pause_s)],
-        }
+    def run(self, script: str, *arguments: str) -> Result:
+        event = {"entryPoint": f"s3://{SCRIPTS}/{script}.py", "entryPointArguments": [self.lake.table, *arguments]}
         answer = self._service.client().invoke(FunctionName="function", Payload=json.dumps(event))
         assert "FunctionError" not in answer, answer["Payload"].read()
         return Result.model_validate_json(answer["Payload"].read())
@@ -84,8 +102,17 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedS3]:
     with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, LAKE], unlistable=[CHECKPOINTS]) as found:
         for name, value in found.environment().items():
             monkeypatch.setenv(name, value)
-        found.observer().put_object(Bucket=SCRIPTS, Key="job.py", Body=JOB.encode())
+        for name, text in (("job", JOB), ("backfill", BACKFILL)):
+            found.observer().put_object(Bucket=SCRIPTS, Key=f"{name}.py", Body=text.encode())
         yield found
+
+
+def planted(s3: EmbeddedS3, execution: Execution, chance: Random, kills: Iterable[tuple[Who, int]]) -> list[Rule]:
+    """Let parts of the function be killed before or after their n-th commit."""
+    return [
+        s3.wire.add(Rule(COMMIT, Kill(chance.choice(MOMENTS), partial(execution.end, who)), nth=nth))
+        for who, nth in kills
+    ]
 
 
 def served(s3: EmbeddedS3, timeout_s: int) -> DurableEmulator:
@@ -97,9 +124,8 @@ def test_a_sandbox_that_is_killed_behind_its_commit_costs_an_attempt_and_no_row(
     """The service has no result of that attempt; the table has its write, and the next one skips it."""
     with served(s3, 60) as service:
         execution = Execution(s3, service)
-        commit = Match(operations={"PutObject"}, key_class="delta_log/commit")
-        rule = s3.wire.add(Rule(commit, Kill("after", lambda: execution.end("sandbox"))))
-        result = execution.run(2)
+        rule = s3.wire.add(Rule(COMMIT, Kill("after", lambda: execution.end("sandbox"))))
+        result = execution.run("job", "2", "0")
     assert rule.hits == 1
     assert [one.error for one in result.attempts] == ["AttemptLost", None]
     assert (result.state, [write.step for write in result.writes]) == ("SUCCESS", ["0", "1"])
@@ -110,22 +136,41 @@ def test_a_sandbox_that_is_killed_behind_its_commit_costs_an_attempt_and_no_row(
 @pytest.mark.parametrize("seed", range(3))
 def test_a_job_of_five_timeouts_with_three_kills_is_one_execution(s3: EmbeddedS3, seed: int) -> None:
     """Handler, Java and sandbox, each once, at moments by chance."""
-    chance = random.Random(seed)  # noqa: S311 - the same kills for everybody
+    chance = Random(seed)  # noqa: S311 - the same kills for everybody
     steps = 24
     kills: list[Who] = ["handler", "java", "sandbox"]
     chance.shuffle(kills)
     with served(s3, 30) as service:
         execution = Execution(s3, service)
         writes = iter(sorted(chance.sample(range(2, steps - 2), len(kills))))
-        commit = Match(operations={"PutObject"}, key_class="delta_log/commit")
-        rules = [
-            s3.wire.add(Rule(commit, Kill(chance.choice(MOMENTS), partial(execution.end, who)), nth=nth))
-            for who, nth in zip(kills, writes, strict=True)
-        ]
-        result = execution.run(steps, 4.0)
+        rules = planted(s3, execution, chance, zip(kills, writes, strict=True))
+        result = execution.run("job", str(steps), "4.0")
     assert [rule.hits for rule in rules] == [1, 1, 1]
     states = [str(one.state) for one in result.attempts]
     assert (result.state, states[-1]) == ("SUCCESS", "SUCCESS")
     assert states.count("INCOMPLETE") >= 3
     assert len(states) >= 6
     execution.check(steps)
+
+
+@pytest.mark.matrix
+def test_a_year_is_backfilled_by_day_with_kills_in_between(s3: EmbeddedS3) -> None:
+    """Each day once, by the file's own count: the real one if it is beside the repository."""
+    real = ROOT.parent / "shared" / "data" / "accommodations.csv"
+    body = real.read_bytes() if real.exists() else csv_bytes()
+    s3.observer().put_object(Bucket=LAKE, Key="source.csv", Body=body)
+    rows = csv.DictReader(io.StringIO(body.decode()), delimiter=";")
+    wanted = Counter(day for row in rows if (day := row["last_review"]).startswith("2018-"))
+    with served(s3, 60) as service:
+        execution = Execution(s3, service)
+        kills: list[tuple[Who, int]] = [("java", 40), ("sandbox", 120), ("handler", 200)]
+        rules = planted(s3, execution, Random(1), kills)  # noqa: S311 - the same kills for everybody
+        result = execution.run("backfill", f"s3a://{LAKE}/source.csv")
+    assert [rule.hits for rule in rules] == [1, 1, 1]
+    assert len(result.attempts) >= 4
+    found = execution.lake.delta()
+    assert found is not None
+    days = Counter(str(day) for day in found.to_pyarrow_table(columns=["day"])["day"].to_pylist())
+    assert days == wanted
+    assert execution.lake.operations().count("WRITE") == len(wanted)  # a day without a row changes nothing
+    execution.lake.check()

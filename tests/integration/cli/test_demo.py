@@ -28,3 +28,26 @@ def test_every_claim_of_the_demonstration_is_true(table_format: str) -> None:
     assert all(claims.values())
     for part in ("the job succeeded", "rolled back", "no version has one", "attempt 2", "once", "no process is left"):
         assert any(part in text for text in claims), part
+
+
+@pytest.mark.spark
+@pytest.mark.emulator
+@pytest.mark.slow
+@pytest.mark.matrix
+@pytest.mark.timeout(500)
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_a_job_of_several_timeouts_is_shown_as_one_execution(table_format: str) -> None:
+    """With one answer, each part once."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "scripts.demonstration.demo", "--json", "--durable", "--format", table_format],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    claims = {claim["text"]: claim["holds"] for claim in json.loads(done.stdout)}
+    assert done.returncode == 0, done.stderr
+    assert all(claims.values())
+    for part in ("one execution", "attempts", "each part is in the table once", "no process is left"):
+        assert any(part in text for text in claims), part

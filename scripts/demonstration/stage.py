@@ -1,0 +1,176 @@
+"""The stage of the demonstrations: an S3, a function, a table, and the claims."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.text import Text
+
+from safewriter.parsing import parsed
+from scripts.accommodations import ROWS, csv_bytes
+from scripts.soal.console.problem import EXIT_FAILED, Problem
+from scripts.soal.console.progress import JobProgress
+from scripts.soal.local.catalog import WAREHOUSE, rest_properties, spark_settings
+from scripts.soal.local.function import Function, function_variables
+from scripts.soal.local.home import SHARED_DATA, Home
+from scripts.soal.local.sample import CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY
+from scripts.soal.remote.execution import Execution
+from scripts.soal.tables.delta import TableView, view
+from scripts.soal.target import local_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from rich.console import Console
+
+    from handler.outcome.result import Result, WriteResult
+    from scripts.demonstration.claims import Claims
+    from scripts.emulator import EmbeddedS3
+    from scripts.soal.invocation.report import Report
+
+__all__ = ["Demo", "Format", "opened", "source"]
+
+_DELTA_PATH: Final = "accommodations"
+_CATALOG: Final = "lake"
+_LONG_S: Final = 300
+_MEMORY_MB: Final = 3008
+_POLL_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A table format in the demonstration: its table, jobs' name for it, the function's settings, and the reader."""
+
+    name: str
+    table: str
+    reader: str
+    look: Callable[[], TableView]
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Demo:
+    """The demonstration: an S3, a function, a table, and the claims."""
+
+    console: Console
+    s3: EmbeddedS3
+    home: Home
+    claims: Claims
+    format: Format
+
+    def run(self, job: str, token: str, *more: str, timeout_s: int = _LONG_S, pause_s: int = 0) -> Result:
+        """Invoke a function that runs one of the sample jobs, with `more` arguments; show its result."""
+        event = self._event(job, token, more)
+        with JobProgress(self.console, f"{job}, clientToken {token}") as progress:
+            return self._shown(self._function(timeout_s, pause_s, progress.line).invoke(event))
+
+    def execute(self, job: str, token: str, *more: str, timeout_s: int, pause_s: int) -> Result:
+        """Run one of the sample jobs as a durable execution; show its result."""
+        event = json.dumps(self._event(job, token, more))
+        with (
+            JobProgress(self.console, f"{job}, clientToken {token}") as progress,
+            self._function(timeout_s, pause_s, lambda _line: None).durable() as service,
+        ):
+            execution = Execution(service.start(event), service.client(), poll_s=_POLL_S)
+            self._line("execution", execution.arn)
+            return self._shown(execution.report(progress.says))
+
+    def _event(self, job: str, token: str, more: tuple[str, ...]) -> dict[str, Any]:
+        return {
+            "entryPoint": f"s3://{SCRIPTS}/jobs/{job}.py",
+            "clientToken": token,
+            "entryPointArguments": ["--source", f"s3a://{DATA}/{SOURCE_KEY}", "--table", self.format.table, *more],
+        }
+
+    def _function(self, timeout_s: int, pause_s: int, on_line: Callable[[str], None]) -> Function:
+        target = local_target(self.s3.endpoint)
+        variables = function_variables(target, CHECKPOINTS, self._variables(pause_s), self.home)
+        return Function(variables, timeout_s, _MEMORY_MB, self.home, on_line)
+
+    def _shown(self, report: Report) -> Result:
+        if report.result is None:
+            raise Problem(str(report.problem), todo="check the set-up with: soal doctor", exit_code=EXIT_FAILED)
+        self._show(report.result)
+        return report.result
+
+    def _variables(self, pause_s: int) -> dict[str, str]:
+        return {"PAUSE_S": str(pause_s), "SOAL_CONF": json.dumps(dict(self.format.conf))}
+
+    def table(self) -> TableView:
+        """Read the table from outside."""
+        seen = self.format.look()
+        read = f"(read by {self.format.reader})"
+        self._line("table", f"version {seen.version}, {seen.rows:,} rows, {seen.files} files {read}")
+        return seen
+
+    def checkpoint(self, write: WriteResult) -> dict[str, Any]:
+        """Read the checkpoint document of a write."""
+        bucket, _, key = write.checkpoint.removeprefix("s3://").partition("/")
+        document: dict[str, Any] = parsed(self.s3.observer().get_object(Bucket=bucket, Key=key)["Body"].read())
+        self._line("checkpoint", f"{document['status']}, epoch {document['epoch']}: {write.checkpoint}")
+        return document
+
+    def data_files_sent(self, since: int) -> int:
+        """Count the data files that S3 has received since the trace had that length."""
+        return sum(
+            exchange.operation in ("PutObject", "CompleteMultipartUpload")
+            and exchange.key_class == "data"
+            and exchange.applied == 200  # noqa: PLR2004 - HTTP's own number
+            for exchange in self.s3.trace()[since:]
+        )
+
+    def _show(self, result: Result) -> None:
+        style = "green" if result.state == "SUCCESS" else "yellow"
+        timings = result.timings
+        spent = f"{timings.total_ms / 1000:.1f} s, {timings.remaining_ms / 1000:.1f} s before the timeout"
+        self._line(
+            "result", Text.assemble((result.state.value, f"bold {style}"), f", attempt {result.attempt}, {spent}")
+        )
+        for one in result.attempts:
+            self._line(
+                "attempt", f"{one.number}: {one.state.value}, {one.committed} commits, {one.total_ms / 1000:.1f} s"
+            )
+        for write in result.writes:
+            rows = "" if write.rows is None else f", {write.rows:,} rows as {self._commit(write)}"
+            self._line("write", f"{write.status}{rows}{f' ({write.reason})' if write.reason else ''}")
+
+    @staticmethod
+    def _commit(write: WriteResult) -> str:
+        return f"{'version' if write.format == 'delta' else 'snapshot'} {write.version}"
+
+    def _line(self, name: str, value: str | Text) -> None:
+        self.console.print(Text.assemble((f"  {name:<11}", "dim"), value), soft_wrap=True)
+
+
+@contextmanager
+def opened(name: str, s3: EmbeddedS3) -> Iterator[Format]:
+    """Yield the format of a name; Iceberg's with a catalog of its own."""
+    if name == "delta":
+        aws = local_target(s3.endpoint).aws
+        look = functools.partial(view, s3.observer(), LAKE, _DELTA_PATH, aws)
+        yield Format("delta", f"s3a://{LAKE}/{_DELTA_PATH}", "deltalake", look)
+        return
+    from scripts.emulator.rest_catalog import RestCatalog
+    from scripts.soal.tables import iceberg as iceberg_table
+
+    with (
+        tempfile.TemporaryDirectory(prefix="soal-demo-") as folder,
+        RestCatalog(s3, Path(folder), WAREHOUSE) as catalog,
+    ):
+        table = f"{_CATALOG}.db.accommodations"
+        own = rest_properties(catalog.uri)
+        look = functools.partial(iceberg_table.view, s3.observer(), own, table)
+        yield Format("iceberg", table, "pyiceberg", look, spark_settings(_CATALOG, own))
+
+
+def source() -> tuple[bytes, str]:
+    """Return the real data if this machine has it, else made-up rows."""
+    if SHARED_DATA.is_file():
+        return SHARED_DATA.read_bytes(), f"../shared/data/{SHARED_DATA.name}"
+    return csv_bytes(ROWS), "generated accommodations"

@@ -14,8 +14,7 @@ from scripts.image.build import TAG
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.console.progress import JobProgress
-from scripts.soal.invocation.event import read_event, run_key_of, with_token
-from scripts.soal.invocation.executions import followed
+from scripts.soal.invocation.event import read_event, with_token
 from scripts.soal.invocation.report import conclude
 from scripts.soal.invocation.until_done import until_done
 from scripts.soal.local.background import ensure_down, ensure_up, running
@@ -104,10 +103,11 @@ def invoke(
     with JobProgress(out.talk, "running", shows_log=logs) as progress:
         function = Function(variables, timeout_s, memory_mb, home, progress.line, image if docker else None)
         if durable:
-            keyed = with_token(delivered)
             with function.durable() as service:
-                execution = Execution(service.start(json.dumps(keyed)), service.client(), poll_s=_POLL_S)
-                report = followed(execution, run_key_of(keyed), out, progress)
+                execution = Execution(
+                    service.start(json.dumps(with_token(delivered))), service.client(), poll_s=_POLL_S
+                )
+                report = execution.report(progress.says)
         elif do_until_done:
             report = until_done(function.invoke, with_token(delivered), attempts_max=attempts_max, remark=out.remark)
         else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import TYPE_CHECKING, Any
 
+from aws_durable_execution_sdk_python import lambda_service
 from cfnlint.api import lint
 from cfnlint.config import ManualArgs
 
@@ -65,6 +67,13 @@ def test_the_function_keeps_steps_of_its_own_executions_and_of_no_others(
         assert not plain.access("RuntimeJobRole").may(action, own)
     for action in ("lambda:StopDurableExecution", "lambda:GetDurableExecution", "lambda:InvokeFunction"):
         assert not access.may(action, own)
+
+
+def test_the_sdk_makes_no_other_call() -> None:
+    """So the two rights are all that the function needs."""
+    source = inspect.getsource(lambda_service.LambdaClient)
+    called = {name.title().replace("_", "") for name in re.findall(r"self\.client\.(\w+)\(", source)}
+    assert called == {"CheckpointDurableExecution", "GetDurableExecutionState"}
 
 
 def test_executions_that_fail_or_time_out_raise_an_alarm_and_have_a_row(

@@ -40,9 +40,14 @@ def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
     retries = found.get("MaximumRetryAttempts", _RETRIES_DEFAULT)
     age_s = found.get("MaximumEventAgeInSeconds", _EVENT_AGE_DEFAULT_S)
     destination = found.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
+    if function.is_durable:  # which has no destinations
+        destination = function.configuration.get("DeadLetterConfig", {}).get("TargetArn")
     function.replay_s = int(age_s)
     function.destination = destination
-    if destination is None:
+    if function.is_durable and destination is None:
+        remedy = f"{function.update('--dead-letter-config TargetArn=QUEUE_ARN')}; {_RIGHT}"
+        yield Finding("failures", "warn", "the event of a failed execution is lost: no queue is there for it", remedy)
+    elif destination is None:
         # A put deletes all settings that it does not name.
         operation = f"{'put' if config is None else 'update'}-function-event-invoke-config"
         options = {"function_name": name, **({} if qualifier is None else {"qualifier": qualifier})}
@@ -53,7 +58,17 @@ def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
         yield Finding("failures", "ok", f"go to {destination}")
         if ":sqs:" in destination:
             function.replay_s += _retention_s(function, destination)
-    yield Finding("retries", "ok", f"{retries}, while an event is younger than {age_s} s")
+    if function.is_durable and retries > 0:
+        options = {"function_name": name, **({} if qualifier is None else {"qualifier": qualifier})}
+        operation = f"{'put' if config is None else 'update'}-function-event-invoke-config"
+        yield Finding(
+            "retries",
+            "warn",
+            f"{retries}: each is another execution, and another run if the event has no clientToken",
+            command("lambda", operation, **options, maximum_retry_attempts="0"),
+        )
+    else:
+        yield Finding("retries", "ok", f"{retries}, while an event is younger than {age_s} s")
 
 
 def examine_queues(function: DeployedFunction) -> Iterator[Finding]:

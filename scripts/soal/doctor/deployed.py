@@ -35,6 +35,11 @@ class DeployedFunction:
         return str(self.configuration["FunctionName"])
 
     @property
+    def is_durable(self) -> bool:
+        """Whether an event is an execution of several invocations."""
+        return bool(self.configuration.get("DurableConfig"))
+
+    @property
     def arn(self) -> str:
         """The ARN without a version or alias."""
         return split_qualifier(str(self.configuration["FunctionArn"]))[0]

@@ -35,6 +35,7 @@ _MEMORY_GOOD_MB: Final = 1769
 _STORAGE_GOOD_MB: Final = 1024
 _DAY_S: Final = 86_400
 _COMMAND: Final = "handler.app.lambda_handler"
+_DURABLE_COMMAND: Final = "handler.functions.durable.lambda_handler"
 # About the machine that the function runs on, not about this one.
 _ITS_OWN: Final = ("SOAL_HOME", "JAVA_HOME", "TMPDIR")
 _ECR: Final = re.compile(r"(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.[^/]+/([^@:]+)(?:@(sha256:[0-9a-f]{64})|:(.+))")
@@ -125,8 +126,9 @@ def _image(function: DeployedFunction) -> Iterator[Finding]:
         return
     uri = str(function.code.get("ResolvedImageUri") or function.code.get("ImageUri"))
     command = function.configuration.get("ImageConfigResponse", {}).get("ImageConfig", {}).get("Command") or [_COMMAND]
-    if command != [_COMMAND]:
-        remedy = function.update(f"--image-config Command={_COMMAND}")
+    own = _DURABLE_COMMAND if function.is_durable else _COMMAND
+    if command != [own]:
+        remedy = function.update(f"--image-config Command={own}")
         yield Finding("command", "fail", f"runs {' '.join(command)}", remedy)
     parts = _ECR.fullmatch(uri)
     if parts is None:

@@ -75,5 +75,9 @@ def _others(function: DeployedFunction, settings: HandlerSettings) -> Iterator[R
     if function.destination is not None:
         action = _TO_DESTINATION[function.destination.split(":")[2]]
         yield RequestKind(action, function.destination + ("/*" if action == "s3:PutObject" else ""))
+    if function.is_durable:
+        execution = f"{function.arn}:$LATEST/durable-execution/name/id"
+        yield RequestKind("lambda:CheckpointDurableExecution", execution)
+        yield RequestKind("lambda:GetDurableExecutionState", execution)
     if settings.continue_max > 0:
         yield RequestKind("lambda:InvokeFunction", str(function.configuration["FunctionArn"]))

@@ -12,6 +12,7 @@ import pytest
 from moto import mock_aws
 
 from safewriter.objects import Location
+from scripts.soal.doctor.deployed import DeployedFunction
 from scripts.soal.doctor.function import _as_invoked, examine_function
 from tests.support.aws_command import commands, complaint
 from tests.support.iam import Access
@@ -205,6 +206,55 @@ def test_more_that_can_be_wrong(account: Account, name: str, status: str, detail
     """Each account has one fault, which is told under the name of its check and with a text that points at it."""
     found = look(account)[name]
     assert (found.status, detail in found.detail) == (status, True), found
+
+
+DURABLE = {"DurableConfig": {"ExecutionTimeout": 3600, "RetentionPeriodInDays": 14}}
+QUEUED = {**DURABLE, "DeadLetterConfig": {"TargetArn": QUEUE.format("failures")}}
+HANDLER = {"ImageConfigResponse": {"ImageConfig": {"Command": ["handler.functions.durable.lambda_handler"]}}}
+
+
+@pytest.mark.parametrize(
+    ("configured", "name", "status", "remedy"),
+    [
+        ({**QUEUED, **HANDLER}, "failures", "ok", ""),
+        ({**DURABLE, **HANDLER}, "failures", "warn", "--dead-letter-config TargetArn=QUEUE_ARN"),
+        (QUEUED, "command", "fail", "--image-config Command=handler.functions.durable.lambda_handler"),
+        (HANDLER, "command", "fail", "--image-config Command=handler.app.lambda_handler"),
+        ({**QUEUED, **HANDLER}, "retries", "warn", "--maximum-retry-attempts 0"),
+    ],
+    ids=["a queue", "no queue", "the plain command", "the durable command", "retries"],
+)
+def test_a_durable_function_has_a_dead_letter_queue_and_a_command_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, configured: dict[str, Any], name: str, status: str, remedy: str
+) -> None:
+    """The emulator knows no durable functions: what Lambda says of one is added to its answer."""
+    make = boto3.client
+
+    def client(service: str, **given: Any) -> Any:
+        found = make(service, **given)  # type: ignore[call-overload]
+        if service == "lambda":
+            ask = found.get_function
+            found.get_function = lambda **given: {
+                **(answer := ask(**given)),
+                "Configuration": {**answer["Configuration"], **configured},
+            }
+        return found
+
+    Account(destination=False).make()  # nothing is set for its events, so Lambda tries each twice more
+    monkeypatch.setattr(boto3, "client", client)
+    found = seen()[name]
+    assert (found.status, remedy in found.remedy) == (status, True), found
+
+
+def test_a_durable_function_s_role_must_keep_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the two rights no attempt could begin."""
+    Account().make()
+    monkeypatch.setattr(DeployedFunction, "is_durable", property(lambda _: True))
+    everything_else = Access(
+        (*EVERYTHING.statements, Statement("No", "Deny", ("lambda:CheckpointDurableExecution",), ("*",)))
+    )
+    found = seen(access=everything_else)["role"]
+    assert (found.status, "lambda:CheckpointDurableExecution" in found.detail) == ("fail", True), found
 
 
 def test_variables_are_held_against_the_list() -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 KEPT = ROOT / "docs" / "measurements" / "full.jsonl"
 CAMPAIGNS = sorted(KEPT.parent.glob("faults-*.json"))
+EXPERIMENT = KEPT.with_name("experiment.json")
+QUOTED = ("IV.", "V.", "VI.", "VII ", "VIII.", "The gap", "Exposure", "Overhead", "Where", "The promise")
+"""The beginnings of the tables that docs/experiment shows."""
 PICTURE = ROOT / "docs" / "pictures" / "append.svg"
 
 
@@ -93,3 +96,30 @@ def test_the_page_of_the_campaign_says_how_many_mutants_were_caught() -> None:
     assert f"all {len(kept)} were caught" in page
     assert {one.outcome for one in kept} == {"caught"}
     assert {one.name for one in kept} == {one.name for one in listed()}
+
+
+def test_the_page_of_the_experiment_says_what_was_measured() -> None:
+    """Row by row: `soal experiment report FOLDER` of a whole `--plan all`, which writes summary.json."""
+    kept = json.loads(EXPERIMENT.read_text(encoding="utf-8"))
+    page = (EXPERIMENT.parent.parent / "experiment.md").read_text(encoding="utf-8")
+    shown = [table for table in kept["tables"] if table["title"].startswith(QUOTED)]
+    assert len(shown) == len(QUOTED)
+    wanted = [f"| {' | '.join(row)} |" for table in shown for row in table["rows"]]
+    assert [row for row in wanted if row not in page] == []
+    assert kept["manifest"]["commit"] in page
+    assert not kept["manifest"]["commit"].endswith("+")
+    assert (kept["manifest"]["plan"], kept["manifest"]["scale"], kept["runs"]) == ("all", 1.0, 1010)
+
+
+def test_no_guarded_run_of_the_experiment_broke_the_promise_and_each_plain_kill_lost_its_batch() -> None:
+    """As the README says."""
+    kept = json.loads(EXPERIMENT.read_text(encoding="utf-8"))
+    tables = {table["title"]: table for table in kept["tables"]}
+    promise = tables["The promise"]
+    assert [row[promise["header"].index("broken promises")] for row in promise["rows"]] == ["0"]
+    lost = [table for title, table in tables.items() if title.startswith(("V.", "VI.", "IX."))]
+    shares = [row[table["header"].index("rows missing")] for table in lost for row in table["rows"]]
+    assert len(shares) == 10
+    assert all(share.endswith("(100 %)") for share in shares)
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert "every kill without a guard lost its batch, and none with it" in readme

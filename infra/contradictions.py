@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
+from infra.config import FAILURE_QUEUE_DAYS
 from infra.config_error import ConfigError
 from infra.losses import losses, too_large
 from infra.overlaps import overlaps
@@ -14,6 +17,12 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 __all__ = ["contradictions"]
+
+
+_ATTEMPTS_MAX: Final = 1500
+"""3,000 operations of an execution, and an attempt with the pause behind it is two.
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+"""
 
 
 def contradictions(config: Config) -> Iterator[ConfigError]:
@@ -56,6 +65,25 @@ def _of_provisioned(config: Config) -> Iterator[ConfigError]:
 def _of_durable(config: Config) -> Iterator[ConfigError]:
     if config.durable is None:
         return
+    days = math.ceil(config.durable / timedelta(days=1))
+    if config.checkpoint_days <= days + FAILURE_QUEUE_DAYS:
+        yield ConfigError(
+            "checkpoint_days",
+            config.checkpoint_days,
+            f"a document must outlive the execution and its failure: give it more than {days + FAILURE_QUEUE_DAYS}",
+        )
+    if config.durable.total_seconds() > _ATTEMPTS_MAX * config.timeout_s:
+        yield ConfigError(
+            "durable",
+            str(config.durable),
+            f"Lambda keeps {_ATTEMPTS_MAX} attempts of an execution, here of {config.timeout_s} s each; give it less",
+        )
+    if config.gradual_deployment is not None:
+        yield ConfigError(
+            "gradual_deployment",
+            config.gradual_deployment,
+            "a failed execution is no failed invocation, so CodeDeploy would see none; leave out durable, or this",
+        )
     if config.queue:
         yield ConfigError(
             "queue",

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from safewriter.block.block import Block
 from safewriter.errors import TooLateError, UsageError
@@ -73,15 +73,18 @@ def parts(
 ) -> Iterator[Part[T]]:
     """Yield a part for each value that no attempt of this run has committed yet, in their order.
 
-    `name` gives a value's step: the same on each attempt, and another one for each value. The other arguments are those
-    of `SafeWriter`. Raises `UsageError` if two values have one name, and `TooLateError` where the next part would
-    probably meet the deadline, by the time that the last ones took: the run is INCOMPLETE then, and its next attempt
-    goes on there.
+    `name` gives a value's step: the same on each attempt, and another one for each value. A part that has committed no
+    row is committed. The other arguments are those of `SafeWriter`. Raises `UsageError` if two values have one name, or
+    one has none that holds, and `TooLateError` where the next part would probably meet the deadline, by the time that
+    the last ones took: the run is INCOMPLETE then, and its next attempt goes on there.
     """
-    given = list(of)
-    values = {name(value): value for value in given}
-    if len(values) < len(given):
-        ((double, _),) = Counter(map(name, given)).most_common(1)
+    named: list[tuple[Any, T]] = [(name(value), value) for value in of]
+    for text, value in named:
+        if not isinstance(text, str) or not text or f" at {hex(id(value))}" in text:
+            raise UsageError(f"{text!r} names no part: give name=, which returns the same text on each attempt")
+    values = dict(named)
+    if len(values) < len(named):
+        ((double, _),) = Counter(text for text, _ in named).most_common(1)
         raise UsageError(f"two parts have the name {double!r}; a part's name is its step, so give each another one")
 
     def block(step: str) -> Block:

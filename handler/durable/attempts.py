@@ -6,108 +6,155 @@ the results that it has kept.
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
-from handler.outcome.result import AttemptResult, ErrorResult, Memory, Result, Timings, Versions
+from pydantic import BaseModel, ConfigDict
+
+from handler.outcome.continuation import is_progress
+from handler.outcome.result import AttemptResult, ErrorResult, Memory, Result, Timings, Versions, WriteResult
 from handler.outcome.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["FAILURES_MAX", "all_told", "kept", "lost", "pause_s"]
+__all__ = ["FAILURES_MAX", "LOST", "Attempt", "all_told", "pause_s"]
 
 FAILURES_MAX: Final = 3
 """As many attempts in a row without a commit end the execution."""
+LOST: Final = "AttemptLost"
 _AT_ONCE_S: Final = 1
 """The service's shortest wait."""
 _BACKOFF_S: Final = 15
-_ENDS: Final = (State.SUCCESS, State.SKIPPED, State.CANCELLED)
-_KEPT_MAX_BYTES: Final = 200_000
-"""Of a document: the service keeps 256 KB of a step's result, and as much of an execution's.
-https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
-"""
-_WRITES_MAX: Final = 200
+_BUSY_S: Final = (60, 120, 240, 480, 900)
+"""The pauses after attempts that found another one alive, a turn held, or S3 away; the last is that of all others."""
+_BUSY_MAX: Final = 100
+"""As many in a row, about a day."""
+_WRITES_MAX: Final = 40
+_LINES_MAX: Final = 20
+_TEXT_MAX: Final = 400
 
 
-def pause_s(results: Sequence[Result]) -> int | None:
+class Attempt(BaseModel):
+    """The content of a step: an attempt's result, cut to some kilobytes, and what was counted before.
+
+    The service keeps 3,000 operations and 100 MB for an execution, and each attempt is two operations.
+    https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    result: Result
+    committed: int
+
+    @classmethod
+    def of(cls, result: Result) -> Self:
+        """Count, then cut."""
+        own = sum(is_progress(write, result.run_id) for write in result.writes)
+        return cls(result=_cut(result), committed=own)
+
+    @classmethod
+    def without_result(cls, error: str, details: str, *, memory_mb: int) -> Self:
+        """Return an attempt of which no result is left. Its writes are the next one's to settle, or the sweeper's."""
+        result = Result(
+            run_id=None,
+            client_token=None,
+            attempt=None,
+            previous_run_id=None,
+            name=None,
+            state=State.UNKNOWN,
+            state_details=details,
+            exit_code=None,
+            signal=None,
+            error=ErrorResult(type=error, message=details, field=None, retryable=True, usage=False),
+            writes=(),
+            timings=Timings(total_ms=0, remaining_ms=0),
+            cold_start=False,
+            memory=Memory(limit_mb=memory_mb, peak_mb=None),
+            versions=Versions(soal=None, spark=None, delta=None, iceberg=None),
+            warnings=(),
+            log_tail=(),
+            result_uri=None,
+        )
+        return cls(result=result, committed=0)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the job could not begin, or asks for another try, for a reason that passes by itself."""
+        error = self.result.error
+        is_skipped = self.result.state is State.SKIPPED
+        return is_skipped or (self.result.state is State.FAILED and error is not None and error.retryable)
+
+
+def pause_s(attempts: Sequence[Attempt]) -> int | None:
     """Return the seconds until the next attempt; None if the last one was the last.
 
-    An attempt that has committed a write is followed at once, whatever ended it. One that has not is a failure, and the
-    pause doubles with each in a row.
+    An attempt that has committed a write is followed at once, whatever ended it. One that was busy is followed later.
+    Any other is a failure, and the pause doubles with each in a row.
     """
-    last = results[-1]
-    if last.state in _ENDS or (last.error is not None and last.error.usage):
+    last = attempts[-1].result
+    if last.state in (State.SUCCESS, State.CANCELLED) or (last.error is not None and last.error.usage):
         return None
-    failures = 0
-    for result in reversed(results):
-        if _committed(result):
+    if last.state is State.SKIPPED and all(one.is_busy for one in attempts):
+        return None  # the run was to be skipped, and nothing of it has begun
+    failures = busy = 0
+    for attempt in reversed(attempts):
+        if attempt.committed:
             break
-        failures += 1
-    if failures == 0:
+        failures += not attempt.is_busy
+        busy += attempt.is_busy
+    if failures >= FAILURES_MAX or busy >= _BUSY_MAX:
+        return None
+    if attempts[-1].committed:
         return _AT_ONCE_S
-    return None if failures >= FAILURES_MAX else _BACKOFF_S * 2 ** (failures - 1)
+    if attempts[-1].is_busy:
+        return _BUSY_S[min(busy, len(_BUSY_S)) - 1]
+    return _BACKOFF_S << (failures - 1)
 
 
-def lost(memory_mb: int) -> Result:
-    """Return the result of an attempt that was killed before it could answer. Its writes are the next one's to settle,
-    or the sweeper's.
-    """
-    details = "the invocation was killed before the handler could answer; the next attempt settles its open writes"
-    return Result(
-        run_id=None,
-        client_token=None,
-        attempt=None,
-        previous_run_id=None,
-        name=None,
-        state=State.UNKNOWN,
-        state_details=details,
-        exit_code=None,
-        signal=None,
-        error=ErrorResult(type="AttemptLost", message=details, field=None, retryable=True, usage=False),
-        writes=(),
-        timings=Timings(total_ms=0, remaining_ms=0),
-        cold_start=False,
-        memory=Memory(limit_mb=memory_mb, peak_mb=None),
-        versions=Versions(soal=None, spark=None, delta=None, iceberg=None),
-        warnings=(),
-        log_tail=(),
-        result_uri=None,
-    )
+def all_told(attempts: Sequence[Attempt]) -> Result:
+    """Return the last result, with a line for each attempt. A run that began and is skipped at its end has failed."""
+    lines = tuple(_line(number, attempt) for number, attempt in enumerate(attempts, start=1))
+    last = attempts[-1].result
+    if last.state is State.SKIPPED and not all(one.is_busy for one in attempts):
+        last = last.model_copy(update={"state": State.FAILED})
+    return last.model_copy(update={"attempts": lines})
 
 
-def kept(result: Result) -> Result:
-    """Return what the service keeps of a result: all of it, unless it is too long."""
-    if _size(result) <= _KEPT_MAX_BYTES:
-        return result
-    short = result.model_copy(update={"log_tail": (), "writes": result.writes[-_WRITES_MAX:]})
-    left_out = len(result.writes) - len(short.writes)
-    warning = f"the log's tail and {left_out} writes are left out here; the document at resultUri has all"
-    return short.model_copy(update={"warnings": (*result.warnings[:_WRITES_MAX], warning)})
-
-
-def all_told(results: Sequence[Result]) -> Result:
-    """Return the last result, with a line for each attempt."""
-    attempts = tuple(_attempt(number, result) for number, result in enumerate(results, start=1))
-    return results[-1].model_copy(update={"attempts": attempts})
-
-
-def _attempt(number: int, result: Result) -> AttemptResult:
+def _line(number: int, attempt: Attempt) -> AttemptResult:
+    result = attempt.result
     return AttemptResult(
         number=number,
         run_id=result.run_id,
         state=result.state,
-        state_details=result.state_details,
         error=None if result.error is None else result.error.type,
-        committed=_committed(result),
+        committed=attempt.committed,
         total_ms=result.timings.total_ms,
         result_uri=result.result_uri,
     )
 
 
-def _committed(result: Result) -> int:
-    return sum(write.status == "committed" and write.run_id == result.run_id for write in result.writes)
+def _cut(result: Result) -> Result:
+    """Return the result without what is long; the document at its URI has all."""
+    told = sorted(result.writes, key=lambda write: write.status == "committed")[:_WRITES_MAX]  # the others first
+    writes = tuple(_short(write) for write in result.writes if write in told)
+    left_out = len(result.writes) - len(writes)
+    remark = (f"{left_out} writes are left out here; the document at resultUri has all",) if left_out else ()
+    error = result.error
+    return result.model_copy(
+        update={
+            "state_details": _text(result.state_details),
+            "error": None if error is None else error.model_copy(update={"message": _text(error.message)}),
+            "writes": writes,
+            "warnings": (*(_text(one) for one in result.warnings[:_LINES_MAX]), *remark),
+            "log_tail": tuple(_text(one) for one in result.log_tail[-_LINES_MAX:]),
+        }
+    )
 
 
-def _size(result: Result) -> int:
-    return len(json.dumps(result.document()).encode())
+def _short(write: WriteResult) -> WriteResult:
+    update = {name: _text(text) for name in ("reason", "undo_refused") if (text := getattr(write, name)) is not None}
+    return write.model_copy(update=update)
+
+
+def _text(text: str) -> str:
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"

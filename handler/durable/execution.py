@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aws_durable_execution_sdk_python import StepError
 from aws_durable_execution_sdk_python.config import Duration, StepConfig, StepSemantics
+from aws_durable_execution_sdk_python.exceptions import StepInterruptedError
 from aws_durable_execution_sdk_python.retries import RetryDecision
 from aws_durable_execution_sdk_python.serdes import JsonSerDes
 
-from handler.durable.attempts import all_told, kept, lost, pause_s
-from handler.outcome.result import Result
+from handler.durable.attempts import LOST, Attempt, all_told, pause_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aws_durable_execution_sdk_python import DurableContext
+
+    from handler.outcome.result import Result
 
 __all__ = ["execution_id", "run_attempts"]
 
@@ -36,22 +38,28 @@ _ID_MAX: Final = 64
 
 def run_attempts(context: DurableContext, attempt: Callable[[], Result], *, memory_mb: int) -> Result:
     """Return the document of all attempts once the run has ended; suspend the execution between two of them."""
-    results: list[Result] = []
+    attempts: list[Attempt] = []
     while True:
-        number = len(results) + 1
-        results.append(_step(context, f"attempt-{number}", attempt, memory_mb))
-        wait_s = pause_s(results)
+        number = len(attempts) + 1
+        attempts.append(_step(context, f"attempt-{number}", attempt, memory_mb))
+        wait_s = pause_s(attempts)
         if wait_s is None:
-            return all_told(results)
+            return all_told(attempts)
         context.wait(Duration.from_seconds(wait_s), name=f"pause-{number}")
 
 
-def _step(context: DurableContext, name: str, attempt: Callable[[], Result], memory_mb: int) -> Result:
+def _step(context: DurableContext, name: str, attempt: Callable[[], Result], memory_mb: int) -> Attempt:
     try:
-        document: dict[str, Any] = context.step(lambda _: kept(attempt()).document(), name=name, config=_ONCE)
-    except StepError:
-        return lost(memory_mb)
-    return Result.model_validate(document)
+        content: dict[str, Any] = context.step(
+            lambda _: Attempt.of(attempt()).model_dump(mode="json", by_alias=True), name=name, config=_ONCE
+        )
+    except StepError as error:
+        if error.error_type.endswith(StepInterruptedError.__name__):
+            details = "the invocation was killed before the handler could answer; the next one settles its open writes"
+            return Attempt.without_result(LOST, details, memory_mb=memory_mb)
+        details = f"the handler has failed behind the job: {error.message}"
+        return Attempt.without_result(error.error_type.rpartition(".")[2], details, memory_mb=memory_mb)
+    return Attempt.model_validate(content)
 
 
 def execution_id(arn: str) -> str:

@@ -15,6 +15,7 @@ from handler.app import attempt
 from handler.durable.execution import execution_id, run_attempts
 from handler.durable.main_thread import MainThread
 from handler.outcome.result import deliver
+from handler.outcome.state import State
 from handler.settings import read_settings
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
             lambda: _MAIN.run(attempt_here),
             memory_mb=int(context.memory_limit_in_mb),
         )
+        if result.state is State.CANCELLED:  # somebody wants no more of it: neither an alarm nor a redrive
+            return result.document()
         settings = None
         with suppress(Exception):  # the attempt has told what is wrong with them
             settings = read_settings(environment)

@@ -9,26 +9,39 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from handler.input_errors import InputError, validated
 from handler.outcome.state import State
 from handler.settings import CONTINUE_MAX
-from safewriter.record.document import Status
+from safewriter.record.document import NO_CHANGE, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from safewriter.settle.supervisor import WriteReport
 
-__all__ = ["Continuation", "has_progressed", "next_invocation", "unwrapped"]
+__all__ = ["Continuation", "has_progressed", "is_progress", "next_invocation", "unwrapped"]
 
 _PAYLOAD_MAX_BYTES: Final = 256 * 1024  # of an asynchronous invocation
 _TOKEN_MAX: Final = 64
 """Characters of a run's key."""
 _FIELD: Final = "continuation"
+
+
+class _Write(Protocol):
+    """What a report and a result say of a write."""
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def run_id(self) -> str | None: ...
+
+    @property
+    def reason(self) -> str | None: ...
 
 
 def _run_key(token: str) -> str:
@@ -71,9 +84,14 @@ def unwrapped(event: object) -> tuple[object, Continuation | None]:
     return found.event, Continuation(found.count, found.token, found.event)
 
 
+def is_progress(write: _Write, run_id: str | None) -> bool:
+    """Tell whether the attempt itself has committed the write. Each attempt makes one that changes nothing again."""
+    return write.status == Status.COMMITTED and write.run_id == run_id and write.reason != NO_CHANGE
+
+
 def has_progressed(writes: Iterable[WriteReport], run_id: str) -> bool:
     """Tell whether this attempt itself has committed a write."""
-    return any(write.status == Status.COMMITTED and write.run_id == run_id for write in writes)
+    return any(is_progress(write, run_id) for write in writes)
 
 
 def next_invocation(

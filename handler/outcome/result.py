@@ -133,12 +133,10 @@ class AttemptResult(_Part):
     """The attempt's own id; null if it was killed before it could answer."""
     state: State
     """How it ended."""
-    state_details: str
-    """The state in a sentence."""
     error: str | None
     """The kind of the error."""
     committed: int
-    """The writes that this attempt has committed."""
+    """The writes that this attempt has committed; one that changed nothing does not count."""
     total_ms: int
     """The whole attempt, in milliseconds; 0 if nobody knows."""
     result_uri: str | None

@@ -63,7 +63,9 @@ class RunRecord(BaseModel):
 
 
 class CancelRequest(BaseModel):
-    """A request by `soal runs cancel` to the handler of one attempt: the reason, for people, and when it was made."""
+    """A request by `soal runs cancel` to the handler of one attempt, or of each of a durable execution: the reason, for
+    people, and when it was made.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
@@ -202,13 +204,16 @@ class Runs:
         return StoredRun(record, self._sighting(record, stored))
 
     def request_cancel(self, record: RunRecord, reason: str) -> None:
-        """Ask the handler of an attempt to end it; the handler checks for requests with every beat."""
+        """Ask the handler of an attempt to end it; the handler checks for requests with every beat. That of a durable
+        execution holds for its next attempt, too.
+        """
         request = CancelRequest(reason=reason, requested_ms=self.clock())
-        self.store.put(_cancel_key(record), request.model_dump_json(by_alias=True).encode())
+        for key in _cancel_keys(record):
+            self.store.put(key, request.model_dump_json(by_alias=True).encode())
 
     def is_cancelled(self, record: RunRecord) -> bool:
         """Tell whether somebody has asked for the end of an attempt."""
-        return self.store.get(_cancel_key(record)) is not None
+        return any(self.store.get(key) is not None for key in _cancel_keys(record))
 
     def end(self, run: OpenRun, *, state: str) -> tuple[str, ...]:
         """Record how the attempt ended; return warnings, if a later attempt has taken the record over."""
@@ -238,9 +243,10 @@ def _lease_key(record: RunRecord) -> str:
     return f"leases/run-{_digest(record.run_key)}/{record.run_id}"
 
 
-def _cancel_key(record: RunRecord) -> str:
-    # For one attempt: a later one under the same token is not cancelled by it.
-    return f"cancels/{_digest(record.run_key)}/{record.run_id}"
+def _cancel_keys(record: RunRecord) -> tuple[str, ...]:
+    # For one attempt: a later one under the same token is not cancelled by it, but for those of the same execution.
+    names = (record.run_id, *(() if record.execution is None else (f"execution-{_digest(record.execution)}",)))
+    return tuple(f"cancels/{_digest(record.run_key)}/{name}" for name in names)
 
 
 def _body(record: RunRecord) -> bytes:

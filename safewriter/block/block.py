@@ -62,6 +62,8 @@ class Block:
         """Build a block, which changes nothing yet; raises `SettingError`, `UnsupportedError` or `UsageError`."""
         from safewriter.objects.s3 import open_store, table_store
 
+        if step is not None and not isinstance(step, str):
+            raise UsageError(f"step={step!r} is no text; give the step a name that is the same on a retry")
         table_format = format_of(format)
         named = table_format.parse(table.rstrip("/"))
         settings = Settings.from_environment(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -12,15 +12,19 @@ from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from scripts.soal.local.home import Home
 from scripts.soal.options import Bucket, EndpointUrl, Json, Local, RunKey
-from scripts.soal.remote.execution import Execution
 from scripts.soal.runs.ledger import Ledger
 from scripts.soal.runs.views import event_view, run_view, runs_view
 from scripts.soal.runs.watching import Watcher
 from scripts.soal.target import asking, checkpoint_store, target
 
+if TYPE_CHECKING:
+    from handler.runs.records import RunRecord
+
 __all__ = ["app"]
 
 _POLL_S: Final = 1.0
+_ENDS: Final = ("SUCCESS", "SKIPPED", "CANCELLED")
+"""No attempt follows one that has ended so."""
 
 app = typer.Typer(no_args_is_help=True, help="The state of runs and their writes.")
 
@@ -110,8 +114,8 @@ def cancel(
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """End a run that a handler supervises: its job is stopped, its open writes are settled. Between two attempts of a
-    durable execution the execution is stopped.
+    """End a run that a handler supervises: its job is stopped, its open writes are settled. A durable execution makes
+    no further attempt then: one that waits for its next one ends as soon as that begins.
 
     Exit codes: 0 cancelled, 1 it had ended before or ended in another way, 75 it has not ended yet.
     """
@@ -121,27 +125,23 @@ def cancel(
         found = ledger.handlers.read(run_key)
         if found is None:
             raise _unknown(run_key)
-        waits = found.record.state != "RUNNING" or found.sighting.is_dead
-        if waits and found.record.execution is not None and Execution.of(found.record.execution).stop():
-            out.remark(f"stopped the durable execution {found.record.execution}, which waited for its next attempt")
-            if (run := ledger.run(run_key)) is not None:
-                out.show(run_view(run))
-            return
-        if found.record.state != "RUNNING":
+        record = found.record
+        if record.state in _ENDS or (record.state != "RUNNING" and record.execution is None):
             raise Problem(
-                f"run {run_key!r} has ended as {found.record.state}",
+                f"run {run_key!r} has ended as {record.state}",
                 todo="there is nothing to cancel; see: soal runs show",
                 exit_code=EXIT_FAILED,
             )
-        if found.sighting.is_dead:
+        if found.sighting.is_dead and record.execution is None:
             raise Problem(
                 f"the handler of run {run_key!r} is dead, so nobody can end the run, and nothing of it runs",
                 todo=f"settle its writes with: soal recover --run {run_key}",
                 exit_code=EXIT_FAILED,
             )
-        ledger.handlers.request_cancel(found.record, reason)
-        out.remark(f"asked the handler of attempt {found.record.attempt} to end run {run_key!r}")
-        state = _ended(ledger, run_key, found.record.run_id, wait_s)
+        ledger.handlers.request_cancel(record, reason)
+        whom = f"attempt {record.attempt}" if record.execution is None else f"the durable execution {record.execution}"
+        out.remark(f"asked the handler of {whom} to end run {run_key!r}")
+        state = _ended(ledger, run_key, record, wait_s)
         run = ledger.run(run_key)
     if run is not None:
         out.show(run_view(run))
@@ -152,14 +152,21 @@ def cancel(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _ended(ledger: Ledger, run_key: str, run_id: str, wait_s: float) -> str | None:
-    """Wait until an attempt has ended; return its state, or None if it still runs."""
+def _ended(ledger: Ledger, run_key: str, cancelled: RunRecord, wait_s: float) -> str | None:
+    """Wait until an attempt has ended, or the durable execution that it belongs to; return the state, or None if it
+    still runs.
+    """
     until_s = time.monotonic() + wait_s
     while True:
         found = ledger.handlers.read(run_key)
-        if found is None or found.record.run_id != run_id:
+        is_same = found is not None and (
+            found.record.run_id == cancelled.run_id
+            if cancelled.execution is None
+            else found.record.execution == cancelled.execution
+        )
+        if found is None or not is_same:
             return "REPLACED"
-        if found.record.state != "RUNNING":
+        if found.record.state in _ENDS or (found.record.state != "RUNNING" and cancelled.execution is None):
             return found.record.state
         if time.monotonic() >= until_s:
             return None

@@ -82,10 +82,10 @@ def conclude(out: Output, report: Report, *, todo: str) -> None:
 
 
 def _attempts(attempts: tuple[AttemptResult, ...]) -> Table:
-    table = columns("attempt", "state", "commits", "seconds", "details", right=("attempt", "commits", "seconds"))
+    table = columns("attempt", "state", "commits", "seconds", "error", right=("attempt", "commits", "seconds"))
     for one in attempts:
         seconds = f"{one.total_ms / 1000:.1f}" if one.total_ms else ""
-        table.add_row(str(one.number), styled(one.state.value), str(one.committed), seconds, Text(one.state_details))
+        table.add_row(str(one.number), styled(one.state.value), str(one.committed), seconds, Text(one.error or ""))
     return table
 
 

@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from handler.outcome.state import State
@@ -22,10 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["Execution"]
 
 _POLL_S: Final = 2.0
-_REGION: Final = 3
-"""arn:aws:lambda:REGION:account:…"""
 _EVENTS: Final = 10
 """The newest ones: an attempt and the pause behind it are five."""
+_ERRORS_MAX: Final = 20
+"""In a row: throttled, or no network."""
+_ENDS: Final = ("SUCCEEDED", "FAILED", "TIMED_OUT", "STOPPED")
 _ENDED_OTHERWISE: Final = {
     "TIMED_OUT": "the execution has had no more time; its committed steps stay",
     "STOPPED": "the execution was stopped; its committed steps stay",
@@ -42,46 +42,26 @@ class Execution:
 
     def report(self, says: Callable[[str], None]) -> Report:
         """Wait for the end; `says` hears of each attempt. Raises `Problem` if the service does not answer."""
-        begun, last = time.monotonic(), ""
+        begun, last, errors = time.monotonic(), "", 0
         while True:
             try:
                 found = self.lambda_.get_durable_execution(DurableExecutionArn=self.arn)
-                if found["Status"] != "RUNNING":
+                if found["Status"] in _ENDS:
                     return self._of(found, round((time.monotonic() - begun) * 1000))
                 if (now := self._attempts()) != last:
                     says(now)
                     last = now
+                errors = 0
             except (BotoCoreError, ClientError) as error:
-                raise Problem(
-                    f"execution {self.arn}: {error}",
-                    todo="it goes on all the same; allow lambda:GetDurableExecution and"
-                    " lambda:GetDurableExecutionHistory on it",
-                    exit_code=EXIT_FAILED,
-                ) from error
+                errors += 1
+                if errors > _ERRORS_MAX or _is_refused(error):
+                    raise Problem(
+                        f"execution {self.arn}: {error}",
+                        todo="it goes on all the same; allow lambda:GetDurableExecution and"
+                        " lambda:GetDurableExecutionHistory on it",
+                        exit_code=EXIT_FAILED,
+                    ) from error
             time.sleep(self.poll_s)
-
-    @classmethod
-    def of(cls, arn: str) -> Execution:
-        """Return the execution of an ARN, in the caller's account."""
-        region = arn.split(":")[_REGION] if arn.startswith("arn:") else None
-        return cls(arn, boto3.session.Session().client("lambda", region_name=region))
-
-    def stop(self) -> bool:
-        """Stop it, and tell whether it ran. Raises `Problem` if the service refuses it.
-
-        An attempt that is on its way goes on until it has ended: its handler is asked to end by another way.
-        """
-        try:
-            if self.lambda_.get_durable_execution(DurableExecutionArn=self.arn)["Status"] != "RUNNING":
-                return False
-            self.lambda_.stop_durable_execution(DurableExecutionArn=self.arn)
-        except (BotoCoreError, ClientError) as error:
-            raise Problem(
-                f"execution {self.arn}: {error}",
-                todo="allow lambda:GetDurableExecution and lambda:StopDurableExecution on it",
-                exit_code=EXIT_FAILED,
-            ) from error
-        return True
 
     def _of(self, found: Any, duration_ms: int) -> Report:  # noqa: ANN401 - the service's answer
         status = found["Status"]
@@ -108,10 +88,14 @@ class Execution:
         return f"{text} {'has ended' if is_over else 'runs'}; {'it' if is_over else 'the one before'} {_told(ended)}"
 
 
+def _is_refused(error: Exception) -> bool:
+    code = str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else ""
+    return code == "404" or code.startswith(("AccessDenied", "ResourceNotFound", "Validation", "UnrecognizedClient"))
+
+
 def _told(event: Any) -> str:  # noqa: ANN401 - the service's answer
     try:
-        document = json.loads(event["StepSucceededDetails"]["Result"]["Payload"])
-        committed = sum(write["status"] == "committed" for write in document["writes"])
-        return f"came to {State(document['state'])}, {committed} writes are committed"
+        attempt = json.loads(event["StepSucceededDetails"]["Result"]["Payload"])
+        return f"came to {State(attempt['result']['state'])} with {int(attempt['committed'])} commits"
     except (KeyError, ValueError, TypeError):
         return "was lost"

@@ -25,7 +25,6 @@ from safewriter.settings import Settings
 from safewriter.settle.supervisor import Supervision
 from scripts.soal.app import app
 from scripts.soal.console.problem import Problem
-from scripts.soal.remote.execution import Execution
 from tests.support.lake import CHECKPOINTS
 from tests.support.waiting import BUSY_S
 
@@ -51,12 +50,13 @@ class Bench:
             self.client.create_bucket(Bucket=BUCKET)
         self.runs = Runs(S3ObjectStore(self.client, BUCKET, name), epoch_ms)
 
-    def begin(self, run_key: str, *, total_ms: int = 600_000, execution: str | None = None) -> Any:
+    def begin(
+        self, run_key: str, *, total_ms: int = 600_000, run_id: str | None = None, execution: str | None = None
+    ) -> Any:
         job = Job.of(parse_event({"script": "s3://scripts/a.py", "clientToken": run_key}, SETTINGS), SETTINGS, "r")
         deadline = Deadline(epoch_ms() + total_ms, epoch_ms())
-        return self.runs.begin(
-            job, run_id=f"id-{run_key}", request_id="q", schedule=Schedule.of(deadline, 0), execution=execution
-        )
+        schedule, run_id = Schedule.of(deadline, 0), run_id or f"id-{run_key}"
+        return self.runs.begin(job, run_id=run_id, request_id="q", schedule=schedule, execution=execution)
 
     def soal(self, *arguments: str) -> tuple[int, str, str]:
         options = ("--endpoint-url", self.endpoint, "--bucket", self.where)
@@ -147,25 +147,19 @@ def test_what_does_not_run_cannot_be_cancelled(bench: Bench) -> None:
     assert bench.soal("cancel", "deaf", "--wait-s", "0")[0] == 75
 
 
-def test_a_durable_execution_that_waits_for_its_next_attempt_is_stopped(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody runs whom a handler could end; one whose execution has ended is told as any other."""
+def test_a_durable_execution_that_waits_is_cancelled_for_its_next_attempt(bench: Bench) -> None:
+    """Nobody runs whom a handler could end; another execution under the token is not meant, nor one that has ended."""
     arn = "arn:aws:lambda:eu-west-1:123456789012:function:soal:7/durable-execution/nightly/3f2c"
-    running = {arn}
-
-    def stop(execution: Execution) -> bool:
-        ran = execution.arn in running
-        running.discard(execution.arn)
-        return ran
-
-    monkeypatch.setattr(Execution, "stop", stop)
     bench.runs.end(bench.begin("nightly", execution=arn), state="INCOMPLETE")
     assert arn in bench.soal("show", "nightly")[1].replace("\n", "")
-    code, _, said = bench.soal("cancel", "nightly")
-    assert (code, f"stopped the durable execution {arn}" in said) == (0, True)
-    code, _, said = bench.soal("cancel", "nightly")
-    assert (code, "has ended as INCOMPLETE" in said) == (1, True)
+    code, _, said = bench.soal("cancel", "nightly", "--wait-s", "0")
+    assert (code, f"asked the handler of the durable execution {arn}" in said) == (75, True)
+    following = bench.begin("nightly", run_id="2", execution=arn)
+    assert bench.runs.is_cancelled(following.record)
+    bench.runs.end(following, state="CANCELLED")
+    assert not bench.runs.is_cancelled(bench.begin("nightly", run_id="3", execution=f"{arn}-another").record)
+    bench.runs.end(bench.begin("done", execution=arn), state="SUCCESS")
+    assert bench.soal("cancel", "done")[0] == 1
 
 
 def test_a_bucket_that_may_not_be_listed(bench: Bench) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter import SafeWriter, TooLateError, UsageError, days, parts
+from safewriter import SafeWriter, StepError, TooLateError, UsageError, days, parts
 from safewriter.deadline import epoch_ms
 from tests.integration.safewriter.ice_rows import append
 from tests.support.attempts import next_attempt
@@ -88,6 +88,35 @@ def test_two_parts_of_one_name_are_refused(spark: SparkSession, lake: Lake) -> N
     with pytest.raises(UsageError, match="two parts have the name '2025-03'"):
         next(parts(spark, lake.table, WEEK[3:], name=lambda day: f"{day:%Y-%m}"))
     assert lake.version() == -1
+
+
+class Source:
+    """A value whose text names its place in memory."""
+
+
+@pytest.mark.parametrize(
+    ("of", "name"),
+    [([Source()], str), (WEEK, lambda day: day.day), (WEEK, lambda _: "")],
+    ids=["no text", "int", "empty"],
+)
+def test_a_name_that_is_another_one_on_the_next_attempt_is_refused(
+    spark: SparkSession, lake: Lake, of: Any, name: Any
+) -> None:
+    """Each attempt would write everything once more; and a step that is no text would be on no record."""
+    with pytest.raises(UsageError, match="names no part: give name="):
+        next(parts(spark, lake.table, of, name=name))
+    with pytest.raises(UsageError, match="step=5 is no text"):
+        SafeWriter(spark, lake.table, step=5)  # type: ignore[arg-type]
+    assert lake.version() == -1
+
+
+def test_the_same_parts_a_second_time_in_one_attempt_are_refused(spark: SparkSession, lake: Lake) -> None:
+    """They would be skipped, and their rows lost without an error."""
+    for part in parts(spark, lake.table, WEEK[:1]):
+        write(spark, part)
+    (again,) = parts(spark, lake.table, WEEK[:1])
+    with pytest.raises(StepError), again:
+        pass
 
 
 def test_parts_of_another_script_are_the_block_s_to_refuse(

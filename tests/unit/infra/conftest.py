@@ -85,7 +85,14 @@ def full_without_key(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
 @pytest.fixture(scope="session")
 def durable(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     return synthesise(
-        {**FULL, "durable": "3d", "queue": "false", "continue_max": "0", "retry_attempts": "0"},
+        {
+            **FULL,
+            "durable": "3d",
+            "queue": "false",
+            "continue_max": "0",
+            "retry_attempts": "0",
+            "gradual_deployment": "",
+        },
         _folder(tmp_path_factory),
     )
 

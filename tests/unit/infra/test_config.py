@@ -179,6 +179,14 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
             ({"durable": value}, "durable", "hours or days, as 12h or 3d")
             for value in ("12", "0h", "366d", "90m", "1d\n")
         ),
+        ({"durable": "15d", "checkpoint_days": "29"}, "checkpoint_days", "give it more than 29"),
+        ({"durable": "16d", "checkpoint_days": "60"}, "durable", "1500 attempts of an execution, here of 900 s"),
+        ({"durable": "1d", "errors": "return"}, "durable", "errors=return"),
+        (
+            {"durable": "1d", "gradual_deployment": "canary_10_percent_5_minutes"},
+            "gradual_deployment",
+            "would see none",
+        ),
         ({"durable": "1d", "queue": "true"}, "queue", "15 minutes at most"),
         ({"durable": "1d", "continue_max": "2"}, "continue_max", "makes its attempts itself"),
         ({"durable": "1d", "retry_attempts": "1"}, "retry_attempts", "makes its attempts itself"),

@@ -1,53 +1,76 @@
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
-
 import pytest
 
-from handler.durable.attempts import FAILURES_MAX, all_told, kept, lost, pause_s
-from tests.unit.handler.durable.results import result, write
+from handler.durable.attempts import FAILURES_MAX, Attempt, all_told, pause_s
+from safewriter.record.document import NO_CHANGE
+from tests.unit.handler.durable.results import attempt, lost, result, write
 
-if TYPE_CHECKING:
-    from handler.outcome.result import Result
+NO_COMMIT = [attempt("TIMED_OUT", "a", retryable=True), attempt("FAILED", "b"), lost()]
+BUSY = attempt("FAILED", "c", retryable=True)
+SKIPPED = attempt("SKIPPED", "d", retryable=True)
+DONE = attempt("INCOMPLETE", "e", write("e"))
 
-NO_COMMIT = [result("TIMED_OUT", "a"), result("FAILED", "b"), lost(1769)]
 
-
-@pytest.mark.parametrize("state", ["SUCCESS", "SKIPPED", "CANCELLED"])
+@pytest.mark.parametrize("state", ["SUCCESS", "CANCELLED"])
 def test_a_run_that_has_ended_is_not_tried_again(state: str) -> None:
     """Whoever cancels it means it."""
-    assert pause_s([result(state, "a")]) is None
+    assert pause_s([DONE, attempt(state, "a")]) is None
 
 
 @pytest.mark.parametrize("state", ["INCOMPLETE", "FAILED", "TIMED_OUT", "UNKNOWN"])
 def test_an_attempt_that_has_committed_a_write_is_followed_at_once(state: str) -> None:
     """Whatever ended it, and however many have failed before."""
-    assert pause_s([*NO_COMMIT[:2], result(state, "c", write("c"))]) == 1
+    assert pause_s([*NO_COMMIT[:2], attempt(state, "c", write("c"))]) == 1
 
 
 @pytest.mark.parametrize("last", NO_COMMIT, ids=["timed out", "failed", "lost"])
-def test_attempts_without_a_commit_are_followed_later_and_later_and_not_for_ever(last: Result) -> None:
+def test_attempts_without_a_commit_are_followed_later_and_later_and_not_for_ever(last: Attempt) -> None:
     """As many in a row as the bound end the execution."""
     found = [pause_s([last] * number) for number in range(1, FAILURES_MAX + 1)]
     assert found == [15, 30, None]
-    assert pause_s([last, last, result("INCOMPLETE", "c", write("c")), last]) == 15
+    assert pause_s([last, last, DONE, last]) == 15
 
 
-def test_what_another_attempt_has_committed_is_no_progress() -> None:
-    """A write that is skipped was the other's; one that was undone is none."""
-    seen = result("FAILED", "b", write("a"), write("b", status="rolled_back"))
-    assert pause_s([result("INCOMPLETE", "a", write("a")), seen]) == 15
+@pytest.mark.parametrize(
+    "seen",
+    [
+        attempt("FAILED", "b", write("a"), write("b", status="rolled_back")),
+        attempt("FAILED", "b", write("b", reason=NO_CHANGE)),
+    ],
+    ids=["another's", "no change"],
+)
+def test_what_brings_the_run_no_further_is_no_progress(seen: Attempt) -> None:
+    """A write that is skipped was the other's; one that was undone is none; one without a change comes each time."""
+    assert pause_s([DONE, seen]) == 15
+    assert seen.committed == 0
+
+
+def test_a_busy_attempt_is_no_failure() -> None:
+    """Another attempt lives, or a turn is held: it is followed later and later, for about a day."""
+    found = [pause_s([DONE, *[BUSY] * number]) for number in (1, 2, 3, 4, 5, 6, 99, 100)]
+    assert found == [60, 120, 240, 480, 900, 900, 900, None]
+    assert pause_s([NO_COMMIT[1], BUSY, NO_COMMIT[1]]) == 30
+
+
+def test_a_skipped_run_ends_only_if_nothing_of_it_has_begun() -> None:
+    """The rest of a backfill is not left out because another job came in between two attempts."""
+    assert pause_s([SKIPPED]) is None
+    assert pause_s([BUSY, SKIPPED]) is None
+    assert pause_s([DONE, SKIPPED]) == 60
+    assert pause_s([lost(), SKIPPED]) == 60
+    assert all_told([SKIPPED]).state == "SKIPPED"
+    assert all_told([DONE, *[SKIPPED] * 100]).state == "FAILED"
 
 
 def test_a_usage_error_is_not_tried_again() -> None:
     """Event, settings or script must change first."""
-    assert pause_s([result("FAILED", "a", usage=True)]) is None
+    assert pause_s([DONE, attempt("FAILED", "a", usage=True, retryable=True)]) is None
 
 
 def test_the_document_lists_all_attempts() -> None:
     """The rest of it is the last one's."""
-    told = all_told([lost(1769), result("SUCCESS", "b", write("a"), write("b"))])
+    told = all_told([lost(), attempt("SUCCESS", "b", write("a"), write("b"))])
     assert (told.state, told.run_id) == ("SUCCESS", "b")
     assert [(one.number, one.run_id, one.state, one.error, one.committed) for one in told.attempts] == [
         (1, None, "UNKNOWN", "AttemptLost", 0),
@@ -55,13 +78,24 @@ def test_the_document_lists_all_attempts() -> None:
     ]
 
 
-def test_a_document_that_is_longer_than_the_service_keeps_is_cut_and_says_so() -> None:
-    """A backfill of years has thousands of steps. A shorter one is kept as it is."""
+def test_a_long_document_is_cut_and_says_so_and_its_commits_are_counted_before() -> None:
+    """A backfill of years has thousands of steps, and the service keeps 100 MB of an execution."""
+    long = "x" * 100_000
+    many = [write("a", step=f"{number}", reason=long) for number in range(3000)]
+    left = write("a", step="open", status="unknown")
+    whole = result("INCOMPLETE", "a", *many, left)
+    assert whole.error is not None
+    error = whole.error.model_copy(update={"message": long})
+    update = {"log_tail": (long,) * 500, "warnings": (long,) * 500, "state_details": long, "error": error}
+    kept = Attempt.of(whole.model_copy(update=update))
+    assert len(kept.model_dump_json(by_alias=True)) < 60_000
+    assert kept.committed == 3000
+    assert left in kept.result.writes
+    assert kept.result.warnings[-1] == "2961 writes are left out here; the document at resultUri has all"
+    assert len(all_told([kept] * 1500).model_dump_json(by_alias=True)) < 400_000
+
+
+def test_a_short_document_is_kept_as_it_is() -> None:
+    """In the service's history, and in the answer."""
     short = result("SUCCESS", "a", write("a"))
-    assert kept(short) is short
-    many = [write("a", step=f"{number}") for number in range(3000)]
-    long = kept(result("INCOMPLETE", "a", *many).model_copy(update={"log_tail": ("x" * 1000,) * 100}))
-    assert len(json.dumps(long.document())) < 200_000
-    assert long.writes == tuple(many[-200:])
-    assert long.warnings == ("the log's tail and 2800 writes are left out here; the document at resultUri has all",)
-    assert pause_s([long]) == 1
+    assert Attempt.of(short).result == short

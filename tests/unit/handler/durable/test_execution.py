@@ -7,16 +7,18 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 import boto3
-import pytest
 from aws_durable_execution_sdk_python import DurableContext, durable_execution
 from aws_durable_execution_sdk_python_testing.runner import DurableFunctionTestResult, DurableFunctionTestRunner
 
+from handler.durable.attempts import Attempt
 from handler.durable.execution import execution_id, run_attempts
 from handler.outcome.result import Result, deliver
 from tests.unit.handler.durable.results import result, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pytest
 
 INCOMPLETE = [result("INCOMPLETE", f"{number}", write(f"{number}", f"{number}")) for number in range(2)]
 
@@ -79,7 +81,7 @@ def test_the_history_holds_the_documents_as_they_are() -> None:
     """For `soal invoke`, the console and whoever else reads it; the SDK's own form is twice as long."""
     ended = Function(result("SUCCESS", "last")).execute()
     step = ended.get_step("attempt-1")
-    assert Result.model_validate_json(str(step.result)).run_id == "last"
+    assert Attempt.model_validate_json(str(step.result)).result.run_id == "last"
 
 
 def test_an_attempt_that_was_killed_is_lost_and_another_one_follows() -> None:
@@ -141,14 +143,22 @@ def test_a_replay_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     assert function.attempted == len(function.ends)
 
 
-@pytest.mark.parametrize(
-    ("arn", "name"),
-    [
-        ("arn:aws:lambda:eu-west-1:123456789012:function:soal:7/durable-execution/nightly/3f2c", "3f2c"),
-        ("x" * 100, "9063e9e9a8ea4a8a9f5d5d6a2c1f0d1c"),
-    ],
-)
-def test_the_id_of_an_execution_is_the_key_of_its_run(arn: str, name: str) -> None:
-    """Which has 64 characters at most."""
-    found = execution_id(arn)
-    assert found == name or len(found) == 64
+def test_a_handler_that_fails_behind_its_job_says_so() -> None:
+    """It was not killed; the next attempt finds the job's writes."""
+    function = Function(result("SUCCESS", "unseen"), result("SUCCESS", "last"))
+
+    def fail() -> None:
+        if function.attempted == 1:
+            raise OSError("no room for a metric")
+
+    function.after_attempt = fail
+    assert [one.error for one in document(function.execute()).attempts] == ["OSError", None]
+
+
+def test_the_id_of_an_execution_is_the_key_of_its_run() -> None:
+    """Another one for each execution, of 64 characters at most."""
+    arn = "arn:aws:lambda:eu-west-1:123456789012:function:soal:7/durable-execution/nightly/3f2c"
+    assert execution_id(arn) == "3f2c"
+    long = [execution_id(f"{'x' * 100}{number}") for number in range(2)]
+    assert len({*long}) == 2
+    assert {len(one) for one in (*long, execution_id("a/"))} == {64}

@@ -175,7 +175,7 @@ def test_without_a_result_there_is_a_problem() -> None:
 
 def test_the_attempts_of_an_execution_have_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     """One that has needed no second has none."""
-    told = {"runId": None, "stateDetails": "d", "error": None, "totalMs": 61_500, "resultUri": None}
+    told = {"runId": None, "error": None, "totalMs": 61_500, "resultUri": None}
     attempts = [
         {"number": 1, "state": "INCOMPLETE", "committed": 12, **told},
         {"number": 2, "state": "SUCCESS", "committed": 5, **told},

@@ -73,7 +73,6 @@ def hit(function: Function, table: Table, phase: Phase, nth: int, match: Match =
 @pytest.mark.parametrize(
     ("lake_format", "phase"),
     [
-        ("delta", "before"),
         ("delta", "after"),
         ("iceberg", "after"),
         *(
@@ -81,7 +80,7 @@ def hit(function: Function, table: Table, phase: Phase, nth: int, match: Match =
             for lake_format in ("delta", "iceberg")
             for phase in ("torn", "late", "lost", "frozen")
         ),
-        pytest.param("iceberg", "before", marks=pytest.mark.matrix),
+        *(pytest.param(lake_format, "before", marks=pytest.mark.matrix) for lake_format in ("delta", "iceberg")),
     ],
 )
 def test_a_fault_at_the_commit_in_a_warm_machine(function: Function, lake_format: str, phase: Phase) -> None:

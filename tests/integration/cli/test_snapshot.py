@@ -327,6 +327,7 @@ def test_a_delta_table_is_one_path() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 def test_a_snapshot_is_built_by_a_process_of_its_own(bench: Bench, s3: EmbeddedS3, soal: Soal) -> None:
     """It is current then. A build that fails says what is wrong, and the snapshot before stays."""
     lines = ["id,v", *(f"{number * 7},value {number}" for number in range(100))]

@@ -79,10 +79,11 @@ class Attempt(BaseModel):
 
     @property
     def is_busy(self) -> bool:
-        """Whether the job could not begin, or asks for another try, for a reason that passes by itself."""
-        error = self.result.error
-        is_skipped = self.result.state is State.SKIPPED
-        return is_skipped or (self.result.state is State.FAILED and error is not None and error.retryable)
+        """Whether the job could not begin for a reason that passes by itself: another attempt lives, a turn is held."""
+        result = self.result
+        has_run = result.exit_code is not None or result.signal is not None
+        waits = result.state is State.FAILED and result.error is not None and result.error.retryable
+        return result.state is State.SKIPPED or (waits and not has_run)
 
 
 def pause_s(attempts: Sequence[Attempt]) -> int | None:

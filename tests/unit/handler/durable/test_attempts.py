@@ -51,6 +51,8 @@ def test_a_busy_attempt_is_no_failure() -> None:
     found = [pause_s([DONE, *[BUSY] * number]) for number in (1, 2, 3, 4, 5, 6, 99, 100)]
     assert found == [60, 120, 240, 480, 900, 900, 900, None]
     assert pause_s([NO_COMMIT[1], BUSY, NO_COMMIT[1]]) == 30
+    has_run = BUSY.model_copy(update={"result": BUSY.result.model_copy(update={"exit_code": 75})})
+    assert pause_s([DONE, has_run]) == 15
 
 
 def test_a_skipped_run_ends_only_if_nothing_of_it_has_begun() -> None:

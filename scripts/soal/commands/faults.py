@@ -163,7 +163,7 @@ def replay(
         raise Problem(str(error), todo="take the name from a row") from error
     table = columns("field", "value")
     for field, value in record.model_dump(mode="json").items():
-        table.add_row(field.replace("_", " "), str(value))
+        table.add_row(field.replace("_", " "), Text(str(value)))  # a test's parameters are no markup
     out.show(View(record.model_dump(mode="json"), (table,)))
     if is_broken(record):
         raise typer.Exit(1)

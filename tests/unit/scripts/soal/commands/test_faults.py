@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from scripts.campaign import running as campaign
 from scripts.campaign.mutants import running
-from scripts.campaign.record import STATES, MutantRecord, StateRecord
+from scripts.campaign.record import STATES, MutantRecord, ScenarioRecord, StateRecord
 from scripts.results import OtherResultsError, append
 from scripts.soal.app import app
 from scripts.soal.console.problem import EXIT_TRY_AGAIN, EXIT_USAGE, Problem
@@ -131,3 +131,15 @@ def test_a_name_of_no_case_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None
     done = CliRunner().invoke(app, ["faults", "replay", "x"])
     assert isinstance(done.exception, Problem)
     assert str(done.exception) == "'x' is no case"
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("kept", 0), ("broken", 1), ("skipped", 1), ("error", 1)])
+def test_a_scenario_that_is_replayed_shows_its_test_with_its_parameters(
+    monkeypatch: pytest.MonkeyPatch, outcome: str, code: int
+) -> None:
+    """What was not kept is no success, whatever it was."""
+    name = "tests/faults/test_reuse_kills.py::test_a[delta-torn]"
+    found = {"test": name, "subject": "reuse", "outcome": outcome, "faults": 1, "seconds": 1.0, "error": None}
+    monkeypatch.setattr(campaign, "replay", lambda *_: ScenarioRecord.model_validate(found))
+    done = CliRunner().invoke(app, ["faults", "replay", name])
+    assert (done.exit_code, "test_a[delta-torn]" in done.output.replace("\n", "")) == (code, True)

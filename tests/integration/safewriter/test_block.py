@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import safewriter
 from safewriter import SafeWriter
+from scripts.emulator.rules import Delay, Match, Rule
 from tests.integration.safewriter.appending import append, batch
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.lake import CHECKPOINTS
@@ -61,6 +62,16 @@ def test_three_requests_of_the_guard_are_waited_for(spark: SparkSession, s3: Emb
         "checkpoints",
     ]
     assert [one.key[-25:] for one in trace if one.operation == "GetObject"] == [f"{1:020}.json"]
+
+
+def test_a_slow_read_of_the_commit_is_waited_for(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
+    """The read that is on its way answers before a second one would."""
+    append(spark, lake, 10, "one")
+    reads = Match(operations={"GetObject"}, key=rf"{1:020}\.json$")
+    first, second = s3.wire.add(Rule(reads, Delay(1500))), s3.wire.add(Rule(reads, Delay(0), nth=2))
+    append(spark, lake, 10, "two")
+    s3.wire.clear_rules()
+    assert (first.hits, second.hits) == (1, 0)
 
 
 def test_an_exception_before_the_write_leaves_no_trace_in_the_table(spark: SparkSession, lake: Lake) -> None:

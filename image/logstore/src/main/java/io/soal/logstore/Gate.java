@@ -6,6 +6,7 @@ import java.lang.ref.WeakReference;
 import java.nio.charset.StandardCharsets;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
@@ -39,6 +40,9 @@ public final class Gate {
   static final String SKIPPED = "this write was committed by an earlier attempt";
 
   private static final ObjectMapper JSON = new ObjectMapper();
+
+  /** Within it the read that is on its way ends sooner than a second one would. */
+  private static final long READ_BACK_MS = 2_000;
 
   private final Blocks blocks;
   private final Set<Long> ranBefore;
@@ -152,14 +156,14 @@ public final class Gate {
    * The version that landed, as the table holds it: the gate reads it while Delta does its own work after the commit.
    *
    * @return a JSON object: body, its actions without those of files, which may be many; bytes, the size of the files that
-   *     it adds. Null if nothing has landed, or if it has not been read
+   *     it adds. Null if nothing has landed, or if it could not be read
    */
   public String landed() throws IOException {
     CompletableFuture<byte[]> reading;
     synchronized (this) {
       reading = landed;
     }
-    byte[] body = reading.isDone() && !reading.isCompletedExceptionally() ? reading.join() : null;
+    byte[] body = reading.completeOnTimeout(null, READ_BACK_MS, TimeUnit.MILLISECONDS).exceptionally(error -> null).join();
     if (body == null) {
       return null;
     }

@@ -137,4 +137,6 @@ def open_gate(block: Block, claimed: Claim) -> None:
 
 def open_skipping(block: Block) -> None:
     """Open a block whose write an earlier attempt has committed: no commit passes, and Delta skips the write."""
+    if block.batch is not None:
+        block.session.keep_state()
     block.session.skip(write_key=block.write.key, nonce=block.attempt.nonce)

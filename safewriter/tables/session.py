@@ -121,6 +121,10 @@ class Session(Protocol):
         """Let the block's statements run without an effect on the table: an earlier attempt has committed."""
         ...
 
+    def keep_state(self) -> None:
+        """Let the stream whose batch this is write the state of the batch, which a skipped block does not compute."""
+        ...
+
     def was_skipped(self, error: Exception) -> bool:
         """Tell whether an error in a skipped block only means that the write was skipped."""
         ...

@@ -94,6 +94,13 @@ class SparkScope:
             )
         return MicroBatch(query_id, batch_id, str(stream.runId()))
 
+    def keep_state(self) -> None:
+        """Let the stream whose batch this is write the state of the batch, which a skipped block does not compute."""
+        query_id = self.spark.sparkContext.getLocalProperty(_MICRO_BATCH[0])
+        streams = self.jspark.sharedState().activeStreamingQueries()
+        stream = streams.get(self.java_class("java.util.UUID").fromString(query_id))
+        self.java_class("io.soal.logstore.StreamState").keep(stream)
+
     # -- what the block changes, restored at its end ------------------------------------------------------------------
 
     def on_restore(self, undo: Callable[[], None]) -> None:

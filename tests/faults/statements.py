@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from safewriter import SafeWriter
-
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-__all__ = ["STATEMENTS", "STREAM", "Statement", "stream"]
+__all__ = ["STATEMENTS", "Statement"]
 
 _BASE: Final = range(5)
 _BATCH: Final = range(2, 9)
@@ -53,27 +51,6 @@ class Statement:
     def ids(self, spark: SparkSession, table: str) -> tuple[int, ...]:
         """Read the ids that are there now."""
         return tuple(sorted(row.id for row in spark.read.format("delta").load(table).collect()))
-
-
-STREAM: Final = "stream"
-
-
-def stream(spark: SparkSession, table: str) -> None:
-    """Bring whatever is new in `table`-source into the table, each batch guarded, and end."""
-
-    def write(frame: DataFrame, _: int) -> None:
-        with SafeWriter(frame.sparkSession, table) as block:
-            frame.write.format("delta").mode("append").save(block.table)
-            block.success()
-
-    source = spark.readStream.format("delta").load(f"{table}-source")
-    query = (
-        source.writeStream.foreachBatch(write)
-        .option("checkpointLocation", f"{table}-checkpoint")
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
 
 
 STATEMENTS: Final = {

@@ -11,7 +11,7 @@ from scripts.emulator.network_faults import Late, LoseReply
 from scripts.emulator.rules import Kill, Match, Rule
 from tests.faults.case import ANY, Phase, faults_at_every_boundary, thaw_after_the_retry
 from tests.faults.delta_case import DeltaCase
-from tests.faults.statements import STATEMENTS, STREAM, stream
+from tests.faults.statements import STATEMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,26 +131,3 @@ def test_a_lost_reply_of_the_commit_makes_one_version(case: DeltaCase, status: i
     case.s3.wire.clear_rules()
     assert case.written() == ["WRITE"]
     case.check()
-
-
-@pytest.mark.matrix
-def test_a_stream_that_is_killed_between_the_tables_commit_and_its_own_writes_each_batch_once(
-    spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], victim: Child, run_key: str
-) -> None:
-    """Started again it delivers the same batch, which is known to be in the table, and goes on with the next."""
-    table = lake()
-    source = f"{table.table}-source"
-    spark.range(0, 4, 1, 1).write.format("delta").save(source)
-    noting = Match(key=f"{table.name}-checkpoint/commits/.", is_mutating=True)
-    rule = s3.wire.add(Rule(noting, Kill("before", victim.kill)))
-    victim.tell(f"{table.table} {run_key} {STREAM} write")
-    victim.end()
-    s3.wire.clear_rules()
-    assert rule.hits == 1, victim.said()
-    assert table.rows() == 4
-
-    spark.range(4, 7, 1, 1).write.format("delta").mode("append").save(source)
-    stream(spark, table.table)
-    assert sorted(row.id for row in spark.read.format("delta").load(table.table).collect()) == list(range(7))
-    assert table.operations() == ["WRITE", "WRITE"]
-    assert {document.status for document in table.documents()} == {"committed"}

@@ -11,7 +11,8 @@ import sys
 
 from safewriter import SafeWriter
 from scripts.emulator.spark import build_session
-from tests.faults.statements import STATEMENTS, STREAM, stream
+from tests.faults.statements import STATEMENTS
+from tests.faults.streams import STREAMS
 
 
 def main() -> None:
@@ -21,8 +22,8 @@ def main() -> None:
     print("ready", flush=True)  # noqa: T201 - how it talks to the test
     table, run_key, statement, commit_point = sys.stdin.readline().split()
     os.environ["SOAL_RUN_KEY"] = run_key
-    if statement == STREAM:
-        stream(spark, table)
+    if statement in STREAMS:
+        STREAMS[statement](spark, table)
     else:
         with SafeWriter(spark, table, commit_point="success" if commit_point == "success" else "write") as block:
             STATEMENTS[statement].run(spark, block.table)

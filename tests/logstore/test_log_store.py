@@ -73,9 +73,19 @@ def test_a_checksum_is_one_request(lake: Bucket) -> None:
     assert (lake.requests(), lake.get(key)) == (["PutObject"], "whole")
 
 
-def test_what_is_no_checksum_stays(lake: Bucket) -> None:
-    """A stream knows by it whether another run has the same batch."""
-    lake.put("offsets/0", "of another")
-    error = lake.ask("checkpoint", "offsets/0", body="ours")["error"]
+def test_a_file_of_a_query_s_logs_is_created_or_was_there(lake: Bucket) -> None:
+    """By one conditional request: a stream knows by it whether another run has the same batch."""
+    assert lake.ask("checkpoint", "offsets/0", body="half", cancel=True) == {"done": True}
+    assert lake.requests() == []
+    assert lake.ask("checkpoint", "offsets/0", body="of one") == {"done": True}
+    assert lake.requests() == [PUT]
+    error = lake.ask("checkpoint", "offsets/0", body="of another")["error"]
     assert "FileAlreadyExistsException" in error[0]
-    assert lake.get("offsets/0") == "of another"
+    assert lake.get("offsets/0") == "of one"
+
+
+def test_a_file_of_a_query_s_state_takes_the_place_of_another(lake: Bucket) -> None:
+    """By one request; a batch that is repeated writes its state again."""
+    for body in ("once", "again"):
+        assert lake.ask("checkpoint", "state/0/0/1.delta", body=body, overwrite=True) == {"done": True}
+    assert (lake.requests(), lake.get("state/0/0/1.delta")) == (["PutObject", "PutObject"], "again")

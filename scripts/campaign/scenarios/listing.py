@@ -20,6 +20,7 @@ _SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
     "recovery": ("tests/faults/test_recovery_kills.py", "tests/faults/test_iceberg_recovery_kills.py"),
     "reuse": ("tests/faults/test_reuse_kills.py",),
     "snapshot": ("tests/faults/test_snapshot_kills.py",),
+    "stream": ("tests/faults/test_stream_kills.py",),
     "turn": ("tests/contract/coordination/test_takeover.py", "tests/contract/coordination/test_exclusion.py"),
     "writers": (
         "tests/faults/test_kills.py",

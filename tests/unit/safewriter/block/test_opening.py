@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from safewriter.block.opening import claim, note_in_turn
+from safewriter.block.opening import claim, note_in_turn, open_skipping
 from safewriter.coordination.record import OpenWrite
 from safewriter.deadline import Deadline
 from safewriter.errors import SettingError, TooLateError, TryAgainError, TurnLostError, UnsupportedError
@@ -17,7 +17,7 @@ from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint
 from safewriter.record.journal import Entry, Journal, append
 from safewriter.schedule import Schedule
-from safewriter.tables.session import TableState
+from safewriter.tables.session import MicroBatch, TableState
 from scripts.emulator.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
@@ -228,3 +228,14 @@ def test_a_note_without_an_answer_is_a_reason_to_try_again(store: MemoryObjectSt
     """Nothing was written, since the gate has not opened."""
     with pytest.raises(TryAgainError, match="nothing was written: no answer"):
         note_in_turn(*claimed_in(store, Turn(error=StoreError("no answer"))))
+
+
+@pytest.mark.parametrize(("batch", "asked"), [(None, ["skip"]), (MicroBatch("query", "3", "run"), ["state", "skip"])])
+def test_a_skipped_block_of_a_stream_lets_the_stream_write_its_state(
+    batch: MicroBatch | None, asked: list[str]
+) -> None:
+    """The block's statement, which reads the batch and so computes its state, is not carried out."""
+    done: list[str] = []
+    session = SimpleNamespace(keep_state=lambda: done.append("state"), skip=lambda **_: done.append("skip"))
+    open_skipping(block_of(MemoryObjectStore(), session=session, batch=batch))
+    assert done == asked

@@ -83,7 +83,7 @@ final class Store {
         case "list":
           return Map.of("names", listed(path));
         case "checkpoint":
-          checkpoint(path, body, request.path("cancel").asBoolean());
+          checkpoint(path, body, request.path("overwrite").asBoolean(), request.path("cancel").asBoolean());
           return Map.of("done", true);
         default:
           throw new IllegalArgumentException(kind);
@@ -125,8 +125,8 @@ final class Store {
     return names;
   }
 
-  private static void checkpoint(Path path, byte[] body, boolean cancel) throws IOException {
-    CancellableFSDataOutputStream out = new ChecksumFiles(path.getParent(), settings).createAtomic(path, false);
+  private static void checkpoint(Path path, byte[] body, boolean overwrite, boolean cancel) throws IOException {
+    CancellableFSDataOutputStream out = new StreamFiles(path.getParent(), settings).createAtomic(path, overwrite);
     out.write(body);
     if (cancel) {
       out.cancel();

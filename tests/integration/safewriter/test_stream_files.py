@@ -1,4 +1,4 @@
-"""Delta's checksums, written by one request each; all else that Spark writes whole goes its usual way."""
+"""The files of a stream's checkpoint and Delta's checksums: each whole on S3 by one request, or not there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def files_at(spark: SparkSession, uri: str) -> tuple[Any, Any]:
     jvm = spark._jvm
     assert jvm is not None
     path = jvm.org.apache.hadoop.fs.Path(uri)
-    return jvm.io.soal.logstore.ChecksumFiles(path.getParent(), spark.sparkContext._jsc.hadoopConfiguration()), path
+    return jvm.io.soal.logstore.StreamFiles(path.getParent(), spark.sparkContext._jsc.hadoopConfiguration()), path
 
 
 def test_a_commit_is_followed_by_one_request_for_its_checksum(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
@@ -49,10 +49,31 @@ def test_a_write_that_is_broken_off_leaves_no_checksum(spark: SparkSession, lake
     assert lake.store.get(f"_delta_log/{7:020}.crc") is None
 
 
-def test_other_files_are_not_overwritten(spark: SparkSession, lake: Lake) -> None:
-    """A stream's log tells by that whether another run has the same batch."""
+def test_of_two_runs_of_a_query_one_gets_the_batch(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
+    """By one conditional request each; the other run is told that the file is there, which Spark understands."""
     files, path = files_at(spark, f"{lake.table}-stream/offsets/0")
-    files.mkdirs(path.getParent())
-    files.createAtomic(path, OVERWRITE).close()
+    s3.wire.clear_trace()
+    first, second = files.createAtomic(path, OVERWRITE), files.createAtomic(path, OVERWRITE)
+    first.write(bytearray(b"ours"))
+    second.write(bytearray(b"theirs"))
+    first.close()
     with pytest.raises(Exception, match="FileAlreadyExistsException"):
-        files.createAtomic(path, OVERWRITE).close()
+        second.close()
+    assert [one.status for one in s3.trace() if one.operation == "PutObject"] == [200, 412]
+    assert {one.key.rpartition("/")[2] for one in s3.trace()} == {"0"}
+
+
+def test_a_file_of_state_is_one_request_and_takes_the_place_of_another(
+    spark: SparkSession, s3: EmbeddedS3, lake: Lake
+) -> None:
+    """A batch that is repeated writes its state again; one that is broken off leaves none."""
+    files, path = files_at(spark, f"{lake.table}-stream/state/0/0/1.delta")
+    s3.wire.clear_trace()
+    for body in (b"once", b"again"):
+        stream = files.createAtomic(path, not OVERWRITE)
+        stream.write(bytearray(body))
+        stream.close()
+    broken = files.createAtomic(path, not OVERWRITE)
+    broken.write(bytearray(b"half"))
+    broken.cancel()
+    assert [(one.operation, one.status) for one in s3.trace()] == [("PutObject", 200), ("PutObject", 200)]

@@ -1,5 +1,6 @@
 package io.soal.logstore;
 
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.regex.Pattern;
@@ -7,6 +8,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathFilter;
@@ -14,12 +16,16 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager;
 
 /**
- * Spark's way to write files whole or not at all, with one exception: a checksum of Delta's goes to S3 by one PUT.
- * Spark writes such files under another name and renames them, since it knows no store; on S3 that is twenty
- * requests after each commit, and a copy that a kill leaves behind. Only the commit of that version writes its checksum,
- * so no condition is needed.
+ * The files of a stream's checkpoint, and of Delta's checksums, which Delta writes the same way: each is whole on S3, or
+ * not there.
+ *
+ * <p>Spark writes such files under another name and renames them, since it knows no store. On S3 a rename is a copy and
+ * a deletion after a question, so two runs of one query can both take a batch, and a kill leaves the copy behind. Here a
+ * file that nobody may replace, as those of a query's logs of offsets and commits, is created by a conditional PUT: of two
+ * runs one gets {@link FileAlreadyExistsException}, which Spark understands. Any other file, as those of the state, is one
+ * PUT or one multipart upload, sent when the file is closed.
  */
-public final class ChecksumFiles implements CheckpointFileManager {
+public final class StreamFiles implements CheckpointFileManager {
   private static final Pattern CHECKSUM = Pattern.compile(".*/_delta_log/[0-9]{20}\\.crc");
 
   private final Path place;
@@ -27,15 +33,19 @@ public final class ChecksumFiles implements CheckpointFileManager {
   private CheckpointFileManager usual;
 
   /** As Spark makes one. */
-  public ChecksumFiles(Path place, Configuration conf) {
+  public StreamFiles(Path place, Configuration conf) {
     this.place = place;
     this.conf = conf;
   }
 
   @Override
   public CancellableFSDataOutputStream createAtomic(Path path, boolean overwriteIfPossible) {
-    if (!isChecksumOnS3(path)) {
+    if (!isOnS3(path)) {
       return usual().createAtomic(path, overwriteIfPossible);
+    }
+    // Only the commit of that version writes its checksum, so no condition is needed.
+    if (!overwriteIfPossible && !CHECKSUM.matcher(path.toUri().getPath()).matches()) {
+      return new Created(path, new ConditionalPut(conf), new ByteArrayOutputStream());
     }
     try {
       FSDataOutputStreamBuilder<?, ?> builder = path.getFileSystem(conf).createFile(path);
@@ -47,9 +57,9 @@ public final class ChecksumFiles implements CheckpointFileManager {
     }
   }
 
-  private static boolean isChecksumOnS3(Path path) {
+  private static boolean isOnS3(Path path) {
     String scheme = path.toUri().getScheme();
-    return ("s3a".equals(scheme) || "s3".equals(scheme)) && CHECKSUM.matcher(path.toUri().getPath()).matches();
+    return "s3a".equals(scheme) || "s3".equals(scheme);
   }
 
   /** Made at its first use: it has a file system and clients of its own. */
@@ -95,7 +105,7 @@ public final class ChecksumFiles implements CheckpointFileManager {
     return usual().createCheckpointDirectory();
   }
 
-  /** Sends all its bytes to S3 when it is closed, in one request. */
+  /** A file that is sent when it is closed. */
   private static final class Put extends CancellableFSDataOutputStream {
     private final FSDataOutputStream out;
 
@@ -107,6 +117,37 @@ public final class ChecksumFiles implements CheckpointFileManager {
     @Override
     public void cancel() {
       out.abort();
+    }
+  }
+
+  /** A small file that is created when it is closed, if there is none. */
+  private static final class Created extends CancellableFSDataOutputStream {
+    private final Path path;
+    private final ObjectStore store;
+    private final ByteArrayOutputStream body;
+    private boolean isOver;
+
+    Created(Path path, ObjectStore store, ByteArrayOutputStream body) {
+      super(body);
+      this.path = path;
+      this.store = store;
+      this.body = body;
+    }
+
+    @Override
+    public void close() throws IOException {
+      if (!isOver) {
+        isOver = true;
+        super.close();
+        if (store.put(path, body.toByteArray()) == ObjectStore.Outcome.TAKEN) {
+          throw new FileAlreadyExistsException(path + " is there already");
+        }
+      }
+    }
+
+    @Override
+    public void cancel() {
+      isOver = true;
     }
   }
 }

@@ -44,22 +44,38 @@ RUN --mount=type=cache,target=/root/.cache \
     && /opt/uv/bin/uv pip install --quiet --link-mode copy --python "$(command -v python3)" --target /opt/soal/python \
         --build-constraint requirements/build.txt --config-settings-package pyspark:--build-option=--compression=stored \
         --require-hashes --requirement requirements/runtime.txt
+# The variant full of the image has more packages and more of PySpark's jars.
+ARG VARIANT=slim
+COPY requirements/full.txt requirements/
+RUN --mount=type=cache,target=/root/.cache \
+    case "$VARIANT" in \
+        slim) ;; \
+        full) \
+            /opt/uv/bin/uv pip install --quiet --link-mode copy --python "$(command -v python3)" \
+                --target /opt/soal/python --require-hashes --requirement requirements/full.txt \
+            ;; \
+        *) echo "VARIANT is slim or full, not $VARIANT" >&2; exit 1 ;; \
+    esac
 COPY handler/__init__.py handler/
 COPY handler/spark/__init__.py handler/spark/missing_dependencies.py handler/spark/
 COPY scripts/__init__.py scripts/
 COPY scripts/image/__init__.py scripts/image/trim.py scripts/image/
 COPY image/spark/missing.toml image/spark/
 # Wheels carry tables for debuggers, forty megabytes of them; what auditwheel has put beside them does not bear the tool.
-RUN python3 -m scripts.image.trim /opt/soal/python/pyspark \
-    && find /opt/soal/python -name '*.so' -not -path '*.libs/*' -exec strip --strip-debug {} +
+RUN python3 -m scripts.image.trim /opt/soal/python/pyspark "$VARIANT" \
+    && find /opt/soal/python -name '*.so*' -not -path '*.libs/*' -exec strip --strip-unneeded {} +
 
 # Jars beside PySpark's: resolved by Maven, checked against their sums; the log store, compiled.
 COPY image/jars/pom.xml image/jars/jars.sha256 image/jars/
+COPY image/full/pom.xml image/full/jars.sha256 image/full/
 COPY image/logstore image/logstore
 RUN --mount=type=cache,target=/root/.m2 \
-    mvn --quiet --batch-mode --file image/jars/pom.xml dependency:copy-dependencies -DincludeScope=runtime \
-        -DoutputDirectory=/opt/soal/jars \
-    && sed 's#  #  /opt/soal/jars/#' image/jars/jars.sha256 | sha256sum --quiet --check --strict
+    for list in image/jars image/full; do \
+        if [ "$list" = image/full ] && [ "$VARIANT" != full ]; then continue; fi; \
+        mvn --quiet --batch-mode --file "$list/pom.xml" dependency:copy-dependencies -DincludeScope=runtime \
+            -DoutputDirectory=/opt/soal/jars; \
+        sed 's#  #  /opt/soal/jars/#' "$list/jars.sha256" | sha256sum --quiet --check --strict; \
+    done
 RUN mkdir classes \
     && find image/logstore/src/main/java -name '*.java' -exec javac --release 17 -encoding UTF-8 -proc:none -nowarn \
         -cp '/opt/soal/jars/*:/opt/soal/python/pyspark/jars/*' -d classes {} + \
@@ -97,17 +113,19 @@ COPY scripts/image/__init__.py scripts/image/archive.py scripts/image/lambdas.py
      /opt/trainer/scripts/image/
 WORKDIR /opt/trainer
 ENV PYTHONPATH=/opt/soal/python:/opt/soal/function:/opt/trainer
-RUN python3 -m scripts.image.archive /opt/soal
+RUN python3 -m scripts.image.archive /opt/soal "$VARIANT"
 
 # hadolint ignore=DL3006
 FROM ${BASE}
+ARG VARIANT=slim
 ARG VERSION=dev
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="SoAL" \
       org.opencontainers.image.description="Spark on AWS Lambda, without lost writes" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
+      org.opencontainers.image.revision="${REVISION}" \
+      io.soal.variant="${VARIANT}"
 COPY --from=trainer /opt/soal/java /opt/soal/java
 COPY --from=trainer /opt/soal/python /opt/soal/python
 COPY --from=trainer /opt/soal/function /opt/soal/function
@@ -117,7 +135,8 @@ COPY --from=trainer /opt/soal/lambdas /opt/soal/lambdas
 COPY --from=trainer /opt/soal/spark /opt/soal/spark
 COPY --from=trainer /opt/soal/spark.jsa /opt/soal/spark.jsa
 # On Lambda /tmp is this function's alone: the handler empties it between jobs.
-ENV PYTHONPATH=/opt/soal/python:/opt/soal/function PYTHONDONTWRITEBYTECODE=1 LANG=C.UTF-8 SOAL_OWN_DIRECTORIES=/tmp
+ENV PYTHONPATH=/opt/soal/python:/opt/soal/function PYTHONDONTWRITEBYTECODE=1 LANG=C.UTF-8 SOAL_OWN_DIRECTORIES=/tmp \
+    SOAL_IMAGE_VARIANT=${VARIANT}
 WORKDIR /opt/soal
 ENTRYPOINT ["python3", "-m", "awslambdaric"]
 CMD ["handler.app.lambda_handler"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["check_archive", "check_file"]
+__all__ = ["check_archive", "check_file", "stored_name"]
 
 # Packages that a job needs; test_module_names.py compares the list with the guard's imports.
 _RESTED_ON: Final = {
@@ -42,6 +42,11 @@ def check_file(name: str) -> None:
     """Raise `ValueError` if a file of this name, the last part of a path, would hide a module that the job needs."""
     if name.endswith(".py") and (hidden := _hidden(name.removesuffix(".py"))) is not None:
         raise ValueError(f"{name} would hide {hidden}; rename the file, for example to my_{name}")
+
+
+def stored_name(name: str) -> str:
+    """Return the name that a Python file has in the sandbox: Spark takes no file for an archive that is called .whl."""
+    return f"{name}.zip" if name.endswith(".whl") else name
 
 
 def check_archive(path: Path) -> None:

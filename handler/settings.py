@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from handler.input_errors import InputError, validated
 from handler.module_names import check_file
 from handler.secrets import SecretReference, parse_references
+from handler.spark.missing_dependencies import Variant
 from handler.spark_settings.checked import Permit, check_own_conf
 from safewriter.errors import SettingError
 from safewriter.objects import Location
@@ -104,6 +105,8 @@ class HandlerSettings(BaseModel):
         alias="SOAL_OWN_DIRECTORIES", default=()
     )
     """Directories that belong to this function alone: they are emptied between jobs. The image names /tmp."""
+    variant: Variant = Field(alias="SOAL_IMAGE_VARIANT", default="slim")
+    """The image's variant, which it names itself."""
     jit: Literal["auto", "c1", "full"] = Field(alias="SOAL_JIT", default="auto")
     reuse: Literal["on", "off"] = Field(alias="SOAL_REUSE", default="on")
     """Whether the Java machine of a job that ended well runs the next one."""

@@ -255,6 +255,15 @@ VARIABLES: Final = (
         (Reader.JOB,),
         setter=Setter.PLATFORM,
     ),
+    Variable(
+        "SOAL_IMAGE_VARIANT",
+        "slim or full",
+        "the image's variant, by which the handler tells what a job is missing. The image names it",
+        (Reader.JOB,),
+        default="slim",
+        setter=Setter.PLATFORM,
+        choices=("slim", "full"),
+    ),
     Variable("AWS_REGION", "region", "the function's region", _FUNCTIONS, setter=Setter.PLATFORM),
     Variable(
         "AWS_LAMBDA_FUNCTION_NAME",

@@ -106,6 +106,8 @@ class Config(BaseModel):
     # The function.
     image_uri: Annotated[ImageUri, BeforeValidator(_image)] | None = None
     """An image of a private ECR repository, by digest. Without it the CDK builds the Dockerfile, and needs Docker."""
+    image_variant: Literal["slim", "full"] = "slim"
+    """The variant of the image that the CDK builds: `full` has NumPy, pandas, PyArrow, MLlib, Avro and more."""
     architecture: Literal["x86_64", "arm64"] = "x86_64"
     """The processor of image and functions."""
     memory_mb: Annotated[int, Field(ge=1024, le=10240)] = 3008

@@ -31,6 +31,10 @@ def contradictions(config: Config) -> Iterator[ConfigError]:
         if getattr(config, key) is not None and config.entry_point is None:
             yield ConfigError(key, getattr(config, key), "its events name no script; set entry_point to the one to run")
     yield from (ConfigError(*found) for found in overlaps(config))
+    if config.image_variant != "slim" and config.image_uri is not None:
+        yield ConfigError(
+            "image_variant", config.image_variant, "image_uri names an image that is built; leave one out"
+        )
     if config.conditional_commits and not config.lake_bucket:
         yield ConfigError("conditional_commits", "true", "is about the lake bucket; set lake_bucket=true")
     yield from losses(config)

@@ -31,6 +31,7 @@ class Image:
         self._platform = _PLATFORMS[config.architecture]
         self._repository = None if config.image_uri is None else _repository(scope, config.image_uri)
         self._uri = config.image_uri
+        self._variant = config.image_variant
 
     def code(self, command: str) -> lambda_.DockerImageCode:
         """Return the code of a function whose entry is `command`, as `handler.app.lambda_handler`."""
@@ -38,7 +39,11 @@ class Image:
             return lambda_.DockerImageCode.from_ecr(self._repository, cmd=[command], tag_or_digest=self._uri.reference)
         # The .dockerignore names the sources of the image; these folders must stay out even if it is missing.
         return lambda_.DockerImageCode.from_image_asset(
-            str(_REPOSITORY), cmd=[command], platform=self._platform, exclude=[".git", ".soal", ".venv", "cdk.out"]
+            str(_REPOSITORY),
+            build_args={"VARIANT": self._variant},
+            cmd=[command],
+            platform=self._platform,
+            exclude=[".git", ".soal", ".venv", "cdk.out"],
         )
 
 

@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from scripts.emulator.backends import BACKENDS, opened_backend
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.emulator.spark import LOCAL_JARS, aws_jars, build_session
+from scripts.emulator.spark import LOCAL_JARS, build_session, full_jars
 from scripts.provision.__main__ import main as setup
 from tests.support.lake import CHECKPOINTS, LAKE
 
@@ -75,7 +75,7 @@ def s3(request: pytest.FixtureRequest) -> Iterator[EmbeddedS3]:
 def aws(request: pytest.FixtureRequest) -> tuple[Path, ...]:
     """Jars of AWS that the image lacks: fetched if a test that needs them was selected, none if they cannot be."""
     needed = any(item.get_closest_marker("aws") for item in request.session.items)
-    return aws_jars() if needed and setup(["--only", "aws-jars"]) == 0 else ()
+    return full_jars() if needed and setup(["--only", "full-jars"]) == 0 else ()
 
 
 @pytest.fixture(scope="session")
@@ -143,7 +143,7 @@ def native(spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...]) -> Catalo
 
 def _need(aws: tuple[Path, ...]) -> None:
     if not aws:
-        pytest.skip("the jars of scripts/emulator/aws cannot be fetched; why: scripts/setup --only aws-jars")
+        pytest.skip("the jars of image/full cannot be fetched; why: scripts/setup --only full-jars")
 
 
 def _known(spark: SparkSession, catalog: Catalog) -> Catalog:

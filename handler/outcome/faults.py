@@ -6,6 +6,7 @@ import signal
 from typing import TYPE_CHECKING, Final
 
 from handler.outcome.state import Fault
+from handler.spark.missing_dependencies import not_found
 
 if TYPE_CHECKING:
     from handler.outcome.evidence import JobEvidence
@@ -55,9 +56,13 @@ def _out_of_memory(evidence: JobEvidence, exit_code: int | None) -> Fault | None
 def _not_in_image(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
     """Return the fault of a job that failed for a missing thing, unless it continued or chose its exit code."""
     uncaught = evidence.uncaught
-    if evidence.missing is None or uncaught is None or evidence.exited != exit_code:
+    if uncaught is None or evidence.exited != exit_code:
         return None
-    return Fault("NotInImage", f"{evidence.missing} ({uncaught['type']}: {uncaught['message']})", usage=True)
+    sentence = evidence.missing or not_found(str(uncaught["type"]), str(uncaught["message"]))
+    if sentence is None:
+        return None
+    said = " ".join(f"{uncaught['type']}: {uncaught['message']}".split())
+    return Fault("NotInImage", f"{sentence} ({said})", usage=True)
 
 
 def _signal_name(number: int) -> str:

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
 from handler.input_errors import InputError, found, problem_of, validated
+from handler.module_names import stored_name
 from handler.request.event_fields import LABEL, FlatDocument, NestedDocument, py_file
 from handler.request.submit_parameters import parse_submit_parameters
 from handler.request.trigger import Trigger, recognise
@@ -225,7 +226,7 @@ def _check_places(files: tuple[Location, ...], entry_point: Location, settings: 
 
 def _check_py_files(files: tuple[Location, ...], entry_point: Location, path: str) -> None:
     """Check that the names of Python files differ: they are copied into one directory."""
-    names = [location.name for location in (entry_point, *files)]
+    names = [stored_name(location.name) for location in (entry_point, *files)]
     for index, name in enumerate(names):
         if name in names[:index]:
             raise InputError(_below(path, "pyFiles"), f"two files are called {name}; rename one, Python sees one name")

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic.alias_generators import to_camel
 
 from handler.input_errors import found
-from handler.module_names import check_file
+from handler.module_names import check_file, stored_name
 from handler.settings import script_location
 from safewriter.objects import Location
 
@@ -20,7 +20,8 @@ _ARGUMENT_MAX_BYTES: Final = 65_536
 _ARGUMENTS_MAX: Final = 200
 _FILE_NAME_MAX_BYTES: Final = 255
 _PY_FILES_MAX: Final = 50
-_PY_FILE_SUFFIXES: Final = (".py", ".zip", ".egg")
+_PY_FILE_SUFFIXES: Final = (".py", ".zip", ".egg", ".whl")
+_ANY_PLATFORM: Final = "-any.whl"
 
 
 def _script(value: str) -> str:
@@ -33,7 +34,12 @@ def py_file(value: str) -> str:
     location = Location.parse(value)
     name = location.name
     if not name.endswith(_PY_FILE_SUFFIXES):
-        raise ValueError(f"{value!r} is not a .py, .zip or .egg file on S3")
+        raise ValueError(f"{value!r} is not a .py, .zip, .egg or .whl file on S3")
+    if name.endswith(".whl") and not name.endswith(_ANY_PLATFORM):
+        raise ValueError(
+            f"{value!r} is a wheel with native code, which Python cannot load from an archive; derive an image with the"
+            " package (image/derived), or take a pure wheel (…-none-any.whl)"
+        )
     if "," in name or not value.isprintable():
         raise ValueError(f"{value!r} has a comma or a control character in its name")
     _check_file_name(location)
@@ -42,7 +48,7 @@ def py_file(value: str) -> str:
 
 
 def _check_file_name(location: Location) -> None:
-    size = len(location.name.encode())
+    size = len(stored_name(location.name).encode())
     if size > _FILE_NAME_MAX_BYTES:
         raise ValueError(f"the file's name has {size} bytes; {_FILE_NAME_MAX_BYTES} are allowed")
 
@@ -135,4 +141,4 @@ class FlatDocument(Common):
     conf: dict[str, str] = {}
     """Spark settings of the allow-list."""
     py_files: Annotated[tuple[_S3PyFile, ...], Field(max_length=_PY_FILES_MAX, strict=False)] = ()
-    """Python files on S3 that the script imports: `.py`, `.zip` or `.egg`."""
+    """Python files on S3 that it imports: `.py`, `.zip`, `.egg`, or a wheel without native code (`-any.whl`)."""

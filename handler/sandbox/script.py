@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from handler.input_errors import InputError
-from handler.module_names import check_archive
+from handler.module_names import check_archive, stored_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,8 +41,8 @@ class Files:
 
 def place(job: Job, sandbox: Sandbox) -> Files:
     """Return where `download` will put the job's code, so that Java can be started before it is there."""
-    script, *py_files = (sandbox.scripts / location.name for location in (job.entry_point, *job.py_files))
-    return Files(script, tuple(py_files))
+    py_files = (sandbox.scripts / stored_name(location.name) for location in job.py_files)
+    return Files(sandbox.scripts / job.entry_point.name, tuple(py_files))
 
 
 def download(job: Job, files: Files, client: Any) -> None:  # noqa: ANN401 - boto3's S3 client, or a test's

@@ -123,7 +123,7 @@ class _Run:
     def run(self, command: Command) -> Outcome:
         """Start the command, let the script begin once its record and code are there, and wait for the end."""
         progress, clock = self._progress, self._services.clock
-        missing = MissingWatch(read_missing(spark_file(self._settings, "missing.toml")))
+        missing = MissingWatch(read_missing(spark_file(self._settings, "missing.toml"), self._settings.variant))
         writes = OpenWrites(self._journal)
         job_log = progress.job_log = JobLog(
             self._redactor,

@@ -26,17 +26,19 @@ import jdk.internal.org.objectweb.asm.Opcodes;
  * Removes from jars the parts that nothing in the image reads: {@code java Slim.java LIST JAR...}.
  *
  * <p>The names of local variables, which only debuggers ask for, and the entries that LIST names, a glob a line: {@code #}
- * begins a comment. Line numbers stay, and the names in constructors, by which Jackson fills the case classes of Scala
+ * begins a comment, and a glob with {@code only on ARCHITECTURE} behind it counts only there. Line numbers stay, and the names in constructors, by which Jackson fills the case classes of Scala
  * (through Paranamer). Signed jars stay as they are: a change would break their signatures.
  */
 final class Slim {
     private static final int API = Opcodes.ASM8;
+    private static final String ARCHITECTURE = System.getProperty("os.arch");
 
     public static void main(String[] arguments) throws IOException {
         List<PathMatcher> unwanted = new ArrayList<>();
         for (String line : Files.readAllLines(Path.of(arguments[0]))) {
-            if (!line.isBlank() && !line.startsWith("#")) {
-                unwanted.add(FileSystems.getDefault().getPathMatcher("glob:" + line.strip()));
+            String[] words = line.strip().split(" only on ");
+            if (!line.isBlank() && !line.startsWith("#") && (words.length == 1 || words[1].equals(ARCHITECTURE))) {
+                unwanted.add(FileSystems.getDefault().getPathMatcher("glob:" + words[0]));
             }
         }
         long before = 0;

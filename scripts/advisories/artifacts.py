@@ -26,7 +26,7 @@ _CLASSIFIER: Final = re.compile(r"(-tests|-shaded-protobuf)?\.jar")
 _NAMES: Final = "image/jars/artifacts.toml"
 _DERIVED: Final = "image/derived"
 # These lists are fetched only when somebody needs them: their jars are known by name, and hold nothing else.
-_BY_NAME: Final = (LISTS["aws-jars"], _DERIVED)
+_BY_NAME: Final = (LISTS["full-jars"], _DERIVED)
 _NOT_LOOKED_AT: Final = "s3proxy-jars"
 """A server of the fault tests, with the parts of many clouds: it listens on loopback, and only our tests ask it."""
 

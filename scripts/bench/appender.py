@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from safewriter import SafeWriter
-from scripts.emulator.spark import LOCAL_JARS, aws_jars, build_session
+from scripts.emulator.spark import LOCAL_JARS, build_session, full_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 def main(name: str, lake_format: str, settings: str = "{}") -> None:
     """Say `ready`; then for each line, `guarded TABLE` or `plain TABLE`, append one row and say `done`, or `failed`."""
-    more_jars = (*LOCAL_JARS, *aws_jars())
+    more_jars = (*LOCAL_JARS, *full_jars())
     spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[1]", json.loads(settings), more_jars=more_jars)
     spark.range(1).count()
     print("ready", flush=True)

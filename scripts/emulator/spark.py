@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["JARS", "LOCAL_JARS", "ROOT", "aws_jars", "build_session"]
+__all__ = ["JARS", "LOCAL_JARS", "ROOT", "build_session", "full_jars"]
 
 ROOT = Path(__file__).parents[2]
 JARS = Path(os.environ.get("SOAL_HOME", ROOT / ".soal")) / "jars"
@@ -24,9 +24,9 @@ LOCAL_JARS = tuple(sorted(JARS.with_name("local-jars").glob("*.jar")))
 """Jars that no image has: databases for Iceberg's catalogs on this machine."""
 
 
-def aws_jars() -> tuple[Path, ...]:
-    """Return the clients of AWS that no image has, if they have been fetched: `scripts/setup --only aws-jars`."""
-    return tuple(sorted(JARS.with_name("aws-jars").glob("*.jar")))
+def full_jars() -> tuple[Path, ...]:
+    """Return the jars that the variant full adds, if they have been fetched: `scripts/setup --only full-jars`."""
+    return tuple(sorted(JARS.with_name("full-jars").glob("*.jar")))
 
 
 def build_session(

@@ -1,7 +1,7 @@
-"""Make the class-data archive: run image/archive/train.py as the handler would, and keep the classes that it loaded.
+"""Make the class-data archive: run a script of image/archive as the handler would, and keep the classes that it loads.
 
-`python -m scripts.image.archive [SOAL_HOME]`: by scripts/setup for the working tree, in the Dockerfile for the image.
-The job reads and writes an S3 in this process.
+`python -m scripts.image.archive [SOAL_HOME [VARIANT]]`: by scripts/setup for the working tree, in the Dockerfile for
+the image. The job reads and writes an S3 in this process.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from handler.spark.archive import archive_of
 from handler.spark.classpath import OWN, added_jars, archived_jars
 from handler.spark.command import HOST, RUNNER, Machine, compose, find_java, pyspark_home
 from handler.spark.environment import AttemptVariables
+from handler.spark.missing_dependencies import SLIM
 from safewriter.deadline import epoch_ms
 from safewriter.record.journal import Journal
 from scripts.emulator import EmbeddedS3
@@ -31,11 +32,15 @@ from scripts.image.lambdas import LIST, LambdasError, make_jar
 from scripts.image.unsigned import copy_unsigned
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from handler.settings import HandlerSettings
+    from handler.spark.missing_dependencies import Variant
 
 __all__ = ["TRAINING", "TrainingError", "main", "train"]
 
-TRAINING: Final = Path(__file__).resolve().parents[2] / "image" / "archive" / "train.py"
+_FOLDER: Final = Path(__file__).resolve().parents[2] / "image" / "archive"
+TRAINING: Final[Mapping[Variant, Path]] = {"slim": _FOLDER / "train.py", "full": _FOLDER / "train_full.py"}
 _LAKE: Final = "training"
 _CHECKPOINTS: Final = "training-checkpoints"
 _MACHINE: Final = Machine(memory_mb=3008, cores_present=2)
@@ -50,7 +55,7 @@ class TrainingError(Exception):
     """There is no archive; the message holds the training's last lines."""
 
 
-def train(home: Path, *, names: Path = LIST, log: Path | None = None) -> Path:
+def train(home: Path, variant: Variant = SLIM, *, names: Path = LIST, log: Path | None = None) -> Path:
     """Train and write the archive of `home`; return its path. An existing archive is removed first.
 
     `names`: the list of the classes whose lambda expressions become classes. Java's own log of the classes that it
@@ -67,7 +72,7 @@ def train(home: Path, *, names: Path = LIST, log: Path | None = None) -> Path:
         fresh.unlink(missing_ok=True)
         try:
             make_jar(settings, names)
-            _run(settings, variables, fresh, log)
+            _run(TRAINING[variant], settings, variables, fresh, log)
             _check(settings, fresh)
             fresh.chmod(0o644)  # Java makes it 0444; any user may read it, and its owner replace it
             fresh.replace(archive)
@@ -78,10 +83,10 @@ def train(home: Path, *, names: Path = LIST, log: Path | None = None) -> Path:
     return archive
 
 
-def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path, log: Path | None) -> None:
+def _run(training: Path, settings: HandlerSettings, variables: dict[str, str], archive: Path, log: Path | None) -> None:
     """Run the training as the handler runs a job, without the jars that may change: they are no part of the archive."""
     home = settings.soal_home
-    job = Job.of(parse_event(f"s3://{_LAKE}/{TRAINING.name}", settings), settings, "training")
+    job = Job.of(parse_event(f"s3://{_LAKE}/{training.name}", settings), settings, "training")
     job = dataclasses.replace(
         job,
         arguments=(f"s3a://{_LAKE}",),
@@ -90,7 +95,7 @@ def _run(settings: HandlerSettings, variables: dict[str, str], archive: Path, lo
     with open_sandbox(settings.tmp) as sandbox, Journal(sandbox.journal):
         attempt = AttemptVariables("training", "training", epoch_ms() + _TIMEOUT_S * 1000, _TIMEOUT_S * 1000)
         sandbox.go.touch()
-        command = compose(job, Files(TRAINING, ()), sandbox, settings, _MACHINE, attempt, variables)
+        command = compose(job, Files(training, ()), sandbox, settings, _MACHINE, attempt, variables)
         # The host is in a jar that may change.
         at = command.submission.index(RUNNER[0])
         submission = (*command.submission[:at], bootstrap.__file__, *command.submission[at + len(RUNNER) :])
@@ -140,11 +145,11 @@ def _java() -> dict[str, str]:
     return {name: os.environ[name] for name in ("JAVA_HOME",) if os.environ.get(name)}
 
 
-def main(home: Path) -> int:
+def main(home: Path, variant: Variant = SLIM) -> int:
     """Make the archive of `home` and print its size."""
     began = time.monotonic()
     try:
-        archive = train(home)
+        archive = train(home, variant)
     except TrainingError as error:
         print(f"archive: failed: {error}", file=sys.stderr)
         return 1
@@ -154,4 +159,5 @@ def main(home: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve() if sys.argv[1:] else soal_home()))
+    named: Variant = "full" if sys.argv[2:] == ["full"] else SLIM
+    sys.exit(main(Path(sys.argv[1]).resolve() if sys.argv[1:] else soal_home(), named))

@@ -9,19 +9,22 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
+from handler.spark.missing_dependencies import SLIM
 from scripts.image.base import DOCKERFILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from handler.spark.missing_dependencies import Variant
     from scripts.image.docker import Docker
 
-__all__ = ["TAG", "TRAINER", "Build", "build", "derive"]
+__all__ = ["BUILDER", "TAG", "VARIANT_LABEL", "Build", "build", "derive", "tag_of"]
 
 TAG: Final = "soal"
-TRAINER: Final = "-trainer"
-"""The suffix of an image's name for the stage that trains its archive."""
+BUILDER: Final = "-builder"
+"""The suffix of an image's name for the stage that has the tools of its build."""
+VARIANT_LABEL: Final = "io.soal.variant"
 _TIMEOUT_S: Final = 3600
 _GIT_TIMEOUT_S: Final = 10
 
@@ -35,6 +38,7 @@ class Build:
     certificates: Path | None = None
     platform: str | None = None
     target: str | None = None
+    variant: Variant = SLIM
 
     def arguments(self, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
         """Return the words behind `docker build` but for the network's."""
@@ -45,6 +49,7 @@ class Build:
         proxies = [name for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY") if environ.get(name)]
         return (
             *("--file", str(DOCKERFILE), "--tag", self.tag, "--build-arg", f"BASE={self.base}"),
+            *("--build-arg", f"VARIANT={self.variant}"),
             *("--build-arg", f"VERSION={version('soal')}", "--build-arg", f"REVISION={_revision(root)}"),
             *(word for name in proxies for word in ("--build-arg", name)),
             *secret,
@@ -54,17 +59,22 @@ class Build:
         )
 
 
+def tag_of(variant: Variant) -> str:
+    """Return the name of an image that is given no other."""
+    return TAG if variant == SLIM else f"{TAG}-{variant}"
+
+
 def build(docker: Docker, wanted: Build) -> None:
     """Build, with BuildKit's progress on stderr. Raises `DockerError` if it fails."""
     docker.show("build", *_network(docker), *wanted.arguments(), timeout_s=_TIMEOUT_S)
 
 
 def derive(docker: Docker, image: Build, folder: Path, tag: str) -> None:
-    """Build `image`, the stage that trains its archive, and on both of them the Dockerfile in `folder`."""
-    trainer = f"{image.tag}{TRAINER}"
+    """Build `image`, the stage that has the tools of its build, and on both of them the Dockerfile in `folder`."""
+    builder = f"{image.tag}{BUILDER}"
     build(docker, image)
-    build(docker, replace(image, tag=trainer, target="trainer"))
-    names = ("--tag", tag, "--build-arg", f"IMAGE={image.tag}", "--build-arg", f"TRAINER={trainer}")
+    build(docker, replace(image, tag=builder, target="builder"))
+    names = ("--tag", tag, "--build-arg", f"IMAGE={image.tag}", "--build-arg", f"BUILDER={builder}")
     docker.show("build", *_network(docker), *names, str(folder), timeout_s=_TIMEOUT_S)
 
 

@@ -6,13 +6,16 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from handler.spark.missing_dependencies import SLIM
+from scripts.image.build import VARIANT_LABEL
+
 if TYPE_CHECKING:
     from scripts.image.docker import Docker
 
-__all__ = ["LIMIT_MB", "Layer", "Part", "Size", "measure"]
+__all__ = ["LIMITS_MB", "Layer", "Part", "Size", "measure"]
 
-LIMIT_MB: Final = 660
-"""The largest allowed size above the base."""
+LIMITS_MB: Final = {"slim": 660, "full": 1000}
+"""The largest allowed size above the base, by variant."""
 _MB: Final = 1_000_000
 _OURS: Final = "/opt/soal/"
 # Runs in the image, which has Python and neither du nor find in every base.
@@ -52,6 +55,7 @@ class Part:
 class Size:
     """`layers` are those above the base, the last one first; `parts` the largest first."""
 
+    variant: str
     total_bytes: int
     base_bytes: int
     layers: tuple[Layer, ...]
@@ -63,7 +67,7 @@ class Size:
 
     @property
     def is_within_limit(self) -> bool:
-        return self.above_base_bytes <= LIMIT_MB * _MB
+        return self.above_base_bytes <= LIMITS_MB[self.variant] * _MB
 
 
 def measure(docker: Docker, image: str) -> Size:
@@ -73,7 +77,11 @@ def measure(docker: Docker, image: str) -> Size:
     layers = above_base(history)
     script = ("run", "--rm", "--network", "none", "--entrypoint", "python3", image, "-c", _WALK)
     parts = json.loads(docker.read(*script, timeout_s=120))
+    label = docker.read(
+        "image", "inspect", "--format", f'{{{{index .Config.Labels "{VARIANT_LABEL}"}}}}', image
+    ).strip()
     return Size(
+        label if label in LIMITS_MB else SLIM,
         total,
         total - sum(layer.bytes for layer in layers),
         layers,

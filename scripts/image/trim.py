@@ -1,6 +1,6 @@
 """Trim pip's PySpark for the image: image/spark/missing.toml lists the parts to remove, and why.
 
-`python -m scripts.image.trim PYSPARK` in the Dockerfile.
+`python -m scripts.image.trim PYSPARK VARIANT` in the Dockerfile.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from handler.spark.missing_dependencies import read_missing
+from handler.spark.missing_dependencies import SLIM, read_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from handler.spark.missing_dependencies import Missing
+    from handler.spark.missing_dependencies import Missing, Variant
 
 __all__ = ["MISSING", "UNUSED", "is_of", "kept", "main", "superseded"]
 
@@ -40,6 +40,15 @@ UNUSED: Final = (
 _RECORDS: Final = ("click", "fsspec", "markdown_it_py", "mdurl", "pygments", "rich")
 # Sources of boto3's documentation; zstandard's second engine, for another Python.
 _FILES: Final = ("botocore/data/**/examples-1.json*", "zstandard/_cffi*.so")
+_OF_PACKAGES: Final = (
+    *("numpy/**/tests", "pandas/tests", "pyarrow/tests", "pyarrow/include", "pyarrow/src", "numpy/_core/include"),
+    *("numpy/f2py", "numpy/distutils", "sqlalchemy/testing", "pyarrow/*.px[di]", "pyarrow/*.pyx"),
+    *("pyarrow/libarrow_python.so", "pyarrow/libarrow_python.so.*.*.*"),
+    *("pyarrow/libarrow_flight.so*", "pyarrow/libarrow_python_flight.so*", "pyarrow/_flight*.so"),
+)
+"""Tests, sources and compilers of the packages of the variant full; second copies of a library, which wheels have for
+links; Arrow's way to other servers.
+"""
 
 
 def kept(names: Iterable[str], missing: Iterable[Missing]) -> tuple[str, ...]:
@@ -59,10 +68,10 @@ def superseded(python: Path) -> Iterator[Path]:
         yield from sorted(path for path in service.glob("*") if path.is_dir())[:-1]
 
 
-def main(pyspark: Path) -> int:
+def main(pyspark: Path, variant: Variant = SLIM) -> int:
     """Trim the installed package and print the result."""
     jars = sorted(path.name for path in pyspark.glob("jars/*.jar"))
-    stay = set(kept(jars, read_missing(MISSING)))
+    stay = set(kept(jars, read_missing(MISSING, variant)))
     size_mb = sum((pyspark / "jars" / name).stat().st_size for name in jars if name not in stay) / 1e6
     for name in jars:
         if name not in stay:
@@ -73,8 +82,11 @@ def main(pyspark: Path) -> int:
     records = [path for name in _RECORDS for path in python.glob(f"{name}-*.dist-info")]
     for path in (*(python / package for package in UNUSED), *records):
         shutil.rmtree(path, ignore_errors=True)
-    for path in (path for pattern in _FILES for path in python.glob(pattern)):
-        path.unlink()
+    for path in [path for pattern in (*_FILES, *_OF_PACKAGES) for path in python.glob(pattern)]:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
     for path in superseded(python):
         shutil.rmtree(path)
     print(f"trim: {len(stay)} of {len(jars)} jars stay; {size_mb:.0f} MB dropped")
@@ -82,4 +94,4 @@ def main(pyspark: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), "full" if sys.argv[2:] == ["full"] else SLIM))

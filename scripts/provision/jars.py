@@ -21,12 +21,13 @@ __all__ = ["LISTS", "LOG_STORE_JAR", "admit", "ensure_jars"]
 LOG_STORE_JAR: Final = "soal-logstore.jar"
 LISTS: Final = {
     "jars": "image/jars",
+    "full-jars": "image/full",
     "local-jars": "scripts/emulator/jars",
     "rest-jars": "scripts/emulator/rest",
-    "aws-jars": "scripts/emulator/aws",
     "s3proxy-jars": "scripts/emulator/s3proxy",
 }
-"""Their folders: the image's jars, then those that only this machine needs. Who needs one of the last two fetches it.
+"""Their folders: the image's jars, those that its variant full adds, and those that only this machine needs. Set-up
+fetches the image's, `local-jars` and `rest-jars`; who needs another one fetches it.
 """
 
 

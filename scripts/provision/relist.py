@@ -1,7 +1,7 @@
 """Write the lists of checksums again, after a deliberate change of the pinned versions (called by scripts/lock).
 
-`jars`: image/jars/jars.sha256 from the jars that image/jars/pom.xml resolves to; `local-jars`, `rest-jars`, `aws-jars`,
-`s3proxy-jars`: the same in the folders of scripts/emulator; `rie`: requirements/rie.sha256 from its wheel.
+`jars`: image/jars/jars.sha256 from the jars that image/jars/pom.xml resolves to; `full-jars`, `local-jars`,
+`rest-jars`, `s3proxy-jars`, `derived`: the same in their folders; `rie`: requirements/rie.sha256 from its wheel.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Final
 
 from scripts.provision.checksums import read_sums, write_sums
 from scripts.provision.jars import LISTS
@@ -20,6 +21,8 @@ from scripts.provision.rie import extract_all
 from scripts.provision.wheel import downloaded_wheel
 
 __all__ = ["main", "shipped_twice"]
+
+_FOLDERS: Final = {**LISTS, "derived": "image/derived"}
 
 
 def main(what: str) -> int:
@@ -35,7 +38,7 @@ def main(what: str) -> int:
 
 
 def _jars(place: Place, name: str) -> tuple[Path, int]:
-    folder = place.root / LISTS[name]
+    folder = place.root / _FOLDERS[name]
     java, _ = ensure_java(place, os.environ)
     with place.scratch() as scratch:
         find_maven(java).copy_closure(folder / "pom.xml", scratch)

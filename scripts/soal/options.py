@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
+from handler.spark.missing_dependencies import Variant
+
 __all__ = [
     "AttemptsMax",
     "Bucket",
@@ -14,6 +16,7 @@ __all__ = [
     "Event",
     "FunctionName",
     "FunctionNameIfGiven",
+    "ImageVariant",
     "Json",
     "Local",
     "RunKey",
@@ -37,8 +40,13 @@ FunctionName = Annotated[str, _FUNCTION]
 FunctionNameIfGiven = Annotated[str | None, _FUNCTION]
 Event = Annotated[str, typer.Argument(help="A JSON file, inline JSON, - (stdin), or s3://…/script.py")]
 UntilDone = Annotated[
-    bool, typer.Option("--until-done", help="Invoke again until the run has ended; each step is written once.")
+    bool,
+    typer.Option(
+        "--until-done",
+        help="Invoke again until the run has ended; each step is written once. A durable function does so by itself.",
+    ),
 ]
+ImageVariant = Annotated[Variant, typer.Option("--variant", help="The image's variant.")]
 AttemptsMax = Annotated[int, typer.Option(min=1, max=100, help="With --until-done: how often at most.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what the command would do; change nothing.")]
 RunKey = Annotated[str, typer.Argument(help="The run key: the event's clientToken, or as `soal runs list` shows it.")]

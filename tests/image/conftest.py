@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from handler.outcome.result import Result
+from handler.spark.missing_dependencies import SLIM
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.container import Confinement, ContainerEmulator
-from scripts.image.build import TAG
+from scripts.image.build import tag_of
 from scripts.image.docker import Docker, docker
 from scripts.soal.local.home import Home
 from tests.support.lake import CHECKPOINTS, LAKE
@@ -27,7 +28,7 @@ SCRIPTS = "soal-scripts"
 
 @pytest.fixture(scope="session")
 def image() -> str:
-    return os.environ.get("IMAGE_UNDER_TEST", TAG)
+    return os.environ.get("IMAGE_UNDER_TEST", tag_of(SLIM))
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +36,12 @@ def daemon(image: str) -> Iterator[Docker]:
     with docker(Home.of().path) as found:
         assert found.has(image), f"docker has no image {image}; build it with: soal image build"
         yield found
+
+
+@pytest.fixture(scope="session")
+def variant(daemon: Docker, image: str) -> str:
+    """The image's own word for what it has."""
+    return daemon.read("run", "--rm", "--entrypoint", "printenv", image, "SOAL_IMAGE_VARIANT").strip()
 
 
 @pytest.fixture(scope="session")

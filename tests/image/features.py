@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     Feature = Callable[[SparkSession, str], None]
 
 FEATURES: dict[str, Feature] = {}
+FULL: set[str] = set()
+"""The names of those that only the variant full has."""
 
 
 def feature(name: str) -> Callable[[Feature], Feature]:
@@ -25,6 +27,12 @@ def feature(name: str) -> Callable[[Feature], Feature]:
         return function
 
     return take
+
+
+def full(name: str) -> Callable[[Feature], Feature]:
+    """A feature of the variant full."""
+    FULL.add(name)
+    return feature(name)
 
 
 def rows(spark: SparkSession, count: int = 6) -> DataFrame:
@@ -311,14 +319,105 @@ def catalog(spark: SparkSession, place: str) -> None:
     spark.sql("DROP TABLE kept_here")
 
 
-def main(place: str) -> None:
-    """Try everything; an error is written down and does not end the job."""
+full("format avro")(of_format("avro"))
+
+
+@full("pandas functions over 500,000 rows")
+def pandas_functions(spark: SparkSession, place: str) -> None:
+    import pandas as pd  # type: ignore[import-untyped]
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
+
+    twice: Any = pandas_udf(lambda column: 2 * column, "long", PandasUDFType.SCALAR)
+    frame = spark.range(500_000)
+    equal(frame.select(twice("id").alias("id")).agg(F.sum("id")).first()[0], 499_999 * 500_000)  # type: ignore[index]
+    largest = frame.groupBy((F.col("id") % 4).alias("part")).applyInPandas(
+        lambda part: pd.DataFrame({"id": [part["id"].max()]}), "id long"
+    )
+    equal(sorted(row.id for row in largest.collect()), [499_996, 499_997, 499_998, 499_999])
+
+
+@full("toPandas, and back, through Arrow")
+def arrow(spark: SparkSession, place: str) -> None:
+    spark.conf.set("spark.sql.execution.arrow.pyspark.fallback.enabled", "false")
+    found = rows(spark).toPandas()
+    equal(len(found), 6)
+    equal(spark.createDataFrame(found).count(), 6)
+    equal(rows(spark).toArrow().num_rows, 6)
+    equal(rows(spark).mapInArrow(lambda batches: batches, rows(spark).schema).count(), 6)
+
+
+@full("pandas on Spark")
+def pandas_on_spark(spark: SparkSession, place: str) -> None:
+    import pyspark.pandas as ps
+
+    equal(int(ps.DataFrame({"id": [1, 2, 3]})["id"].sum()), 6)
+
+
+@full("an MLlib pipeline, saved and loaded")
+def pipeline(spark: SparkSession, place: str) -> None:
+    from pyspark.ml import Pipeline, PipelineModel
+    from pyspark.ml.classification import LogisticRegression
+    from pyspark.ml.feature import StringIndexer, VectorAssembler
+
+    frame = rows(spark, 40).selectExpr("*", "cast(id >= 20 AS int) AS label")
+    stages: Any = [
+        StringIndexer(inputCol="city", outputCol="place"),
+        VectorAssembler(inputCols=["id", "place"], outputCol="features"),
+        LogisticRegression(),
+    ]
+    Pipeline(stages=stages).fit(frame).save(place)
+    equal(PipelineModel.load(place).transform(frame).where("prediction = label").count(), 40)
+
+
+@full("clusters, trees, recommendations and topics of MLlib")
+def models(spark: SparkSession, place: str) -> None:
+    from pyspark.ml.classification import RandomForestClassifier
+    from pyspark.ml.clustering import LDA, KMeans
+    from pyspark.ml.feature import VectorAssembler
+    from pyspark.ml.recommendation import ALS
+
+    frame = VectorAssembler(inputCols=["id", "part"], outputCol="features").transform(rows(spark, 30))
+    equal(len(KMeans(k=2, seed=1).fit(frame).clusterCenters()), 2)
+    forest = RandomForestClassifier(labelCol="part", numTrees=3, seed=1).fit(frame)
+    equal(forest.transform(frame).count(), 30)
+    ratings = rows(spark, 30).selectExpr("id % 5 AS user", "part AS item", "cast(id % 4 AS float) AS rating")
+    equal(ALS(rank=2, maxIter=2, seed=1).fit(ratings).itemFactors.count(), 3)
+    equal(LDA(k=2, maxIter=2, seed=1).fit(frame).describeTopics().count(), 2)
+
+
+@full("streaming with state in RocksDB")
+def rocks_db(spark: SparkSession, place: str) -> None:
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    spark.conf.set(provider, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    try:
+        streaming("parquet")(spark, place)
+    finally:
+        spark.conf.unset(provider)
+
+
+@full("DStreams")
+def dstreams(spark: SparkSession, place: str) -> None:
+    from pyspark.streaming import StreamingContext
+
+    context = StreamingContext(spark.sparkContext, 1)
+    seen: list[int] = []
+    context.queueStream([spark.sparkContext.parallelize([1, 2, 3])]).foreachRDD(lambda part: seen.append(part.count()))
+    context.start()
+    context.awaitTerminationOrTimeout(20)
+    context.stop(stopSparkContext=False)
+    equal(sum(seen), 3)
+
+
+def main(place: str, variant: str) -> None:
+    """Try everything that the variant has; an error is written down and does not end the job."""
     import boto3
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate()
     found = {}
-    for number, (name, function) in enumerate(FEATURES.items()):
+    tried = {name: function for name, function in FEATURES.items() if variant == "full" or name not in FULL}
+    for number, (name, function) in enumerate(tried.items()):
         try:
             function(spark, f"{place}/f{number}")
             found[name] = "runs"
@@ -330,4 +429,4 @@ def main(place: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

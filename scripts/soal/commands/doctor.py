@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from handler.spark.missing_dependencies import SLIM, Variant
 from safewriter.objects import Location
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
@@ -42,6 +43,7 @@ def doctor(
     script: Annotated[
         Path | None, typer.Option(help="Examine a script instead: what to change in it. It is read, not run.")
     ] = None,
+    variant: Annotated[Variant, typer.Option(help="With --script: the variant of the image to run it on.")] = SLIM,
     table: Annotated[
         list[str] | None,
         typer.Option(help="With --function: a table that jobs write to, s3://bucket/table; may be given again."),
@@ -57,7 +59,7 @@ def doctor(
         tables = [_location(each) for each in table or ()]
         findings = tuple(examine_function(function, lambda service: aws_client(service, endpoint_url), tables))
     else:
-        findings = tuple(_machine(endpoint_url) if script is None else _script(script))
+        findings = tuple(_machine(endpoint_url) if script is None else _script(script, variant))
     out.show(findings_view(findings))
     if any(finding.status == "fail" for finding in findings):
         raise typer.Exit(EXIT_FAILED)
@@ -78,8 +80,8 @@ def _machine(endpoint_url: str | None) -> Iterator[Finding]:
     return examine(home, os.environ.get("JAVA_HOME"), found, bucket)
 
 
-def _script(path: Path) -> Iterator[Finding]:
+def _script(path: Path, variant: Variant) -> Iterator[Finding]:
     try:
-        yield from examine_script(path)
+        yield from examine_script(path, variant)
     except OSError as error:
         raise Problem(f"--script {path}: {error.strerror}", todo="give a Python script on this machine") from error

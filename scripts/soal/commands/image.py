@@ -11,8 +11,9 @@ from typing import Annotated, Final
 
 import typer
 
+from handler.spark.missing_dependencies import SLIM
 from scripts.image import base as bases
-from scripts.image.build import TAG, Build
+from scripts.image.build import Build, tag_of
 from scripts.image.build import build as build_image
 from scripts.image.build import derive as derive_image
 from scripts.image.sbom import inventory
@@ -23,14 +24,14 @@ from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.docker import require, with_docker
 from scripts.soal.image_size import size_view
 from scripts.soal.local.home import ROOT, Home
-from scripts.soal.options import Json
+from scripts.soal.options import ImageVariant, Json
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="The function's container image: built, proven, measured.")
 
 _TESTS: Final = ("tests/image", "--ignore=tests/image/derived")
-Tag = Annotated[str, typer.Option(help="The image's name.")]
+Tag = Annotated[str | None, typer.Option(help="The image's name; default: soal, or soal-full.")]
 Base = Annotated[
     str | None,
     typer.Option(help="The image to build on, or `debootstrap` to make one here; default: the Dockerfile's."),
@@ -43,16 +44,19 @@ Certificates = Annotated[
 @app.command()
 def build(
     base: Base = None,
-    tag: Tag = TAG,
+    tag: Tag = None,
+    variant: ImageVariant = SLIM,
     platform: Annotated[str | None, typer.Option(help="linux/amd64 or linux/arm64; default: this machine's.")] = None,
     ca: Certificates = None,
 ) -> None:
     """Build the image. The first build takes minutes; later ones rebuild only what changed."""
     out = Output(as_json=False)
+    name = tag or tag_of(variant)
     with with_docker(Home.of()) as found:
         chosen = bases.choose_base(found, base, Place(ROOT), out.remark)
-        build_image(found, Build(chosen, tag, _certificates(ca), platform=platform))
-    out.remark(f"built {tag} on {chosen}; prove it with: soal image test")
+        build_image(found, Build(chosen, name, _certificates(ca), platform=platform, variant=variant))
+    chosen_by = "" if variant == SLIM else f" --variant {variant}"
+    out.remark(f"built {name} on {chosen}; prove it with: soal image test{chosen_by}")
 
 
 @app.command()
@@ -62,17 +66,18 @@ def derive(
     ],
     tag: Annotated[str, typer.Option(help="The name of the new image.")],
     base: Base = None,
-    image: Annotated[str, typer.Option(help="The name of the image that it adds to.")] = TAG,
+    variant: ImageVariant = SLIM,
     ca: Certificates = None,
 ) -> None:
-    """Build an image with additions (jars, Python packages), and train its archive again."""
+    """Build an image with additions: jars, Python packages."""
     out = Output(as_json=False)
     if not (folder / "Dockerfile").is_file():
         raise Problem(f"{folder}: there is no Dockerfile", todo="copy image/derived and change it")
     with with_docker(Home.of()) as found:
         chosen = bases.choose_base(found, base, Place(ROOT), out.remark)
-        derive_image(found, Build(chosen, image, _certificates(ca)), folder, tag)
-    out.remark(f"built {tag} on {image}; try it with: soal local invoke --docker --image {tag}")
+        image = Build(chosen, tag_of(variant), _certificates(ca), variant=variant)
+        derive_image(found, image, folder, tag)
+    out.remark(f"built {tag} on {image.tag}; try it with: soal local invoke --docker --image {tag}")
 
 
 def _certificates(given: Path | None) -> Path | None:
@@ -84,37 +89,40 @@ def _certificates(given: Path | None) -> Path | None:
 
 
 @app.command("test", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def prove(context: typer.Context, tag: Tag = TAG) -> None:
+def prove(context: typer.Context, tag: Tag = None, variant: ImageVariant = SLIM) -> None:
     """Prove the image: jobs under Lambda's limits, the archive, the features. It takes minutes.
 
     Other arguments go to pytest.
     """
+    name = tag or tag_of(variant)
     with with_docker(Home.of()) as found:
-        require(found, tag)
+        require(found, name)
         command = [sys.executable, "-P", "-m", "pytest", "-m", "image", *(context.args or _TESTS)]
-        environment = {**found.environment, "IMAGE_UNDER_TEST": tag}
+        environment = {**found.environment, "IMAGE_UNDER_TEST": name}
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
     if done.returncode != 0:
         raise typer.Exit(EXIT_FAILED)
 
 
 @app.command()
-def size(tag: Tag = TAG, *, as_json: Json = False) -> None:
-    """Show the image's size above its base, by layer and by part; exit code 1 if it is above 660 MB."""
+def size(tag: Tag = None, variant: ImageVariant = SLIM, *, as_json: Json = False) -> None:
+    """Show the image's size above its base, by layer and by part; exit code 1 if it is above its limit."""
+    name = tag or tag_of(variant)
     with with_docker(Home.of()) as found:
-        require(found, tag)
-        measured = measure(found, tag)
+        require(found, name)
+        measured = measure(found, name)
     Output(as_json=as_json).show(size_view(measured))
     if not measured.is_within_limit:
         raise typer.Exit(EXIT_FAILED)
 
 
 @app.command()
-def sbom(tag: Tag = TAG) -> None:
+def sbom(tag: Tag = None, variant: ImageVariant = SLIM) -> None:
     """Print the image's components, as a CycloneDX document in JSON."""
+    name = tag or tag_of(variant)
     with with_docker(Home.of()) as found:
-        require(found, tag)
-        sys.stdout.write(json.dumps(inventory(found, tag), indent=2) + "\n")
+        require(found, name)
+        sys.stdout.write(json.dumps(inventory(found, name), indent=2) + "\n")
 
 
 @app.command()

@@ -9,8 +9,9 @@ from typing import Annotated, Final
 
 import typer
 
+from handler.spark.missing_dependencies import SLIM, Variant
 from scripts.accommodations import ROWS, SEED, write_csv
-from scripts.image.build import TAG
+from scripts.image.build import tag_of
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.console.progress import JobProgress
@@ -85,7 +86,10 @@ def invoke(
         bool, typer.Option("--durable", help="One execution of Lambda's durable service: attempts until it has ended.")
     ] = False,
     docker: Annotated[bool, typer.Option("--docker", help="Run the image, not the working tree.")] = False,
-    image: Annotated[str, typer.Option(help="With --docker: the image's name.")] = TAG,
+    image: Annotated[
+        str | None, typer.Option(help="With --docker: the image's name; default: soal, or soal-full.")
+    ] = None,
+    variant: Annotated[Variant, typer.Option(help="With --docker: the image's variant.")] = SLIM,
     logs: Annotated[bool, typer.Option("--logs", help="Print the function's log on stderr.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -101,7 +105,9 @@ def invoke(
     found = target(endpoint_url, home, local=endpoint_url is None)
     variables = function_variables(found, checkpoint_bucket(found), given, None if docker else home)
     with JobProgress(out.talk, "running", shows_log=logs) as progress:
-        function = Function(variables, timeout_s, memory_mb, home, progress.line, image if docker else None)
+        function = Function(
+            variables, timeout_s, memory_mb, home, progress.line, (image or tag_of(variant)) if docker else None
+        )
         if durable:
             with function.durable() as service:
                 execution = Execution(

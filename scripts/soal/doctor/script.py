@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from handler.driver.script_settings import why_left_out
-from handler.spark.missing_dependencies import read_missing
+from handler.spark.missing_dependencies import SLIM, read_missing
 from scripts.image.settings import shipped_settings
 from scripts.soal.doctor.finding import Finding
 from scripts.soal.local.home import ROOT
@@ -21,33 +21,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from handler.spark.missing_dependencies import Missing
+    from handler.spark.missing_dependencies import Missing, Variant
 
-__all__ = ["IN_IMAGE", "examine_script"]
+__all__ = ["IN_FULL", "IN_IMAGE", "examine_script"]
 
 IN_IMAGE: Final = frozenset(
     {"aws_lambda_powertools", "awslambdaric", "boto3", "botocore", "dateutil", "delta", "handler", "jmespath", "py4j"}
     | {"pydantic", "pyspark", "s3transfer", "safewriter", "simplejson", "typing_extensions", "urllib3"}
 )
 """Modules that are in the image, besides Python's own."""
-_ABSENT: Final = {
-    "pandas": "pandas and PyArrow",
-    "pyarrow": "pandas and PyArrow",
-    "pyspark.pandas": "pandas and PyArrow",
-    "pyspark.ml": "MLlib",
-    "pyspark.mllib": "MLlib",
-    "pyspark.streaming": "DStreams",
-    "pyspark.sql.connect": "Spark Connect",
-    "avro": "the Avro format",
-    "jdbc": "drivers for SQL databases",
-    "kafka": "the Kafka connector",
-}
-"""Modules and formats, and the name of the missing dependency in image/spark/missing.toml."""
+IN_FULL: Final = frozenset({"numpy", "pandas", "psycopg2", "pyarrow", "pytz", "sqlalchemy"})
+"""Those that its variant full has, too."""
 _FOREIGN_FORMATS: Final = re.compile(r"(?i)hudi|redshift|bigquery|mongodb|.*snowflake.*")
 _GLUE: Final = (
     "Glue's library is only in Glue: read and write with spark.read and DataFrame.write, and arguments with argparse"
     " (--key value is passed on as it is)"
 )
+_DATABASE: Final = re.compile(r"jdbc:\w+")
+_DRIVEN: Final = ("jdbc:postgresql", "jdbc:mysql")
+"""The databases whose drivers some variant of the image has."""
 _METHODS: Final = {
     "master": "spark.master",
     "setMaster": "spark.master",
@@ -73,23 +65,35 @@ class _Setting:
     is_hadoop: bool = False
 
 
-def examine_script(path: Path) -> Iterator[Finding]:
-    """Yield the lines to change in a script; `OSError` if it cannot be read."""
+def examine_script(path: Path, variant: Variant = SLIM) -> Iterator[Finding]:
+    """Yield the lines to change in a script for a variant of the image; `OSError` if it cannot be read."""
     try:
         tree = ast.parse(path.read_bytes(), str(path))
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         yield Finding(f"{path.name}:{line}", "fail", f"this is not Python 3: {error}", "correct it")
         return
-    missing = {row.what: row for row in read_missing(ROOT / "image" / "spark" / "missing.toml")}
-    found = [*_imports(tree, missing), *_settings(tree), *_calls(tree, missing), *_writes(tree), *_surroundings(tree)]
+    missing = read_missing(ROOT / "image" / "spark" / "missing.toml", variant)
+    lacking = [*_imports(tree, missing, variant), *_calls(tree, missing)]
+    found = [*(one for one, _ in lacking), *_settings(tree), *_writes(tree), *_surroundings(tree)]
     if not found:
         yield Finding(path.name, "ok", "there is nothing to change")
+    if others := {name for _, row in lacking if row is not None for name in row.variants}:
+        (other,) = others
+        yield Finding(
+            path.name,
+            "warn",
+            f"it needs the image's variant {other}",
+            f"soal image build --variant {other}, and in the stack the context key image_variant={other}",
+        )
     for line, finding in sorted(found, key=lambda one: one[0]):
         yield Finding(f"{path.name}:{line}", finding.status, finding.detail, finding.remedy)
 
 
 _Found = tuple[int, Finding]
+if TYPE_CHECKING:
+    _Lacking = tuple[_Found, Missing | None]
+    """With the missing thing that the image's list names."""
 
 
 def _warn(line: int, detail: str, remedy: str) -> _Found:
@@ -100,7 +104,7 @@ def _fail(line: int, detail: str, remedy: str) -> _Found:
     return line, Finding("", "fail", detail, remedy)
 
 
-def _imports(tree: ast.AST, missing: dict[str, Missing]) -> Iterator[_Found]:
+def _imports(tree: ast.AST, missing: tuple[Missing, ...], variant: Variant) -> Iterator[_Lacking]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -108,22 +112,22 @@ def _imports(tree: ast.AST, missing: dict[str, Missing]) -> Iterator[_Found]:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         else:
             continue
-        for name in names:
-            yield from _import(node.lineno, name, missing, is_whole=name == names[0])
+        rows = {name: next((row for row in missing if row.has_module(name)), None) for name in names}
+        for name, row in rows.items():
+            is_whole = name == names[0] or isinstance(node, ast.Import)
+            if row is not None and (is_whole or rows[names[0]] is None):
+                yield _fail(node.lineno, f"imports {name}", row.sentence), row
+            elif row is None and is_whole and (told := _foreign(node.lineno, name, variant)):
+                yield told, None
 
 
-def _import(line: int, name: str, missing: dict[str, Missing], *, is_whole: bool) -> Iterator[_Found]:
+def _foreign(line: int, name: str, variant: Variant) -> _Found | None:
     top = name.partition(".")[0]
-    for absent, what in _ABSENT.items():
-        if name == absent or (name.startswith(f"{absent}.") and is_whole):
-            yield _fail(line, f"imports {name}", missing[what].sentence)
-            return
-    if not is_whole:
-        return
     if top == "awsglue":
-        yield _fail(line, f"imports {name}", _GLUE)
-    elif top not in IN_IMAGE and top not in sys.stdlib_module_names:
-        yield _warn(line, f"imports {top}, which is not in the image", "name it in pyFiles, or derive an image with it")
+        return _fail(line, f"imports {name}", _GLUE)
+    if top in IN_IMAGE or top in sys.stdlib_module_names or (variant != SLIM and top in IN_FULL):
+        return None
+    return _warn(line, f"imports {top}, which is not in the image", "name it in pyFiles, or derive an image with it")
 
 
 def _settings(tree: ast.AST) -> Iterator[_Found]:
@@ -168,18 +172,36 @@ def _pairs(call: ast.Call, line: int) -> Iterator[_Setting]:
             yield _Setting(key.lineno if len(pairs) > 1 else line, str(key.value), _text(value), is_hadoop)
 
 
-def _calls(tree: ast.AST, missing: dict[str, Missing]) -> Iterator[_Found]:
+def _calls(tree: ast.AST, missing: tuple[Missing, ...]) -> Iterator[_Lacking]:
     for call in _all_calls(tree):
-        name = _name(call.func)
+        name, line = _name(call.func), _line(call)
         if name == "jdbc":
-            yield _fail(_line(call), "reads or writes by JDBC", missing[_ABSENT["jdbc"]].sentence)
+            yield from _by_jdbc(line, tree, missing)
         elif name == "format" and call.args and {"read", "write", "readStream", "writeStream"} & _chain(call):
             text = _text(call.args[0])
-            if text.lower() in _ABSENT:
-                yield _fail(_line(call), f"uses the format {text}", missing[_ABSENT[text.lower()]].sentence)
+            row = next((row for row in missing if text.lower() in row.formats), None)
+            if text.lower() == "jdbc":
+                yield from _by_jdbc(line, tree, missing)
+            elif row is not None:
+                yield _fail(line, f"uses the format {text}", row.sentence), row
             elif _FOREIGN_FORMATS.fullmatch(text):
                 remedy = "use Delta, or derive an image with its jar (image/derived), without a guard"
-                yield _fail(_line(call), f"uses the format {text}, which is not in the image", remedy)
+                yield _fail(line, f"uses the format {text}, which is not in the image", remedy), None
+
+
+def _by_jdbc(line: int, tree: ast.AST, missing: tuple[Missing, ...]) -> Iterator[_Lacking]:
+    """Judge by the addresses of databases in the script; without any, by what the variant has for some database."""
+    rows = {name: row for row in missing for name in row.formats if name.startswith("jdbc")}
+    named = {
+        found[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and (found := _DATABASE.match(str(node.value)))
+    }
+    for name in sorted(named) or ["jdbc"]:
+        is_driven = name in _DRIVEN and name not in rows
+        if not is_driven and (named or any(one in rows for one in _DRIVEN)):
+            row = rows.get(name, rows["jdbc"])
+            yield _fail(line, f"reads or writes by JDBC{f' ({name})' if named else ''}", row.sentence), row
 
 
 def _writes(tree: ast.AST) -> Iterator[_Found]:

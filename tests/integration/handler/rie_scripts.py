@@ -40,6 +40,17 @@ if __name__ == "__main__":
     print(spark.sparkContext.master, spark.conf.get("spark.sql.shuffle.partitions"), spark.sparkContext.appName)
     import helper; print(helper.WORD)
 """
+WITH_A_WHEEL = """
+from pyspark.sql import SparkSession
+import wheeled
+
+def word(_):
+    import wheeled
+    return wheeled.WORD
+
+print(wheeled.WORD, SparkSession.builder.getOrCreate().sparkContext.parallelize([0], 1).map(word).collect())
+import not_anywhere.at_all
+"""
 EXIT_3 = f"import sys; print('secret', {SECRET!r}); sys.exit(3)"
 RAISES = "def f():\n    raise ValueError('no such day')\nf()\n"
 DELETES_ITS_PLACE = """

@@ -65,9 +65,9 @@ def test_an_iceberg_catalog_without_its_database_driver(run: Run) -> None:
     assert (result.state, result.error.type, result.error.usage) == ("FAILED", "NotInImage", True)
     assert result.error.message == result.state_details
     assert result.state_details == (
-        "the image does not have the database driver that an Iceberg catalog of the type jdbc needs: its jar belongs"
-        " beside Spark's, and with it the Python packages of requirements/sql.txt, by which the guard settles writes. A"
-        " derived image can add it (image/derived)"
+        "the image does not have the drivers of PostgreSQL and MySQL: its variant full does (soal image build"
+        " --variant full, context key image_variant=full). Without it: export to S3 first; an Iceberg catalog of the"
+        " type jdbc also needs the Python packages of requirements/sql.txt, by which the guard settles writes"
         " (Py4JJavaError: org.apache.iceberg.jdbc.UncheckedSQLException: Failed to connect:"
         " jdbc:postgresql://127.0.0.1:9/lake; root cause: java.sql.SQLException: No suitable driver found for"
         " jdbc:postgresql://127.0.0.1:9/lake)"
@@ -80,8 +80,9 @@ def test_a_database_that_is_read_without_a_driver(run: Run) -> None:
     """Another entry than the catalog's: its rows can come by way of S3."""
     result, _ = run(SESSION + "spark.read.jdbc('jdbc:postgresql://127.0.0.1:9/lake', 'numbers').count()")
     assert result.state_details == (
-        "the image does not have drivers for SQL databases: export to S3 first. A derived image can add it"
-        " (image/derived) (Py4JJavaError: java.sql.SQLException: No suitable driver)"
+        "the image does not have the driver of this SQL database: export to S3 first; the image's variant full has the"
+        " drivers of PostgreSQL and MySQL. A derived image can add it (image/derived)"
+        " (Py4JJavaError: java.sql.SQLException: No suitable driver)"
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -24,6 +26,7 @@ from tests.integration.handler.rie_scripts import (
     SECRET,
     SHOWS_ITS_EVENT,
     WAITS,
+    WITH_A_WHEEL,
 )
 from tests.support.kept import of_jobs
 from tests.support.waiting import BUSY_S, until
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.emulator, pytest.mark.spark]
 
 CHECKPOINTS, SCRIPTS, LAKE = "checkpoints", "scripts", "lake"
+WHEEL = "wheeled-1.0-py3-none-any.whl"
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +58,13 @@ def s3() -> Iterator[EmbeddedS3]:
             ("event.py", SHOWS_ITS_EVENT),
             ("waits.py", WAITS),
             ("helper.py", "WORD = 'helped'"),
+            ("wheel.py", WITH_A_WHEEL),
         ):
             client.put_object(Bucket=SCRIPTS, Key=name, Body=text.encode())
+        wheel = io.BytesIO()
+        with ZipFile(wheel, "w") as archive:
+            archive.writestr("wheeled/__init__.py", "WORD = 'rolls'")
+        client.put_object(Bucket=SCRIPTS, Key=WHEEL, Body=wheel.getvalue())
         yield server
 
 
@@ -151,6 +160,19 @@ def test_a_guarded_job_with_a_function_of_its_own(function: Function) -> None:
     assert result.memory.peak_mb is not None
     assert result.memory.peak_mb > 200
     assert (result.versions.spark, result.versions.delta) == ("4.1.4", "4.4.0")
+
+
+def test_a_wheel_and_a_module_that_nobody_has(function: Function) -> None:
+    """Driver and workers import from the wheel; the other module is told in one sentence."""
+    result = function({"script": f"s3://{SCRIPTS}/wheel.py", "pyFiles": [f"s3://{SCRIPTS}/{WHEEL}"]})
+    assert result.log_tail[0] == "rolls ['rolls']"
+    assert result.error is not None
+    assert (result.error.type, result.error.usage) == ("NotInImage", True)
+    assert result.state_details == (
+        "the script imports not_anywhere, which neither the image nor the job's pyFiles have: name it in pyFiles if it"
+        " is pure Python (.py, .zip, .egg, .whl), or derive an image with it (image/derived)"
+        " (ModuleNotFoundError: No module named 'not_anywhere')"
+    )
 
 
 def test_an_exit_code_and_a_secret(function: Function) -> None:

@@ -77,6 +77,8 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
         ({"memory_mb": "512"}, "memory_mb", "greater than or equal to 1024"),
         ({"architecture": "arm"}, "architecture", "'x86_64' or 'arm64'"),
         ({"image_uri": "soal:latest"}, "image_uri", "private ECR repository"),
+        ({"image_variant": "fat"}, "image_variant", "'slim' or 'full'"),
+        ({"image_variant": "full", "image_uri": IMAGE}, "image_variant", "leave one out"),
         ({"image_uri": IMAGE.partition("@")[0]}, "image_uri", "private ECR repository"),
         ({"data": "s3://lake/*"}, "data", "wildcard"),
         ({"data": "Lake"}, "data", "no name of a bucket"),

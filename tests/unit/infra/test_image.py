@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize(("architecture", "platform"), [("x86_64", "linux/amd64"), ("arm64", "linux/arm64")])
+@pytest.mark.parametrize(
+    ("architecture", "platform", "variant"), [("x86_64", "linux/amd64", "slim"), ("arm64", "linux/arm64", "full")]
+)
 def test_the_image_is_built_once_for_the_functions_architecture(
-    tmp_path: Path, architecture: str, platform: str
+    tmp_path: Path, architecture: str, platform: str, variant: str
 ) -> None:
-    """Two functions of one Dockerfile are one image, of the platform that Lambda will run it on."""
+    """Two functions of one Dockerfile are one image, of the platform that Lambda will run it on, and of one variant."""
     from aws_cdk import Stack
     from aws_cdk import aws_lambda as lambda_
 
@@ -23,7 +25,7 @@ def test_the_image_is_built_once_for_the_functions_architecture(
 
     app = new_app(outdir=str(tmp_path))
     stack = Stack(app, "Images")
-    image = Image(stack, read_context({"architecture": architecture}))
+    image = Image(stack, read_context({"architecture": architecture, "image_variant": variant}))
     for name in ("app", "sweeper"):
         lambda_.DockerImageFunction(
             stack, name, code=image.code(f"handler.{name}.lambda_handler"), architecture=image.architecture
@@ -37,6 +39,7 @@ def test_the_image_is_built_once_for_the_functions_architecture(
     (asset,) = json.loads((tmp_path / "Images.assets.json").read_text())["dockerImages"].values()
     assert {each["Architectures"][0] for each in functions} == {architecture}
     assert asset["source"]["platform"] == platform
+    assert asset["source"]["dockerBuildArgs"] == {"VARIANT": variant}
     context = tmp_path / asset["source"]["directory"]
     assert (context / "Dockerfile").is_file()
     assert (context / "handler/app.py").is_file()

@@ -189,6 +189,16 @@ def test_a_job_that_missed_what_the_image_does_not_have_is_told_what_to_do() -> 
     assert outcome.fault.message == "the image does not have Hive: use paths (Py4JJavaError: no class)"
 
 
+def test_a_job_that_missed_what_is_on_no_list_is_told_so_on_one_line() -> None:
+    """By the exception that ended it."""
+    message = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: hudi.\nMake sure that it is there."
+    outcome = judge(evidence(1, exited=1, uncaught={"type": "AnalysisException", "message": message}))
+    assert outcome.fault is not None
+    assert (outcome.fault.type, outcome.fault.usage) == ("NotInImage", True)
+    assert outcome.fault.message.startswith("the image does not have the data source hudi: ")
+    assert "\n" not in outcome.fault.message
+
+
 def test_a_job_that_missed_something_and_went_on_is_judged_by_its_own_end() -> None:
     """A line in its output is no reason to doubt exit 0, nor an exit code that the script chose."""
     assert judge(replace(evidence(0), missing="the image does not have Hive")).state is State.SUCCESS

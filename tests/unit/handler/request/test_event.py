@@ -198,6 +198,8 @@ def _check(event: object, settings: HandlerSettings) -> None:
         ({"pyFiles": ["s3://lib/a\nb.zip"]}, "pyFiles[0]"),
         ({"pyFiles": [f"s3://lib/{n}.zip" for n in range(51)]}, "pyFiles"),
         ({"pyFiles": ["s3://lib/job.py"]}, "pyFiles"),
+        ({"pyFiles": ["s3://lib/a-1-py3-none-any.whl", "s3://lib/a-1-py3-none-any.whl.zip"]}, "pyFiles"),
+        ({"pyFiles": ["s3://lib/numpy-2.4.6-cp313-cp313-manylinux_2_27_x86_64.whl"]}, "pyFiles[0]"),
     ],
 )
 def test_arguments_and_python_files_have_bounds(more: dict[str, Any], field: str) -> None:

@@ -5,13 +5,15 @@ from pathlib import Path
 import pytest
 
 from scripts.image.base import default_base
-from scripts.image.build import Build
+from scripts.image.build import Build, tag_of
 
 
 def test_a_build_names_its_base_version_and_commit() -> None:
     """They become labels; the folder that is sent is the repository."""
     words = Build("some:base").arguments({})
-    assert "BASE=some:base" in words
+    assert {"BASE=some:base", "VARIANT=slim"} <= set(words)
+    assert "VARIANT=full" in Build("some:base", variant="full").arguments({})
+    assert (tag_of("slim"), tag_of("full")) == ("soal", "soal-full")
     assert any(word.startswith("VERSION=0.") for word in words)
     assert any(word.startswith("REVISION=") for word in words)
     assert (Path(words[-1]) / "Dockerfile").is_file()

@@ -31,5 +31,7 @@ def test_an_image_without_anything_of_ours_has_nothing_above_its_base() -> None:
 
 def test_the_limit_is_for_what_is_above_the_base() -> None:
     """A large base is its owner's business."""
-    assert Size(1_560_000_000, 900_000_000, (), ()).is_within_limit
-    assert not Size(1_560_000_001, 900_000_000, (), ()).is_within_limit
+    assert Size("slim", 1_560_000_000, 900_000_000, (), ()).is_within_limit
+    assert not Size("slim", 1_560_000_001, 900_000_000, (), ()).is_within_limit
+    assert Size("full", 1_900_000_000, 900_000_000, (), ()).is_within_limit
+    assert not Size("full", 1_900_000_001, 900_000_000, (), ()).is_within_limit

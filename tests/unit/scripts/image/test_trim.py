@@ -64,6 +64,16 @@ def test_what_is_needed_stays(name: str) -> None:
     assert set(found) <= set(kept(JARS, read_missing(MISSING)))
 
 
+@pytest.mark.parametrize("name", ["spark-mllib", "spark-graphx", "spark-streaming", "breeze", "rocksdbjni"])
+def test_the_full_variant_keeps_what_only_the_slim_one_leaves_out(name: str) -> None:
+    """And leaves out the rest all the same."""
+    full = set(kept(JARS, read_missing(MISSING, "full")))
+    (jar,) = (jar for jar in JARS if is_of(jar, name))
+    assert jar in full
+    assert jar not in kept(JARS, read_missing(MISSING))
+    assert not [jar for jar in full if is_of(jar, "spark-hive")]
+
+
 def test_an_installed_package_is_trimmed(tmp_path: Path) -> None:
     """Listed jars, the second copy of PySpark and the launchers go; the rest stays."""
     for name in ("jars/rocksdbjni-9.8.4.jar", "jars/spark-core_2.13-4.1.4.jar", "bin/spark-submit", "sql/session.py"):

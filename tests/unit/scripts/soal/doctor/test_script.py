@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.soal.doctor.script import IN_IMAGE, examine_script
+from scripts.soal.doctor.script import IN_FULL, IN_IMAGE, examine_script
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,12 +79,10 @@ def test_a_script_that_is_well(tmp_path: Path) -> None:
     ("line", "words"),
     [
         ("from awsglue.utils import getResolvedOptions", "argparse"),
-        ("import pandas as pd", "pandas and PyArrow"),
-        ("from pyspark.ml.feature import VectorAssembler", "MLlib"),
-        ("from pyspark import pandas", "pandas and PyArrow"),
         ("frame.write.format('hudi').save('s3a://lake/t')", "use Delta"),
         ("spark.readStream.format('kafka').load()", "event source mapping"),
-        ("frame.write.jdbc('jdbc:postgresql://db', 't')", "export to S3"),
+        ("frame.write.jdbc('jdbc:oracle:thin:@db', 't')", "export to S3"),
+        ("spark.read.format('jdbc').option('url', address).load()", "variant full"),
         ("spark.read.csv('hdfs://namenode/x')", "s3a://"),
         ("sc._jsc.hadoopConfiguration().set('fs.s3a.endpoint', 'http://x')", "leave it out"),
         ("with SafeWriter(spark, 't') as sw:\n    f.write.format('delta').save(sw.table)", "call it last"),
@@ -96,6 +94,27 @@ def test_what_will_fail(tmp_path: Path, line: str, words: str) -> None:
     finding = one(tmp_path, line)
     assert (finding.status, finding.name) == ("fail", "job.py:1")
     assert words in finding.remedy
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import pandas as pd",
+        "import os, numpy.linalg",
+        "from pyspark.ml.feature import VectorAssembler",
+        "from pyspark import pandas",
+        "frame.write.format('avro').save('s3a://lake/a')",
+        "frame.write.jdbc('jdbc:postgresql://db', 't')",
+    ],
+)
+def test_what_needs_the_full_image_says_so(tmp_path: Path, line: str) -> None:
+    """The line fails on the slim one, and nothing is to change for the full one."""
+    variant, failed = look(tmp_path, line)
+    assert (failed.status, failed.name) == ("fail", "job.py:1")
+    assert "full" in failed.remedy
+    assert (variant.name, variant.status) == ("job.py", "warn")
+    assert "the image's variant full" in variant.detail
+    assert [found.status for found in examine_script(tmp_path / "job.py", "full")] == ["ok"]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +143,7 @@ def test_what_is_nobody_s_business(tmp_path: Path, line: str) -> None:
     assert one(tmp_path, line).status == "ok"
 
 
-@pytest.mark.parametrize("module", sorted(IN_IMAGE))
+@pytest.mark.parametrize("module", sorted(IN_IMAGE | IN_FULL))
 def test_what_is_said_to_be_in_the_image_is_installed(module: str) -> None:
     """With the packages that the image is made of."""
     importlib.import_module(module)

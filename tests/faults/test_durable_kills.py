@@ -120,6 +120,7 @@ def served(s3: EmbeddedS3, timeout_s: int) -> DurableEmulator:
     return DurableEmulator({**s3.environment(), **variables}, timeout_s=timeout_s, memory_mb=1769)
 
 
+@pytest.mark.matrix
 def test_a_sandbox_that_is_killed_behind_its_commit_costs_an_attempt_and_no_row(s3: EmbeddedS3) -> None:
     """The service has no result of that attempt; the table has its write, and the next one skips it."""
     with served(s3, 60) as service:

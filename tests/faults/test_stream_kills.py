@@ -88,6 +88,7 @@ def test_a_stream_that_is_killed_at_any_request_takes_each_batch_once(
     assert hits >= 3, "metadata, offsets and commits at the least"
 
 
+@pytest.mark.matrix
 def test_a_stream_with_state_that_is_killed_before_it_notes_its_batch_counts_it_once(
     spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], victims: Victims, run_key: str
 ) -> None:

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
  * The state of a stream whose batch is in the table already.
  *
  * <p>A stream's state is a side effect of the batch's computation: the tasks that read the batch write it. A block that is
- * skipped does not read it, and then the state of this batch is missing for the next one.
+ * skipped does not read it. Spark refuses a batch that ends without its state, each time that the stream is started.
  */
 public final class StreamState {
   private StreamState() {}

@@ -71,10 +71,9 @@ class SparkScope:
         query_id, batch_id = (self.spark.sparkContext.getLocalProperty(name) for name in _MICRO_BATCH)
         if not query_id and threading.current_thread() is threading.main_thread():
             return None  # Spark calls foreachBatch on threads of its own
-        streams = self.jspark.sharedState().activeStreamingQueries()
         if query_id and batch_id:
-            return self._running_batch(query_id, batch_id, streams)
-        if not streams.isEmpty():
+            return self._running_batch(query_id, batch_id)
+        if not self._streams().isEmpty():
             # Named by the run, the write of the next batch would be taken for this one, and skipped.
             raise UsageError(
                 f"nothing was written: a stream runs, and this thread does not say which of its batches the block on"
@@ -82,9 +81,16 @@ class SparkScope:
             )
         return None
 
-    def _running_batch(self, query_id: str, batch_id: str, streams: Any) -> MicroBatch:  # noqa: ANN401 - Java's map
+    def _streams(self) -> Any:  # noqa: ANN401 - Java's map
+        return self.jspark.sharedState().activeStreamingQueries()
+
+    def _stream(self, query_id: str | None) -> Any:  # noqa: ANN401 - Java's stream
+        """Return the running stream of that id, or None."""
+        return self._streams().get(self.java_class("java.util.UUID").fromString(query_id))
+
+    def _running_batch(self, query_id: str, batch_id: str) -> MicroBatch:
         """Return the batch that a thread names, if its stream still runs it: a thread may outlive its batch."""
-        stream = streams.get(self.java_class("java.util.UUID").fromString(query_id))
+        stream = self._stream(query_id)
         now = None if stream is None else str(stream.getLatestExecutionContext().batchId())
         if now != batch_id:
             where = "has ended" if now is None else f"is at batch {now}"
@@ -97,9 +103,7 @@ class SparkScope:
     def keep_state(self) -> None:
         """Let the stream whose batch this is write the state of the batch, which a skipped block does not compute."""
         query_id = self.spark.sparkContext.getLocalProperty(_MICRO_BATCH[0])
-        streams = self.jspark.sharedState().activeStreamingQueries()
-        stream = streams.get(self.java_class("java.util.UUID").fromString(query_id))
-        self.java_class("io.soal.logstore.StreamState").keep(stream)
+        self.java_class("io.soal.logstore.StreamState").keep(self._stream(query_id))
 
     # -- what the block changes, restored at its end ------------------------------------------------------------------
 

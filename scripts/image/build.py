@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from handler.spark.missing_dependencies import Variant
     from scripts.image.docker import Docker
 
-__all__ = ["BUILDER", "TAG", "VARIANT_LABEL", "Build", "build", "derive", "tag_of"]
+__all__ = ["BUILDER", "TAG", "Build", "build", "derive", "tag_of"]
 
 TAG: Final = "soal"
 BUILDER: Final = "-builder"
 """The suffix of an image's name for the stage that has the tools of its build."""
-VARIANT_LABEL: Final = "io.soal.variant"
 _TIMEOUT_S: Final = 3600
 _GIT_TIMEOUT_S: Final = 10
 

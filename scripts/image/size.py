@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from handler.spark.missing_dependencies import SLIM
-from scripts.image.build import VARIANT_LABEL
 
 if TYPE_CHECKING:
     from scripts.image.docker import Docker
 
-__all__ = ["LIMITS_MB", "Layer", "Part", "Size", "measure"]
+__all__ = ["LIMITS_MB", "Layer", "Part", "Size", "measure", "variant_of"]
 
 LIMITS_MB: Final = {"slim": 660, "full": 1000}
 """The largest allowed size above the base, by variant."""
@@ -77,11 +76,8 @@ def measure(docker: Docker, image: str) -> Size:
     layers = above_base(history)
     script = ("run", "--rm", "--network", "none", "--entrypoint", "python3", image, "-c", _WALK)
     parts = json.loads(docker.read(*script, timeout_s=120))
-    label = docker.read(
-        "image", "inspect", "--format", f'{{{{index .Config.Labels "{VARIANT_LABEL}"}}}}', image
-    ).strip()
     return Size(
-        label if label in LIMITS_MB else SLIM,
+        variant_of(docker, image),
         total,
         total - sum(layer.bytes for layer in layers),
         layers,
@@ -91,6 +87,12 @@ def measure(docker: Docker, image: str) -> Size:
             if size >= _SHOWN_MIN_MB * _MB
         ),
     )
+
+
+def variant_of(docker: Docker, image: str) -> str:
+    """Return the image's variant, which its own environment names."""
+    lines = docker.read("image", "inspect", "--format", "{{range .Config.Env}}{{println .}}{{end}}", image).splitlines()
+    return dict(line.split("=", 1) for line in lines if line).get("SOAL_IMAGE_VARIANT", SLIM)
 
 
 def above_base(history: str) -> tuple[Layer, ...]:

@@ -15,6 +15,7 @@ from scripts.emulator import EmbeddedS3
 from scripts.emulator.container import Confinement, ContainerEmulator
 from scripts.image.build import tag_of
 from scripts.image.docker import Docker, docker
+from scripts.image.size import variant_of
 from scripts.soal.local.home import Home
 from tests.support.lake import CHECKPOINTS, LAKE
 
@@ -41,7 +42,7 @@ def daemon(image: str) -> Iterator[Docker]:
 @pytest.fixture(scope="session")
 def variant(daemon: Docker, image: str) -> str:
     """The image's own word for what it has."""
-    return daemon.read("run", "--rm", "--entrypoint", "printenv", image, "SOAL_IMAGE_VARIANT").strip()
+    return variant_of(daemon, image)
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     from handler.spark.missing_dependencies import Missing, Variant
 
+    _Found = tuple[int, Finding]
+    _Lacking = tuple[_Found, Missing | None]
+    """With the missing thing that the image's list names."""
+
 __all__ = ["IN_FULL", "IN_IMAGE", "examine_script"]
 
 IN_IMAGE: Final = frozenset(
@@ -88,12 +92,6 @@ def examine_script(path: Path, variant: Variant = SLIM) -> Iterator[Finding]:
         )
     for line, finding in sorted(found, key=lambda one: one[0]):
         yield Finding(f"{path.name}:{line}", finding.status, finding.detail, finding.remedy)
-
-
-_Found = tuple[int, Finding]
-if TYPE_CHECKING:
-    _Lacking = tuple[_Found, Missing | None]
-    """With the missing thing that the image's list names."""
 
 
 def _warn(line: int, detail: str, remedy: str) -> _Found:
@@ -190,18 +188,19 @@ def _calls(tree: ast.AST, missing: tuple[Missing, ...]) -> Iterator[_Lacking]:
 
 
 def _by_jdbc(line: int, tree: ast.AST, missing: tuple[Missing, ...]) -> Iterator[_Lacking]:
-    """Judge by the addresses of databases in the script; without any, by what the variant has for some database."""
+    """Judge by the addresses of databases in the script; without any, by whether the variant has all its drivers."""
     rows = {name: row for row in missing for name in row.formats if name.startswith("jdbc")}
     named = {
         found[0]
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and (found := _DATABASE.match(str(node.value)))
     }
-    for name in sorted(named) or ["jdbc"]:
-        is_driven = name in _DRIVEN and name not in rows
-        if not is_driven and (named or any(one in rows for one in _DRIVEN)):
+    for name in sorted(named):
+        if name in rows or name not in _DRIVEN:
             row = rows.get(name, rows["jdbc"])
-            yield _fail(line, f"reads or writes by JDBC{f' ({name})' if named else ''}", row.sentence), row
+            yield _fail(line, f"reads or writes by JDBC ({name})", row.sentence), row
+    if not named and not rows.keys().isdisjoint(_DRIVEN):
+        yield _fail(line, "reads or writes by JDBC", rows["jdbc"].sentence), rows["jdbc"]
 
 
 def _writes(tree: ast.AST) -> Iterator[_Found]:

@@ -27,8 +27,8 @@ pytestmark = pytest.mark.spark
 class Stream:
     """A stream from one Delta table into another, with its checkpoint on S3."""
 
-    def __init__(self, spark: SparkSession, lake: Lake) -> None:
-        self.spark, self.lake = spark, lake
+    def __init__(self, spark: SparkSession, lake: Lake, mode: str = "append") -> None:
+        self.spark, self.lake, self.mode = spark, lake, mode
         self.source = f"s3a://{LAKE}/sources/{uuid.uuid4().hex}"
         self.skipped: list[int] = []
 
@@ -39,8 +39,13 @@ class Stream:
         with SafeWriter(frame.sparkSession, self.lake.table) as block:
             if block.already_committed:
                 self.skipped.append(batch_id)
-            frame.write.format("delta").mode("append").save(block.table)
+            frame.write.format("delta").mode(self.mode).save(block.table)
             block.success()
+
+    def fail_afterwards(self, frame: DataFrame, batch_id: int) -> None:
+        """Write, and end the stream before it has noted the batch."""
+        self.write(frame, batch_id)
+        raise RuntimeError
 
     def run(
         self,
@@ -83,13 +88,8 @@ def test_a_batch_that_landed_before_the_stream_noted_it_is_not_written_again(
     """The stream fails between the table's commit and its own, and delivers the batch again, in another run."""
     stream = Stream(spark, lake)
     stream.feed(4)
-
-    def fail_afterwards(frame: DataFrame, batch_id: int) -> None:
-        stream.write(frame, batch_id)
-        raise RuntimeError
-
     with pytest.raises(StreamingQueryException):
-        stream.run(fail_afterwards)
+        stream.run(stream.fail_afterwards)
     assert lake.rows() == 4
     monkeypatch.setenv("SOAL_RUN_KEY", "another run")
     stream.run()
@@ -100,22 +100,13 @@ def test_a_batch_that_landed_before_the_stream_noted_it_is_not_written_again(
 
 def test_a_stream_with_state_goes_on_behind_a_batch_that_landed_before(spark: SparkSession, lake: Lake) -> None:
     """A block that is skipped does not compute its batch, and so not its state: SafeWriter has Spark do it."""
-    stream = Stream(spark, lake)
+    stream = Stream(spark, lake, "overwrite")
     stream.feed(4)
-
-    def count(frame: DataFrame, _: int) -> None:
-        with SafeWriter(frame.sparkSession, lake.table) as block:
-            frame.write.format("delta").mode("overwrite").save(block.table)
-            block.success()
-
-    def fail_afterwards(frame: DataFrame, batch_id: int) -> None:
-        count(frame, batch_id)
-        raise RuntimeError
-
     with pytest.raises(StreamingQueryException):
-        stream.run(fail_afterwards, of=lambda frame: frame.groupBy("id").count())
+        stream.run(stream.fail_afterwards, of=lambda frame: frame.groupBy("id").count())
     stream.feed(3)
-    stream.run(count, of=lambda frame: frame.groupBy("id").count())
+    stream.run(of=lambda frame: frame.groupBy("id").count())
+    assert stream.skipped == [0]
     found = spark.read.format("delta").load(lake.table).collect()
     assert sorted((row["id"], row["count"]) for row in found) == [(0, 2), (1, 2), (2, 2), (3, 1)]
     assert lake.operations() == ["WRITE", "WRITE"]

@@ -62,6 +62,7 @@ class DurableEmulator:
         handler: str = HANDLER,
         directory: Path = ROOT,
         binary: Path | None = None,
+        python: Path | None = None,
         on_line: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self._timeout_s, self._execution_s = timeout_s, execution_s
@@ -74,6 +75,7 @@ class DurableEmulator:
             handler=handler,
             directory=directory,
             binary=binary,
+            python=python,
             on_line=on_line,
         )
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import psutil
 
 from scripts.emulator.spark import ROOT
+from scripts.image.homes import python_of
 from scripts.lambda_answer import answer_of
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ class LambdaEmulator:
     """A context manager: `with LambdaEmulator(variables, timeout_s=60) as function: function.invoke(event)`.
 
     The function sees `environment` and Lambda's own variables, none of ours. `handler` is `module.function`, imported
-    from `directory`. Every line that it or the emulator prints goes to `on_line`, from a thread. All its processes end
-    with the block, or with this process, even if it is killed.
+    from `directory`, by `python`; without one, by the Python with the packages of the image's variant slim. Every line
+    that it or the emulator prints goes to `on_line`, from a thread. All its processes end with the block, or with this
+    process, even if it is killed.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class LambdaEmulator:
         handler: str = "handler.app.lambda_handler",
         directory: Path = ROOT,
         binary: Path | None = None,
+        python: Path | None = None,
         on_line: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self._environment = {
@@ -77,7 +80,9 @@ class LambdaEmulator:
         self._timeout_s = timeout_s
         self._handler = handler
         self._directory = directory
-        self._binary = binary or Path(os.environ.get("SOAL_HOME", ROOT / ".soal")) / "rie"
+        home = Path(os.environ.get("SOAL_HOME", ROOT / ".soal"))
+        self._binary = binary or home / "rie"
+        self._python = python or python_of(home)
         self._on_line = on_line
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self._one_at_a_time = threading.Lock()
@@ -88,6 +93,8 @@ class LambdaEmulator:
     def __enter__(self) -> Self:
         if not self._binary.is_file():
             raise EmulatorError(f"there is no Lambda emulator at {self._binary}; run scripts/setup")
+        if not self._python.is_file():
+            raise EmulatorError(f"there are no packages of the image at {self._python}; run scripts/setup")
         for _ in range(_START_TRIES):  # another process may take a port that was free a moment ago
             self._start()
             if self._listens():
@@ -160,7 +167,7 @@ class LambdaEmulator:
     def _command(self, addresses: tuple[str, ...]) -> list[str]:
         """Return the command that runs the emulator; all its processes end when its standard input does."""
         guardian = (sys.executable, "-P", "-m", "scripts.guardian")
-        return [*guardian, str(self._binary), *addresses, sys.executable, "-m", "awslambdaric", self._handler]
+        return [*guardian, str(self._binary), *addresses, str(self._python), "-m", "awslambdaric", self._handler]
 
     def _variables(self) -> dict[str, str]:
         """Return the environment of that command."""

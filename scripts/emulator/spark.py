@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handler.spark.archive import archive_of
-from handler.spark.classpath import find_pyspark, jars
+from handler.spark.classpath import jars
+from scripts.image.homes import pyspark_of
 from scripts.image.settings import shipped_settings
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def build_session(
     """Build a session; `settings` win. The credentials are those of the environment. `more_jars` stand last."""
     from pyspark.sql import SparkSession
 
-    spark_home = find_pyspark()
+    spark_home = pyspark_of(JARS.parent)
     if spark_home is None:
         raise RuntimeError("PySpark is not installed; run scripts/setup")
     builder = SparkSession.builder.master(master).appName("soal")

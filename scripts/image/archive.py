@@ -1,30 +1,31 @@
 """Make the class-data archive: run a script of image/archive as the handler would, and keep the classes that it loads.
 
-`python -m scripts.image.archive [SOAL_HOME [VARIANT]]`: by scripts/setup for the working tree, in the Dockerfile for
-the image. The job reads and writes an S3 in this process.
+`python -m scripts.image.archive SOAL_HOME VARIANT`: by scripts/setup for the working tree, in the Dockerfile for the
+image. PySpark is the one that this process imports. The job reads and writes an S3 in this process.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 from handler.driver import bootstrap
 from handler.request.event import parse_event
 from handler.request.job import Job
 from handler.sandbox.sandbox import open_sandbox
 from handler.sandbox.script import Files
-from handler.settings import read_settings, soal_home
+from handler.settings import read_settings
 from handler.spark.archive import archive_of
 from handler.spark.classpath import OWN, added_jars, archived_jars
 from handler.spark.command import HOST, RUNNER, Machine, compose, find_java, pyspark_home
 from handler.spark.environment import AttemptVariables
-from handler.spark.missing_dependencies import SLIM
+from handler.spark.missing_dependencies import SLIM, Variant
 from safewriter.deadline import epoch_ms
 from safewriter.record.journal import Journal
 from scripts.emulator import EmbeddedS3
@@ -32,10 +33,9 @@ from scripts.image.lambdas import LIST, LambdasError, make_jar
 from scripts.image.unsigned import copy_unsigned
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from handler.settings import HandlerSettings
-    from handler.spark.missing_dependencies import Variant
 
 __all__ = ["TRAINING", "TrainingError", "main", "train"]
 
@@ -145,11 +145,15 @@ def _java() -> dict[str, str]:
     return {name: os.environ[name] for name in ("JAVA_HOME",) if os.environ.get(name)}
 
 
-def main(home: Path, variant: Variant = SLIM) -> int:
-    """Make the archive of `home` and print its size."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the archive of a home and print its size."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("home", type=Path)
+    parser.add_argument("variant", choices=get_args(Variant))
+    asked = parser.parse_args(arguments)
     began = time.monotonic()
     try:
-        archive = train(home, variant)
+        archive = train(asked.home.resolve(), asked.variant)
     except TrainingError as error:
         print(f"archive: failed: {error}", file=sys.stderr)
         return 1
@@ -159,5 +163,4 @@ def main(home: Path, variant: Variant = SLIM) -> int:
 
 
 if __name__ == "__main__":
-    named: Variant = "full" if sys.argv[2:] == ["full"] else SLIM
-    sys.exit(main(Path(sys.argv[1]).resolve() if sys.argv[1:] else soal_home(), named))
+    sys.exit(main())

@@ -5,20 +5,22 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import sys
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
-from handler.spark.missing_dependencies import SLIM, read_missing
+from handler.spark.missing_dependencies import Variant, read_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from handler.spark.missing_dependencies import Missing, Variant
+    from handler.spark.missing_dependencies import Missing
 
-__all__ = ["MISSING", "UNUSED", "is_of", "kept", "main", "superseded"]
+__all__ = ["MISSING", "UNUSED", "Trimmed", "is_of", "kept", "main", "superseded", "trim"]
 
 MISSING: Final = Path(__file__).resolve().parents[2] / "image" / "spark" / "missing.toml"
 # Launchers in shell, samples, and the copy of PySpark in a zip file: all of it is in the package itself, compiled.
@@ -68,8 +70,17 @@ def superseded(python: Path) -> Iterator[Path]:
         yield from sorted(path for path in service.glob("*") if path.is_dir())[:-1]
 
 
-def main(pyspark: Path, variant: Variant = SLIM) -> int:
-    """Trim the installed package and print the result."""
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """The result: the jars of PySpark's that stay, of how many; the size of the others."""
+
+    jars: int
+    of: int
+    dropped_mb: float
+
+
+def trim(pyspark: Path, variant: Variant) -> Trimmed:
+    """Trim an installed PySpark and the packages beside it."""
     jars = sorted(path.name for path in pyspark.glob("jars/*.jar"))
     stay = set(kept(jars, read_missing(MISSING, variant)))
     size_mb = sum((pyspark / "jars" / name).stat().st_size for name in jars if name not in stay) / 1e6
@@ -89,9 +100,19 @@ def main(pyspark: Path, variant: Variant = SLIM) -> int:
             path.unlink(missing_ok=True)
     for path in superseded(python):
         shutil.rmtree(path)
-    print(f"trim: {len(stay)} of {len(jars)} jars stay; {size_mb:.0f} MB dropped")
+    return Trimmed(len(stay), len(jars), size_mb)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Trim what the command line names, and print the result."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pyspark", type=Path)
+    parser.add_argument("variant", choices=get_args(Variant))
+    asked = parser.parse_args(arguments)
+    done = trim(asked.pyspark, asked.variant)
+    print(f"trim: {done.jars} of {done.of} jars stay; {done.dropped_mb:.0f} MB dropped")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), "full" if sys.argv[2:] == ["full"] else SLIM))
+    sys.exit(main())

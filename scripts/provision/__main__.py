@@ -10,8 +10,9 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
+from handler.spark.missing_dependencies import SLIM, Variant
 from scripts.provision.archive import ensure_archive
 from scripts.provision.jars import LISTS, ensure_jars
 from scripts.provision.java import ensure_java
@@ -22,12 +23,14 @@ from scripts.provision.python_env import ensure_spark
 from scripts.provision.report import Found, SetupError, say
 from scripts.provision.rie import ensure_rie
 from scripts.provision.side_by_side import side_by_side
+from scripts.provision.variant import ensure_packages, link_jars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from scripts.provision.java import Java
     from scripts.provision.maven import Maven
+    from scripts.provision.python_env import Packages
 
 _WAIT_S: Final = 900
 
@@ -37,12 +40,22 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(prog="scripts/setup", description="Turn a fresh clone into a working tree.")
     parser.add_argument("--without-archive", action="store_true", help="make no archive (Spark starts slowly)")
     parser.add_argument("--only", choices=LISTS, help="fetch this list of jars and do nothing else")
+    parser.add_argument(
+        "--variant",
+        choices=get_args(Variant),
+        default=SLIM,
+        help="full: also what the image's variant full has, for soal local invoke --variant full",
+    )
     asked = parser.parse_args(arguments)
     place = Place(Path(__file__).resolve().parents[2])
     began = time.monotonic()
     try:
         with _alone(place):
-            found = _fetched(place, asked.only) if asked.only else _steps(place, with_archive=not asked.without_archive)
+            found = (
+                _fetched(place, asked.only)
+                if asked.only
+                else _steps(place, asked.variant, with_archive=not asked.without_archive)
+            )
     except SetupError as error:
         say(f"failed: {error}")
         return 1
@@ -51,17 +64,27 @@ def main(arguments: Sequence[str] = ()) -> int:
     return 0
 
 
-def _steps(place: Place, *, with_archive: bool) -> list[Found]:
+def _steps(place: Place, variant: Variant, *, with_archive: bool) -> list[Found]:
     """Spark's packages beside the jars; then all other packages beside the log store and the archive, the longest."""
     place.sweep()
-    packages, (maven, java, jars) = side_by_side(lambda: ensure_spark(place), lambda: _java_and_jars(place))
+    (packages, slim), (maven, java, jars) = side_by_side(lambda: _spark(place), lambda: _java_and_jars(place))
 
     def of_java() -> list[Found]:
         logstore = ensure_logstore(place, java, maven)
         return [logstore, ensure_archive(place, java)] if with_archive else [logstore]
 
     made, installed = side_by_side(of_java, lambda: [packages.complete(), ensure_rie(place)])
-    return [*installed, *jars, *made]
+    steps = [slim, *installed, *jars, *made]
+    if variant != SLIM:
+        steps += [ensure_packages(place, variant), ensure_jars(place, maven, "full-jars")]
+        link_jars(place)
+        steps += [ensure_archive(place, java, variant)] if with_archive else []
+    return steps
+
+
+def _spark(place: Place) -> tuple[Packages, Found]:
+    packages = ensure_spark(place)
+    return packages, ensure_packages(place, SLIM)
 
 
 def _java_and_jars(place: Place) -> tuple[Callable[[], Maven], Java, list[Found]]:

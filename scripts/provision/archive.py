@@ -1,4 +1,5 @@
-"""The class-data archive of the working tree, `.soal/spark.jsa`: tests and local runs start twice as fast with it.
+"""The class-data archives of the working tree, `.soal/spark.jsa` and that of the variant full: tests and local runs
+start twice as fast with them.
 
 Nothing needs it: if it cannot be made, set-up says so and continues.
 """
@@ -11,45 +12,50 @@ from typing import TYPE_CHECKING, Final
 
 from handler.spark.archive import archive_of
 from handler.spark.classpath import archived_jars
+from handler.spark.missing_dependencies import SLIM
+from scripts.image.homes import home_of, pyspark_of, site_of
 from scripts.provision.command import run
 from scripts.provision.place import fingerprint
 from scripts.provision.report import Found, SetupError, say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from handler.spark.missing_dependencies import Variant
     from scripts.provision.java import Java
     from scripts.provision.place import Place
 
 __all__ = ["ensure_archive", "inputs_of"]
 
+_TRAINING: Final[Mapping[Variant, tuple[str, ...]]] = {"slim": ("train.py",), "full": ("train.py", "train_full.py")}
 _TODO: Final = "nothing, if you can wait for Spark; else see above, then run scripts/setup again"
 
 
-def ensure_archive(place: Place, java: Java) -> Found:
+def ensure_archive(place: Place, java: Java, variant: Variant = SLIM) -> Found:
     """Train when Java, the jars or the training have changed, or when the archive is not the one made from them."""
-    stamp = place.stamp("archive")
-    archive = archive_of(place.home)
-    inputs = inputs_of(place, java)
+    stamp = place.stamp("archive" if variant == SLIM else f"archive-{variant}")
+    archive = archive_of(home_of(place.home, variant))
+    inputs = inputs_of(place, java, variant)
     if stamp.matches(f"{inputs} {_mark(archive)}"):
         return Found("class-data archive" if archive.is_file() else "no class-data archive")
     stamp.clear()
-    why = "its Java has no archive of its own to build on" if not _has_base(java) else _train(place, java)
+    why = "its Java has no archive of its own to build on" if not _has_base(java) else _train(place, java, variant)
     if why is not None:
         archive.unlink(missing_ok=True)
         say(f"no class-data archive, so Spark starts slowly: {why}")
     # From now on the class path holds the copies of signed jars that the training makes.
-    stamp.write(f"{inputs_of(place, java)} {_mark(archive)}")
+    stamp.write(f"{inputs_of(place, java, variant)} {_mark(archive)}")
     return Found("class-data archive trained" if why is None else "no class-data archive", changed=True)
 
 
-def inputs_of(place: Place, java: Java) -> str:
+def inputs_of(place: Place, java: Java, variant: Variant = SLIM) -> str:
     """Hash the inputs that Java compares (jars with size and time stamp, its own version), and the training."""
-    spark_home = next(place.venv.glob("lib/python3.*/site-packages/pyspark"), place.venv)
-    stats = [(jar, jar.stat()) for jar in archived_jars(spark_home, place.home)]
+    home = home_of(place.home, variant)
+    stats = [(jar, jar.stat()) for jar in archived_jars(pyspark_of(home) or place.venv, home)]
     lines = [f"{jar} {stat.st_size} {int(stat.st_mtime)}\n" for jar, stat in stats]
     training = [
-        *(place.root / "image" / "archive" / name for name in ("train.py", "lambdas.txt")),
+        *(place.root / "image" / "archive" / name for name in (*_TRAINING[variant], "lambdas.txt")),
         *(place.root / "scripts" / "image" / name for name in ("archive.py", "lambdas.py", "unsigned.py")),
         *sorted(
             (place.root / "image" / "logstore" / "src" / "main" / "java" / "io" / "soal" / "archive").glob("*.java")
@@ -73,13 +79,15 @@ def _has_base(java: Java) -> bool:
     return subprocess.run(command, check=False, capture_output=True, timeout=60).returncode == 0
 
 
-def _train(place: Place, java: Java) -> str | None:
+def _train(place: Place, java: Java, variant: Variant) -> str | None:
     """Train; return why it failed, or None."""
-    say("training the class-data archive (about a minute, once)")
-    env = {"JAVA_HOME": str(java.home), "PYTHONPATH": str(place.root)}
+    say(f"training the class-data archive of the variant {variant} (about a minute, once)")
+    home = home_of(place.home, variant)
+    # The variant's packages first, PySpark among them; what emulates S3 stands in `.venv`.
+    env = {"JAVA_HOME": str(java.home), "PYTHONPATH": f"{site_of(home)}:{place.root}"}
     try:
         run(
-            [place.python, "-P", "-m", "scripts.image.archive", place.home],
+            [place.python, "-P", "-m", "scripts.image.archive", home, variant],
             what="training the class-data archive",
             todo=_TODO,
             env=env,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from scripts.provision.place import Place
 
-__all__ = ["Packages", "ensure_spark", "inputs_of"]
+__all__ = ["Packages", "build_options", "ensure_spark", "inputs_of"]
 
 _IMPORTED: Final = (
     "pyspark",
@@ -109,6 +109,11 @@ def inputs_of(place: Place) -> str:
     return fingerprint([*locks, json.dumps(installed, sort_keys=True), str(place.root)])
 
 
+def build_options(place: Place) -> tuple[str | Path, ...]:
+    """Return uv's options for packages that it builds: with others, it would build PySpark a second time."""
+    return ("--build-constraint", place.requirements / "build.txt", *_STORED)
+
+
 def _is_usable(place: Place) -> bool:
     command: list[str | Path] = [place.python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
     try:
@@ -118,13 +123,7 @@ def _is_usable(place: Place) -> bool:
 
 
 def _uv(place: Place, command: str, *args: str | Path, what: str) -> None:
-    here: list[str | Path] = [
-        "--python",
-        place.python,
-        "--build-constraint",
-        place.requirements / "build.txt",
-        *_STORED,
-    ]
+    here: list[str | Path] = ["--python", place.python, *build_options(place)]
     run([place.venv / "bin" / "uv", "pip", command, *here, *args], what=what, todo=_NETWORK)
 
 

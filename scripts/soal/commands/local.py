@@ -89,7 +89,9 @@ def invoke(
     image: Annotated[
         str | None, typer.Option(help="With --docker: the image's name; default: soal, or soal-full.")
     ] = None,
-    variant: Annotated[Variant, typer.Option(help="With --docker: the image's variant.")] = SLIM,
+    variant: Annotated[
+        Variant, typer.Option(help="The image's variant; full needs scripts/setup --variant full.")
+    ] = SLIM,
     logs: Annotated[bool, typer.Option("--logs", help="Print the function's log on stderr.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -103,10 +105,17 @@ def invoke(
     delivered = read_event(event)
     given = assignments(env or ())
     found = target(endpoint_url, home, local=endpoint_url is None)
-    variables = function_variables(found, checkpoint_bucket(found), given, None if docker else home)
+    here = None if docker else home.of_variant(variant)
+    variables = function_variables(found, checkpoint_bucket(found), given, here, variant)
     with JobProgress(out.talk, "running", shows_log=logs) as progress:
         function = Function(
-            variables, timeout_s, memory_mb, home, progress.line, (image or tag_of(variant)) if docker else None
+            variables,
+            timeout_s,
+            memory_mb,
+            home,
+            progress.line,
+            image=(image or tag_of(variant)) if docker else None,
+            python=None if here is None else here.python,
         )
         if durable:
             with function.durable() as service:

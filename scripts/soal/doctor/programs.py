@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.spark.archive import archive_of, archive_options, why_unused
-from handler.spark.classpath import find_pyspark, jars
+from handler.spark.classpath import jars
+from scripts.image.homes import pyspark_of
 from scripts.provision.checksums import read_sums, sha256_of
 from scripts.provision.java import java_at
 from scripts.provision.report import SetupError
@@ -65,7 +66,7 @@ def _java_home(home: Home, java_home: str | None) -> Path | None:
 
 
 def _archive(home: Home, java: Java | None) -> Finding:
-    name, archive, pyspark = "class-data archive", archive_of(home.path), find_pyspark()
+    name, archive, pyspark = "class-data archive", archive_of(home.path), pyspark_of(home.path)
     if not archive.is_file():
         return Finding(name, "warn", f"{archive} is missing, so Spark starts slowly", _SETUP)
     if java is None or pyspark is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from handler.spark.missing_dependencies import SLIM
 from handler.variables import VARIABLES
 from safewriter.parsing import parsed
 from scripts.soal.console.problem import EXIT_FAILED, Problem
@@ -21,6 +22,7 @@ from scripts.soal.local.catalog import spark_settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from handler.spark.missing_dependencies import Variant
     from scripts.emulator.durable import DurableEmulator
     from scripts.emulator.rie import LambdaEmulator
     from scripts.soal.invocation.report import Report
@@ -46,6 +48,8 @@ class Function:
     """The image's name, if the function runs in a container."""
     mounts: tuple[str, ...] = ()
     """Of the container, as docker's `--volume` takes them."""
+    python: Path | None = None
+    """That of the function, if it runs on this machine; default: with the packages of the variant slim."""
 
     def invoke(self, event: object) -> Report:
         """Start the emulator, deliver one event, end the emulator.
@@ -73,6 +77,7 @@ class Function:
                 timeout_s=self.timeout_s,
                 memory_mb=self.memory_mb,
                 binary=self.home.rie,
+                python=self.python,
                 on_line=self.on_line,
             ) as emulator:
                 yield emulator
@@ -105,6 +110,7 @@ class Function:
                 timeout_s=self.timeout_s,
                 memory_mb=self.memory_mb,
                 binary=self.home.rie,
+                python=self.python,
                 on_line=self.on_line,
             ) as service:
                 yield service
@@ -125,13 +131,17 @@ def assignments(given: Sequence[str]) -> dict[str, str]:
 
 
 def function_variables(
-    target: Target, checkpoint_bucket: str | None, given: Mapping[str, str], home: Home | None
+    target: Target,
+    checkpoint_bucket: str | None,
+    given: Mapping[str, str],
+    home: Home | None,
+    variant: Variant = SLIM,
 ) -> dict[str, str]:
-    """Put the function's environment together; --env wins. `home` None: the function runs in a container, which has
-    jars and Java of its own.
+    """Put the function's environment together; --env wins. `home`: that of the image's `variant`; None: the function
+    runs in a container, which has jars and Java of its own.
     """
     own = {name: value for name in _PASSED if (value := os.environ.get(name))}
-    here = {} if home is None else {"SOAL_HOME": str(home.path), **_java(home)}
+    here = {} if home is None else {"SOAL_HOME": str(home.path), "SOAL_IMAGE_VARIANT": variant, **_java(home)}
     # On Lambda there is always one, and scripts ask for it.
     session = {"AWS_SESSION_TOKEN": "local"} if target.is_local else {}
     variables = {**own, **here, **session, **target.aws, **given, **_conf(target, given)}

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.settings import soal_home
+from scripts.image.homes import home_of, python_of
+from scripts.soal.console.problem import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from handler.spark.missing_dependencies import Variant
 
 __all__ = ["JOBS", "ROOT", "SHARED_DATA", "Home"]
 
@@ -30,6 +34,21 @@ class Home:
         """Find it from the environment."""
         named = environ.get("SOAL_HOME")
         return cls(Path(named) if named else soal_home())
+
+    def of_variant(self, variant: Variant) -> Home:
+        """Return the home that a function of this variant has on this machine. Raises `Problem` if it was not made."""
+        found = Home(home_of(self.path, variant))
+        if not found.python.is_file():
+            raise Problem(
+                f"{found.path} has no packages of the image's variant {variant}",
+                todo=f"make them: scripts/setup --variant {variant}",
+            )
+        return found
+
+    @property
+    def python(self) -> Path:
+        """The Python with the packages of the image's variant, and no others."""
+        return python_of(self.path)
 
     @property
     def jars(self) -> Path:

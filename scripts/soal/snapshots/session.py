@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import boto3
 
-from handler.spark.classpath import find_pyspark, jars
+from handler.spark.classpath import jars
 from safewriter.environment import variables_set
+from scripts.image.homes import pyspark_of
 from scripts.image.settings import shipped_settings
 from scripts.soal.console.problem import Problem
 
@@ -30,7 +31,7 @@ _DEFAULT_REGION: Final = "us-east-1"
 @contextmanager
 def spark_on(found: Target, home: Home) -> Iterator[SparkSession]:
     """Start Spark with as many threads as this machine has. What the build itself asks of S3 goes the same way."""
-    spark_home = find_pyspark()
+    spark_home = pyspark_of(home.path)
     if spark_home is None:
         raise Problem("PySpark is not installed", todo="install it with: scripts/setup")
     # The tasks import packages that stand beside this Python.

@@ -56,7 +56,7 @@ class Soal:
 def set_up(home: Path) -> Iterator[Soal]:
     """Yield the command with all that scripts/setup has made; afterwards its local S3 is ended."""
     home.mkdir()
-    for name in ("jars", "local-jars", "rest-jars", "rie", "java"):
+    for name in ("jars", "local-jars", "rest-jars", "rie", "java", "python", "full"):
         if (ROOT / ".soal" / name).exists():
             (home / name).symlink_to(ROOT / ".soal" / name)
     command = Soal(home)

@@ -9,6 +9,8 @@ import pytest
 
 from handler.outcome.result import Result
 from scripts.emulator import EmbeddedS3
+from scripts.emulator.spark import ROOT
+from scripts.provision.__main__ import main as setup
 from scripts.soal.local.sample import BUCKETS
 from scripts.soal.tables.delta import view
 from scripts.soal.target import local_target
@@ -19,6 +21,15 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from .conftest import Soal
+
+
+SUMS = """
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import pandas_udf
+spark = SparkSession.builder.getOrCreate()
+frame = spark.range(5).select(pandas_udf(lambda column: 2 * column, "long")("id").alias("id"))
+assert frame.toPandas()["id"].sum() == 20
+"""
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +82,27 @@ def test_a_guarded_job_succeeds_and_a_person_can_read_it(soal: Soal, endpoint: s
     assert "\x1b" not in answer.out + answer.err
     seen = view(client, "soal-lake", "cli", local_target(endpoint).aws)
     assert (seen.version, seen.rows, seen.orphans) == (0, 22_248, ())
+
+
+@pytest.mark.spark
+@pytest.mark.emulator
+def test_a_job_finds_the_packages_of_its_variant_and_no_others(soal: Soal, client: S3Client) -> None:
+    """What works here works in the image, and what is missing there is missing here, in the same sentence: the packages
+    of this test run are more than either has.
+    """
+    uri = script(client, "frames", "import pandas\n" + SUMS)
+    slim = soal("local", "invoke", uri, "--json").json
+    assert "its variant full does" in slim["stateDetails"]
+    assert slim["error"]["usage"]
+
+    assert setup(["--variant", "full", "--without-archive"]) == 0
+    link = soal.home / "full"
+    if not link.exists():
+        link.symlink_to(ROOT / ".soal" / "full")
+    full = soal("local", "invoke", uri, "--variant", "full", "--json")
+    assert full.json["state"] == "SUCCESS", full
+    other = soal("local", "invoke", script(client, "other", "import moto\n"), "--variant", "full", "--json").json
+    assert "imports moto, which neither the image nor the job's pyFiles have" in other["stateDetails"]
 
 
 @pytest.mark.emulator

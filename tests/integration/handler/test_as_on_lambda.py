@@ -15,10 +15,13 @@ import pytest
 
 from handler.outcome.result import Result
 from scripts.emulator import EmbeddedS3
+from scripts.image.homes import python_of
+from scripts.soal.local.home import Home
 
 pytestmark = [pytest.mark.spark]
 
 ROOT = Path(__file__).parents[3]
+PYTHON = python_of(Home.of().path)
 JOB = """
 import os
 from pyspark.sql import SparkSession
@@ -89,7 +92,7 @@ def test_a_job_runs_on_a_read_only_root_as_a_user_without_a_name(tmp_path: Path)
         environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": "checkpoints", "SOAL_ERRORS": "return"}
         variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": str(ROOT), **environment}
         done = subprocess.run(
-            ["unshare", "--mount", "sh", "-c", "\n".join(steps), "sh", sys.executable, "-B", "-c", INVOKE],
+            ["unshare", "--mount", "sh", "-c", "\n".join(steps), "sh", str(PYTHON), "-B", "-c", INVOKE],
             env=variables,
             cwd=ROOT,
             capture_output=True,

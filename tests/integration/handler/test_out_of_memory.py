@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,8 @@ import pytest
 
 from handler.outcome.result import Result
 from scripts.emulator import EmbeddedS3
+from scripts.image.homes import python_of
+from scripts.soal.local.home import Home
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark]
 
 ROOT = Path(__file__).parents[3]
+PYTHON = python_of(Home.of().path)
 LIMIT_MB = 1_500
 CGROUPS = Path("/sys/fs/cgroup")
 JOB = f"""
@@ -77,7 +79,7 @@ def test_a_job_that_eats_all_memory_is_killed_by_the_kernel_and_settled(group: P
     with EmbeddedS3(buckets=[LAKE, "scripts", CHECKPOINTS], unlistable=[CHECKPOINTS]) as s3:
         s3.observer().put_object(Bucket="scripts", Key="job.py", Body=JOB.encode())
         done = subprocess.run(
-            ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', str(group), sys.executable, "-B", "-c", INVOKE],
+            ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', str(group), str(PYTHON), "-B", "-c", INVOKE],
             env={
                 "PATH": os.environ["PATH"],
                 "PYTHONPATH": str(ROOT),

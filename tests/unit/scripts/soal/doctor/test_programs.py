@@ -40,7 +40,7 @@ def home(tmp_path: Path) -> Path:
     """Set-up's own files, the archive as a copy: it is only taken with its own jars."""
     if not archive_of(MADE.path).is_file():
         pytest.skip("no class-data archive here: scripts/setup --without-archive")
-    for name in ("jars", "unsigned", "lambdas"):
+    for name in ("jars", "unsigned", "lambdas", "python"):
         (tmp_path / name).symlink_to(MADE.path / name)
     shutil.copy(archive_of(MADE.path), tmp_path)
     return tmp_path

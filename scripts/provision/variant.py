@@ -1,0 +1,91 @@
+"""The homes of the image's variants (scripts/image/homes.py): packages and jars as the image has them.
+
+The packages are links to those that uv has unpacked for `.venv`; they cost neither time nor space.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from handler.spark.missing_dependencies import SLIM
+from scripts.image.homes import home_of, python_of, site_of
+from scripts.image.trim import MISSING, trim
+from scripts.provision.command import run
+from scripts.provision.place import Stamp, fingerprint
+from scripts.provision.python_env import build_options, inputs_of
+from scripts.provision.report import Found, SetupError, say
+
+if TYPE_CHECKING:
+    from handler.spark.missing_dependencies import Variant
+    from scripts.provision.place import Place
+
+__all__ = ["ensure_packages", "link_jars"]
+
+_TODO: Final = "see above, then run scripts/setup again"
+_OWN: Final = ("jars", "full-jars")
+"""The lists of jars whose union the variant full has."""
+
+
+def ensure_packages(place: Place, variant: Variant) -> Found:
+    """Make the Python of a variant hold exactly its locked packages, trimmed as in the image, and this project."""
+    home = home_of(place.home, variant)
+    python, stamp = python_of(home), Stamp(home / "python" / "soal.stamp")
+    names = ("runtime",) if variant == SLIM else ("runtime", "full")
+    locks = [place.requirements / f"{name}.txt" for name in names]
+    steps = [MISSING, place.root / "scripts" / "image" / "trim.py", Path(__file__)]
+    inputs = fingerprint([inputs_of(place), *locks, *steps])
+    if stamp.matches(inputs):
+        return Found(f"packages of the variant {variant}")
+    stamp.clear()
+    say(f"installing the packages of the image's variant {variant}")
+    run(
+        [place.venv / "bin" / "uv", "venv", "--quiet", "--clear", "--python", place.python, python.parents[1]],
+        what=f"creating {python.parents[1]}",
+        todo=_TODO,
+    )
+    given = [word for lock in locks for word in ("--requirement", lock)]
+    _install(place, python, "--require-hashes", *given)
+    _install(place, python, "--no-deps", place.root)
+    site = site_of(home)
+    if site is None:
+        raise SetupError(f"{python} has no folder for packages", todo=_TODO)
+    trim(site / "pyspark", variant)
+    _link_ours(place, site)
+    run([python, "-m", "compileall", "-q", "-j", "0", site], what="compiling packages", todo=_TODO)
+    stamp.write(inputs)
+    return Found(f"packages of the variant {variant} installed", changed=True)
+
+
+def _install(place: Place, python: Path, *words: str | Path) -> None:
+    """Install from what uv has at hand: some registries have it build PySpark again. Without it, ask the registry."""
+    uv: list[str | Path] = [place.venv / "bin" / "uv", "pip", "install", "--quiet", "--python", python]
+    command = [*uv, *build_options(place), *words]
+    what = f"installing packages for {python}"
+    try:
+        run([*command, "--offline"], what=what, todo=_TODO)
+    except SetupError:
+        run(command, what=what, todo=_TODO)
+
+
+def _link_ours(place: Place, site: Path) -> None:
+    """Let the library be the tree's, so that a change needs no set-up. As in the image, the handler is elsewhere: a job
+    may have a module of this name.
+    """
+    for package in ("handler", "safewriter", "scripts"):
+        shutil.rmtree(site / package)
+    (site / "safewriter").symlink_to(place.root / "safewriter")
+
+
+def link_jars(place: Place) -> None:
+    """Make the home of the variant full have the jars of the image and its own, as links, and its Java."""
+    home = home_of(place.home, "full")
+    shutil.rmtree(home / "jars", ignore_errors=True)
+    (home / "jars").mkdir(parents=True)
+    for jar in (jar for name in _OWN for jar in (place.home / name).glob("*.jar")):
+        (home / "jars" / jar.name).symlink_to(os.path.relpath(jar, home / "jars"))
+    (home / "java").unlink(missing_ok=True)
+    if (place.home / "java").exists():
+        (home / "java").symlink_to("../java")

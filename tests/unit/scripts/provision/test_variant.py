@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from scripts.provision import variant
+from scripts.provision.place import Place
+from scripts.provision.report import SetupError
+from scripts.provision.variant import ensure_packages, link_jars
+
+PROJECT = '[project]\nname = "soal"\n[build-system]\nrequires = []\n[tool.hatch]\n'
+LOCKS = ("dev", "build", "uv", "runtime", "full")
+
+
+class Commands:
+    """What set-up would run, as words; `refused`: words of commands that fail."""
+
+    def __init__(self) -> None:
+        self.ran: list[list[str]] = []
+        self.refused: tuple[str, ...] = ()
+
+    def __call__(self, args: list[object], *, what: str, todo: str) -> str:
+        words = [str(arg) for arg in args]
+        self.ran.append(words)
+        if any(word in self.refused or Path(word).name in self.refused for word in words):
+            raise SetupError(what, todo=todo)
+        if "venv" in words:
+            shutil.rmtree(words[-1], ignore_errors=True)
+            site = Path(words[-1]) / "lib" / "python3.11" / "site-packages"
+            for name in ("handler", "safewriter", "scripts", "pyspark/jars", "rich"):
+                (site / name).mkdir(parents=True)
+            (site / "pyspark" / "jars" / "rocksdbjni-9.8.4.jar").touch()
+            (site / "pyspark" / "jars" / "spark-hive_2.13-4.1.4.jar").touch()
+        return ""
+
+    def installs(self) -> list[list[str]]:
+        return [words for words in self.ran if "install" in words]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    place = Place(tmp_path)
+    place.requirements.mkdir()
+    for name in LOCKS:
+        (place.requirements / f"{name}.txt").write_text(name)
+    (tmp_path / "scripts" / "image").mkdir(parents=True)
+    (tmp_path / "scripts" / "image" / "trim.py").touch()
+    (tmp_path / "safewriter").mkdir()
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    return place
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
+    commands = Commands()
+    monkeypatch.setattr(variant, "run", commands)
+    return commands
+
+
+def test_the_packages_are_those_of_the_image(place: Place, commands: Commands) -> None:
+    """Its locks with their hashes, and what it leaves out is left out; the library is the tree's own."""
+    assert ensure_packages(place, "slim").changed
+    site = place.home / "python" / "lib" / "python3.11" / "site-packages"
+    locked, _ = commands.installs()
+    assert "--require-hashes" in locked
+    assert [word for word in locked if word.endswith(".txt")] == [
+        str(place.requirements / "build.txt"),
+        str(place.requirements / "runtime.txt"),
+    ]
+    assert sorted(path.name for path in site.iterdir()) == ["pyspark", "safewriter"]
+    assert not list((site / "pyspark" / "jars").iterdir())
+    assert (site / "safewriter").resolve() == place.root / "safewriter"
+
+
+def test_the_variant_full_has_more(place: Place, commands: Commands) -> None:
+    """One more lock, and jars that the slim one lacks."""
+    ensure_packages(place, "full")
+    locked, _ = commands.installs()
+    assert str(place.requirements / "full.txt") in locked
+    jars = place.home / "full" / "python" / "lib" / "python3.11" / "site-packages" / "pyspark" / "jars"
+    assert [jar.name for jar in jars.iterdir()] == ["rocksdbjni-9.8.4.jar"]
+
+
+def test_they_are_installed_once(place: Place, commands: Commands) -> None:
+    """And again when a lock, the trimming or the tree's place has changed."""
+    ensure_packages(place, "slim")
+    commands.ran.clear()
+    assert not ensure_packages(place, "slim").changed
+    assert not commands.ran
+    (place.root / "scripts" / "image" / "trim.py").write_text("changed")
+    assert ensure_packages(place, "slim").changed
+
+
+def test_the_registry_is_asked_only_for_what_is_not_at_hand(place: Place, commands: Commands) -> None:
+    """Each install tries without the network first."""
+    ensure_packages(place, "slim")
+    assert all("--offline" in words for words in commands.installs())
+    commands.ran.clear()
+    commands.refused = ("--offline",)
+    ensure_packages(place, "full")
+    assert ["--offline" in words for words in commands.installs()] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("step", ["runtime.txt", "compileall"])
+def test_an_interrupted_run_is_repaired(place: Place, commands: Commands, step: str) -> None:
+    """The next one begins anew."""
+    commands.refused = (step,)
+    with pytest.raises(SetupError):
+        ensure_packages(place, "slim")
+    commands.refused = ()
+    commands.ran.clear()
+    assert ensure_packages(place, "slim").changed
+    assert "venv" in commands.ran[0]
+
+
+def test_the_jars_are_those_of_the_image_and_the_variant(place: Place) -> None:
+    """As links, so that a new log store is in both; what was removed from the lists is gone."""
+    for name in ("jars/delta.jar", "jars/soal-logstore.jar", "full-jars/avro.jar", "full/jars/old.jar", "java/release"):
+        (place.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (place.home / name).touch()
+    link_jars(place)
+    link_jars(place)
+    full = place.home / "full"
+    assert sorted(jar.name for jar in (full / "jars").iterdir()) == ["avro.jar", "delta.jar", "soal-logstore.jar"]
+    assert (full / "jars" / "delta.jar").samefile(place.home / "jars" / "delta.jar")
+    assert (full / "java" / "release").is_file()

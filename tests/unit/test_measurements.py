@@ -13,6 +13,7 @@ from scripts.bench.record import latest, read
 from scripts.campaign.mutants.listing import listed
 from scripts.campaign.record import MutantRecord
 from scripts.emulator.spark import ROOT
+from scripts.experiment.estimates import upper_bound
 from scripts.results import read as results
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 KEPT = ROOT / "docs" / "measurements" / "full.jsonl"
 CAMPAIGNS = sorted(KEPT.parent.glob("faults-*.json"))
+RANDOM = KEPT.with_name("faults-random.json")
 EXPERIMENT = KEPT.with_name("experiment.json")
 QUOTED = ("IV.", "V.", "VI.", "VII ", "VIII.", "The gap", "Exposure", "Overhead", "Where", "The promise")
 """The beginnings of the tables that docs/experiment shows."""
@@ -87,6 +89,17 @@ def test_the_page_of_the_campaign_says_what_was_found(path: Path) -> None:
     assert campaign["manifest"]["commit"] in page
     assert not campaign["manifest"]["commit"].endswith("+")
     assert campaign["broken"] == []
+
+
+def test_the_page_of_the_campaign_bounds_the_rate_of_the_random_tier() -> None:
+    """From all its guarded faults: how many there were, how many came at a bad moment, and the bound."""
+    counts = json.loads(RANDOM.read_text(encoding="utf-8"))["counts"]
+    guarded = [one for one in counts if one["guarded"]]
+    faults, exposed = (sum(one[name] for one in guarded) for name in ("cases", "exposed"))
+    page = " ".join((ROOT / "docs" / "campaign.md").read_text(encoding="utf-8").split())
+    assert f"Of the {faults:,} guarded faults of the random tier {exposed:,} came between" in page
+    assert f"fewer than {100 * upper_bound(faults):.2f} % of such faults do" in page
+    assert exposed / faults >= 0.6
 
 
 def test_the_page_of_the_campaign_says_how_many_mutants_were_caught() -> None:

@@ -265,6 +265,8 @@ def _java_options(
         f"-Djava.io.tmpdir={sandbox.tmp}",
         f"-Duser.home={sandbox.home}",
         f"-Dderby.system.home={sandbox.work}",
+        # MySQL's driver, which Java loads with all others, would leave a thread, and the Java machine could not go on.
+        "-Dcom.mysql.cj.disableAbandonedConnectionCleanup=true",
         f"-Dlog4j2.configurationFile={spark_file(settings, 'log4j2.properties')}",
     )
 

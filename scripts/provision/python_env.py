@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from scripts.provision.place import Place
 
-__all__ = ["Packages", "build_options", "ensure_spark", "inputs_of"]
+__all__ = ["Packages", "build_options", "ensure_spark", "inputs_of", "is_usable"]
 
 _IMPORTED: Final = (
     "pyspark",
@@ -80,7 +80,7 @@ def ensure_spark(place: Place) -> Packages:
     """
     stamp = Stamp(place.venv / _STAMP)
     inputs = inputs_of(place)
-    usable = _is_usable(place)
+    usable = is_usable(place.python)
     if usable and stamp.matches(inputs):
         return Packages(place, inputs, is_complete=True)
     # Without a stamp an earlier run was killed half-way: a package may be there in part, and no installer would notice.
@@ -114,8 +114,9 @@ def build_options(place: Place) -> tuple[str | Path, ...]:
     return ("--build-constraint", place.requirements / "build.txt", *_STORED)
 
 
-def _is_usable(place: Place) -> bool:
-    command: list[str | Path] = [place.python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+def is_usable(python: Path) -> bool:
+    """Start an environment's Python: an update of the system may have taken the one that it was made with."""
+    command: list[str | Path] = [python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
     try:
         return subprocess.run(command, check=False, capture_output=True, timeout=60).returncode == 0
     except OSError:

@@ -15,7 +15,7 @@ from scripts.image.homes import home_of, python_of, site_of
 from scripts.image.trim import MISSING, trim
 from scripts.provision.command import run
 from scripts.provision.place import Stamp, fingerprint
-from scripts.provision.python_env import build_options, inputs_of
+from scripts.provision.python_env import build_options, inputs_of, is_usable
 from scripts.provision.report import Found, SetupError, say
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def ensure_packages(place: Place, variant: Variant) -> Found:
     locks = [place.requirements / f"{name}.txt" for name in names]
     steps = [MISSING, place.root / "scripts" / "image" / "trim.py", Path(__file__)]
     inputs = fingerprint([inputs_of(place), *locks, *steps])
-    if stamp.matches(inputs):
+    if stamp.matches(inputs) and is_usable(python):
         return Found(f"packages of the variant {variant}")
     stamp.clear()
     say(f"installing the packages of the image's variant {variant}")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["examine_programs"]
 
 _SETUP: Final = "run scripts/setup"
+_IMPORTS: Final = "import awslambdaric, boto3, pyiceberg, pyspark"
 _TRAIN: Final = "remove it, and run scripts/setup, which makes it again"
 _TIMEOUT_S: Final = 30
 # A bad byte in a class ends in a crash or worse, and Java checks for one only with this option.
@@ -51,6 +52,7 @@ def examine_programs(home: Home, java_home: str | None) -> Iterator[Finding]:
         yield Finding("Java", "fail", f"{found} is not Java 17", f"set JAVA_HOME to a Java 17, or {_SETUP}")
     else:
         yield Finding("Java", "ok", f"{java.version}, {java.home}")
+    yield _packages(home)
     yield _archive(home, java)
     yield _rie(home)
 
@@ -63,6 +65,14 @@ def _java_home(home: Home, java_home: str | None) -> Path | None:
         return Path(java_home)
     on_path = shutil.which("java")
     return Path(on_path).resolve().parent.parent if on_path else None
+
+
+def _packages(home: Home) -> Finding:
+    name = "the image's packages"
+    if not home.python.is_file():
+        return Finding(name, "fail", f"{home.python} is missing or leads nowhere", _SETUP)
+    failed = _failure(str(home.python), "-c", _IMPORTS)
+    return finding(name, f"{home.python} {failed or 'has them'}", _SETUP, is_well=failed is None)
 
 
 def _archive(home: Home, java: Java | None) -> Finding:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,8 @@ class Commands:
                 (site / name).mkdir(parents=True)
             (site / "pyspark" / "jars" / "rocksdbjni-9.8.4.jar").touch()
             (site / "pyspark" / "jars" / "spark-hive_2.13-4.1.4.jar").touch()
+            (Path(words[-1]) / "bin").mkdir()
+            (Path(words[-1]) / "bin" / "python").symlink_to(sys.executable)
         return ""
 
     def installs(self) -> list[list[str]]:
@@ -101,6 +104,15 @@ def test_the_registry_is_asked_only_for_what_is_not_at_hand(place: Place, comman
     commands.refused = ("--offline",)
     ensure_packages(place, "full")
     assert ["--offline" in words for words in commands.installs()] == [True, False, True, False]
+
+
+def test_a_python_that_does_not_start_is_replaced(place: Place, commands: Commands) -> None:
+    """An update of the system may have taken the one that it was made with."""
+    ensure_packages(place, "slim")
+    python = place.home / "python" / "bin" / "python"
+    python.unlink()
+    python.symlink_to("/no/such/python")
+    assert ensure_packages(place, "slim").changed
 
 
 @pytest.mark.parametrize("step", ["runtime.txt", "compileall"])

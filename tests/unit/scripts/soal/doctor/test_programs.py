@@ -51,7 +51,21 @@ def test_what_set_up_has_made_runs(java: Path) -> None:
     if not archive_of(MADE.path).is_file():
         pytest.skip("no class-data archive here: scripts/setup --without-archive")
     found = look(MADE.path, java)
-    assert [finding.status for finding in found.values()] == ["ok", "ok", "ok"], found
+    assert [finding.status for finding in found.values()] == ["ok"] * 4, found
+
+
+@pytest.mark.parametrize(
+    ("leads_to", "detail"),
+    [("/no/such/python", "leads nowhere"), ("/bin/false", "ends with exit code 1")],
+    ids=["an updated system", "no Python"],
+)
+def test_a_python_of_the_function_that_does_not_start_is_found(tmp_path: Path, leads_to: str, detail: str) -> None:
+    """And packages that it cannot import."""
+    python = Home(tmp_path).python
+    python.parent.mkdir(parents=True)
+    python.symlink_to(leads_to)
+    found = look(tmp_path, None)["the image's packages"]
+    assert (found.status, detail in found.detail) == ("fail", True), found
 
 
 def _changed(at: float) -> Callable[[Path], None]:

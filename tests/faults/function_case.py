@@ -26,7 +26,18 @@ if TYPE_CHECKING:
 
     from scripts.lambda_answer import Answer
 
-__all__ = ["COMMIT", "OF_THE_JOB", "ROWS", "TABLES", "Function", "Table", "Who", "processes_of", "served"]
+__all__ = [
+    "COMMIT",
+    "OF_THE_ATTEMPT",
+    "OF_THE_JOB",
+    "ROWS",
+    "TABLES",
+    "Function",
+    "Table",
+    "Who",
+    "processes_of",
+    "served",
+]
 
 Who = Literal["job", "java", "driver", "handler", "sandbox"]
 """Java and all below it; Java; the Python process of the script; the handler; handler and job."""
@@ -47,8 +58,10 @@ with SafeWriter(spark, sys.argv[1], format=sys.argv[2]) as sw:
     sw.success()
 """
 CATALOG = "lake"
-OF_THE_JOB = Match(is_mutating=True, key=r"^(?!leases/|runs/)")
+OF_THE_JOB = Match(is_mutating=True, key=r"^(?!leases/|runs/|results/)")
 """The handler's own records are no requests of the job."""
+OF_THE_ATTEMPT = Match(is_mutating=True, key=r"^(?!leases/|runs/)")
+"""And the result that the handler keeps, before it answers."""
 
 
 class Table(Protocol):

@@ -19,7 +19,7 @@ from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
 from scripts.emulator.network_faults import Freeze
 from scripts.emulator.rules import Kill, Match, Rule
-from tests.faults.function_case import COMMIT, OF_THE_JOB, ROWS, TABLES, Function, Table, Who, served
+from tests.faults.function_case import COMMIT, OF_THE_ATTEMPT, OF_THE_JOB, ROWS, TABLES, Function, Table, Who, served
 from tests.support.lake import CHECKPOINTS
 from tests.support.waiting import until
 
@@ -110,7 +110,8 @@ def test_a_kill_at_every_boundary(
 ) -> None:
     """The enumeration ends by itself."""
     nth = 1
-    while hit(function, TABLES[lake_format](function), killed(function, who, moment), nth=nth):
+    match = OF_THE_ATTEMPT if who == "handler" else OF_THE_JOB
+    while hit(function, TABLES[lake_format](function), killed(function, who, moment), match=match, nth=nth):
         nth += 1
     record_property("faults", nth - 1)
     assert nth > 6  # marker, document, data files, commit, verdict, and what is removed

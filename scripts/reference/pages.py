@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from scripts.reference import commands, context, event, python, result, variables
+from scripts.reference import commands, context, event, examples, python, result, variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,6 +24,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "commands": commands.commands,
     "error-tree": python.error_tree,
     "errors": python.errors,
+    "spark-examples": examples.examples,
 }
 _MARK: Final = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
 

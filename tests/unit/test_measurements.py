@@ -13,7 +13,10 @@ from scripts.bench.record import latest, read
 from scripts.campaign.mutants.listing import listed
 from scripts.campaign.record import MutantRecord
 from scripts.emulator.spark import ROOT
+from scripts.examples.listing import examples
+from scripts.examples.record import ExampleRecord
 from scripts.experiment.estimates import upper_bound
+from scripts.reference.examples import KEPT as EXAMPLES
 from scripts.results import read as results
 
 if TYPE_CHECKING:
@@ -109,6 +112,15 @@ def test_the_page_of_the_campaign_says_how_many_mutants_were_caught() -> None:
     assert f"all {len(kept)} were caught" in page
     assert {one.outcome for one in kept} == {"caught"}
     assert {one.name for one in kept} == {one.name for one in listed()}
+
+
+def test_each_of_sparks_examples_has_run_or_says_what_it_lacks() -> None:
+    """On both variants: `soal local examples`, kept as docs/measurements/examples.jsonl."""
+    kept = results(EXAMPLES, ExampleRecord)
+    assert {(one.example, one.variant) for one in kept} == {
+        (example.name, variant) for example in examples() for variant in ("slim", "full")
+    }
+    assert [one for one in kept if one.is_open] == []
 
 
 def test_the_page_of_the_experiment_says_what_was_measured() -> None:

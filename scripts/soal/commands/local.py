@@ -11,6 +11,7 @@ import typer
 
 from handler.spark.missing_dependencies import SLIM, Variant
 from scripts.accommodations import ROWS, SEED, write_csv
+from scripts.examples.view import examples_view
 from scripts.image.build import tag_of
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import EXIT_FAILED, Problem
@@ -128,6 +129,28 @@ def invoke(
         else:
             report = function.invoke(delivered)
     conclude(out, report, todo="give --timeout-s more, or see --logs")
+
+
+@app.command()
+def examples(
+    folder: Annotated[Path, typer.Argument(help="The folder of the results; an interrupted run goes on there.")],
+    variant: Annotated[Variant, typer.Option(help="The image's variant.")] = SLIM,
+    select: Annotated[str, typer.Option(help="A part of the examples' names, as in sql/.")] = "",
+    *,
+    as_json: Json = False,
+) -> None:
+    """Run Spark's own Python examples as jobs of a variant, on an S3 of their own.
+
+    Exit codes: 0 each has run, or ended with the sentence that says what the variant lacks; 1 some did neither.
+    """
+    from scripts.examples.running import run_examples
+
+    out = Output(as_json=as_json)
+    with JobProgress(out.talk, f"Spark's examples on the variant {variant}") as progress:
+        records = run_examples(folder, variant, Home.of(), select, progress.says)
+    out.show(examples_view(records))
+    if any(record.is_open for record in records):
+        raise typer.Exit(EXIT_FAILED)
 
 
 @app.command()

@@ -9,14 +9,15 @@ import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, fields
 from pathlib import Path  # noqa: TC003 - Typer reads it at run time
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, get_args
 
 import typer
 from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from scripts.image.build import TAG
+from handler.spark.missing_dependencies import SLIM, Variant
+from scripts.image.build import TAG, tag_of
 from scripts.soal.console.output import Output
 from scripts.soal.console.problem import Problem
 from scripts.soal.console.view import View, columns
@@ -39,9 +40,10 @@ if TYPE_CHECKING:
     from scripts.bench.snapshot import SnapshotCost
     from scripts.bench.start import StartCost
     from scripts.bench.trace import ColdRun
+    from scripts.bench.variants import VariantsCost
     from scripts.bench.warm import WarmCost
 
-    Cost = StartCost | WarmCost
+    Cost = StartCost | VariantsCost | WarmCost
 
 __all__ = ["app", "told"]
 
@@ -301,6 +303,29 @@ def warm(
 
 
 @app.command()
+def variants(
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Pairs of cold runs.")] = 5,
+    *,
+    docker: Annotated[bool, typer.Option("--docker", help="Run the images, not the working tree.")] = False,
+    memory_mb: Annotated[int, typer.Option(min=1024, max=10240, help="The function's memory.")] = 3008,
+    timeout_s: Annotated[int, typer.Option(min=1, max=900, help="The function's timeout.")] = 60,
+    as_json: Json = False,
+) -> None:
+    """Measure a cold run of the sample job on the image's variant full beside one on slim."""
+    from scripts.bench import variants as variants_bench
+
+    slim, full = (
+        _function(timeout_s, memory_mb, tag_of(variant) if docker else None, variant) for variant in get_args(Variant)
+    )
+    _show(
+        "pairs",
+        rounds,
+        lambda progress: variants_bench.measure(rounds, slim, full, progress),
+        as_json=as_json,
+    )
+
+
+@app.command()
 def floor(
     rounds: Annotated[int, typer.Option(min=1, max=100, help="Rounds of all ways, one after the other.")] = 5,
     *,
@@ -329,13 +354,17 @@ def image_size(
     told(out, size_view(size))
 
 
-def _function(timeout_s: int, memory_mb: int, image: str | None) -> Callable[[Mapping[str, str]], Function]:
-    """Return a maker of our function for the variables that reach an S3."""
+def _function(
+    timeout_s: int, memory_mb: int, image: str | None, variant: Variant = SLIM
+) -> Callable[[Mapping[str, str]], Function]:
+    """Return a maker of our function for the variables that reach an S3; `variant`: on the host."""
     home = Home.of()
+    here = None if image else home.of_variant(variant)
 
     def made(aws: Mapping[str, str]) -> Function:
-        variables = function_variables(local_target(aws["AWS_ENDPOINT_URL_S3"]), None, aws, None if image else home)
-        return Function(variables, timeout_s, memory_mb, home, lambda _: None, image)
+        variables = function_variables(local_target(aws["AWS_ENDPOINT_URL_S3"]), None, aws, here, variant)
+        python = None if here is None else here.python
+        return Function(variables, timeout_s, memory_mb, home, image=image, python=python)
 
     return made
 

@@ -14,6 +14,7 @@ from scripts.bench.lock_services import NAMES
 from scripts.bench.phases import PHASES
 from scripts.bench.settle_delta import measure_delta
 from scripts.bench.settle_iceberg import measure_iceberg
+from scripts.provision.__main__ import main as setup
 from scripts.soal.app import app
 
 if TYPE_CHECKING:
@@ -50,6 +51,19 @@ def test_a_cold_run_is_traced_phase_by_phase(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "made" / "cold.jsonl").read_text().splitlines()]
     assert [one["kind"] for one in lines] == ["run", *["phase"] * len(phases), *["request"] * len(run["requests"])]
     assert (tmp_path / "made" / "cold.svg").read_text().startswith("<svg ")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.matrix
+def test_the_variants_are_timed_side_by_side() -> None:
+    """Each of them ran the job."""
+    assert setup(["--variant", "full"]) == 0
+    done = CliRunner().invoke(app, ["bench", "variants", "--rounds", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    cost = json.loads(done.stdout)
+    assert cost["ratio"] == pytest.approx(cost["full_ms"] / cost["slim_ms"])
+    assert cost["cpu_ratio"] == pytest.approx(cost["full_cpu_s"] / cost["slim_cpu_s"])
 
 
 @pytest.mark.spark

@@ -63,6 +63,7 @@ FULL: Final = _steps(
     "scale --only rows --docker --rounds 1",
     "locks --rounds 1",
     "snapshot --rows 100000 --shards 8 --rounds 1",
+    "variants --docker --rounds 5",
 )
 SHORT: Final = _steps("floor --rounds 1", "guard --rounds 1 --rows 100 --latency-ms 0", "settle --rounds 1 --small")
 """One of each kind that needs neither Docker nor minutes: for the tests, and to see whether all of it runs."""

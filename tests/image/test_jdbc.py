@@ -50,11 +50,13 @@ def catalog() -> Iterator[Catalog]:
 
 
 def test_a_write_whose_java_is_gone_is_settled_in_its_database(
-    cage: Cage, lake: EmbeddedS3, variant: str, catalog: Catalog
+    cage: Cage, lake: EmbeddedS3, variant: str, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By Python alone; the retry writes each row once."""
     if variant != "full":
         pytest.skip("the variant slim has no driver of PostgreSQL, and says so: tests/image/test_features.py")
+    for name, value in lake.environment().items():
+        monkeypatch.setenv(name, value)  # the reader's
     table = catalog.table(lake.observer())
     event = {"entryPointArguments": [table.name], "clientToken": uuid.uuid4().hex}
     with cage.function({"SOAL_CONF": json.dumps(catalog.settings())}) as function:

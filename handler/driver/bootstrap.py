@@ -22,7 +22,7 @@ import zipfile
 from contextlib import suppress
 from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from types import ModuleType, TracebackType
@@ -40,6 +40,7 @@ _POLL_FAST_MAX: Final = 2000
 def main(module: ModuleType) -> None:
     """Run the script that `sys.argv` names in `module`; ends as the script ends."""
     from handler.driver.java_trace import in_one_line
+    from handler.driver.raised import described
     from handler.driver.warm_up import WarmUp
     from handler.process.tree import die_with_parent
 
@@ -68,7 +69,7 @@ def main(module: ModuleType) -> None:
         code = _code(end.code)
         raise
     except Exception as error:  # noqa: BLE001 - whatever the script does not catch
-        code = _uncaught(error, in_one_line(str(error)), script, journal)
+        code = _uncaught(error, in_one_line(str(error)), described(error), script, journal)
         sys.exit(code)
     finally:
         _note(journal, "python_exited", exitCode=code)
@@ -104,7 +105,7 @@ def _wait_for(go: str | None) -> None:
 
 def begin() -> None:
     """Import what every job needs, before there is one."""
-    from handler.driver import java_trace, pyspark_errors, pyspark_waits, script_settings, warm_up  # noqa: F401
+    from handler.driver import java_trace, pyspark_errors, pyspark_waits, raised, script_settings, warm_up  # noqa: F401
     from handler.process.tree import die_with_parent
     from safewriter.record import journal  # noqa: F401
 
@@ -189,10 +190,12 @@ def _log_in() -> None:
     users.setLoginUser(users.createRemoteUser(_USER))
 
 
-def _uncaught(error: Exception, message: str, script: str, journal: str | None) -> int:
+def _uncaught(error: Exception, message: str, raised: list[dict[str, Any]], script: str, journal: str | None) -> int:
     """Show the script's traceback without our frames, and return the exit code that the exception asks for."""
     code = getattr(error, "exit_code", 1)
     code = code if type(code) is int and 0 < code < 256 else 1  # noqa: PLR2004 - a process's exit codes
+    for each in raised:
+        _note(journal, "raised", **each)
     _note(
         journal,
         "uncaught",

@@ -1,4 +1,5 @@
-"""One line from the text of an exception that came from Java: the exception, and the root cause if it says more.
+"""One line from the text of an exception that came from Java or from a Python worker: the exception, and the root cause
+if it says more.
 
 Such a text holds the whole stack trace, with the cause at its end. The trace is in the job's log.
 """
@@ -24,10 +25,12 @@ _PYTHON_FRAMES: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ 
 
 
 def in_one_line(text: str) -> str:
-    """Return a text that holds a Java stack trace as one line without it; any other text as it is."""
+    """Return a text that holds a stack trace, of Java or of a Python worker, as one line without it; any other text as
+    it is.
+    """
     lines = text.splitlines()
     if not any(line.startswith("\tat ") for line in lines):
-        return text
+        return _cut(_flat(f"{text}\n")) if _PYTHON_FRAMES.search(text) else text
     first, *others = _blocks(lines)
     told = _flat(_AGAIN.split(_CALL.sub("", first), maxsplit=1)[0])
     causes = [_flat(block.removeprefix(_CAUSED_BY)) for block in others if block.startswith(_CAUSED_BY)]

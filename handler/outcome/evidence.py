@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from handler.spark.missing_dependencies import Raised
+
 if TYPE_CHECKING:
     from handler.process.child import Ended
+    from handler.spark.missing_dependencies import Missing
     from safewriter.record.journal import Entry
     from safewriter.settle.supervisor import WriteReport
 
@@ -29,8 +32,8 @@ class JobEvidence:
     """How to retry the run, for the messages."""
     turn_lost: str | None = None
     """Why the job's turn is lost, or was about to be, at its end."""
-    missing: str | None = None
-    """A sentence about a thing that the job needed, by its output, and that the image does not have."""
+    missing: tuple[Missing, ...] = ()
+    """What the image does not have."""
 
     @property
     def exited(self) -> int | None:
@@ -42,3 +45,9 @@ class JobEvidence:
         """The exception that ended the script: its `type`, `message` and `exitCode`."""
         fields = (entry.fields for entry in self.journal if entry.event == "uncaught")
         return next((each for each in fields if each.keys() >= {"type", "message", "exitCode"}), None)
+
+    @property
+    def raised(self) -> tuple[Raised, ...]:
+        """That exception and those that it came from, the outermost first."""
+        fields = [entry.fields for entry in self.journal if entry.event == "raised"]
+        return tuple(Raised(str(one.get("type")), one.get("ofSpark") is True, str(one.get("text"))) for one in fields)

@@ -6,7 +6,7 @@ import signal
 from typing import TYPE_CHECKING, Final
 
 from handler.outcome.state import Fault
-from handler.spark.missing_dependencies import not_found
+from handler.spark.missing_dependencies import explain
 
 if TYPE_CHECKING:
     from handler.outcome.evidence import JobEvidence
@@ -54,11 +54,13 @@ def _out_of_memory(evidence: JobEvidence, exit_code: int | None) -> Fault | None
 
 
 def _not_in_image(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
-    """Return the fault of a job that failed for a missing thing, unless it continued or chose its exit code."""
+    """Return the fault of a job that failed for a missing thing, unless it continued, chose its exit code, or may be
+    tried again.
+    """
     uncaught = evidence.uncaught
-    if uncaught is None or evidence.exited != exit_code:
+    if uncaught is None or evidence.exited != exit_code or exit_code == _EXIT_TRY_AGAIN:
         return None
-    sentence = evidence.missing or not_found(str(uncaught["type"]), str(uncaught["message"]))
+    sentence = explain(evidence.raised, evidence.missing)
     if sentence is None:
         return None
     said = " ".join(f"{uncaught['type']}: {uncaught['message']}".split())

@@ -29,8 +29,7 @@ _OUT_OF_MEMORY: Final = b"java.lang.OutOfMemoryError"
 class JobLog:
     """Takes the bytes of a stream apart into lines.
 
-    `log` receives each line without its secrets, `metric` each line in CloudWatch's embedded metric format,
-    `watch` every other line, but of a flood only the last ones.
+    `log` receives each line without its secrets, `metric` each line in CloudWatch's embedded metric format.
     After `logged_max` bytes lines are no longer logged, only counted, so that a flood costs neither money nor time;
     metrics and the tail continue.
     """
@@ -42,7 +41,6 @@ class JobLog:
         log: Callable[[str], None],
         metric: Callable[[str], None],
         logged_max: int = _LOGGED_MAX,
-        watch: Callable[[bytes], None] = lambda _line: None,
     ) -> None:
         self._redact = LineRedactor(redactor)
         self._redact_tail = LineRedactor(redactor)
@@ -50,7 +48,6 @@ class JobLog:
         self._log = log
         self._metric = metric
         self._logged_left = logged_max
-        self._watch = watch
         self._tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
         self.lines_dropped = 0
         """Lines that were not logged, because there were too many."""
@@ -87,7 +84,6 @@ class JobLog:
         self.lines_dropped += len(lines)
         for line in lines[-_TAIL_LINES:]:
             self._remember(line.rstrip())
-            self._watch(line)
         self.saw_out_of_memory = self.saw_out_of_memory or any(_OUT_OF_MEMORY in line for line in lines)
 
     def tail(self) -> tuple[str, ...]:
@@ -101,7 +97,6 @@ class JobLog:
             self._metric(_text(line) if masked == metric else json.dumps(masked, ensure_ascii=False))
             return
         self.saw_out_of_memory = self.saw_out_of_memory or _OUT_OF_MEMORY in line
-        self._watch(line)
         if not line:
             return
         self._remember(line)

@@ -1,8 +1,8 @@
-"""Dependencies that the image does not have, and the signs in a job's output that it needs one.
+"""Dependencies that the image does not have, and the exceptions by which a job shows that it needs one.
 
 A job that needs one fails with a ClassNotFoundException, or with an even vaguer error. The helpful sentence is known
 when the image is made; so image/spark/missing.toml holds it beside the list of jars that are left out. A thing that is
-not on the list is known by the exception that ended the script.
+not on the list is told by its name.
 """
 
 from __future__ import annotations
@@ -13,18 +13,37 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["SLIM", "Missing", "MissingWatch", "Variant", "not_found", "read_missing"]
+__all__ = ["SLIM", "Missing", "Raised", "Variant", "explain", "read_missing"]
 
 Variant = Literal["slim", "full"]
 """The variants of the image."""
 SLIM: Final = "slim"
 """The default."""
-_NO_CLASS: Final = re.compile(r"(?:ClassNotFoundException|NoClassDefFoundError)[^\w]+([\w.$/]+)")
-_NO_MODULE: Final = re.compile(r"No module named '([\w.]+)'")
+_CLASS: Final = r"([\w$]+(?:[./][\w$]+)+)"
+_NO_CLASS: Final = re.compile(
+    rf"(?:(?:ClassNotFoundException|NoClassDefFoundError)\W+|Cannot find catalog plugin class for catalog \S+ "
+    rf"|(?:Can not load|Cannot load|CANNOT_LOAD_FUNCTION_CLASS\W+Cannot load) class ){_CLASS}"
+)
+_NO_MODULE: Final = re.compile(r"No module named '([^']+)'")
+_NO_MODULE_ON_A_WORKER: Final = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
+_NO_PACKAGE: Final = re.compile(r"\[PACKAGE_NOT_INSTALLED\] ([\w.-]+)")
 _NO_SOURCE: Final = re.compile(r"Failed to find (?:the )?data source: ([\w.$-]+\w)")
-_MODULE_ERROR: Final = b"ModuleNotFoundError: "
+_NO_PACKAGE_OF_JAVA: Final = "'JavaPackage' object is not callable"
+_BRING: Final = (
+    "which neither the image nor the job's pyFiles have: name it in pyFiles if it is pure Python (.py, .zip, .egg,"
+    " .whl), or derive an image with it (image/derived)"
+)
+_UNLISTED_MODULE: Final = f"the script imports {{}}, {_BRING}"
+_UNLISTED_PACKAGE: Final = f"PySpark needs the package {{}} here, {_BRING}"
+_UNLISTED_SOURCE: Final = (
+    "the image does not have the data source {}: correct its name, or derive an image with its jar (image/derived)"
+)
+_UNLISTED_CLASS: Final = (
+    "the image does not have the Java class {}: correct its name, or derive an image with its jar (image/derived)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +76,17 @@ class Missing:
         )
 
     def has_module(self, name: str) -> bool:
-        """Tell whether a Python module is one of these, or inside one."""
+        """Tell whether a Python module, or a package of that name, is one of these, or inside one."""
+        name = name.lower()
         return any(name == module or name.startswith(f"{module}.") for module in self.modules)
+
+    def has_format(self, name: str) -> bool:
+        """Tell whether a data source is one of these; Spark takes any case."""
+        return name.lower() in self.formats
+
+    def has_class(self, name: str) -> bool:
+        """Tell whether a Java class is one of these."""
+        return name.startswith(self.classes)
 
 
 def read_missing(path: Path, variant: Variant = SLIM) -> tuple[Missing, ...]:
@@ -72,53 +100,49 @@ def read_missing(path: Path, variant: Variant = SLIM) -> tuple[Missing, ...]:
     return tuple(row for row in found if variant not in row.variants)
 
 
-def not_found(kind: str, message: str) -> str | None:
-    """Say what to do about a thing that is on no list, by the type and the message of the exception that ended the
-    script; None if it tells of none.
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """One of the exceptions that ended a script, as `handler/driver/raised.py` describes it."""
+
+    type: str
+    of_spark: bool
+    text: str
+
+
+def explain(errors: Iterable[Raised], missing: tuple[Missing, ...]) -> str | None:
+    """Say in one sentence what the image does not have, by the exceptions that ended the script, the outermost first;
+    None if they tell of nothing missing. `missing`: what is on the list.
     """
-    if kind == "ModuleNotFoundError" and (match := _NO_MODULE.search(message)):
-        return (
-            f"the script imports {match[1]}, which neither the image nor the job's pyFiles have: name it in pyFiles if"
-            " it is pure Python (.py, .zip, .egg, .whl), or derive an image with it (image/derived)"
-        )
-    if match := _NO_SOURCE.search(message):
-        return (
-            f"the image does not have the data source {match[1]}: correct its name, or derive an image with its jar"
-            " (image/derived)"
-        )
-    if match := _NO_CLASS.search(message):
-        return (
-            f"the image does not have the Java class {_dotted(match[1])}: correct its name, or derive an image with its"
-            " jar (image/derived)"
-        )
-    return None
+    return next(filter(None, (_explained(error, missing) for error in errors)), None)
 
 
-class MissingWatch:
-    """Checks each line of a job's output; `seen` is the first missing thing that one of them shows."""
-
-    def __init__(self, missing: tuple[Missing, ...]) -> None:
-        self._missing = missing
-        signs = [re.escape(sign.encode()) for row in missing for sign in row.signs]
-        self._sign = re.compile(b"|".join(signs)) if signs else None
-        self.seen: Missing | None = None
-
-    def look(self, line: bytes) -> None:
-        if self.seen is not None:
-            return
-        if b"NotFoundException" in line or b"NoClassDefFoundError" in line:
-            self._look_for_class(line.decode("ascii", "replace"))
-        elif line.startswith(_MODULE_ERROR) and (module := _NO_MODULE.search(line.decode("ascii", "replace"))):
-            self.seen = next((row for row in self._missing if row.has_module(module[1])), None)
-        if self.seen is None and self._sign is not None and (match := self._sign.search(line)):
-            sign = match[0].decode()
-            self.seen = next(row for row in self._missing if sign in row.signs)
-
-    def _look_for_class(self, line: str) -> None:
-        if match := _NO_CLASS.search(line):
-            name = _dotted(match[1])
-            self.seen = next((row for row in self._missing if name.startswith(row.classes)), None)
+def _explained(error: Raised, missing: tuple[Missing, ...]) -> str | None:
+    """Exceptions of the script's own may hold any words, so only those that import or Spark raised are believed."""
+    is_import = error.type == "ModuleNotFoundError"
+    if not is_import and not error.of_spark:
+        return None
+    unlisted: list[str] = []
+    for line in error.text.splitlines():
+        shown = next((row for row in missing if any(sign in line for sign in row.signs)), None)
+        for named, is_listed, otherwise in _named(line, is_import=is_import):
+            shown = shown or next((row for row in missing if is_listed(row, named)), None)
+            unlisted.append(otherwise.format(named))
+        if shown is not None:
+            return shown.sentence
+    return unlisted[0] if unlisted else None
 
 
-def _dotted(name: str) -> str:
-    return name.replace("/", ".").rstrip(".")
+def _named(line: str, *, is_import: bool) -> Iterator[tuple[str, Callable[[Missing, str], bool], str]]:
+    """Yield what a line says is not there: its name, how to find it in the list, and what to say if it is not there."""
+    if match := (_NO_MODULE if is_import else _NO_MODULE_ON_A_WORKER).search(line):
+        yield match[1], Missing.has_module, _UNLISTED_MODULE
+    if is_import:
+        return
+    if match := _NO_PACKAGE.search(line):
+        yield match[1], Missing.has_module, _UNLISTED_PACKAGE
+    if match := _NO_SOURCE.search(line):
+        yield match[1], Missing.has_format, _UNLISTED_SOURCE
+    if match := _NO_CLASS.search(line):
+        yield match[1].replace("/", "."), Missing.has_class, _UNLISTED_CLASS
+    if _NO_PACKAGE_OF_JAVA in line:
+        yield "that the script calls", lambda _row, _name: False, _UNLISTED_CLASS

@@ -26,7 +26,7 @@ from handler.sandbox.script import place as places_of
 from handler.spark.archive import why_unused
 from handler.spark.command import compose, spark_file
 from handler.spark.environment import AttemptVariables
-from handler.spark.missing_dependencies import MissingWatch, read_missing
+from handler.spark.missing_dependencies import read_missing
 from handler.stages.progress import Begun, Settled
 from safewriter.record.journal import Journal
 from safewriter.settle.supervisor import OpenWrites
@@ -123,13 +123,11 @@ class _Run:
     def run(self, command: Command) -> Outcome:
         """Start the command, let the script begin once its record and code are there, and wait for the end."""
         progress, clock = self._progress, self._services.clock
-        missing = MissingWatch(read_missing(spark_file(self._settings, "missing.toml"), self._settings.variant))
         writes = OpenWrites(self._journal)
         job_log = progress.job_log = JobLog(
             self._redactor,
             log=lambda line: observability.log_job_line(line, writes.tables()),
             metric=observability.print_metric,
-            watch=missing.look,
         )
         kills_before = oom_kills()
         # Spark looks for Python files while it starts; only the script has to wait for everything else, Java does not.
@@ -162,7 +160,7 @@ class _Run:
                 out_of_memory_kills=kills,
                 saw_java_out_of_memory=job_log.saw_out_of_memory,
                 retry=self._job.retry,
-                missing=None if missing.seen is None else missing.seen.sentence,
+                missing=read_missing(spark_file(self._settings, "missing.toml"), self._settings.variant),
             )
         )
 

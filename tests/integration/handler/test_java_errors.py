@@ -105,3 +105,28 @@ def test_an_exception_of_a_python_worker_by_way_of_java(run: Run) -> None:
     assert line.startswith("Py4JJavaError: org.apache.spark.SparkException: Job aborted due to stage failure: ")
     assert line.endswith("PythonException: ZeroDivisionError: division by zero")
     assert "at org.apache.spark.scheduler.DAGScheduler" in log
+
+
+def test_a_module_that_a_worker_cannot_import(run: Run) -> None:
+    """One sentence, though the import failed in another process."""
+    need = "from pyspark.sql.functions import udf\n@udf('int')\ndef need(x):\n    import not_anywhere\n    return x\n"
+    result, log = run(SESSION + need + "spark.range(1).select(need('id')).collect()")
+    assert result.error is not None
+    assert (result.error.type, result.error.usage) == ("NotInImage", True)
+    (line,) = result.state_details.splitlines()
+    assert line.startswith("the script imports not_anywhere, which neither the image nor the job's pyFiles have: ")
+    assert "Traceback" not in line
+    assert "Traceback (most recent call last)" in log
+
+
+def test_a_class_that_the_session_cannot_find(run: Run) -> None:
+    """By its name, which is the script's own."""
+    result, _ = run(SESSION + "spark.udf.registerJavaFunction('f', 'com.example.Mine')")
+    assert result.state_details.startswith("the image does not have the Java class com.example.Mine: correct its name")
+
+
+def test_a_module_that_the_script_does_without(run: Run) -> None:
+    """What the script logs is not why it failed."""
+    logged = "import logging\ntry:\n    import not_anywhere\nexcept ImportError:\n    logging.exception('no matter')\n"
+    result, _ = run(logged + "raise ValueError('the price of row 7 is negative')")
+    assert result.state_details == "ValueError: the price of row 7 is negative"

@@ -43,10 +43,18 @@ def test_a_stack_trace_becomes_the_exception_and_its_root_cause(told: tuple[str,
     assert in_one_line("".join(f"{part}\n{FRAMES}" for part in told)) == line
 
 
-@pytest.mark.parametrize("text", ["", "no such day", "two\nlines", "[PARSE] at\n== SQL ==\nSELEC a\n^^^\n", WORKER])
+@pytest.mark.parametrize("text", ["", "no such day", "two\nlines", "[PARSE] at\n== SQL ==\nSELEC a\n^^^\n"])
 def test_any_other_text_stays_as_it_is(text: str) -> None:
     """Its lines may be what makes it readable."""
     assert in_one_line(text) == text
+
+
+def test_the_trace_of_a_python_worker_becomes_its_last_line() -> None:
+    """PySpark shows it without any frame of Java."""
+    text = f"\n  An exception was thrown from the Python worker. Please see the stack trace below.\n{WORKER}\n"
+    assert in_one_line(text) == (
+        "An exception was thrown from the Python worker. Please see the stack trace below. ValueError: no such day"
+    )
 
 
 def test_the_root_cause_is_told_however_long_the_rest_is() -> None:

@@ -11,6 +11,7 @@ from handler.outcome.outcome import judge, of_error
 from handler.outcome.state import State
 from handler.process.child import Ended, Stop
 from handler.runs.records import AttemptRunningError
+from handler.spark.missing_dependencies import Missing
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
 from safewriter.record.journal import Entry
@@ -180,29 +181,36 @@ def test_errors_of_the_handler(
     assert (outcome.state, outcome.fault.type, outcome.fault.retryable) == (state, kind, retryable)
 
 
+HIVE = Missing("Hive", "use paths", classes=("org.hive.",))
+
+
+def missed(code: int, text: str, **uncaught: Any) -> JobEvidence:
+    """Return the evidence of a job that an exception of Spark's ended."""
+    found = evidence(code, exited=code, uncaught={"type": "Py4JJavaError", "message": "no\nclass", **uncaught})
+    raised = Entry("raised", 2, {"type": "Py4JJavaError", "ofSpark": True, "text": text})
+    return replace(found, journal=(*found.journal, raised), missing=(HIVE,))
+
+
 def test_a_job_that_missed_what_the_image_does_not_have_is_told_what_to_do() -> None:
-    """The sentence comes first, then the job's own words; the caller must change something."""
-    ended = evidence(1, exited=1, uncaught={"type": "Py4JJavaError", "message": "no class"})
-    outcome = judge(replace(ended, missing="the image does not have Hive: use paths"))
+    """The sentence comes first, then the job's own words, on one line; the caller must change something."""
+    outcome = judge(missed(1, "java.lang.ClassNotFoundException: org.hive.A"))
     assert outcome.fault is not None
     assert (outcome.state, outcome.fault.type, outcome.fault.usage) == (State.FAILED, "NotInImage", True)
-    assert outcome.fault.message == "the image does not have Hive: use paths (Py4JJavaError: no class)"
+    assert outcome.fault.message == (
+        "the image does not have Hive: use paths. A derived image can add it (image/derived) (Py4JJavaError: no class)"
+    )
 
 
-def test_a_job_that_missed_what_is_on_no_list_is_told_so_on_one_line() -> None:
-    """By the exception that ended it."""
-    message = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: hudi.\nMake sure that it is there."
-    outcome = judge(evidence(1, exited=1, uncaught={"type": "AnalysisException", "message": message}))
+def test_a_job_that_may_be_tried_again_missed_nothing() -> None:
+    """Its exception has said what to do: a retry."""
+    outcome = judge(missed(75, "ClassNotFoundException: org.hive.A", exitCode=75, retryable=True))
     assert outcome.fault is not None
-    assert (outcome.fault.type, outcome.fault.usage) == ("NotInImage", True)
-    assert outcome.fault.message.startswith("the image does not have the data source hudi: ")
-    assert "\n" not in outcome.fault.message
+    assert (outcome.fault.type, outcome.fault.retryable, outcome.fault.usage) == ("Py4JJavaError", True, False)
 
 
-def test_a_job_that_missed_something_and_went_on_is_judged_by_its_own_end() -> None:
-    """A line in its output is no reason to doubt exit 0, nor an exit code that the script chose."""
-    assert judge(replace(evidence(0), missing="the image does not have Hive")).state is State.SUCCESS
-    chosen = judge(replace(evidence(3, exited=3), missing="the image does not have Hive"))
+def test_an_exit_code_that_the_script_chose_is_its_own() -> None:
+    """It has caught its exceptions."""
+    chosen = judge(replace(evidence(3, exited=3), missing=(HIVE,)))
     assert chosen.fault is not None
     assert chosen.fault.type == "ScriptExit"
 

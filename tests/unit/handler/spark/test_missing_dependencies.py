@@ -1,63 +1,158 @@
 from __future__ import annotations
 
+import re
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
-from handler.spark.missing_dependencies import Missing, MissingWatch, not_found, read_missing
+from handler.spark.missing_dependencies import Missing, Raised, explain, read_missing
 
-LIST = Path(__file__).parents[4] / "image" / "spark" / "missing.toml"
+ROOT = Path(__file__).parents[4]
+LIST = ROOT / "image" / "spark" / "missing.toml"
+
+
+def of_spark(text: str, kind: str = "Py4JJavaError") -> Raised:
+    return Raised(kind, of_spark=True, text=text)
+
+
+def packages(name: str) -> set[str]:
+    """Return the packages of a lock."""
+    return set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements" / name).read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def no_module(name: str) -> Raised:
+    return Raised("ModuleNotFoundError", of_spark=False, text=f"No module named '{name}'")
 
 
 @pytest.mark.parametrize(
-    ("line", "what"),
+    ("error", "what"),
     [
-        (b"Caused by: java.lang.ClassNotFoundException: org.rocksdb.Filter", "the RocksDB state store"),
-        (b"java.lang.NoClassDefFoundError: org/rocksdb/Filter", "the RocksDB state store"),
-        (b'  File "/opt/soal/python/pyspark/ml/base.py", line 38, in <module>', "MLlib"),
-        (b"Error while instantiating 'org.apache.spark.sql.hive.HiveSessionStateBuilder':", "Hive"),
-        (b"Failed to find data source: avro. Avro is built-in but external", "the Avro format"),
+        (of_spark("a.E\nCaused by: java.lang.ClassNotFoundException: org.rocksdb.Filter"), "the RocksDB state store"),
+        (of_spark("java.lang.NoClassDefFoundError: org/rocksdb/Filter"), "the RocksDB state store"),
         (
-            b"Caused by: java.sql.SQLException: No suitable driver found for jdbc:postgresql://h/lake",
+            Raised("ModuleNotFoundError", of_spark=True, text="/x/pyspark/ml/base.py\nNo module named 'numpy'"),
+            "MLlib",
+        ),
+        (of_spark("Error while instantiating 'org.apache.spark.sql.hive.HiveSessionStateBuilder':"), "Hive"),
+        (of_spark("Failed to find data source: avro. Avro is built-in but external"), "the Avro format"),
+        (of_spark("Failed to find the data source: AVRO. Make sure"), "the Avro format"),
+        (of_spark("Failed to find the data source: org.apache.spark.sql.avro."), "the Avro format"),
+        (of_spark("[AVRO_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE] Cannot call FROM_AVRO"), "the Avro format"),
+        (
+            of_spark("Caused by: java.sql.SQLException: No suitable driver found for jdbc:postgresql://h/lake"),
             "the drivers of PostgreSQL and MySQL",
         ),
         (
-            b"Caused by: java.sql.SQLException: No suitable driver found for jdbc:db2://h/lake",
+            of_spark("Caused by: java.sql.SQLException: No suitable driver found for jdbc:db2://h/lake"),
             "the database driver that an Iceberg catalog of the type jdbc needs",
         ),
+        (of_spark(": java.sql.SQLException: No suitable driver"), "the driver of this SQL database"),
+        (no_module("pandas"), "pandas, NumPy and PyArrow"),
+        (no_module("numpy.linalg"), "pandas, NumPy and PyArrow"),
+        (no_module("psycopg2"), "psycopg2 and SQLAlchemy"),
+        (of_spark("[PACKAGE_NOT_INSTALLED] Pandas >= 2.2.0 must be installed", "E"), "pandas, NumPy and PyArrow"),
         (
-            b"py4j.protocol.Py4JJavaError: : java.sql.SQLException: No suitable driver",
-            "the driver of this SQL database",
+            of_spark("An exception was thrown\nModuleNotFoundError: No module named 'numpy'", "PythonException"),
+            "pandas, NumPy and PyArrow",
         ),
-        (b"ModuleNotFoundError: No module named 'pandas'", "pandas, NumPy and PyArrow"),
-        (b"ModuleNotFoundError: No module named 'numpy.linalg'", "pandas, NumPy and PyArrow"),
-        (b"ModuleNotFoundError: No module named 'pandas_of_mine'", None),
         (
-            b"Caused by: java.lang.NoClassDefFoundError: software/amazon/awssdk/services/glue/GlueClient",
+            of_spark("Caused by: java.lang.NoClassDefFoundError: software/amazon/awssdk/services/glue/GlueClient"),
             "the AWS clients in Java that Iceberg's Glue catalog and its S3FileIO need",
         ),
-        (b"NoClassDefFoundError: software/amazon/awssdk/services/dynamodb/Any", "this AWS client in Java"),
-        (b"org.apache.iceberg.jdbc.UncheckedSQLException: Failed to connect: jdbc:postgresql://h/lake", None),
-        (b"java.lang.ClassNotFoundException: com.example.Mine", None),
-        (b"org.rocksdb.Filter is a class", None),
+        (of_spark("NoClassDefFoundError: software/amazon/awssdk/services/dynamodb/Any"), "this AWS client in Java"),
     ],
 )
-def test_a_line_shows_what_a_job_missed(line: bytes, what: str | None) -> None:
-    """By the class that was not found, or by a text that is named; anything else is not ours to explain."""
-    watch = MissingWatch(read_missing(LIST))
-    watch.look(line)
-    assert (None if watch.seen is None else watch.seen.what) == what
+def test_an_exception_shows_what_of_the_list_a_job_missed(error: Raised, what: str) -> None:
+    """By the name of a class, a module, a package or a data source, or by a text that is named."""
+    told = explain([error], read_missing(LIST))
+    assert told is not None
+    assert told.startswith(f"the image does not have {what}: ")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (no_module("requests"), "imports requests, which neither"),
+        (no_module("of_mine.part"), "imports of_mine.part, which neither"),
+        (no_module("of-mine"), "imports of-mine, which neither"),
+        (no_module("pandas_of_mine"), "imports pandas_of_mine, which neither"),
+        (
+            of_spark("An exception was thrown\nModuleNotFoundError: No module named 'lxml'", "PythonException"),
+            "imports lxml, which neither",
+        ),
+        (of_spark("[PACKAGE_NOT_INSTALLED] Plotly >= 4.8 must be installed", "E"), "needs the package Plotly here, "),
+        (
+            of_spark("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: hudi. Make sure"),
+            "does not have the data source hudi: ",
+        ),
+        (of_spark("java.lang.ClassNotFoundException: com.example.Mine"), "have the Java class com.example.Mine: "),
+        (of_spark("java.lang.NoClassDefFoundError: com/example/Mine"), "have the Java class com.example.Mine: "),
+        (of_spark("Can not load class com.example.Mine, please make sure"), "the Java class com.example.Mine: "),
+        (
+            of_spark("[CANNOT_LOAD_FUNCTION_CLASS] Cannot load class com.example.Mine when registering the function"),
+            "the Java class com.example.Mine: ",
+        ),
+        (
+            of_spark("Cannot find catalog plugin class for catalog 'x': com.example.Mine."),
+            "the Java class com.example.Mine: ",
+        ),
+        (of_spark("'JavaPackage' object is not callable", "TypeError"), "the Java class that the script calls: "),
+    ],
+)
+def test_what_is_on_no_list_is_told_by_its_name(error: Raised, words: str) -> None:
+    """In one sentence, with what to do."""
+    told = explain([error], read_missing(LIST))
+    assert told is not None
+    assert words in told
+    assert "image/derived" in told
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Raised("ValueError", of_spark=False, text="No module named 'x'"),
+        Raised("ValueError", of_spark=False, text="Failed to find data source: prices"),
+        Raised("RuntimeError", of_spark=False, text="the partner said ClassNotFoundException: com.example.Mine"),
+        Raised("ModuleNotFoundError", of_spark=False, text="a hook's own words"),
+        of_spark("org.rocksdb.Filter is a class"),
+        of_spark("java.lang.NoClassDefFoundError: Could not initialize class com.example.Mine"),
+        of_spark("org.apache.iceberg.jdbc.UncheckedSQLException: Failed to connect: jdbc:postgresql://h/lake"),
+    ],
+)
+def test_another_exception_tells_of_nothing_missing(error: Raised) -> None:
+    """The script's own may hold any words."""
+    assert explain([error], read_missing(LIST)) is None
+
+
+def test_the_exception_that_it_came_from_tells_too() -> None:
+    """A script may wrap an error in one of its own."""
+    told = explain([Raised("RuntimeError", of_spark=False, text="no frames"), no_module("pandas")], read_missing(LIST))
+    assert told is not None
+    assert "pandas, NumPy and PyArrow" in told
 
 
 def test_the_first_thing_that_is_missing_is_told() -> None:
-    """What follows may be its consequence."""
-    watch = MissingWatch((Missing("one", "do without", classes=("a.",)), Missing("two", "do without", signs=("two!",))))
-    watch.look(b"java.lang.NoClassDefFoundError: a/B")
-    watch.look(b"two!")
-    assert watch.seen is not None
-    assert watch.seen.sentence == (
+    """What follows may be its consequence; what is on the list is told first."""
+    rows = (Missing("one", "do without", classes=("a.",)), Missing("two", "do without", signs=("two!",)))
+    text = "java.lang.ClassNotFoundException: c.D\njava.lang.NoClassDefFoundError: a/B\ntwo!"
+    assert explain([of_spark(text)], rows) == (
         "the image does not have one: do without. A derived image can add it (image/derived)"
     )
+
+
+def test_each_module_that_only_the_variant_full_has_is_on_the_list() -> None:
+    """So nobody is told to bring what is one word away."""
+    more = packages("full.txt") - packages("runtime.txt")
+    listed = {module for row in read_missing(LIST) if "full" in row.variants for module in row.modules}
+    modules = {
+        module
+        for module, of in packages_distributions().items()
+        if not module.startswith("_") and any(one.lower() in more for one in of)
+    }
+    assert {"numpy", "pandas", "psycopg2"} <= modules
+    assert modules - listed == set()
 
 
 def test_a_thing_of_the_other_variant_is_said_to_be_there() -> None:
@@ -70,44 +165,10 @@ def test_a_thing_of_the_other_variant_is_said_to_be_there() -> None:
     assert found not in read_missing(LIST, "full")
 
 
-@pytest.mark.parametrize(
-    ("kind", "message", "words"),
-    [
-        ("ModuleNotFoundError", "No module named 'requests'", "imports requests, which neither"),
-        ("ModuleNotFoundError", "No module named 'of_mine.part'", "imports of_mine.part, which neither"),
-        (
-            "AnalysisException",
-            "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: hudi. Make sure the provider name is correct",
-            "does not have the data source hudi: ",
-        ),
-        (
-            "Py4JJavaError",
-            "An error occurred while calling o9.load. : java.lang.ClassNotFoundException: com.example.Mine",
-            "does not have the Java class com.example.Mine: ",
-        ),
-        ("Py4JJavaError", "java.lang.NoClassDefFoundError: com/example/Mine", "the Java class com.example.Mine: "),
-    ],
-)
-def test_what_is_on_no_list_is_told_by_the_exception(kind: str, message: str, words: str) -> None:
-    """In one sentence, with what to do."""
-    told = not_found(kind, message)
-    assert told is not None
-    assert words in told
-    assert "image/derived" in told
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"), [("ValueError", "No module named 'x'"), ("ModuleNotFoundError", "a hook's own words")]
-)
-def test_another_exception_tells_of_nothing_missing(kind: str, message: str) -> None:
-    """It is the script's own."""
-    assert not_found(kind, message) is None
-
-
 def test_every_entry_can_be_noticed_and_says_what_to_do() -> None:
-    """It names classes or other signs, and its sentence reads as one."""
+    """It names things or other signs, and its sentence reads as one."""
     for row in read_missing(LIST):
-        assert row.classes or row.signs or row.modules, row.what
+        assert row.classes or row.signs or row.modules or row.formats, row.what
         assert all(name.endswith(".") for name in row.classes), row.what
         assert row.instead[0].islower(), row.what
         assert not row.instead.endswith("."), row.what

@@ -1,0 +1,48 @@
+"""What the exceptions say that ended a script, for the handler's search for a thing that the image does not have."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["described"]
+
+_ERRORS_MAX: Final = 5
+_TEXT_MAX_LENGTH: Final = 8000
+_LINE_MAX_LENGTH: Final = 400
+_SPARK: Final = ("pyspark", "py4j")
+_FOLDERS: Final = tuple(f"/{package}/" for package in _SPARK)
+_JAVA_FRAME: Final = re.compile(r"\t+(?:at |\.\.\. )")
+
+
+def described(error: BaseException) -> list[dict[str, Any]]:
+    """Return an exception and those that it came from, the outermost first.
+
+    `type` is its name; `ofSpark` tells whether it is one of PySpark's, or was raised in PySpark's code; `text` holds
+    the places in PySpark's code that it passed and its own words, without the frames of Java.
+    """
+    return [_described(one) for one in _chain(error)]
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield what a traceback shows."""
+    for _ in range(_ERRORS_MAX):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _described(error: BaseException) -> dict[str, Any]:
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    passed = [name for name in files if any(folder in name for folder in _FOLDERS)]
+    of_spark = type(error).__module__.partition(".")[0] in _SPARK or (bool(files) and files[-1] in passed)
+    # A PySpark exception keeps Java's causes apart from its own words.
+    words = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
+    lines = [line[:_LINE_MAX_LENGTH] for line in words.splitlines() if not _JAVA_FRAME.match(line)]
+    text = "\n".join(dict.fromkeys([*passed, *lines]))
+    return {"type": type(error).__name__, "ofSpark": of_spark, "text": text[:_TEXT_MAX_LENGTH]}

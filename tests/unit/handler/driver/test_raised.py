@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from handler.driver.raised import described
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+
+def caught(what: Callable[[], object]) -> BaseException:
+    try:
+        what()
+    except BaseException as error:  # noqa: BLE001 - it is what is tested
+        return error
+    raise AssertionError
+
+
+def test_an_error_is_told_by_its_type_and_its_words() -> None:
+    """It is the script's own unless Spark raised it."""
+
+    def fails() -> None:
+        raise ValueError("price of row 7 is negative")
+
+    assert described(caught(fails)) == [
+        {"type": "ValueError", "ofSpark": False, "text": "price of row 7 is negative"},
+    ]
+
+
+def test_what_an_error_came_from_is_told_behind_it() -> None:
+    """Its cause, or what was being handled; not what the script hid."""
+
+    def from_another(*, hidden: bool) -> None:
+        try:
+            import not_anywhere  # type: ignore[import-not-found] # noqa: F401
+        except ImportError:
+            if hidden:
+                raise RuntimeError("no frames") from None
+            raise RuntimeError("no frames")  # noqa: B904 - many scripts do so
+
+    told = described(caught(lambda: from_another(hidden=False)))
+    assert [(one["type"], one["text"]) for one in told] == [
+        ("RuntimeError", "no frames"),
+        ("ModuleNotFoundError", "No module named 'not_anywhere'"),
+    ]
+    assert len(described(caught(lambda: from_another(hidden=True)))) == 1
+
+
+def test_an_error_of_pyspark_s_is_spark_s_and_tells_java_s_causes() -> None:
+    """Which PySpark keeps apart from its words; the frames are left out."""
+    trace = (
+        "a.E: no\n\tat a.B.c(B.java:1)\n\t... 9 more\n\t\tat D\nCaused by: java.lang.ClassNotFoundException: d.F\n"
+    )
+    kind = type("AnalysisException", (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})
+    error = kind("no table")
+    error._stackTrace = trace
+    told = described(error)[0]
+    assert (told["type"], told["ofSpark"]) == ("AnalysisException", True)
+    assert "no table" in told["text"]
+    assert "Caused by: java.lang.ClassNotFoundException: d.F" in told["text"]
+    assert "\tat" not in told["text"]
+
+
+def test_the_places_in_pyspark_that_an_import_passed_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where PySpark imports a package, the script has asked for what needs it."""
+    module = ModuleType("pyspark.of_mine")
+    source = "def need():\n    import not_anywhere\n"
+    exec(compile(source, "/opt/python/pyspark/ml/base.py", "exec"), module.__dict__)  # noqa: S102
+    monkeypatch.setitem(sys.modules, "pyspark.of_mine", module)
+    told = described(caught(module.need))[0]
+    assert (told["type"], told["ofSpark"]) == ("ModuleNotFoundError", True)
+    assert told["text"] == "/opt/python/pyspark/ml/base.py\nNo module named 'not_anywhere'"
+
+
+def test_a_long_text_is_cut() -> None:
+    """Each of its lines, so that one of them does not hide the others, and the whole."""
+
+    def fails() -> None:
+        raise ValueError("\n".join(f"{number} " + "x" * 1000 for number in range(1000)))
+
+    text = described(caught(fails))[0]["text"]
+    assert len(text) == 8000
+    assert len(text.splitlines()) > 15

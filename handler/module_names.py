@@ -1,4 +1,4 @@
-"""Names of modules that a job's files must not have, since they would hide modules that the job itself needs.
+"""What a job's Python files must not hold: modules that would hide those that the job itself needs, and native code.
 
 The folder of the script and the Python files come first on the job's import path: a `json.py` there is the `json` of
 Spark, boto3 and the guard, too. Every other name is free, `handler` and `scripts` among them.
@@ -6,16 +6,23 @@ Spark, boto3 and the guard, too. Every other name is free, `handler` and `script
 
 from __future__ import annotations
 
+import re
+import site
 import sys
 import zipfile
-from typing import TYPE_CHECKING, Final
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
 
-if TYPE_CHECKING:
-    from pathlib import Path
+__all__ = ["NATIVE", "check_archive", "check_file", "stored_name"]
 
-__all__ = ["check_archive", "check_file", "stored_name"]
-
-# Packages that a job needs; test_module_names.py compares the list with the guard's imports.
+NATIVE: Final = (
+    "native code, which Python cannot load from an archive; derive an image with the package (image/derived), or take a"
+    " pure wheel (…-none-any.whl)"
+)
+"""Why a file is refused, and what to do."""
+# Packages that a job needs; test_module_names.py compares both lists with the guard's imports.
 _RESTED_ON: Final = {
     "safewriter": "the guard of writes",
     "pyspark": "Spark",
@@ -24,6 +31,10 @@ _RESTED_ON: Final = {
     "boto3": "the guard's way to S3",
     "botocore": "the guard's way to S3",
     "pyiceberg": "the guard's way to Iceberg tables",
+    "sitecustomize": "the site's own start of Python",
+    "usercustomize": "the user's own start of Python",
+}
+_IN_SOME_IMAGES: Final = {
     "kazoo": "the way to locks in ZooKeeper",
     "cel_expr_python": "the way of keys to their snapshots' shards",
     "numpy": "the way of keys to their snapshots' shards",
@@ -31,11 +42,11 @@ _RESTED_ON: Final = {
     "slatedb": "the way of rows to their snapshots' shards",
     "xxhash": "the way of keys to their snapshots' shards",
     "sqlalchemy": "the guard's way to Iceberg catalogs in a database",
-    "sitecustomize": "the site's own start of Python",
-    "usercustomize": "the user's own start of Python",
 }
+"""Where an image lacks one of these, a job may bring it."""
 _SUFFIXES: Final = (".py", ".pyc")
 _PACKAGE_FILES: Final = ("__init__.py", "__init__.pyc")
+_LIBRARY: Final = re.compile(r"\.(?:so(?:\.[0-9]+)*|pyd)\Z", re.IGNORECASE)
 
 
 def check_file(name: str) -> None:
@@ -45,12 +56,16 @@ def check_file(name: str) -> None:
 
 
 def stored_name(name: str) -> str:
-    """Return the name that a Python file has in the sandbox: Spark takes no file for an archive that is called .whl."""
+    """Return the name that a Python file has in the sandbox: Spark takes no file for an archive that is called .whl,
+    and Python no file for a module that is called .PY.
+    """
+    stem, dot, suffix = name.rpartition(".")
+    name = f"{stem}{dot}{suffix.lower()}"
     return f"{name}.zip" if name.endswith(".whl") else name
 
 
 def check_archive(path: Path) -> None:
-    """Raise `ValueError` if a zip or egg holds such a module at its top, or cannot be read.
+    """Raise `ValueError` if a zip or egg holds such a module at its top, or native code, or cannot be read.
 
     The message continues a sentence that begins with the file's name.
     """
@@ -63,13 +78,34 @@ def check_archive(path: Path) -> None:
         module = _top_module(name)
         if module is not None and (hidden := _hidden(module)) is not None:
             raise ValueError(f"holds {name}, which would hide {hidden}; leave it out, or rename it if it is your own")
+    if (library := next((name for name in names if _LIBRARY.search(name)), None)) is not None:
+        raise ValueError(f"holds {library}: {NATIVE}; if the package works without this file, leave it out")
 
 
 def _hidden(module: str) -> str | None:
     """Describe what a module of this name would hide."""
-    if (what := _RESTED_ON.get(module)) is not None:
+    what = _RESTED_ON.get(module)
+    if what is None and module in _IN_SOME_IMAGES and _is_in_image(module):
+        what = _IN_SOME_IMAGES[module]
+    if what is not None:
         return f"{module}, {what}, which the image has"
     return f"{module} of Python's standard library" if module in sys.stdlib_module_names else None
+
+
+def _is_in_image(module: str) -> bool:
+    """Tell whether a job would find a module if it brought none, without importing it.
+
+    The handler's own path is no measure: it has the handler's folder and what PYTHONPATH names, which a job's path has
+    not (handler/spark/environment.py).
+    """
+    return PathFinder.find_spec(module, _places_of_packages()) is not None
+
+
+def _places_of_packages() -> list[str]:
+    """Return the folders of packages on a job's path: PySpark's, and this Python's own."""
+    spark = find_spec("pyspark")
+    beside_spark = [] if spark is None or spark.origin is None else [str(Path(spark.origin).parents[1])]
+    return [*beside_spark, *site.getsitepackages()]
 
 
 def _top_module(name: str) -> str | None:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic.alias_generators import to_camel
 
 from handler.input_errors import found
-from handler.module_names import check_file, stored_name
+from handler.module_names import NATIVE, check_file, stored_name
 from handler.settings import script_location
 from safewriter.objects import Location
 
@@ -33,17 +33,15 @@ def py_file(value: str) -> str:
     """Return the S3 path of a Python file; `ValueError` says what is wrong with any other text."""
     location = Location.parse(value)
     name = location.name
-    if not name.endswith(_PY_FILE_SUFFIXES):
+    lower = name.lower()
+    if not lower.endswith(_PY_FILE_SUFFIXES):
         raise ValueError(f"{value!r} is not a .py, .zip, .egg or .whl file on S3")
-    if name.endswith(".whl") and not name.endswith(_ANY_PLATFORM):
-        raise ValueError(
-            f"{value!r} is a wheel with native code, which Python cannot load from an archive; derive an image with the"
-            " package (image/derived), or take a pure wheel (…-none-any.whl)"
-        )
+    if lower.endswith(".whl") and not lower.endswith(_ANY_PLATFORM):
+        raise ValueError(f"{value!r} is a wheel with {NATIVE}")
     if "," in name or not value.isprintable():
         raise ValueError(f"{value!r} has a comma or a control character in its name")
     _check_file_name(location)
-    check_file(name)
+    check_file(stored_name(name))
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ from handler.input_errors import InputError
 from handler.module_names import check_archive, stored_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from handler.request.job import Job
@@ -25,6 +27,9 @@ _MIB: Final = 1024 * 1024
 _CHUNK: Final = 256 * 1024
 _MISSING: Final = ("NoSuchKey", "NoSuchBucket", "404")
 _DENIED: Final = ("AccessDenied", "403")
+_ENTRIES_MAX: Final = 65_535
+"""Of an archive in the form that each Python can import from."""
+_FOLDER_MAX_LENGTH: Final = 255
 
 
 class DownloadError(Exception):
@@ -48,15 +53,15 @@ def place(job: Job, sandbox: Sandbox) -> Files:
 def download(job: Job, files: Files, client: Any) -> None:  # noqa: ANN401 - boto3's S3 client, or a test's
     """Copy the job's code to its place.
 
-    Raises `InputError` for a file that is missing, forbidden or too large, or would hide a module that the job needs;
-    `DownloadError` if S3 does not answer.
+    Raises `InputError` for a file that is missing, forbidden or too large, that would hide a module which the job
+    needs, or has native code; `DownloadError` if S3 does not answer.
     """
     _copy(job.entry_point, files.script, client, field="entryPoint", max_mb=_SCRIPT_MAX_MB)
     for index, (location, path) in enumerate(zip(job.py_files, files.py_files, strict=True)):
         field = f"pyFiles[{index}]"
         _copy(location, path, client, field=field, max_mb=_PY_FILE_MAX_MB)
         if path.suffix != ".py":
-            _look_into(path, location, field)
+            _prepare(path, location, field)
 
 
 def _copy(location: Location, path: Path, client: Any, *, field: str, max_mb: int) -> None:  # noqa: ANN401
@@ -73,11 +78,44 @@ def _copy(location: Location, path: Path, client: Any, *, field: str, max_mb: in
         raise DownloadError(f"{location} could not be read: {error}") from error
 
 
-def _look_into(path: Path, location: Location, field: str) -> None:
+def _prepare(path: Path, location: Location, field: str) -> None:
     try:
         check_archive(path)
+        _list_folders(path)
     except ValueError as error:
         raise InputError(field, f"{location} {error}") from None
+
+
+def _list_folders(path: Path) -> None:
+    """Add the entries of folders that packages without `__init__` need: Python finds such a package in an archive only
+    by its folder's own entry, and wheels list files alone.
+    """
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    folders = _unlisted_folders(names)
+    if not folders:
+        return
+    if len(names) + len(folders) > _ENTRIES_MAX:
+        raise ValueError(
+            f"holds {len(names)} files, and {len(folders)} folders with modules but without an __init__.py: together"
+            f" more than the {_ENTRIES_MAX} that Python can import from; split it"
+        )
+    with zipfile.ZipFile(path, "a") as archive:
+        for folder in folders:
+            archive.mkdir(folder)
+
+
+def _unlisted_folders(names: Sequence[str]) -> list[str]:
+    """Return the folders with modules in them, at any depth, that have neither an `__init__` nor an entry."""
+    listed, seen = set(names), set[str]()
+    for name in names:
+        folder = name.rpartition("/")[0] if name.endswith((".py", ".pyc")) else ""
+        # A longer name is no module's, and each of its folders would cost its length.
+        while folder and folder not in seen and len(folder) <= _FOLDER_MAX_LENGTH:
+            seen.add(folder)
+            folder = folder.rpartition("/")[0]
+    of_packages = ("/", "/__init__.py", "/__init__.pyc")
+    return sorted(folder for folder in seen if listed.isdisjoint(f"{folder}{end}" for end in of_packages))
 
 
 def _refusal(error: ClientError, location: Location, field: str) -> Exception:

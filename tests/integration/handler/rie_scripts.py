@@ -42,13 +42,13 @@ if __name__ == "__main__":
 """
 WITH_A_WHEEL = """
 from pyspark.sql import SparkSession
-import wheeled
+import acme.cloud.thing, sqlalchemy, wheeled
 
 def word(_):
-    import wheeled
-    return wheeled.WORD
+    import acme.cloud.thing, sqlalchemy, wheeled
+    return f"{wheeled.WORD} {acme.cloud.thing.WORD} {sqlalchemy.WORD}"
 
-print(wheeled.WORD, SparkSession.builder.getOrCreate().sparkContext.parallelize([0], 1).map(word).collect())
+print(word(0), SparkSession.builder.getOrCreate().sparkContext.parallelize([0], 1).map(word).collect())
 import not_anywhere.at_all
 """
 EXIT_3 = f"import sys; print('secret', {SECRET!r}); sys.exit(3)"

@@ -64,6 +64,8 @@ def s3() -> Iterator[EmbeddedS3]:
         wheel = io.BytesIO()
         with ZipFile(wheel, "w") as archive:
             archive.writestr("wheeled/__init__.py", "WORD = 'rolls'")
+            archive.writestr("acme/cloud/thing.py", "WORD = 'far'")
+            archive.writestr("sqlalchemy/__init__.py", "WORD = 'along'")
         client.put_object(Bucket=SCRIPTS, Key=WHEEL, Body=wheel.getvalue())
         yield server
 
@@ -163,9 +165,11 @@ def test_a_guarded_job_with_a_function_of_its_own(function: Function) -> None:
 
 
 def test_a_wheel_and_a_module_that_nobody_has(function: Function) -> None:
-    """Driver and workers import from the wheel; the other module is told in one sentence."""
+    """Driver and workers import from the wheel, also a package without `__init__` and one of a name that only the
+    image's variant full has; the other module is told in one sentence.
+    """
     result = function({"script": f"s3://{SCRIPTS}/wheel.py", "pyFiles": [f"s3://{SCRIPTS}/{WHEEL}"]})
-    assert result.log_tail[0] == "rolls ['rolls']"
+    assert result.log_tail[0] == "rolls far along ['rolls far along']"
     assert result.error is not None
     assert (result.error.type, result.error.usage) == ("NotInImage", True)
     assert result.state_details == (

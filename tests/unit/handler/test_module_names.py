@@ -7,7 +7,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from handler.module_names import check_archive, check_file
+from handler import module_names
+from handler.module_names import NATIVE, check_archive, check_file, stored_name
 
 ROOT = Path(__file__).parents[3]
 
@@ -50,6 +51,42 @@ def test_what_spark_rests_on_cannot_be_hidden(name: str) -> None:
         check_file(f"{name}.py")
 
 
+@pytest.fixture
+def of_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The one folder of packages that a job has; this process has those of the test run, too."""
+    folder = tmp_path / "packages"
+    (folder / "pyspark").mkdir(parents=True)
+    (folder / "pyspark" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "pyspark", raising=False)
+    monkeypatch.setattr("site.getsitepackages", list)
+    return folder
+
+
+@pytest.mark.parametrize("name", sorted(module_names._IN_SOME_IMAGES))
+def test_a_job_may_bring_what_its_image_lacks(tmp_path: Path, of_packages: Path, name: str) -> None:
+    """Whatever this process finds on its own path; once the image has the package, it is refused."""
+    brought = archive(tmp_path, f"{name}/__init__.py")
+    check_archive(brought)
+    check_file(f"{name}.py")
+    (of_packages / name).mkdir()
+    with pytest.raises(ValueError, match=f"holds {name}/__init__.py, which would hide {name}, .*, which the image has"):
+        check_archive(brought)
+    with pytest.raises(ValueError, match="would hide"):
+        check_file(f"{name}.py")
+
+
+def test_a_package_of_python_s_own_is_the_image_s_too(
+    tmp_path: Path, of_packages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PySpark need not stand beside it; and nothing is imported to find it."""
+    assert list(of_packages.iterdir()) == [of_packages / "pyspark"]
+    (tmp_path / "kazoo.py").write_text("raise AssertionError")
+    monkeypatch.setattr("site.getsitepackages", lambda: [str(tmp_path)])
+    with pytest.raises(ValueError, match="would hide kazoo"):
+        check_file("kazoo.py")
+
+
 @pytest.mark.parametrize(
     "name", ["handler.py", "scripts.py", "infra.py", "tests.py", "my_json.py", "json.v2.py", "JSON.py", "json.zip"]
 )
@@ -87,3 +124,29 @@ def test_an_archive_that_python_cannot_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "lib.zip").write_bytes(b"PK\x03\x04")
     with pytest.raises(ValueError, match="is no zip file"):
         check_archive(tmp_path / "lib.zip")
+
+
+@pytest.mark.parametrize(
+    "name", ["fast/_c.cpython-311-x86_64-linux-gnu.so", "fast.abi3.so", "a.libs/libz.so.1.2", "fast/_c.pyd", "OLD.SO"]
+)
+def test_an_archive_with_native_code_is_refused(tmp_path: Path, name: str) -> None:
+    """Whatever the file's own name says, with the reason that a wheel's name is refused for."""
+    path = archive(tmp_path, "fast/__init__.py", name)
+    with pytest.raises(ValueError, match=f"^holds {name}: ") as caught:
+        check_archive(path)
+    assert NATIVE in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["soap.py", "fast/a.so.py", "so", "fast/libz.so.txt", "a.solution/b.py"])
+def test_what_only_looks_like_native_code_is_accepted(tmp_path: Path, name: str) -> None:
+    """The end of the name decides."""
+    check_archive(archive(tmp_path, name))
+
+
+@pytest.mark.parametrize(
+    ("name", "stored"),
+    [("A.py", "A.py"), ("A.PY", "A.py"), ("a.ZIP", "a.zip"), ("A-1.WHL", "A-1.whl.zip"), ("a.B.egg", "a.B.egg")],
+)
+def test_a_file_is_stored_with_a_suffix_that_is_read(name: str, stored: str) -> None:
+    """In small letters, and a wheel as a zip file."""
+    assert stored_name(name) == stored

@@ -200,6 +200,9 @@ def _check(event: object, settings: HandlerSettings) -> None:
         ({"pyFiles": ["s3://lib/job.py"]}, "pyFiles"),
         ({"pyFiles": ["s3://lib/a-1-py3-none-any.whl", "s3://lib/a-1-py3-none-any.whl.zip"]}, "pyFiles"),
         ({"pyFiles": ["s3://lib/numpy-2.4.6-cp313-cp313-manylinux_2_27_x86_64.whl"]}, "pyFiles[0]"),
+        ({"pyFiles": ["s3://lib/numpy-2.4.6-cp313-cp313-manylinux_2_27_x86_64.WHL"]}, "pyFiles[0]"),
+        ({"pyFiles": ["s3://lib/json.PY"]}, "pyFiles[0]"),
+        ({"pyFiles": ["s3://lib/a.py", "s3://lib/a.PY"]}, "pyFiles"),
     ],
 )
 def test_arguments_and_python_files_have_bounds(more: dict[str, Any], field: str) -> None:

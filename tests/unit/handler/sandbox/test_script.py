@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
@@ -91,12 +93,66 @@ def test_a_script_that_is_too_large_is_refused(tmp_path: Path) -> None:
     [
         (zipped("a.py", "json.py"), r"s3://library/b/x\.zip holds json\.py, which would hide json of Python's"),
         (zipped("safewriter/__init__.py"), "holds safewriter/__init__.py, which would hide safewriter, the guard"),
+        (zipped("fast/_c.abi3.so"), r"x\.zip holds fast/_c\.abi3\.so: native code, which Python cannot load"),
         (b"PK", "is no zip file"),
     ],
 )
-def test_a_zip_that_would_hide_what_the_job_rests_on_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
+def test_a_zip_that_the_job_could_not_use_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
     """It is looked into once it is there, before the script runs; so is one that Python could not read."""
     client = Client({"scripts/a/job.py": b"", "library/b/x.zip": content})
     with open_sandbox(tmp_path) as sandbox, pytest.raises(InputError, match=words) as caught:
         download(JOB, place(JOB, sandbox), client)
     assert caught.value.field == "pyFiles[0]"
+
+
+WHEEL = zipped(
+    "acme/cloud/thing.py",
+    "acme/cloud/deep/er.pyc",
+    "acme/own/__init__.py",
+    "acme/own/sub/a.py",
+    "acme-1.dist-info/RECORD",
+)
+
+
+def fetched(tmp_path: Path, content: bytes, code: str) -> list[str]:
+    """The names in the archive of a job, after `code` has run with it on the path."""
+    event = {"script": "s3://scripts/a/job.py", "pyFiles": ["s3://library/acme-1-py3-none-any.WHL"]}
+    job = Job.of(parse_event(event, SETTINGS), SETTINGS, "r")
+    client = Client({"scripts/a/job.py": b"", "library/acme-1-py3-none-any.WHL": content})
+    with open_sandbox(tmp_path) as sandbox:
+        files = place(job, sandbox)
+        download(job, files, client)
+        (path,) = files.py_files
+        subprocess.run(
+            [sys.executable, "-c", f"import sys; sys.path[0] = {str(path)!r}; {code}"], check=True, timeout=60
+        )
+        with ZipFile(path) as archive:
+            assert archive.testzip() is None
+            return archive.namelist()
+
+
+def test_packages_without_init_can_be_imported_from_a_wheel(tmp_path: Path) -> None:
+    """Python needs the entries of their folders, which the wheel lacks; other folders get none."""
+    names = fetched(tmp_path, WHEEL, "import acme.cloud.thing, acme.own.sub.a; from acme.cloud import deep")
+    assert [name for name in names if name.endswith("/")] == [
+        "acme/",
+        "acme/cloud/",
+        "acme/cloud/deep/",
+        "acme/own/sub/",
+    ]
+
+
+def test_an_archive_with_all_it_needs_stays_as_it_is(tmp_path: Path) -> None:
+    """An entry is not made twice, and names that no module can have cost nothing."""
+    deep = "a/" * 30_000 + "b.py"
+    content = zipped("acme/", "acme/thing.py", "own/__init__.py", "own/data/a.json", deep)
+    assert fetched(tmp_path, content, "import acme.thing, own") == [
+        "acme/", "acme/thing.py", "own/__init__.py", "own/data/a.json", deep
+    ]  # fmt: skip
+
+
+def test_more_folders_than_python_reads_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The archive would be one that cannot be imported from at all."""
+    monkeypatch.setattr("handler.sandbox.script._ENTRIES_MAX", 8)
+    with pytest.raises(InputError, match=r"holds 5 files, and 4 folders with modules .* split it"):
+        fetched(tmp_path, WHEEL, "pass")

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
+from handler.spark.archive import archive_of
 from handler.spark.missing_dependencies import SLIM, Variant
+from scripts.image.homes import home_of
 from scripts.provision.archive import ensure_archive
 from scripts.provision.jars import LISTS, ensure_jars
 from scripts.provision.java import ensure_java
@@ -23,7 +25,7 @@ from scripts.provision.python_env import ensure_spark
 from scripts.provision.report import Found, SetupError, say
 from scripts.provision.rie import ensure_rie
 from scripts.provision.side_by_side import side_by_side
-from scripts.provision.variant import ensure_packages, link_jars
+from scripts.provision.variant import FULL, ensure_packages, link_jars, mark_complete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +46,8 @@ def main(arguments: Sequence[str] = ()) -> int:
         "--variant",
         choices=get_args(Variant),
         default=SLIM,
-        help="full: also what the image's variant full has, for soal local invoke --variant full",
+        help="full: also what the image's variant full has, for soal local invoke --variant full; once made, each"
+        " set-up keeps it up to date",
     )
     asked = parser.parse_args(arguments)
     place = Place(Path(__file__).resolve().parents[2])
@@ -75,10 +78,18 @@ def _steps(place: Place, variant: Variant, *, with_archive: bool) -> list[Found]
 
     made, installed = side_by_side(of_java, lambda: [packages.complete(), ensure_rie(place)])
     steps = [slim, *installed, *jars, *made]
-    if variant != SLIM:
-        steps += [ensure_packages(place, variant), ensure_jars(place, maven, "full-jars")]
-        link_jars(place)
-        steps += [ensure_archive(place, java, variant)] if with_archive else []
+    # Once made, the variant full follows the slim one, whose jars its links name.
+    full = home_of(place.home, FULL)
+    if variant == FULL or full.exists():
+        wants_archive = with_archive and (variant == FULL or archive_of(full).is_file())
+        steps += _full(place, maven, java, with_archive=wants_archive)
+    return steps
+
+
+def _full(place: Place, maven: Callable[[], Maven], java: Java, *, with_archive: bool) -> list[Found]:
+    steps = [ensure_packages(place, FULL), ensure_jars(place, maven, "full-jars"), link_jars(place)]
+    steps += [ensure_archive(place, java, FULL)] if with_archive else []
+    mark_complete(place)
     return steps
 
 

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from handler.spark.missing_dependencies import Variant
     from scripts.provision.place import Place
 
-__all__ = ["ensure_packages", "link_jars"]
+__all__ = ["FULL", "ensure_packages", "is_complete", "link_jars", "mark_complete"]
+
+FULL: Final = "full"
 
 _TODO: Final = "see above, then run scripts/setup again"
+_STAMP: Final = "soal.stamp"
 _OWN: Final = ("jars", "full-jars")
 """The lists of jars whose union the variant full has."""
 
@@ -32,7 +35,7 @@ _OWN: Final = ("jars", "full-jars")
 def ensure_packages(place: Place, variant: Variant) -> Found:
     """Make the Python of a variant hold exactly its locked packages, trimmed as in the image, and this project."""
     home = home_of(place.home, variant)
-    python, stamp = python_of(home), Stamp(home / "python" / "soal.stamp")
+    python, stamp = python_of(home), Stamp(home / "python" / _STAMP)
     names = ("runtime",) if variant == SLIM else ("runtime", "full")
     locks = [place.requirements / f"{name}.txt" for name in names]
     steps = [MISSING, place.root / "scripts" / "image" / "trim.py", Path(__file__)]
@@ -79,13 +82,50 @@ def _link_ours(place: Place, site: Path) -> None:
     (site / "safewriter").symlink_to(place.root / "safewriter")
 
 
-def link_jars(place: Place) -> None:
-    """Make the home of the variant full have the jars of the image and its own, as links, and its Java."""
-    home = home_of(place.home, "full")
-    shutil.rmtree(home / "jars", ignore_errors=True)
-    (home / "jars").mkdir(parents=True)
-    for jar in (jar for name in _OWN for jar in (place.home / name).glob("*.jar")):
-        (home / "jars" / jar.name).symlink_to(os.path.relpath(jar, home / "jars"))
-    (home / "java").unlink(missing_ok=True)
+def link_jars(place: Place) -> Found:
+    """Make the home of the variant full have the jars of the image and its own, as links, and its Java.
+
+    Link by link, and only where one is wrong: a job that runs meanwhile finds the folder and its jars at any time.
+    """
+    home = home_of(place.home, FULL)
+    folder, java = home / "jars", home / "java"
+    folder.mkdir(parents=True, exist_ok=True)
+    targets = [jar for name in _OWN for jar in (place.home / name).glob("*.jar")]
+    wanted = {folder / jar.name: os.path.relpath(jar, folder) for jar in targets}
     if (place.home / "java").exists():
-        (home / "java").symlink_to("../java")
+        wanted[java] = "../java"
+    present = [*folder.iterdir(), *([java] if java.is_symlink() else [])]
+    found = {path: str(path.readlink()) if path.is_symlink() else None for path in present}
+    wrong = {path: target for path, target in wanted.items() if found.get(path) != target}
+    with place.scratch() as scratch:
+        for path, target in wrong.items():
+            link = scratch / path.name
+            link.symlink_to(target)
+            link.replace(path)
+    for path in (stale := found.keys() - wanted.keys()):
+        path.unlink()
+    return Found(f"{len(targets)} jars of the variant {FULL} linked", changed=bool(stale or wrong))
+
+
+def mark_complete(place: Place) -> None:
+    """Stamp the home of the variant full: the last step that makes it."""
+    _stamp_of_home(place.home).write(_content(place.home))
+
+
+def is_complete(soal: Path) -> bool:
+    """Tell whether the home of the variant full is what set-up last made to its end; `soal`: that of the slim one."""
+    return _stamp_of_home(soal).matches(_content(soal))
+
+
+def _stamp_of_home(soal: Path) -> Stamp:
+    return Stamp(home_of(soal, FULL) / _STAMP)
+
+
+def _content(soal: Path) -> str:
+    """Hash the stamp of the packages, which is gone while they are installed, and the names of the jars. A link that
+    leads nowhere does not count: its jar was replaced without it.
+    """
+    home = home_of(soal, FULL)
+    packages = home / "python" / _STAMP
+    jars = sorted(jar.name for jar in (home / "jars").glob("*.jar") if jar.is_file())
+    return fingerprint([packages.read_text(encoding="utf-8") if packages.is_file() else "", *jars])

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.settings import soal_home
+from handler.spark.missing_dependencies import SLIM
 from scripts.image.homes import home_of, python_of
+from scripts.provision.variant import is_complete
 from scripts.soal.console.problem import Problem
 
 if TYPE_CHECKING:
@@ -36,14 +38,17 @@ class Home:
         return cls(Path(named) if named else soal_home())
 
     def of_variant(self, variant: Variant) -> Home:
-        """Return the home that a function of this variant has on this machine. Raises `Problem` if it was not made."""
+        """Return the home that a function of this variant has on this machine. Raises `Problem` if set-up has not made
+        it, or not to its end, or if it has lost something since.
+        """
         found = Home(home_of(self.path, variant))
         if not found.python.is_file():
-            raise Problem(
-                f"{found.path} has no packages of the image's variant {variant}",
-                todo=f"make them: scripts/setup --variant {variant}",
-            )
-        return found
+            problem = f"{found.path} has no packages of the image's variant {variant}"
+        elif variant != SLIM and not is_complete(self.path):
+            problem = f"{found.path}, the image's variant {variant}, is half-made or out of date"
+        else:
+            return found
+        raise Problem(problem, todo=f"make it: scripts/setup --variant {variant}")
 
     @property
     def python(self) -> Path:

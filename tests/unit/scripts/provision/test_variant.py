@@ -132,9 +132,45 @@ def test_the_jars_are_those_of_the_image_and_the_variant(place: Place) -> None:
     for name in ("jars/delta.jar", "jars/soal-logstore.jar", "full-jars/avro.jar", "full/jars/old.jar", "java/release"):
         (place.home / name).parent.mkdir(parents=True, exist_ok=True)
         (place.home / name).touch()
-    link_jars(place)
-    link_jars(place)
+    assert link_jars(place).changed
+    assert not link_jars(place).changed
     full = place.home / "full"
     assert sorted(jar.name for jar in (full / "jars").iterdir()) == ["avro.jar", "delta.jar", "soal-logstore.jar"]
     assert (full / "jars" / "delta.jar").samefile(place.home / "jars" / "delta.jar")
     assert (full / "java" / "release").is_file()
+
+
+def test_a_job_that_runs_keeps_its_jars(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is never away, nor a jar of both lists: only what is new is linked, and the old goes after it."""
+    for name in ("jars/delta-1.jar", "jars/hadoop.jar", "java/release"):
+        (place.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (place.home / name).touch()
+    link_jars(place)
+    folder = place.home / "full" / "jars"
+    before = (folder.stat().st_ino, (folder / "hadoop.jar").lstat().st_ino, (folder.parent / "java").lstat().st_ino)
+    (place.home / "jars" / "delta-1.jar").rename(place.home / "jars" / "delta-2.jar")
+    seen: list[list[str]] = []
+    unlink = Path.unlink
+
+    def watched(path: Path, missing_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - its signature
+        seen.append(sorted(jar.name for jar in folder.iterdir()))
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", watched)
+    assert link_jars(place).changed
+    assert seen == [["delta-1.jar", "delta-2.jar", "hadoop.jar"]]
+    assert sorted(jar.name for jar in folder.iterdir()) == ["delta-2.jar", "hadoop.jar"]
+    assert (
+        folder.stat().st_ino,
+        (folder / "hadoop.jar").lstat().st_ino,
+        (folder.parent / "java").lstat().st_ino,
+    ) == before
+
+
+def test_java_that_set_up_no_longer_brings_is_no_longer_linked(place: Place) -> None:
+    """The machine has one of its own now."""
+    (place.home / "java").mkdir(parents=True)
+    link_jars(place)
+    (place.home / "java").rmdir()
+    assert link_jars(place).changed
+    assert not (place.home / "full" / "java").is_symlink()

@@ -21,6 +21,29 @@ def test_hadolint_has_nothing_to_say(name: str) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
+def test_the_example_in_the_comment_is_a_dockerfile() -> None:
+    """That of an image with Python packages alone: four instructions, and none of its packages replaces the image's."""
+    lines = (ROOT / "image" / "derived" / "Dockerfile").read_text().splitlines()
+    text = "\n".join(line.removeprefix("#   ") for line in lines if line.startswith("#   "))
+    hadolint = Path(sys.executable).with_name("hadolint")
+    command = [str(hadolint), "--ignore", "DL3006", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert [line.split()[0] for line in text.replace("\\\n", "").splitlines()] == ["FROM", "RUN", "FROM", "COPY"]
+
+
+def test_an_added_package_keeps_to_the_image_s_versions() -> None:
+    """Each install has the lock of the image as its constraint, the example's too, and the builder has it there."""
+    builder = (ROOT / "Dockerfile").read_text()
+    assert "WORKDIR /build\n" in builder
+    assert re.search(r"^COPY .*requirements/runtime\.txt requirements/$", builder, re.MULTILINE)
+    assert re.search(r"^COPY requirements/full\.txt requirements/$", builder, re.MULTILINE)
+    derived = re.sub(r"\\\n#?", "", (ROOT / "image" / "derived" / "Dockerfile").read_text())
+    installs = [line for line in derived.splitlines() if "uv pip install" in line]
+    assert len(installs) == 2
+    assert all("--constraint /build/requirements/runtime.txt" in line for line in installs)
+
+
 def test_nothing_secret_is_in_the_image() -> None:
     """No variable or argument bears a secret's name, and certificates are mounted, not copied."""
     text = (ROOT / "Dockerfile").read_text()

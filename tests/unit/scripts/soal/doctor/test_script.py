@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-import importlib
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.soal.doctor.script import IN_FULL, IN_IMAGE, examine_script
+from handler.spark.missing_dependencies import Missing
+from scripts.soal.doctor import script
+from tests.unit.scripts.soal.doctor.examined import look, one
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from scripts.soal.doctor.finding import Finding
 
 # As scripts for aws-samples/spark-on-aws-lambda begin and end.
 ELSEWHERE = """
@@ -41,17 +41,6 @@ with SafeWriter(spark, "s3a://lake/t", format="delta") as sw:
     spark.range(3).write.format("delta").mode("append").save(sw.table)
     sw.success()
 """
-
-
-def look(tmp_path: Path, text: str) -> list[Finding]:
-    path = tmp_path / "job.py"
-    path.write_text(text, encoding="utf-8")
-    return list(examine_script(path))
-
-
-def one(tmp_path: Path, text: str) -> Finding:
-    (finding,) = look(tmp_path, text)
-    return finding
 
 
 def test_a_script_from_elsewhere(tmp_path: Path) -> None:
@@ -97,36 +86,16 @@ def test_what_will_fail(tmp_path: Path, line: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "import pandas as pd",
-        "import os, numpy.linalg",
-        "from pyspark.ml.feature import VectorAssembler",
-        "from pyspark import pandas",
-        "frame.write.format('avro').save('s3a://lake/a')",
-        "frame.write.jdbc('jdbc:postgresql://db', 't')",
-    ],
-)
-def test_what_needs_the_full_image_says_so(tmp_path: Path, line: str) -> None:
-    """The line fails on the slim one, and nothing is to change for the full one."""
-    variant, failed = look(tmp_path, line)
-    assert (failed.status, failed.name) == ("fail", "job.py:1")
-    assert "full" in failed.remedy
-    assert (variant.name, variant.status) == ("job.py", "warn")
-    assert "the image's variant full" in variant.detail
-    assert [found.status for found in examine_script(tmp_path / "job.py", "full")] == ["ok"]
-
-
-@pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("import requests", "requests, which is not in the image"),
+        ("import polars", "polars, which is not in the image"),
         ("SparkConf().setMaster('yarn')", "spark.master"),
         ("SparkSession.builder.config(map={'spark.executor.cores': 2})", "spark.executor.cores"),
         ("SparkConf().setAll([('spark.ui.enabled', 'true')])", "spark.ui.enabled"),
         ("DeltaTable.forPath(s, p).merge(f, 'a = b').whenMatchedUpdateAll().execute()", "merges into a table"),
         ("frame.writeTo('lake.db.t').append()", "a table of a catalog"),
         ("frame.write.format('iceberg').mode('append').save('lake.db.t')", "an Iceberg table"),
+        ("frame.write.format('DELTA').save('s3a://lake/t')", "a Delta table"),
         ("spark.sql('INSERT INTO t SELECT 1')", "changes a table by INSERT"),
     ],
 )
@@ -137,13 +106,62 @@ def test_what_is_told(tmp_path: Path, line: str, words: str) -> None:
     assert words in finding.detail
 
 
-@pytest.mark.parametrize("line", ["x.set('spark.app.name', 'y')", "os.environ['A'] = '1'", "spark.sql('SELECT 1')"])
+@pytest.mark.parametrize(
+    "line", ["x.set('spark.app.name', 'y')", "os.environ['A'] = '1'", "spark.sql('SELECT 1')", "x.set([(1,)])"]
+)
 def test_what_is_nobody_s_business(tmp_path: Path, line: str) -> None:
-    """A name, a variable that is written, a query."""
+    """A name, a variable that is written, a query, a list of other things than settings."""
     assert one(tmp_path, line).status == "ok"
 
 
-@pytest.mark.parametrize("module", sorted(IN_IMAGE | IN_FULL))
-def test_what_is_said_to_be_in_the_image_is_installed(module: str) -> None:
-    """With the packages that the image is made of."""
-    importlib.import_module(module)
+def test_variants_that_have_what_a_script_needs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have all of it; if none has, the doctor says where the parts are."""
+    rows = {
+        "first": Missing("A", "", ("full", "wide"), formats=("a",)),
+        "second": Missing("B", "", ("wide", "full"), formats=("b",)),
+        "third": Missing("C", "", ("other",), formats=("c",)),
+    }
+    monkeypatch.setattr(script, "read_missing", lambda *_: tuple(rows.values()))
+
+    both, *_ = look(tmp_path, "spark.read.format('a').load(p)\nspark.read.format('b').load(p)")
+    none, *_ = look(tmp_path, "spark.read.format('a').load(p)\nspark.read.format('c').load(p)")
+
+    assert both.detail == "it needs the image's variant full or wide"
+    assert none.detail.endswith("has all that it needs: some of it is in full, some in other, some in wide")
+
+
+def test_a_notebook_is_refused(tmp_path: Path) -> None:
+    """Its JSON is an expression of Python's, which would do nothing."""
+    cells = [{"cell_type": "code", "source": ["import pandas"], "metadata": {}}]
+    finding = one(tmp_path, json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+
+    assert (finding.status, finding.name) == ("fail", "job.py:1")
+    assert "notebook" in finding.detail
+    assert "export it as a script" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("x = " + "+".join(["a"] * 100_000), id="RecursionError"),
+        pytest.param("x = " + "-" * 100_000 + "1", id="MemoryError"),
+        pytest.param("{'nbformat': " + "[" * 100_000, id="JSON"),
+        pytest.param("(" * 300 + ")" * 300, id="parentheses"),
+        pytest.param("".join(f"{' ' * depth}if a:\n" for depth in range(200)), id="blocks"),
+    ],
+)
+def test_code_that_is_nested_too_deeply_is_told(tmp_path: Path, text: str) -> None:
+    """It is a failure of the script with a sentence, not one of the doctor with a traceback."""
+    finding = one(tmp_path, text)
+
+    assert finding.status == "fail"
+    assert "is nested too deeply to be read" in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("begin", "again"),
+    [("frame", ".withColumn('a', b)"), ("x = 1", " + 1"), ("if a:\n    b()\n", "elif a:\n    b()\n")],
+)
+def test_long_chains_are_read(tmp_path: Path, begin: str, again: str) -> None:
+    """As generators of code write them, a thousand times the same."""
+    assert one(tmp_path, begin + 1_000 * again).status == "ok"

@@ -1,0 +1,141 @@
+"""A script's syntax tree: the nodes that Python would run, and the names and texts in them.
+
+Nothing here calls itself: a generated script may have chains of a thousand calls, which Python runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["UNKNOWN", "Node", "calls", "chain", "line_of", "name_of", "nodes_of", "text_of", "texts"]
+
+UNKNOWN: Final = "\N{HORIZONTAL ELLIPSIS}"
+"""Stands for a text that only the run would show."""
+_CATCH_IMPORTS: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """`is_optional`: the script goes on if a module that this statement imports is not there."""
+
+    node: ast.AST
+    is_optional: bool = False
+
+
+def nodes_of(tree: ast.AST) -> Iterator[Node]:
+    """Yield the nodes in the order of the source, without docstrings and what only type checkers read."""
+    rest = [Node(tree)]
+    while rest:
+        found = rest.pop()
+        yield found
+        rest.extend(reversed(list(_children(found))))
+
+
+def _children(parent: Node) -> Iterator[Node]:
+    node, is_optional = parent.node, parent.is_optional
+    skipped: set[ast.AST] = set()
+    caught: set[ast.AST] = set()
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        skipped = {node.value}
+    elif isinstance(node, ast.If):
+        skipped = set(_never_run(node))
+    elif isinstance(node, ast.Try | ast.TryStar | ast.With) and _goes_on(node):
+        caught = set(node.body)
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        is_optional = False  # it runs when it is called, which may be outside the `try`
+    for child in ast.iter_child_nodes(node):
+        if child not in skipped:
+            yield Node(child, is_optional or child in caught)
+
+
+def _never_run(node: ast.If) -> Sequence[ast.AST]:
+    test = node.test
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and name_of(test.operand) == "TYPE_CHECKING":
+        return node.orelse
+    return node.body if name_of(test) == "TYPE_CHECKING" else ()
+
+
+def _goes_on(block: ast.Try | ast.TryStar | ast.With) -> bool:
+    """Tell whether the script goes on after a failed import in a block; the first handler that catches it decides."""
+    if isinstance(block, ast.With):
+        called = [item.context_expr for item in block.items if isinstance(item.context_expr, ast.Call)]
+        return any(name_of(call.func) == "suppress" and _catch(call.args) for call in called)
+    for handler in block.handlers:
+        if handler.type is None or _catch(handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]):
+            return not _ends(handler.body[-1])
+    return False
+
+
+def _catch(types: Iterable[ast.expr]) -> bool:
+    return any(name_of(type_) in _CATCH_IMPORTS for type_ in types)
+
+
+def _ends(statement: ast.stmt) -> bool:
+    """Tell whether a statement ends the script, as far as its own words show it."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return name_of(statement.value.func) in ("exit", "_exit")
+    return isinstance(statement, ast.Raise)
+
+
+def calls(nodes: Iterable[Node]) -> Iterator[ast.Call]:
+    """Yield the calls among the nodes."""
+    return (found.node for found in nodes if isinstance(found.node, ast.Call))
+
+
+def name_of(node: ast.expr) -> str:
+    """Return the last name of a dotted one; nothing if it is another expression."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def chain(call: ast.Call) -> set[str]:
+    """Return all names on the way to a call: `frame.write.format("x").save()` has frame, write, format, save."""
+    names, node = set(), call.func
+    while True:
+        names.add(name_of(node))
+        if isinstance(node, ast.Attribute):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        else:
+            return names
+
+
+def line_of(node: ast.Call | ast.Attribute | ast.Name) -> int:
+    """Return the line of the name that is called or used: a chain over many lines begins elsewhere."""
+    name = node.func if isinstance(node, ast.Call) else node
+    return (name.end_lineno if isinstance(name, ast.Attribute) else None) or node.lineno
+
+
+def text_of(node: ast.AST) -> str:
+    """Return the text of a constant."""
+    return str(node.value) if isinstance(node, ast.Constant) else UNKNOWN
+
+
+def texts(nodes: Iterable[Node]) -> Iterator[tuple[int, str]]:
+    """Yield each text with its line; the parts of an f-string, or of a sum, are one text."""
+    seen: set[ast.AST] = set()
+    for node in (found.node for found in nodes):
+        if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp) and node not in seen:
+            parts = list(_parts(node, seen))
+            if parts != [UNKNOWN]:
+                yield node.lineno, "".join(parts)
+
+
+def _parts(node: ast.expr, seen: set[ast.AST]) -> Iterator[str]:
+    rest = [node]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, ast.JoinedStr):
+            rest.extend(reversed(part.values))
+        elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add):
+            rest.extend((part.right, part.left))
+        else:
+            yield part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else UNKNOWN
+            if not isinstance(part, ast.Constant):
+                continue  # it may hold texts of its own
+        seen.add(part)

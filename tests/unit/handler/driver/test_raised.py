@@ -52,9 +52,7 @@ def test_what_an_error_came_from_is_told_behind_it() -> None:
 
 def test_an_error_of_pyspark_s_is_spark_s_and_tells_java_s_causes() -> None:
     """Which PySpark keeps apart from its words; the frames are left out."""
-    trace = (
-        "a.E: no\n\tat a.B.c(B.java:1)\n\t... 9 more\n\t\tat D\nCaused by: java.lang.ClassNotFoundException: d.F\n"
-    )
+    trace = "a.E: no\n\tat a.B.c(B.java:1)\n\t... 9 more\n\t\tat D\nCaused by: java.lang.ClassNotFoundException: d.F\n"
     kind = type("AnalysisException", (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})
     error = kind("no table")
     error._stackTrace = trace

@@ -4,12 +4,16 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from scripts.emulator.network_faults import LoseReply
+from scripts.emulator.rules import Refuse
+
 if TYPE_CHECKING:
     from tests.logstore.conftest import Bucket
 
 COMMIT: Final = "_delta_log/00000000000000000007.json"
 A, B, C = ('{"a":1}', '{"b":1}', '{"c":1}')
 PUT: Final = "PutObject If-None-Match: *"
+NOTED: Final = 'v1\n{"nextBatchWatermarkMs":0}'  # of any batch of any query without a watermark
 
 
 @pytest.mark.parametrize("key", [COMMIT, "_delta_log/_staged.json"])
@@ -82,6 +86,32 @@ def test_a_file_of_a_query_s_logs_is_created_or_was_there(lake: Bucket) -> None:
     error = lake.ask("checkpoint", "offsets/0", body="of another")["error"]
     assert "FileAlreadyExistsException" in error[0]
     assert lake.get("offsets/0") == "of one"
+
+
+def test_two_runs_of_a_query_do_not_both_note_a_batch(lake: Bucket) -> None:
+    """Though what they note is equal to the last byte."""
+    assert lake.ask("checkpoint", "commits/0", body=NOTED) == {"done": True}
+    assert "FileAlreadyExistsException" in lake.ask("checkpoint", "commits/0", body=NOTED)["error"][0]
+
+
+def test_a_batch_is_noted_though_the_answer_was_lost(lake: Bucket) -> None:
+    """The run knows its own file by what it has put beside the bytes."""
+    lake.breaks("PutObject", LoseReply())
+    assert lake.ask("checkpoint", "commits/0", body=NOTED) == {"done": True}
+    assert lake.requests() == [PUT, "HeadObject"]
+
+
+def test_a_file_of_a_query_s_logs_by_another_writer_is_not_ours(lake: Bucket) -> None:
+    """Not all have put something beside the bytes: Spark's own way, and earlier versions of this one."""
+    lake.put("commits/0", NOTED)
+    assert "FileAlreadyExistsException" in lake.ask("checkpoint", "commits/0", body=NOTED)["error"][0]
+
+
+def test_a_file_of_a_query_s_logs_that_was_not_applied_is_sent_again(lake: Bucket) -> None:
+    """Nothing is there that could be ours or of another run."""
+    lake.breaks("PutObject", Refuse())
+    assert lake.ask("checkpoint", "commits/0", body=NOTED) == {"done": True}
+    assert (lake.requests().count(PUT), lake.get("commits/0")) == (2, NOTED)
 
 
 def test_a_file_of_a_query_s_state_takes_the_place_of_another(lake: Bucket) -> None:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from scripts.emulator.network_faults import LoseReply
+from scripts.emulator.rules import Match, Rule
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 OVERWRITE: Final = False
+NOTED: Final = b'v1\n{"nextBatchWatermarkMs":0}'  # of any batch of any query without a watermark
 
 
 def files_at(spark: SparkSession, uri: str) -> tuple[Any, Any]:
@@ -49,18 +53,32 @@ def test_a_write_that_is_broken_off_leaves_no_checksum(spark: SparkSession, lake
     assert lake.store.get(f"_delta_log/{7:020}.crc") is None
 
 
-def test_of_two_runs_of_a_query_one_gets_the_batch(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
+@pytest.mark.parametrize("bodies", [(b"ours", b"theirs"), (NOTED, NOTED)], ids=["different", "equal"])
+def test_of_two_runs_of_a_query_one_gets_the_batch(
+    spark: SparkSession, s3: EmbeddedS3, lake: Lake, bodies: tuple[bytes, bytes]
+) -> None:
     """By one conditional request each; the other run is told that the file is there, which Spark understands."""
-    files, path = files_at(spark, f"{lake.table}-stream/offsets/0")
+    files, path = files_at(spark, f"{lake.table}-stream/commits/0")
     s3.wire.clear_trace()
     first, second = files.createAtomic(path, OVERWRITE), files.createAtomic(path, OVERWRITE)
-    first.write(bytearray(b"ours"))
-    second.write(bytearray(b"theirs"))
+    first.write(bytearray(bodies[0]))
+    second.write(bytearray(bodies[1]))
     first.close()
     with pytest.raises(Exception, match="FileAlreadyExistsException"):
         second.close()
     assert [one.status for one in s3.trace() if one.operation == "PutObject"] == [200, 412]
     assert {one.key.rpartition("/")[2] for one in s3.trace()} == {"0"}
+
+
+def test_a_run_whose_answer_was_lost_has_the_batch(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
+    """The request that repeats it finds the file there, and the run knows it for its own."""
+    files, path = files_at(spark, f"{lake.table}-stream/commits/0")
+    s3.wire.clear_trace()
+    s3.wire.add(Rule(Match(operations={"PutObject"}), LoseReply()))
+    stream = files.createAtomic(path, OVERWRITE)
+    stream.write(bytearray(NOTED))
+    stream.close()
+    assert [one.operation for one in s3.trace()] == ["PutObject", "PutObject", "HeadObject"]
 
 
 def test_a_file_of_state_is_one_request_and_takes_the_place_of_another(

@@ -27,9 +27,10 @@ pytestmark = pytest.mark.spark
 class Stream:
     """A stream from one Delta table into another, with its checkpoint on S3."""
 
-    def __init__(self, spark: SparkSession, lake: Lake, mode: str = "append") -> None:
+    def __init__(self, spark: SparkSession, lake: Lake, mode: str = "append", scheme: str = "s3a") -> None:
         self.spark, self.lake, self.mode = spark, lake, mode
         self.source = f"s3a://{LAKE}/sources/{uuid.uuid4().hex}"
+        self.checkpoint = f"{self.source}-checkpoint".replace("s3a", scheme, 1)
         self.skipped: list[int] = []
 
     def feed(self, rows: int) -> None:
@@ -58,7 +59,7 @@ class Stream:
             (source if of is None else of(source))
             .writeStream.foreachBatch(function or self.write)
             .outputMode("append" if of is None else "complete")
-            .option("checkpointLocation", f"{self.source}-checkpoint")
+            .option("checkpointLocation", self.checkpoint)
             .trigger(availableNow=True)
             .start()
         )
@@ -66,9 +67,10 @@ class Stream:
         return query
 
 
-def test_each_batch_of_a_stream_is_a_write_of_its_own(spark: SparkSession, lake: Lake) -> None:
+@pytest.mark.parametrize("scheme", ["s3a", "s3"])
+def test_each_batch_of_a_stream_is_a_write_of_its_own(spark: SparkSession, lake: Lake, scheme: str) -> None:
     """Two batches, two documents named by the stream and the batch; another run goes on where the stream stands."""
-    stream = Stream(spark, lake)
+    stream = Stream(spark, lake, scheme=scheme)
     stream.feed(4)
     stream.feed(3)
     query = stream.run()
@@ -191,7 +193,7 @@ def test_a_block_of_the_main_thread_beside_a_stream_is_one_of_the_run(spark: Spa
     stream = Stream(spark, lake)
     stream.feed(1)
     reader = spark.readStream.format("delta").load(stream.source).writeStream.foreachBatch(lambda *_: None)
-    query = reader.option("checkpointLocation", f"{stream.source}-checkpoint").start()
+    query = reader.option("checkpointLocation", stream.checkpoint).start()
     try:
         with SafeWriter(spark, lake.table) as block:
             spark.range(0, 3, 1, 1).write.format("delta").mode("append").save(block.table)

@@ -3,6 +3,7 @@ package io.soal.logstore;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InterruptedIOException;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.concurrent.CompletableFuture;
 import org.apache.hadoop.conf.Configuration;
@@ -18,13 +19,14 @@ import software.amazon.awssdk.core.exception.SdkServiceException;
  *
  * <p>A failed PUT says nothing: the SDK repeats a request whose answer was lost, and the repetition meets its own object.
  * So after any failure the object is read back. Equal bytes are ours, since no two commits are equal (each carries a
- * random id).
+ * random id). Where two writers may send equal bytes, a mark beside them, in a header, tells whose they are.
  */
 final class ConditionalPut implements ObjectStore {
   private static final int TRIES = 5;
   private static final long PAUSE_MS = 100;
   private static final int CONFLICT = 409;
   private static final int SERVER_ERROR = 500;
+  private static final String MARK = "soal-writer";
 
   /** How a thread waits. */
   interface Sleep {
@@ -45,11 +47,17 @@ final class ConditionalPut implements ObjectStore {
 
   @Override
   public Outcome put(Path path, byte[] body) throws IOException {
+    return put(path, body, "");
+  }
+
+  /** @param mark of this writer alone, by which it knows its object; empty: by its bytes */
+  Outcome put(Path path, byte[] body, String mark) throws IOException {
+    byte[] own = mark.isEmpty() ? body : mark.getBytes(StandardCharsets.UTF_8);
     FileSystem fs = path.getFileSystem(conf);
     IOException doubt = null;
     for (int attempt = 1; attempt <= TRIES; attempt++) {
       try {
-        once(fs, path, body);
+        once(fs, path, body, mark);
         return Outcome.LANDED;
       } catch (IOException error) {
         if (doubt != null) {
@@ -57,9 +65,9 @@ final class ConditionalPut implements ObjectStore {
         }
         doubt = error;
       }
-      byte[] there = readBack(path, doubt);
+      byte[] there = readBack(path, mark, doubt);
       if (there != null) {
-        return Arrays.equals(there, body) ? Outcome.LANDED : Outcome.TAKEN;
+        return Arrays.equals(there, own) ? Outcome.LANDED : Outcome.TAKEN;
       }
       if (attempt == TRIES || !again(doubt)) {
         break;
@@ -93,20 +101,33 @@ final class ConditionalPut implements ObjectStore {
     return found;
   }
 
-  private byte[] readBack(Path path, IOException doubt) throws IOException {
+  private byte[] readBack(Path path, String mark, IOException doubt) throws IOException {
     try {
-      return read(path);
+      return mark.isEmpty() ? read(path) : markOf(path);
     } catch (IOException error) {
       error.addSuppressed(doubt);
       throw error;
     }
   }
 
-  private static void once(FileSystem fs, Path path, byte[] body) throws IOException {
+  /** Returns the mark of the object, empty if it has none, or null if there is no object. */
+  private byte[] markOf(Path path) throws IOException {
+    try {
+      byte[] mark = path.getFileSystem(conf).getXAttr(path, "header." + MARK);
+      return mark == null ? new byte[0] : mark;
+    } catch (FileNotFoundException missing) {
+      return null;
+    }
+  }
+
+  private static void once(FileSystem fs, Path path, byte[] body, String mark) throws IOException {
     // Only this builder option makes S3A send If-None-Match; create(path, false) checks first and then overwrites.
     FSDataOutputStreamBuilder<?, ?> builder = fs.createFile(path);
     builder.overwrite(false);
     builder.must("fs.option.create.conditional.overwrite", true);
+    if (!mark.isEmpty()) {
+      builder.must("fs.s3a.create.header." + MARK, mark);
+    }
     FSDataOutputStream out = builder.build();
     try {
       out.write(body);

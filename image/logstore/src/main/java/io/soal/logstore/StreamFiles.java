@@ -3,6 +3,7 @@ package io.soal.logstore;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.util.UUID;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
@@ -14,6 +15,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathFilter;
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager;
 import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager;
+import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager;
 
 /**
  * The files of a stream's checkpoint, and of Delta's checksums, which Delta writes the same way: each is whole on S3, or
@@ -22,8 +24,8 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCh
  * <p>Spark writes such files under another name and renames them, since it knows no store. On S3 a rename is a copy and
  * a deletion after a question, so two runs of one query can both take a batch, and a kill leaves the copy behind. Here a
  * file that nobody may replace, as those of a query's logs of offsets and commits, is created by a conditional PUT: of two
- * runs one gets {@link FileAlreadyExistsException}, which Spark understands. Any other file, as those of the state, is one
- * PUT or one multipart upload, sent when the file is closed.
+ * runs one gets {@link FileAlreadyExistsException}, which Spark understands. Their files may be equal to the last byte, so
+ * each is marked. Any other file, as those of the state, is one PUT or one multipart upload, sent when the file is closed.
  */
 public final class StreamFiles implements CheckpointFileManager {
   private static final Pattern CHECKSUM = Pattern.compile(".*/_delta_log/[0-9]{20}\\.crc");
@@ -62,10 +64,15 @@ public final class StreamFiles implements CheckpointFileManager {
     return "s3a".equals(scheme) || "s3".equals(scheme);
   }
 
-  /** Made at its first use: it has a file system and clients of its own. */
+  /**
+   * Made at its first use. A FileContext has atomic renames, which S3 needs not: there it would have clients of its own,
+   * and it knows no scheme but s3a.
+   */
   private synchronized CheckpointFileManager usual() {
     if (usual == null) {
-      usual = new FileContextBasedCheckpointFileManager(place, conf);
+      usual = isOnS3(place)
+          ? new FileSystemBasedCheckpointFileManager(place, conf)
+          : new FileContextBasedCheckpointFileManager(place, conf);
     }
     return usual;
   }
@@ -123,11 +130,11 @@ public final class StreamFiles implements CheckpointFileManager {
   /** A small file that is created when it is closed, if there is none. */
   private static final class Created extends CancellableFSDataOutputStream {
     private final Path path;
-    private final ObjectStore store;
+    private final ConditionalPut store;
     private final ByteArrayOutputStream body;
     private boolean isOver;
 
-    Created(Path path, ObjectStore store, ByteArrayOutputStream body) {
+    Created(Path path, ConditionalPut store, ByteArrayOutputStream body) {
       super(body);
       this.path = path;
       this.store = store;
@@ -139,7 +146,7 @@ public final class StreamFiles implements CheckpointFileManager {
       if (!isOver) {
         isOver = true;
         super.close();
-        if (store.put(path, body.toByteArray()) == ObjectStore.Outcome.TAKEN) {
+        if (store.put(path, body.toByteArray(), UUID.randomUUID().toString()) == ObjectStore.Outcome.TAKEN) {
           throw new FileAlreadyExistsException(path + " is there already");
         }
       }

@@ -38,11 +38,19 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _described(error: BaseException) -> dict[str, Any]:
-    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
     passed = [name for name in files if any(folder in name for folder in _FOLDERS)]
     of_spark = type(error).__module__.partition(".")[0] in _SPARK or (bool(files) and files[-1] in passed)
     # A PySpark exception keeps Java's causes apart from its own words.
-    words = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
+    words = f"{_words(error)}\n{getattr(error, '_stackTrace', None) or ''}"
     lines = [line[:_LINE_MAX_LENGTH] for line in words.splitlines() if not _JAVA_FRAME.match(line)]
     text = "\n".join(dict.fromkeys([*passed, *lines]))
     return {"type": type(error).__name__, "ofSpark": of_spark, "text": text[:_TEXT_MAX_LENGTH]}
+
+
+def _words(error: BaseException) -> str:
+    """An exception of Java's asks Java for them, which may be gone; the other exceptions are told all the same."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - the script's own classes may raise anything
+        return ""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from handler.sandbox.script import Files
     from handler.services import Services
     from handler.spark.command import Command
+    from handler.spark.missing_dependencies import Missing
     from handler.stages.progress import Configured, Progress
     from handler.stages.reuse import Place, Reuse
     from safewriter.settle.supervisor import WriteReport
@@ -160,9 +161,12 @@ class _Run:
                 out_of_memory_kills=kills,
                 saw_java_out_of_memory=job_log.saw_out_of_memory,
                 retry=self._job.retry,
-                missing=read_missing(spark_file(self._settings, "missing.toml"), self._settings.variant),
+                missing=() if ended.exit_code == 0 else self._missing(),
             )
         )
+
+    def _missing(self) -> tuple[Missing, ...]:
+        return read_missing(spark_file(self._settings, "missing.toml"), self._settings.variant)
 
     def _begin(self) -> RunSupervisor:
         """Record the attempt and fetch the code."""

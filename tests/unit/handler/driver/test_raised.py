@@ -74,6 +74,18 @@ def test_the_places_in_pyspark_that_an_import_passed_are_told(monkeypatch: pytes
     assert told["text"] == "/opt/python/pyspark/ml/base.py\nNo module named 'not_anywhere'"
 
 
+def test_an_error_that_cannot_tell_its_words_hides_no_other() -> None:
+    """Java may be gone, whom it would ask."""
+
+    class Wordless(Exception):  # noqa: N818 - as scripts name them
+        def __str__(self) -> str:
+            raise ConnectionError
+
+    error = ValueError("no rows")
+    error.__cause__ = Wordless()
+    assert [(one["type"], one["text"]) for one in described(error)] == [("ValueError", "no rows"), ("Wordless", "")]
+
+
 def test_a_long_text_is_cut() -> None:
     """Each of its lines, so that one of them does not hide the others, and the whole."""
 

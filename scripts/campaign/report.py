@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from scripts.campaign.live.cases import Case
 from scripts.campaign.live.chance import ChanceCase
@@ -22,7 +22,7 @@ from scripts.experiment.estimates import upper_bound
 from scripts.results import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from scripts.campaign.record import Violation
@@ -35,6 +35,7 @@ _OF_SCENARIOS: Final[dict[str, tuple[Violation, ...]]] = {
     "broken": ("scenario",),
     "error": ("harness_error",),
 }
+_Line = TypeVar("_Line")
 _ROWS: Final = frozenset({"lost", "doubled", "gap", "changed"})
 
 
@@ -71,16 +72,17 @@ class Results:
 
     @classmethod
     def of(cls, folder: Path) -> Results:
-        """Read them."""
+        """Read them. Of a case that was carried out again, since the first time told nothing, the last line counts."""
         return cls(
-            read(folder / CASES, CaseRecord),
-            read(folder / STATES, StateRecord),
-            read(folder / SCENARIO_RESULTS, ScenarioRecord),
+            _last(read(folder / CASES, CaseRecord), lambda one: one.case),
+            _last(read(folder / STATES, StateRecord), lambda one: one.state),
+            _last(read(folder / SCENARIO_RESULTS, ScenarioRecord), lambda one: one.test),
         )
 
-    def __bool__(self) -> bool:
-        """Tell whether there is any."""
-        return bool(self.cases or self.states or self.scenarios)
+    @property
+    def skipped(self) -> int:
+        """How many scenarios were skipped: these count for nothing."""
+        return sum(one.outcome == "skipped" for one in self.scenarios)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,10 @@ def counts(results: Results) -> tuple[Count, ...]:
 def broken_in(results: Results) -> list[str]:
     """Return the names of those with a guard that broke a promise."""
     return [one.name for one in _found(results) if one.guarded and one.violations]
+
+
+def _last(lines: Iterable[_Line], name: Callable[[_Line], str]) -> tuple[_Line, ...]:
+    return tuple({name(line): line for line in lines}.values())
 
 
 def _found(results: Results) -> Iterator[_Found]:

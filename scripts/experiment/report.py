@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scripts.experiment.figures import figures
+from scripts.experiment.plan import runs_of
 from scripts.experiment.record import RUNS, RunRecord
 from scripts.experiment.result_tables import is_broken, tables
 from scripts.experiment.running import MANIFEST
@@ -38,12 +39,16 @@ _STYLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The tables as JSON and for a terminal, the files that hold them, and the number of broken promises."""
+    """The tables as JSON and for a terminal, the files that hold them, and the number of broken promises.
+
+    `missing`: how many runs of the plan have no result yet.
+    """
 
     document: dict[str, Any]
     tables: tuple[RenderableType, ...]
     files: tuple[Path, ...]
     violations: int
+    missing: int
 
 
 def report_of(folder: Path) -> Report:
@@ -53,11 +58,13 @@ def report_of(folder: Path) -> Report:
         raise FileNotFoundError(f"{folder} holds no runs")
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     versions = ", ".join(f"{name} {number}" for name, number in manifest["versions"].items())
-    whence = f"{len(records)} runs, {manifest['cores']} cores, commit {manifest['commit']}, {versions}"
+    planned = sum(map(len, runs_of(manifest["plan"], scale=manifest["scale"], seed=manifest["seed"])))
+    of = f"{len(records)} of {planned} runs"
+    whence = f"{of}, {manifest['cores']} cores, commit {manifest['commit']}, {versions}"
     made = tables(records)
     drawn = figures(records, whence)
     files = [folder / "report.html", folder / "summary.json"]
-    document = {"manifest": manifest, "runs": len(records), "tables": [asdict(one) for one in made]}
+    document = {"manifest": manifest, "runs": len(records), "planned": planned, "tables": [asdict(one) for one in made]}
     files[0].write_text(_page(whence, made, drawn), encoding="utf-8")
     files[1].write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     for figure in drawn:
@@ -67,7 +74,7 @@ def report_of(folder: Path) -> Report:
         ):
             path.write_bytes(body)
             files.append(path)
-    return Report(document, tuple(_shown(made)), tuple(files), sum(map(is_broken, records)))
+    return Report(document, tuple(_shown(made)), tuple(files), sum(map(is_broken, records)), planned - len(records))
 
 
 def _shown(made: Sequence[ResultTable]) -> list[RenderableType]:

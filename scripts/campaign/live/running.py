@@ -35,8 +35,7 @@ def run(
 
     No case begins after `until`, in epoch seconds. `s3`: the backend.
     """
-    # A write that ended before its request is carried out again: only one that ended well ends a sequence.
-    done = {one.case: one.hit for one in read(folder / CASES, CaseRecord) if one.hit or not one.violations}
+    done = {one.case: one.hit for one in read(folder / CASES, CaseRecord) if _is_told(one)}
     with workers(jobs) as pool:
         return all(all_of([pool.submit(_sequence, one, folder, done, until, s3) for one in chosen], progress))
 
@@ -51,10 +50,18 @@ def run_by_chance(
     progress: Callable[[], object],
 ) -> bool:
     """Carry out what is missing of the cases by chance; tell whether all are done."""
-    done = {one.case for one in read(folder / CASES, CaseRecord) if "harness_error" not in one.violations}
+    done = {one.case for one in read(folder / CASES, CaseRecord) if _is_told(one)}
     left = [one for one in chosen if one.name not in done]
     with workers(jobs) as pool:
         return all(all_of([pool.submit(_some, left[part::jobs], folder, until, s3) for part in range(jobs)], progress))
+
+
+def _is_told(one: CaseRecord) -> bool:
+    """Tell whether a case has its result; without one it is carried out again.
+
+    A write that ended with an error before its request has none: only one that ended well ends a sequence.
+    """
+    return "harness_error" not in one.violations and (one.hit or not one.violations)
 
 
 def _some(cases: Iterable[ChanceCase], folder: Path, until: float | None, s3: str) -> bool:

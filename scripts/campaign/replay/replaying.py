@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 __all__ = ["CrashState", "Replayed", "Replayer"]
 
 _SETTLERS: Final = ("supervisor", "sweeper")
+_UNREADABLE: Final = (-1,)
+"""The rows of a table that names files which are gone: as they are neither before a write nor after it."""
 _STATE: Final = re.compile(r"(.+)-([0-9a-f]+)-([0-9a-f]+)-(supervisor|sweeper)-(end|land|die)(\d*)")
 
 
@@ -307,11 +309,11 @@ class Replayer:
         return bool(applied >> last & 1)
 
     def _found(self) -> tuple[int, ...]:
-        """Return the ids, sorted; none of a table that cannot be read, since files that it names are gone."""
+        """Return the ids, sorted, or `_UNREADABLE`."""
         try:
             return self._found_in_iceberg() if self._catalog else self._found_in_delta()
         except FileNotFoundError:
-            return ()
+            return _UNREADABLE
 
     def _found_in_delta(self) -> tuple[int, ...]:
         with tempfile.TemporaryDirectory(dir=self._folder) as folder:

@@ -89,5 +89,7 @@ def report(
         raise Problem(str(error), todo=f"soal experiment run {folder}") from error
     out.show(View(made.document, made.tables))
     out.remark(f"wrote {', '.join(str(path) for path in made.files)}")
+    if made.missing:
+        out.remark(f"{made.missing} runs of the plan are missing; soal experiment run {folder} carries them out")
     if made.violations:
         raise typer.Exit(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
@@ -122,14 +123,22 @@ def report(
 
     out = Output(as_json=as_json)
     results = Results.of(folder)
-    if not results:
-        raise Problem(f"{folder} holds no cases", todo=f"soal faults run {folder}")
     found, broken = counts(results), broken_in(results)
+    if not found:
+        raise Problem(f"{folder} holds no case that counts", todo=f"soal faults run {folder}")
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    told = {"manifest": manifest, "counts": [asdict(one) for one in found], "broken": broken}
+    told = {
+        "manifest": manifest,
+        "counts": [asdict(one) for one in found],
+        "skipped": results.skipped,
+        "broken": broken,
+    }
     out.show(View(told, (_table(found),)))
+    if results.skipped:
+        out.remark(f"{results.skipped} scenarios were skipped, and count for nothing")
     for name in broken:
-        out.remark(f"broken: {name} (soal faults replay {name} --folder {folder})")
+        again = shlex.join(["soal", "faults", "replay", name, "--folder", str(folder), "--s3", manifest["s3"]])
+        out.remark(f"broken: {name} ({again})")
     if broken:
         raise typer.Exit(1)
 

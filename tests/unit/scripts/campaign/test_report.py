@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from scripts.campaign import record as module
-from scripts.campaign.record import SCHEMAS, CaseRecord, ScenarioRecord, StateRecord
+from scripts.campaign.record import CASES, SCHEMAS, CaseRecord, ScenarioRecord, StateRecord
 from scripts.campaign.report import Results, broken_in, counts
+from scripts.results import append
 
 
 def record(case: str, *violations: str, hit: bool = True) -> CaseRecord:
@@ -83,6 +84,14 @@ def test_scenarios_count_by_their_faults() -> None:
     (found,) = counts(Results(scenarios=scenarios))
     assert (found.tier, found.subject, found.guarded, found.cases) == ("scenarios", "reuse", True, 10)
     assert (found.broken_cases, found.broken["harness_error"], found.exposed) == (1, 1, None)
+
+
+def test_of_a_case_that_was_carried_out_again_the_last_line_counts(tmp_path: Path) -> None:
+    """The first one told nothing; `soal faults run` repeats no other."""
+    first, again = record("random-1-7-delta-append-guarded", "harness_error"), record("random-1-7-delta-append-guarded")
+    append(tmp_path / CASES, first, record("random-1-8-delta-append-guarded"), again)
+    (found,) = counts(Results.of(tmp_path))
+    assert (found.cases, found.broken_cases) == (2, 0)
 
 
 def test_only_faults_by_chance_have_a_bound_and_only_where_nothing_broke() -> None:

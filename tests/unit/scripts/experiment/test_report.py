@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
     spans = [{"operation": "PutObject", "key_class": "data", "began_ms": 1, "ended_ms": 20}]
     for cell in PLANS["all"]:
         append(tmp_path / "runs.jsonl", record(Run(cell, 1), requests=spans))
-    (tmp_path / "manifest.json").write_text(json.dumps(about()))
+    (tmp_path / "manifest.json").write_text(json.dumps({**about(), "plan": "all", "scale": 0.001, "seed": 1}))
     return tmp_path
 
 
@@ -48,6 +48,16 @@ def test_a_guarded_run_that_broke_the_promise_is_a_violation(folder: Path) -> No
     cell = next(one for one in PLANS["paper"] if one.use_safe_writer)
     append(folder / "runs.jsonl", record(Run(cell, 2), truth="damaged"))
     assert report_of(folder).violations == 1
+
+
+def test_a_report_knows_how_many_runs_of_the_plan_are_missing(folder: Path) -> None:
+    """A part of an experiment looks like the whole otherwise."""
+    made = report_of(folder)
+    assert (made.missing, made.document["planned"]) == (0, len(PLANS["all"]))
+    lines = (folder / "runs.jsonl").read_text().splitlines(keepends=True)
+    (folder / "runs.jsonl").write_text("".join(lines[:-2]))
+    assert report_of(folder).missing == 2
+    assert f"{len(lines) - 2} of {len(lines)} runs" in (folder / "report.html").read_text()
 
 
 def test_a_folder_without_runs_is_no_report(tmp_path: Path) -> None:

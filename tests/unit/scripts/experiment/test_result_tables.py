@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import signal
+from itertools import product
 from typing import Any
 
 import pytest
 
+from scripts.experiment.judging import Found, outcome_of, truth_of
 from scripts.experiment.plan import PLANS, Run
 from scripts.experiment.result_tables import ResultTable, is_broken, tables
 from tests.unit.scripts.experiment.records import record
@@ -45,6 +48,23 @@ def test_a_loss_is_counted_by_the_exit_code_and_by_the_rows() -> None:
 def test_the_gap_is_told_in_both_ways() -> None:
     """By the requests 150 ms, by the means of whole processes 2,000."""
     assert named("The gap").rows[0] == ("Delta Lake", "22k", "150", "150 to 150", "2000", "3,500")
+
+
+def test_the_exposure_is_told_in_both_ways() -> None:
+    """Of the last ten seconds, beside the paper's."""
+    assert named("Exposure").rows[0] == ("Delta Lake", "22k", "1.5 %", "20 %", "35 %")
+
+
+def test_each_disagreement_of_the_classifiers_has_its_reason() -> None:
+    """Whatever can be found of a run."""
+    for code, missed, guarded, fails, added, verdict in product(
+        (0, 1, -signal.SIGKILL), (False, True), (False, True), (False, True), (0, 3, 7), (None, "committed", "unknown")
+    ):
+        found = Found(code, missed, guarded, fails, added, 7, verdict)
+        outcome, truth = outcome_of(found), truth_of(found)
+        one = record(RUNS[0], outcome=outcome, truth=truth)
+        (row,) = named("Where", [one]).rows
+        assert row == ("nowhere", "", "0", "") if outcome == truth else (row[:3] == (outcome, truth, "1") and row[3])
 
 
 def test_a_broken_promise_is_counted_and_no_bound_is_told() -> None:

@@ -76,3 +76,19 @@ def test_no_case_begins_when_the_time_is_over(tmp_path: Path, laboratory: type[L
     """The sequence is not finished then."""
     assert not running._sequence(ONE, tmp_path, {}, 0.0, "moto")
     assert laboratory.seen == []
+
+
+@pytest.mark.parametrize(
+    ("line", "is_told"),
+    [
+        (record("x"), True),
+        (record("x", "gap"), True),
+        (record("x", hit=False), True),
+        (record("x", "gap", hit=False), False),
+        (record("x", "harness_error", hit=False), False),
+        (record("x", "harness_error"), False),
+    ],
+)
+def test_a_case_is_carried_out_again_if_its_line_tells_nothing(line: CaseRecord, *, is_told: bool) -> None:
+    """Whether its request was hit or not; a broken promise is told, and stays."""
+    assert running._is_told(line) is is_told

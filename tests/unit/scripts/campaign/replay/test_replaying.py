@@ -1,8 +1,19 @@
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
 
-from scripts.campaign.replay.replaying import CrashState
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from scripts.campaign.job import AFTER, BEFORE
+from scripts.campaign.judging import Seen, violations_of
+from scripts.campaign.replay.recording import Recording, Subject
+from scripts.campaign.replay.replaying import CrashState, Replayer
+from scripts.experiment.tables import LAKE
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -41,3 +52,24 @@ def test_any_other_name_is_refused(name: str) -> None:
 def test_only_what_lands_behind_the_sweeper_is_late_behind_all_grace(state: CrashState, *, is_late: bool) -> None:
     """Its files may stay, and its commit must not count."""
     assert state.is_late_behind_grace is is_late
+
+
+def test_a_table_that_names_files_which_are_gone_is_in_no_right_state(tmp_path: Path) -> None:
+    """Not even as good as empty: before a write that creates its table there are no rows, either."""
+    write_deltalake(tmp_path, pa.table({"id": pa.array(AFTER["create"], pa.int64())}))
+    recording = Recording(
+        subject=Subject(table_format="delta", statement="create"),
+        table=f"s3a://{LAKE}/t",
+        root="t",
+        ended_ms=0,
+        base={f"t/{one.relative_to(tmp_path)}": (0, one.read_bytes()) for one in tmp_path.glob("_delta_log/*.json")},
+        catalog=b"",
+        steps=(),
+    )
+    with Replayer(recording) as replayer:
+        replayer._folder = tmp_path
+        replayer._begin(CrashState(recording.subject.name, 0, 0, "sweeper"))
+        found = replayer._found()
+    assert found not in (BEFORE["create"], AFTER["create"])
+    seen = Seen(guarded=True, verdict="rolled_back", before=BEFORE["create"], after=AFTER["create"], found=found)
+    assert "wrong_verdict" in violations_of(seen)

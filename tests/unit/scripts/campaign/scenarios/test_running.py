@@ -78,9 +78,13 @@ def test_a_test_that_fails_is_a_broken_promise_and_one_that_cannot_run_an_error(
     (folder / "test_kills.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     plugin = ("-p", "scripts.campaign.scenarios.reporting", f"--campaign-results={tmp_path}")
-    code = run_pytest(tmp_path, (*plugin, "-p", "no:randomly", "tests/faults/test_kills.py"), tmp_path / "said")
+    words = (*plugin, "-p", "no:randomly", "tests/faults/test_kills.py")
+    code = run_pytest(tmp_path, words, tmp_path / "said")
     found = read(tmp_path / SCENARIO_RESULTS, ScenarioRecord)
     assert code == 1, (tmp_path / "said").read_text()
     assert [(one.outcome, one.faults) for one in found] == [("kept", 7), ("broken", 1), ("error", 1), ("skipped", 1)]
     assert "lost" in str(found[1].error)
     assert str(ROOT) not in found[0].test
+    run_pytest(tmp_path, words, tmp_path / "said")
+    again = read(tmp_path / SCENARIO_RESULTS, ScenarioRecord)[len(found) :]
+    assert [one.outcome for one in again] == ["error", "skipped"]  # the other two have told what they can

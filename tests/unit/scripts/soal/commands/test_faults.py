@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from scripts.campaign import running as campaign
 from scripts.campaign.mutants import running
-from scripts.campaign.record import STATES, MutantRecord, ScenarioRecord, StateRecord
+from scripts.campaign.record import SCENARIO_RESULTS, STATES, MutantRecord, ScenarioRecord, StateRecord
 from scripts.results import OtherResultsError, append
 from scripts.soal.app import app
 from scripts.soal.console.problem import EXIT_TRY_AGAIN, EXIT_USAGE, Problem
@@ -92,15 +92,18 @@ def test_a_report_says_by_its_exit_code_whether_a_promise_was_broken(
     tmp_path: Path, violations: tuple[str, ...], code: int
 ) -> None:
     """And how to see it again; of what the results are stands in the JSON."""
-    (tmp_path / campaign.MANIFEST).write_text('{"commit": "abc"}')
+    about = {"commit": "abc", "s3": "s3proxy"}
+    (tmp_path / campaign.MANIFEST).write_text(json.dumps(about))
     append(tmp_path / STATES, state(*violations))
     done = CliRunner().invoke(app, ["faults", "report", str(tmp_path), "--json"])
     assert done.exit_code == code
     told = json.loads(done.stdout)
-    assert told["manifest"] == {"commit": "abc"}
+    assert told["manifest"] == about
     assert [(one["tier"], one["cases"], one["broken_cases"]) for one in told["counts"]] == [("replay", 1, code)]
     assert told["broken"] == [STATE] * code
-    assert (f"soal faults replay {STATE} --folder {tmp_path}" in " ".join(done.stderr.split())) is bool(code)
+    assert (f"soal faults replay {STATE} --folder {tmp_path} --s3 s3proxy" in " ".join(done.stderr.split())) is bool(
+        code
+    )
 
 
 def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
@@ -108,6 +111,25 @@ def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["faults", "report", str(tmp_path)])
     assert isinstance(done.exception, Problem)
     assert done.exception.todo == f"soal faults run {tmp_path}"
+
+
+@pytest.mark.parametrize("outcome", ["skipped", "kept"])
+def test_a_report_counts_no_skipped_scenario_and_says_so(tmp_path: Path, outcome: str) -> None:
+    """A folder that holds nothing else holds nothing that counts."""
+    (tmp_path / campaign.MANIFEST).write_text('{"commit": "abc", "s3": "moto"}')
+    append(tmp_path / SCENARIO_RESULTS, scenario("test_a", outcome), scenario("test_b", "skipped"))
+    done = CliRunner().invoke(app, ["faults", "report", str(tmp_path), "--json"])
+    if outcome == "skipped":
+        assert isinstance(done.exception, Problem)
+        return
+    told = json.loads(done.stdout)
+    assert ([one["cases"] for one in told["counts"]], told["skipped"]) == ([1], 1)
+    assert "1 scenarios were skipped" in " ".join(done.stderr.split())
+
+
+def scenario(name: str, outcome: str) -> ScenarioRecord:
+    found = {"test": f"tests/faults/test_reuse_kills.py::{name}", "subject": "reuse", "outcome": outcome}
+    return ScenarioRecord.model_validate({**found, "faults": 1, "seconds": 1.0, "error": None})
 
 
 @pytest.mark.parametrize(("violations", "code"), [((), 0), (("lost",), 1)])

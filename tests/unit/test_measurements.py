@@ -26,7 +26,20 @@ if TYPE_CHECKING:
 KEPT = ROOT / "docs" / "measurements" / "full.jsonl"
 CAMPAIGNS = {tier: KEPT.with_name(f"faults-{tier}.json") for tier in ("live", "random", "replay", "scenarios")}
 EXPERIMENT = KEPT.with_name("experiment.json")
-QUOTED = ("IV.", "V.", "VI.", "VII ", "VIII.", "The gap", "Exposure", "Orphaned", "Overhead", "Where", "The promise")
+QUOTED = (
+    "IV.",
+    "V.",
+    "VI.",
+    "VII ",
+    "VIII.",
+    "X.",
+    "The gap",
+    "Exposure",
+    "Orphaned",
+    "Overhead",
+    "Where",
+    "The promise",
+)
 """The beginnings of the tables that docs/experiment shows."""
 PICTURE = ROOT / "docs" / "pictures" / "append.svg"
 

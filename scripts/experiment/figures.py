@@ -70,7 +70,7 @@ def figures(records: Sequence[RunRecord], whence: str) -> tuple[Figure, ...]:
         ("gap", "The gap between the last data and the commit, by the requests", _gaps(records)),
         ("timeline", "One write by its requests: without a guard, and guarded", _timelines(records)),
         ("verdicts", "The exit code's word, and what readers find", _verdicts(records)),
-        ("recovery", "From the death of a guarded write to its settled verdict and clean table", _recovery(records)),
+        ("recovery", "The recovery of a dead guarded write: verdict and clean table", _recovery(records)),
     )
     return tuple(_figure(name, title, whence, *drawn) for name, title, drawn in made if drawn is not None)
 

@@ -37,14 +37,15 @@ def test_a_bucket_that_is_not_there_is_denied(s3: Bench) -> None:
     """Trying again will not help, and the error tells."""
     store = S3ObjectStore(s3.client, "no-such-bucket")
 
-    writes: tuple[Callable[[], object], ...] = (
+    requests: tuple[Callable[[], object], ...] = (
+        lambda: store.get("a"),
         lambda: store.put("a", b""),
         lambda: store.create("a", b""),
         lambda: store.replace("a", b"", etag="x"),
     )
-    for write in writes:
+    for request in requests:
         with pytest.raises(StoreError, match="NoSuchBucket") as caught:
-            write()
+            request()
         assert caught.value.denied
 
 

@@ -13,6 +13,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from safewriter import SafeWriter, UnsupportedError
+from safewriter.deadline import epoch_ms
 from safewriter.record.document import NO_CHANGE
 from scripts.emulator import Match, Rule
 from scripts.emulator.network_faults import Freeze
@@ -107,6 +108,25 @@ def test_nothing_of_a_table_changes_but_its_rows_and_the_mark(spark: SparkSessio
     assert after.properties == before.properties
     assert after.metadata.refs.keys() == before.metadata.refs.keys()
     assert (after.schema(), after.spec(), after.sort_order()) == (before.schema(), before.spec(), before.sort_order())
+
+
+@pytest.mark.parametrize("ice", ["lite"], indirect=True)
+def test_a_publication_removes_the_marks_that_are_older_than_a_week_and_no_others(
+    spark: SparkSession, ice: Ice
+) -> None:
+    """A settler relies on a mark for six days: without it the write would be rolled back, and come twice."""
+    now_ms, day_ms = epoch_ms(), 24 * 60 * 60 * 1000
+    marks = {f"safewriter.sw-{days}-1": f"1 1 1 {now_ms - days * day_ms}" for days in (0, 6, 8)}
+    marks["safewriter.note"] = "not a mark"
+    listed = ", ".join(f"'{name}' = '{value}'" for name, value in marks.items())
+    spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ({listed})")
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 6)
+        block.success()
+    del marks["safewriter.sw-8-1"]
+    own = "safewriter." + ice.document().attempt.prefix.rstrip("-")
+    kept = {name for name in ice.load().properties if name.startswith("safewriter.")}
+    assert kept == {*marks, own}
 
 
 @pytest.mark.parametrize("ice", ["lite"], indirect=True)  # a REST server reads the files itself

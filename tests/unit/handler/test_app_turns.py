@@ -169,3 +169,18 @@ def test_a_coordination_that_cannot_be_is_refused_by_its_key(
     assert result.error is not None
     assert (result.error.field, exit_status(result), world.command) == (field, 2, None)
     assert named(world.tmp.name).read("table") is None
+
+
+def test_a_job_runs_only_as_long_as_its_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The supervisor of the child asks it."""
+    supervise, asked = world.supervise, []
+
+    def until_it_is_over(*given: Any, may_run: Any, **more: Any) -> Any:
+        asked.append(may_run())
+        may_run.__self__._coordinator.held._sure_until_s = 0.0
+        asked.append(may_run())
+        return supervise(*given, **more)
+
+    monkeypatch.setattr(world, "supervise", until_it_is_over)
+    handled(world, **LOCK)
+    assert asked == [True, False]

@@ -175,3 +175,11 @@ def test_a_process_draws_its_id_once_and_again_in_each_fork() -> None:
 
     assert len({before, forked, _Process().run_id}) == 3
     assert process.run_id == before
+
+
+def test_table_and_step_do_not_run_together_in_a_key() -> None:
+    """Two writes of a run would have one key, and the second would be skipped."""
+    run = Run("run", "id")
+    assert (
+        Write(run, Location("lake", "t"), "delta", "xNone").key != Write(run, Location("lake", "tx"), "delta", None).key
+    )

@@ -10,6 +10,7 @@ from moto import mock_aws
 from typer.testing import CliRunner
 
 from handler.functions.failure_queue import NotTakenError, Redriven, redrive_queue, replay_of
+from handler.outcome.continuation import Continuation
 from handler.outcome.result import ErrorResult, JobFailed, deliver
 from handler.outcome.state import State
 from handler.request.trigger import recognise
@@ -241,3 +242,11 @@ def test_a_message_that_is_nested_too_deeply_stands_alone(body: str) -> None:
     assert len(found) == 3
     assert {one.what for one in found} <= {"sent", "left"}
     assert {event["continuation"]["event"]["day"] for event in queue.sent} >= {1, 2}  # type: ignore[index]
+
+
+def test_a_continuation_without_a_token_is_sent_again_under_its_first_key() -> None:
+    """Under that of its own invocation it would be another run, and make all writes again."""
+    event = {"script": "s3://scripts/job.py"}
+    continued = json.loads(Continuation(2, "first-request", event).payload())
+    replay: Any = replay_of(record(continued, {"errorMessage": "Task timed out"}, "another-request"), "m-1")
+    assert replay.event["continuation"] == {"count": 3, "token": "first-request", "event": event}

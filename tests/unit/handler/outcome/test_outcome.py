@@ -61,6 +61,7 @@ def evidence(
         # the script's own ends
         (evidence(143, stop=Stop.TERMINATED, exited=0), State.SUCCESS, None),
         (evidence(None, exited=0), State.SUCCESS, None),
+        (evidence(1, exited=0), State.FAILED, "ScriptExit"),  # by Java alone, behind a script that ended well
         (evidence(3, exited=3), State.FAILED, "ScriptExit"),
         (evidence(3, exited=3, writes=(COMMITTED,)), State.FAILED, "ScriptExit"),
         (evidence(2, exited=2), State.FAILED, "ScriptExit"),
@@ -220,3 +221,17 @@ def test_a_line_that_lacks_fields_says_nothing() -> None:
     found = evidence(124, exited=124)
     found = replace(found, journal=(*found.journal, Entry("uncaught", 1, {})))
     assert judge(found).state is State.FAILED
+
+
+def test_a_job_that_was_ended_for_its_turn_may_be_tried_again() -> None:
+    """Nobody has cancelled it, though it was ended in the same way."""
+    judged = judge(replace(evidence(143, stop=Stop.CANCELLED, writes=(ROLLED_BACK,)), turn_lost="the turn has ended"))
+    assert judged.state is State.FAILED
+    assert judged.fault is not None
+    assert (judged.fault.type, judged.fault.retryable) == ("TurnLost", True)
+
+
+def test_only_a_write_that_another_attempt_holds_makes_an_uncommitted_one_worth_a_retry() -> None:
+    """A script that never says success() would leave it uncommitted again."""
+    faults = [judge(evidence(writes=(one,))).fault for one in (ROLLED_BACK, OTHERS)]
+    assert [one is not None and one.retryable for one in faults] == [False, True]

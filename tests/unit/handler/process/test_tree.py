@@ -10,7 +10,7 @@ from signal import Signals
 import psutil
 import pytest
 
-from handler.process.tree import Process, become_subreaper, descendants, end_all, resident_mb, signal_all
+from handler.process.tree import Process, _kill, become_subreaper, descendants, end_all, resident_mb, signal_all
 
 SLEEPER = [sys.executable, "-c", "print('up', flush=True); import time; time.sleep(600)"]
 
@@ -58,8 +58,9 @@ def test_an_id_that_was_used_again_is_another_process() -> None:
     child = started()
     impostor = Process(child.pid, 1)
     assert {process.pid for process in descendants(without=before | {impostor})} == {child.pid}
+    _kill(impostor, Signals.SIGTERM)
     child.kill()
-    child.wait()
+    assert child.wait() == -Signals.SIGKILL
 
 
 def test_own_memory_counts() -> None:

@@ -186,3 +186,30 @@ def test_a_record_is_read_from_outside_with_what_can_be_seen_of_its_attempt() ->
     assert again is not None
     assert again.sighting.is_dead
     assert bench.runs.read("another") is None
+
+
+def test_of_two_attempts_that_find_the_same_dead_one_only_one_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one waits until that one's lease is over."""
+    bench = Bench()
+    bench.runs.end(bench.begin("one"), state="FAILED")
+    get = bench.store.get
+
+    def another_was_faster(key: str) -> Any:
+        found = get(key)
+        monkeypatch.setattr(bench.store, "get", get)
+        bench.begin("two")
+        return found
+
+    monkeypatch.setattr(bench.store, "get", another_was_faster)
+    began_ms = bench.time()
+    assert bench.begin("three", total_ms=600_000).record.attempt == 3
+    assert bench.time() > began_ms
+
+
+def test_a_record_that_exists_and_cannot_be_read_starts_no_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be that of a live one."""
+    bench = Bench()
+    bench.begin("one")
+    monkeypatch.setattr(bench.store, "get", lambda _: None)
+    with pytest.raises(StoreError, match="cannot be read"):
+        bench.begin("two")

@@ -198,3 +198,10 @@ def test_a_block_belongs_to_the_turn_of_its_thread_or_to_the_one_it_is_given(mon
     assert not of(monkeypatch).has_lost_turn
     assert [of(monkeypatch, turn=given).turn] == [given]
     assert of(monkeypatch, turn=given).has_lost_turn
+
+
+def test_a_block_that_was_made_outside_its_turn_writes_nothing() -> None:
+    """That turn would not fence it."""
+    made = SimpleNamespace(is_turn_given=False, batch=None, turn=object(), session=Session())
+    with pytest.raises(UsageError, match="outside the turn"):
+        Block.check_surroundings(cast("Any", made))

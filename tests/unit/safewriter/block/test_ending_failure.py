@@ -263,3 +263,13 @@ def test_a_block_that_could_not_be_opened_nor_settled_stays_open(caplog: pytest.
 
     assert world.document.status is Status.IN_PROGRESS
     assert "stays open for the next settler" in caplog.text
+
+
+def test_a_block_that_stood_still_leaves_the_epoch_of_its_successor_alone() -> None:
+    """Its own one was settled meanwhile, and a live attempt has claimed the write again."""
+    world = World()
+    end = ending(world.job().begin(), FakeSession())
+    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True))
+    world.job().begin()
+    end.fail(RuntimeError("woken up"))
+    assert (world.document.status, world.document.epoch) == (Status.IN_PROGRESS, 2)

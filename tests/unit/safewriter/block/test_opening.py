@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from safewriter.block.opening import claim, note_in_turn, open_skipping
+from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping
 from safewriter.coordination.record import OpenWrite
 from safewriter.deadline import Deadline
 from safewriter.errors import SettingError, TooLateError, TryAgainError, TurnLostError, UnsupportedError
@@ -239,3 +239,18 @@ def test_a_skipped_block_of_a_stream_lets_the_stream_write_its_state(
     session = SimpleNamespace(keep_state=lambda: done.append("state"), skip=lambda **_: done.append("skip"))
     open_skipping(block_of(MemoryObjectStore(), session=session, batch=batch))
     assert done == asked
+
+
+def test_the_gate_knows_when_no_commit_may_start_any_more_and_where_commits_are_announced() -> None:
+    """Else one starts within the lead time, or the supervisor of a killed job believes that none was sent."""
+    told: list[Any] = []
+    block = SimpleNamespace(
+        checkpoints=Checkpoints(MemoryObjectStore()),
+        session=SimpleNamespace(begin=told.append),
+        latest_start_ms=17,
+        journal="/journal",
+    )
+    document = SimpleNamespace(write_key="sw-1", epoch=3)
+    open_gate(cast("Any", block), cast("Any", SimpleNamespace(held=SimpleNamespace(document=document), before=None)))
+    (gate,) = told
+    assert (gate.latest_start_ms, gate.journal) == (17, "/journal")

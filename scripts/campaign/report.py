@@ -18,6 +18,8 @@ from scripts.campaign.record import (
     StateRecord,
 )
 from scripts.campaign.replay.replaying import CrashState
+from scripts.campaign.scenarios.listing import is_chosen
+from scripts.campaign.selection import is_selected
 from scripts.experiment.estimates import upper_bound
 from scripts.results import read
 
@@ -64,19 +66,25 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All lines of a folder."""
+    """Lines of a folder."""
 
     cases: Sequence[CaseRecord] = ()
     states: Sequence[StateRecord] = ()
     scenarios: Sequence[ScenarioRecord] = ()
 
     @classmethod
-    def of(cls, folder: Path) -> Results:
-        """Read them. Of a case that was carried out again, since the first time told nothing, the last line counts."""
+    def of(cls, folder: Path, select: str = "") -> Results:
+        """Read those that `select` names, in the words of `soal faults run`.
+
+        Of a case that was carried out again, since the first time told nothing, the last line counts.
+        """
+        cases = _last(read(folder / CASES, CaseRecord), lambda one: one.case)
+        states = _last(read(folder / STATES, StateRecord), lambda one: one.state)
+        scenarios = _last(read(folder / SCENARIO_RESULTS, ScenarioRecord), lambda one: one.test)
         return cls(
-            _last(read(folder / CASES, CaseRecord), lambda one: one.case),
-            _last(read(folder / STATES, StateRecord), lambda one: one.state),
-            _last(read(folder / SCENARIO_RESULTS, ScenarioRecord), lambda one: one.test),
+            [one for one in cases if is_selected(one.case, select)],
+            [one for one in states if is_selected(one.state, select)],
+            [one for one in scenarios if is_chosen(one.test, select)],
         )
 
     @property

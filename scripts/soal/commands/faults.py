@@ -112,6 +112,7 @@ def run(
 def report(
     folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The folder of the results.")],
     *,
+    select: Annotated[str, typer.Option(help="Only names that hold these words, as of soal faults run.")] = "",
     as_json: Json = False,
 ) -> None:
     """Count the cases that broke a promise, with the guard and without it.
@@ -122,7 +123,7 @@ def report(
     from scripts.campaign.running import MANIFEST
 
     out = Output(as_json=as_json)
-    results = Results.of(folder)
+    results = Results.of(folder, select)
     found, broken = counts(results), broken_in(results)
     if not found:
         raise Problem(f"{folder} holds no case that counts", todo=f"soal faults run {folder}")

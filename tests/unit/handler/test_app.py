@@ -64,7 +64,8 @@ def test_a_run_that_is_allowed_to_goes_on_by_itself(world: World, monkeypatch: p
     """The function is invoked again with the same event and key, after the run's record is closed."""
     world.end = {"exit_code": None, "signal": 9, "stop": Stop.KILLED}
     world.reports = (replace(COMMITTED, run_id="run-1"),)
-    invoke, states = world.invoke, []
+    invoke = world.invoke
+    states: list[str] = []
 
     def look(*given: Any) -> Any:
         states.extend(one["state"] for one in world.stored("runs/"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scripts.campaign import record as module
-from scripts.campaign.record import CASES, SCHEMAS, CaseRecord, ScenarioRecord, StateRecord
+from scripts.campaign.record import CASES, SCENARIO_RESULTS, SCHEMAS, STATES, CaseRecord, ScenarioRecord, StateRecord
 from scripts.campaign.report import Results, broken_in, counts
 from scripts.results import append
 
@@ -92,6 +92,17 @@ def test_of_a_case_that_was_carried_out_again_the_last_line_counts(tmp_path: Pat
     append(tmp_path / CASES, first, record("random-1-8-delta-append-guarded"), again)
     (found,) = counts(Results.of(tmp_path))
     assert (found.cases, found.broken_cases) == (2, 0)
+
+
+def test_a_part_of_the_results_is_chosen_by_words_of_its_names(tmp_path: Path) -> None:
+    """As `soal faults run` chooses: all of them must be there, and those behind a minus must not."""
+    append(tmp_path / CASES, record("delta-append-guarded-torn-01"), record("delta-merge-guarded-torn-01"))
+    append(tmp_path / STATES, state("delta-append-write-3-4-sweeper-end"))
+    append(tmp_path / SCENARIO_RESULTS, scenario("test_append", "kept", 3), scenario("test_merge", "kept", 4))
+    chosen = {
+        select: [one.cases for one in counts(Results.of(tmp_path, select))] for select in ("append", "reuse -append")
+    }
+    assert chosen == {"append": [1, 1, 3], "reuse -append": [4]}
 
 
 def test_only_faults_by_chance_have_a_bound_and_only_where_nothing_broke() -> None:

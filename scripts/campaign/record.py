@@ -76,6 +76,11 @@ class CaseRecord(BaseModel):
     seconds: float
     error: str | None
 
+    @property
+    def tells(self) -> bool:
+        """Whether it was carried out; a case of which no line tells anything is carried out again."""
+        return "harness_error" not in self.violations
+
 
 class StateRecord(BaseModel):
     """One crash state of a recorded write, after it was settled."""
@@ -101,6 +106,11 @@ class ScenarioRecord(BaseModel):
     faults: int = Field(description="How many faults the test has made.")
     seconds: float
     error: str | None
+
+    @property
+    def tells(self) -> bool:
+        """Whether the test was run; a scenario of which no line tells anything is played again."""
+        return self.outcome in ("kept", "broken")
 
 
 class MutantRecord(BaseModel):

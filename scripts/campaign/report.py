@@ -37,7 +37,7 @@ _OF_SCENARIOS: Final[dict[str, tuple[Violation, ...]]] = {
     "broken": ("scenario",),
     "error": ("harness_error",),
 }
-_Line = TypeVar("_Line")
+_Line = TypeVar("_Line", CaseRecord, ScenarioRecord)
 _ROWS: Final = frozenset({"lost", "doubled", "gap", "changed"})
 
 
@@ -76,14 +76,13 @@ class Results:
     def of(cls, folder: Path, select: str = "") -> Results:
         """Read those that `select` names, in the words of `soal faults run`.
 
-        Of a case that was carried out again, since the first time told nothing, the last line counts.
+        Of a case that was carried out again the first line that tells something counts: a broken promise stays one.
         """
-        cases = _last(read(folder / CASES, CaseRecord), lambda one: one.case)
-        states = _last(read(folder / STATES, StateRecord), lambda one: one.state)
-        scenarios = _last(read(folder / SCENARIO_RESULTS, ScenarioRecord), lambda one: one.test)
+        cases = _telling(read(folder / CASES, CaseRecord), lambda one: one.case)
+        scenarios = _telling(read(folder / SCENARIO_RESULTS, ScenarioRecord), lambda one: one.test)
         return cls(
             [one for one in cases if is_selected(one.case, select)],
-            [one for one in states if is_selected(one.state, select)],
+            [one for one in read(folder / STATES, StateRecord) if is_selected(one.state, select)],
             [one for one in scenarios if is_chosen(one.test, select)],
         )
 
@@ -127,8 +126,12 @@ def broken_in(results: Results) -> list[str]:
     return [one.name for one in _found(results) if one.guarded and one.violations]
 
 
-def _last(lines: Iterable[_Line], name: Callable[[_Line], str]) -> tuple[_Line, ...]:
-    return tuple({name(line): line for line in lines}.values())
+def _telling(lines: Iterable[_Line], name: Callable[[_Line], str]) -> Iterable[_Line]:
+    found: dict[str, _Line] = {}
+    for line in lines:
+        if name(line) not in found or not found[name(line)].tells:
+            found[name(line)] = line
+    return found.values()
 
 
 def _found(results: Results) -> Iterator[_Found]:

@@ -50,18 +50,15 @@ def run_by_chance(
     progress: Callable[[], object],
 ) -> bool:
     """Carry out what is missing of the cases by chance; tell whether all are done."""
-    done = {one.case for one in read(folder / CASES, CaseRecord) if _is_told(one)}
+    done = {one.case for one in read(folder / CASES, CaseRecord) if one.tells}
     left = [one for one in chosen if one.name not in done]
     with workers(jobs) as pool:
         return all(all_of([pool.submit(_some, left[part::jobs], folder, until, s3) for part in range(jobs)], progress))
 
 
 def _is_told(one: CaseRecord) -> bool:
-    """Tell whether a case has its result; without one it is carried out again.
-
-    A write that ended with an error before its request has none: only one that ended well ends a sequence.
-    """
-    return "harness_error" not in one.violations and (one.hit or not one.violations)
+    """Tell whether a sequence needs its case no more: only a write that ended well ends a sequence."""
+    return one.tells and (one.hit or not one.violations)
 
 
 def _some(cases: Iterable[ChanceCase], folder: Path, until: float | None, s3: str) -> bool:

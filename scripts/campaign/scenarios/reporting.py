@@ -46,7 +46,7 @@ class _Reporting:
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leave out what is not selected or has a result."""
-        done = {one.test for one in read(self._results, ScenarioRecord) if one.outcome in ("kept", "broken")}
+        done = {one.test for one in read(self._results, ScenarioRecord) if one.tells}
         left = [one for one in items if one.nodeid not in done and is_chosen(one.nodeid, self._select)]
         config.hook.pytest_deselected(items=[one for one in items if one not in left])
         items[:] = left

@@ -86,12 +86,23 @@ def test_scenarios_count_by_their_faults() -> None:
     assert (found.broken_cases, found.broken["harness_error"], found.exposed) == (1, 1, None)
 
 
-def test_of_a_case_that_was_carried_out_again_the_last_line_counts(tmp_path: Path) -> None:
-    """The first one told nothing; `soal faults run` repeats no other."""
-    first, again = record("random-1-7-delta-append-guarded", "harness_error"), record("random-1-7-delta-append-guarded")
-    append(tmp_path / CASES, first, record("random-1-8-delta-append-guarded"), again)
+@pytest.mark.parametrize(("first", "broken"), [("harness_error", 0), ("gap", 1)])
+def test_of_a_case_that_was_carried_out_again_the_first_line_that_tells_counts(
+    tmp_path: Path, first: str, broken: int
+) -> None:
+    """A harness error tells nothing; a broken promise does not pass by being tried again."""
+    name = "random-1-7-delta-append-guarded"
+    append(tmp_path / CASES, record(name, first), record("random-1-8-delta-append-guarded"), record(name))
     (found,) = counts(Results.of(tmp_path))
-    assert (found.cases, found.broken_cases) == (2, 0)
+    assert (found.cases, found.broken_cases) == (2, broken)
+
+
+@pytest.mark.parametrize(("first", "broken"), [("error", 0), ("skipped", 0), ("broken", 1)])
+def test_so_does_the_first_line_of_a_scenario_that_tells(tmp_path: Path, first: str, broken: int) -> None:
+    """A test that failed is a broken promise, whatever it does the next time."""
+    append(tmp_path / SCENARIO_RESULTS, scenario("test_one", first), scenario("test_one", "kept"))
+    (found,) = counts(Results.of(tmp_path))
+    assert (found.cases, found.broken_cases) == (1, broken)
 
 
 def test_a_part_of_the_results_is_chosen_by_words_of_its_names(tmp_path: Path) -> None:

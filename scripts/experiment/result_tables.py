@@ -184,23 +184,17 @@ def _scale(records: Sequence[RunRecord]) -> ResultTable:
 
 
 def _gap(records: Sequence[RunRecord]) -> ResultTable:
-    rows = []
-    for one in FORMATS:
-        for size in DATASETS:
-            gaps = [record.gap_ms for record in _baselines(records, one, size) if record.gap_ms is not None]
-            if gaps:
-                theirs = paper.GAP_MS.get(size) if one == "delta" else None
-                by_means = _gap_by_means(records, one, size)
-                rows.append(
-                    (
-                        _NAMES[one],
-                        size,
-                        f"{statistics.median(gaps):.0f}",
-                        f"{min(gaps):.0f} to {max(gaps):.0f}",
-                        "" if by_means is None else f"{by_means:.0f}",
-                        "" if theirs is None else f"{theirs:,}",
-                    )
-                )
+    rows = [
+        (
+            _NAMES[gap.table_format],
+            gap.dataset,
+            f"{statistics.median(gap.by_requests):.0f}",
+            f"{min(gap.by_requests):.0f} to {max(gap.by_requests):.0f}",
+            "" if gap.by_means is None else f"{gap.by_means:.0f}",
+            "" if gap.of_paper is None else f"{gap.of_paper:,}",
+        )
+        for gap in _gaps(records)
+    ]
     header = ("format", "rows", "by requests: median, ms", "range", "as the paper, ms", "paper, ms")
     note = (
         "By requests: from the answer to the last PUT of data to that of the commit. As the paper: the mean of the"
@@ -210,23 +204,16 @@ def _gap(records: Sequence[RunRecord]) -> ResultTable:
 
 
 def _exposure(records: Sequence[RunRecord]) -> ResultTable:
-    rows = []
-    for one in FORMATS:
-        for size in DATASETS:
-            gaps = [record.gap_ms for record in _baselines(records, one, size) if record.gap_ms is not None]
-            if gaps:
-                gap = statistics.median(gaps)
-                theirs = paper.GAP_MS.get(size) if one == "delta" else None
-                by_means = _gap_by_means(records, one, size)
-                rows.append(
-                    (
-                        _NAMES[one],
-                        size,
-                        f"{100 * exposure(gap, paper.WINDOW_S):.1f} %",
-                        "" if by_means is None else f"{100 * exposure(by_means, paper.WINDOW_S):.0f} %",
-                        "" if theirs is None else f"{100 * exposure(theirs, paper.WINDOW_S):.0f} %",
-                    )
-                )
+    rows = [
+        (
+            _NAMES[gap.table_format],
+            gap.dataset,
+            f"{100 * exposure(statistics.median(gap.by_requests), paper.WINDOW_S):.1f} %",
+            "" if gap.by_means is None else f"{100 * exposure(gap.by_means, paper.WINDOW_S):.0f} %",
+            "" if gap.of_paper is None else f"{100 * exposure(gap.of_paper, paper.WINDOW_S):.0f} %",
+        )
+        for gap in _gaps(records)
+    ]
     header = ("format", "rows", "by requests", "as the paper", "paper")
     note = f"Equation 1, for jobs that end within the last {paper.WINDOW_S:.0f} s of their time."
     return ResultTable("Exposure of an unguarded write", header, tuple(rows), note)
@@ -334,8 +321,27 @@ def _baselines(records: Sequence[RunRecord], table_format: str, dataset: str) ->
     return [record for part in parts for record in part]
 
 
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """The gaps of a format and size, in ms. `by_means`: ours as the paper measures it; `of_paper`: its own."""
+
+    table_format: str
+    dataset: str
+    by_requests: Sequence[float]
+    by_means: float | None
+    of_paper: float | None
+
+
+def _gaps(records: Sequence[RunRecord]) -> Iterator[_Gap]:
+    for one in FORMATS:
+        for size in DATASETS:
+            found = [record.gap_ms for record in _baselines(records, one, size) if record.gap_ms is not None]
+            if found:
+                of_paper = paper.GAP_MS.get(size) if one == "delta" else None
+                yield _Gap(one, size, found, _gap_by_means(records, one, size), of_paper)
+
+
 def _gap_by_means(records: Sequence[RunRecord], table_format: str, dataset: str) -> float | None:
-    """Return the gap in ms as the paper measures it."""
     whole = [record.duration_ms for record in _of(records, "B", table_format, dataset, "", guarded=False)]
     killed = [record.duration_ms for record in _of(records, "B", table_format, dataset, "data", guarded=False)]
     return statistics.mean(whole) - statistics.mean(killed) if whole and killed else None

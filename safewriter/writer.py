@@ -163,10 +163,13 @@ class SafeWriter:
     def _renew_lease(self) -> None:
         self._block.checkpoints.renew_lease(self._block.write.key, self._block.attempt.nonce)
 
-    def success(self) -> None:
+    def success(self, *, no_change: bool = False) -> None:
         """Declare the block done: reads the commit back from the table, and only then says committed.
 
-        Raises `NotCommittedError` if the table does not hold it, `SupersededError` if somebody else has settled the
+        `no_change`: the program's own word that it has nothing to write; the write is committed then, and a retry skips
+        it. Raises `UsageError` if the block has made a commit all the same.
+
+        Raises `NotCommittedError` if the table does not hold it, or not all of it, `SupersededError` if somebody else has settled the
         write, `DeadlineError` if the deadline came first and the write was rolled back, `UnknownOutcomeError` if nobody
         could tell in time; the write may be committed then, and a retry finds out.
         """
@@ -174,7 +177,7 @@ class SafeWriter:
             return
         if self._ended or self._ending is None:
             raise UsageError("the block is not open; call success() inside it, after the write")
-        self._ending.succeed()
+        self._ending.succeed(no_change=no_change)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

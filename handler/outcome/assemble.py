@@ -78,6 +78,7 @@ def _write(report: WriteReport, redact: Redactor) -> WriteResult:
         bytes=report.bytes,
         reason=None if report.reason is None else redact(report.reason),
         undo_refused=None if report.undo_refused is None else redact(report.undo_refused),
+        incomplete=None if report.incomplete is None else redact(report.incomplete),
         checkpoint=report.checkpoint,
         run_id=report.run_id,
     )

@@ -7,12 +7,14 @@
 | any                    | cancelled, not with exit 0             | CANCELLED  |
 | some are committed     | ended by the deadline                  | INCOMPLETE |
 | none is committed      | ended by the deadline                  | TIMED_OUT  |
-| all committed, or none | exit 0                                 | SUCCESS    |
 | one is not committed   | exit 0                                 | FAILED     |
+| one is incomplete      | exit 0                                 | FAILED     |
+| all committed, or none | exit 0                                 | SUCCESS    |
 | any                    | any other end                          | FAILED     |
 
 "Ended by the deadline": the ladder stopped it, or SafeWriter did (exit 124), or after one committed write it came too
 late to begin another. INCOMPLETE can be continued: the same job under the same token skips the committed writes.
+A write is incomplete if it lacks rows of its block, or if its block has left rows beside it.
 """
 
 from __future__ import annotations
@@ -113,10 +115,12 @@ def _verdict(
         return _cancelled(evidence, writes, uncommitted)
     if deadline:
         return _at_deadline(evidence, writes, uncommitted)
-    if exit_code == 0 and not uncommitted:
-        return State.SUCCESS, _success(writes), None
-    if exit_code == 0:
+    if exit_code == 0 and uncommitted:
         return State.FAILED, *_not_committed(uncommitted, evidence.retry)
+    if exit_code == 0 and (incomplete := [write for write in writes if write.incomplete is not None]):
+        return State.FAILED, *_incomplete(incomplete)
+    if exit_code == 0:
+        return State.SUCCESS, _success(writes), None
     fault = fault_of(evidence, exit_code, signal_number)
     done = len(writes) - len(uncommitted)
     tail = f"; {done} of {len(writes)} writes are committed and stay" if done else "; no write of it is in a table"
@@ -194,6 +198,12 @@ def _not_committed(uncommitted: list[WriteReport], retry: str) -> tuple[str, Fau
         f" ({first.reason or 'success() was not reached'})"
     )
     return f"{message}; {retry}", Fault("WriteNotCommitted", message, retryable=bool(others))
+
+
+def _incomplete(incomplete: list[WriteReport]) -> tuple[str, Fault]:
+    first = incomplete[0]
+    message = f"the script ended with exit code 0, but {_names([first])} is not whole: {first.incomplete}"
+    return f"{message}. Mend the script; a retry with the same token fails", Fault("WriteIncomplete", message)
 
 
 def _names(writes: Iterable[WriteReport]) -> str:

@@ -63,6 +63,9 @@ class WriteResult(_Part):
     """Why the write has this status."""
     undo_refused: str | None
     """Why a commit stays that SafeWriter should have undone."""
+    incomplete: str | None = None
+    """Why a committed write lacks rows of its block, or a block has left rows beside it: a retry fails until the owner has
+    looked."""
     checkpoint: str
     """The URI of the checkpoint document."""
     run_id: str | None = Field(default=None, description="the attempt that the verdict is about")

@@ -211,3 +211,5 @@ def _remarks(ended: Ended, writes: tuple[WriteReport, ...], lines_dropped: int, 
     for write in writes:
         if write.undo_refused is not None:
             yield f"{write.table}: the commit stays, it could not be undone: {write.undo_refused}"
+        if write.incomplete is not None:
+            yield f"{write.table}: the write is not whole: {write.incomplete}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from safewriter.deadline import epoch_ms
-from safewriter.errors import AnotherAttemptError, FingerprintError, TooLateError, TryAgainError
+from safewriter.errors import AnotherAttemptError, FingerprintError, NotCommittedError, TooLateError, TryAgainError
 from safewriter.record.document import OPEN, AttemptRecord, Checkpoint, CommitPoint, Status
 from safewriter.record.liveness import Owner, Sighting, watch
 from safewriter.record.marker import Marker
@@ -71,7 +71,9 @@ class Claimer:
         )
 
     def claim(self, before: TableState) -> Claim:
-        """Steps 2 to 4: raises `TryAgainError`, `FingerprintError` or `StepError` with nothing claimed."""
+        """Steps 2 to 4: raises `TryAgainError`, `FingerprintError`, `StepError` or, if an earlier attempt has left rows
+        for its owner to look at, `NotCommittedError`; then nothing is claimed.
+        """
         self._check_time()
         held = self.checkpoints.create(self._first(before))
         if held is not None:
@@ -82,7 +84,8 @@ class Claimer:
                 held = self.checkpoints.create(self._first(before))
             else:
                 self._check_fingerprint(stored.document)
-                if stored.document.is_in_table:
+                self._check_complete(stored.document)
+                if stored.document.status is Status.COMMITTED:
                     self._check_name(stored.document)
                     # Recorded, so that another block of this run with the same name is recognised.
                     skipped = self.checkpoints.replace(stored, stored.document.skipped(self.write.run.delivery))
@@ -129,6 +132,15 @@ class Claimer:
             raise FingerprintError(
                 f"run key {document.run_key!r} was used before with another script, other arguments or another format"
                 f" for {document.table} (step {document.step!r}). Use a new clientToken for another job"
+            )
+
+    def _check_complete(self, document: Checkpoint) -> None:
+        """Raise if a skip would say that all rows are there, and a new write might double some."""
+        if document.incomplete is not None:
+            raise NotCommittedError(
+                f"an earlier attempt has left {document.table} {document.status.value}, and {document.incomplete}."
+                f" A retry would hide that. Mend the script and look at the table; {self.checkpoints.uri(document.write_key)}"
+                " has the details. Then use a new clientToken for the rows that are missing"
             )
 
     def _check_name(self, document: Checkpoint) -> None:

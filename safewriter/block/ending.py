@@ -12,23 +12,26 @@ import re
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from safewriter.block.tidy import tidy
 from safewriter.deadline import epoch_ms
 from safewriter.errors import (
     DeadlineError,
+    NotCommittedError,
     SafeWriterError,
     SupersededError,
     UnknownOutcomeError,
+    UsageError,
 )
 from safewriter.objects.retry import until_answered
 from safewriter.objects.store import StoreError
 from safewriter.record import journal
-from safewriter.record.document import OPEN, Status
+from safewriter.record.document import NO_CHANGE, OPEN, Status
 from safewriter.settle.recovery import Cause, Evidence
 from safewriter.tables.session import TABLE_EXISTS
-from safewriter.tables.table import RetentionGapError
+from safewriter.tables.table import Move, RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,13 +73,16 @@ class Ending:
 
     # -- by the program ----------------------------------------------------------------------------------------------
 
-    def succeed(self) -> None:
-        """Read the commit back and say committed; raises the errors of `SafeWriter.success`."""
+    def succeed(self, *, no_change: bool = False) -> None:
+        """Read the commit back and say committed; raises the errors of `SafeWriter.success`.
+
+        `no_change`: the program says that it has nothing to write.
+        """
         with self._one_at_a_time:
             if self._after_deadline:
                 self._accept_deadline(None)
             else:
-                self._commit()
+                self._commit(no_change=no_change)
             self.succeeded = True
 
     def fail(self, error: BaseException | None) -> None:
@@ -175,11 +181,11 @@ class Ending:
 
     # -- the parts ---------------------------------------------------------------------------------------------------
 
-    def _commit(self) -> None:
+    def _commit(self, *, no_change: bool) -> None:
         self._block.session.shut("success() was called")  # the declared write must not change any more
         self._unanswered = True
         try:
-            until_answered(self._commit_once, self._left_s, self._sleep)
+            until_answered(partial(self._commit_once, no_change=no_change), self._left_s, self._sleep)
         except (StoreError, RetentionGapError, UnknownOutcomeError) as error:
             raise UnknownOutcomeError(
                 f"could not find out whether {self._block.table} holds this block's write: {error}"
@@ -193,19 +199,21 @@ class Ending:
         at_most_s = _ANSWER_S if self._block.schedule is None else _ANSWER_MAX_S
         return self._block.patience_s(at_most_s - waited_s, lambda schedule: schedule.warn_at_ms)
 
-    def _commit_once(self) -> None:
+    def _commit_once(self, *, no_change: bool) -> None:
         block, held = self._block, self._held
         if self._after_deadline:  # the watchdog could not wait for the last try
             self._accept_deadline(None)
             return
         if block.turn is not None and not block.session.seen().passed:
             block.turn.check()
+        if no_change and block.session.has_written():
+            raise UsageError(f"success(no_change=True) is not true: the block has written rows to {block.table}")
         block.session.publish()
         seen = block.session.seen()
         self._noted = seen.noted
         # Files of an earlier attempt may have arrived after its clean-up.
         self._spotless = held.document.epoch == 1 and not block.session.may_have_left_files(seen)
-        move = block.recovery.table_of(held.document).confirm(held.document, seen)
+        move = self._nothing_to_write(seen) if no_change else self._confirmed(seen)
         moved = held.document.moved(
             move.status,
             reason=move.reason,
@@ -219,6 +227,18 @@ class Ending:
             self._lost()
         else:
             self._held = won
+
+    def _confirmed(self, seen: Seen) -> Move:
+        if (wrong := seen.strays or seen.lost) is not None:
+            raise NotCommittedError(f"the block's write to {self._block.table} is not whole: {wrong}")
+        document = self._held.document
+        return self._block.recovery.table_of(document).confirm(document, seen)
+
+    def _nothing_to_write(self, seen: Seen) -> Move:
+        """Take the program's word, unless the session knows better."""
+        if (known := seen.strays or seen.lost) is not None:
+            raise UsageError(f"success(no_change=True) is not true of {self._block.table}: {known}")
+        return Move(Status.COMMITTED, NO_CHANGE)
 
     def _lost(self) -> None:
         """Read the document again: another process has changed it, or our own request whose answer was lost."""
@@ -279,7 +299,13 @@ class Ending:
         except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone
             _log.warning("the JVM does not answer (%s); the table will show what has happened", error)
             return None, Evidence(epoch)
-        return seen, Evidence(epoch, nothing_sent=not seen.passed, quiet=quiet and seen.answered)
+        return seen, Evidence(
+            epoch,
+            nothing_sent=not seen.passed,
+            quiet=quiet and seen.answered,
+            lost=seen.lost,
+            strays=seen.strays,
+        )
 
     def _settle(self, cause: Cause, evidence: Evidence) -> None:
         self._held = self._block.recovery.settle(self._block.write.key, cause, evidence) or self._held

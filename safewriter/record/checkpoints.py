@@ -203,16 +203,11 @@ class Checkpoints:
             if listed.last_modified < before:
                 self.store.delete(listed.key)
 
-    # -- notes: an undo or a fence needs them ------------------------------------------------------------------------
+    # -- notes: the fence of a creation needs them ------------------------------------------------------------------------
 
     def note_key(self, write_key: str, epoch: int) -> str:
-        """Return the key of the note that precedes a commit which creates a table or changes its metadata."""
+        """Return the key of the note that precedes a commit which creates a table."""
         return f"notes/{write_key}/{epoch}"
-
-    def note(self, write_key: str, epoch: int) -> bytes | None:
-        """Return the note of an epoch: protocol and metaData of a table, a line each; None if there is none."""
-        found = self.store.get(self.note_key(write_key, epoch))
-        return None if found is None or found.body == _CLOSED else found.body
 
     def close_creation(self, write_key: str, epoch: int) -> bytes | None:
         """Take the creation note of an epoch that is being settled.

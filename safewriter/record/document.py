@@ -39,7 +39,7 @@ DELIVERIES_MAX: Final = 20
 BY_HAND: Final = "by hand"
 """Who has settled a write whose verdict a person has set: the table may say something else."""
 
-NO_CHANGE: Final = "no change: the block made no commit"
+NO_CHANGE: Final = "no change: the program has said that it has nothing to write"
 """The reason of a write that is committed and has left nothing in the table."""
 
 
@@ -75,7 +75,6 @@ LEGAL_MOVES: Final = frozenset(
         (Status.UNKNOWN, Status.ROLLED_BACK),
         (Status.UNKNOWN, Status.ROLLING_BACK),
         (Status.ROLLED_BACK, Status.IN_PROGRESS),  # a new claim, and only that, raises the epoch
-        (Status.COMMITTED, Status.IN_PROGRESS),  # the same, where the attempt before had nothing to change
         # Clean-up only: it is recorded under the same verdict.
         (Status.COMMITTED, Status.COMMITTED),
         (Status.ROLLED_BACK, Status.ROLLED_BACK),
@@ -131,6 +130,8 @@ class Checkpoint:
     """The document of one write key. `owner` is the nonce of the attempt that owns `epoch`.
 
     `deliveries` are the deliveries (`Run.delivery`) whose block has claimed the write or skipped it; the last few.
+    `incomplete`: why a retry may neither skip nor write this again before its owner has looked: a committed write lacks
+    rows of its block, or statements of the block have written past it, and their rows stay.
     """
 
     run_key: str
@@ -146,6 +147,7 @@ class Checkpoint:
     attempts: tuple[AttemptRecord, ...]
     reason: str | None = None
     undo_refused: str | None = None
+    incomplete: str | None = None
     attempts_dropped: int = 0
     deliveries: tuple[str, ...] = ()
     nonce: str = ""
@@ -154,11 +156,6 @@ class Checkpoint:
     def attempt(self) -> AttemptRecord:
         """The attempt that owns the current epoch."""
         return self.attempts[-1]
-
-    @property
-    def is_in_table(self) -> bool:
-        """Whether the write is committed and has left something: a retry must not do it again."""
-        return self.status is Status.COMMITTED and self.reason != NO_CHANGE
 
     @property
     def is_finished(self) -> bool:
@@ -171,6 +168,7 @@ class Checkpoint:
         *,
         reason: str | None = None,
         undo_refused: str | None = None,
+        incomplete: str | None = None,
         **attempt: Any,  # noqa: ANN401 - fields of AttemptRecord
     ) -> Checkpoint:
         """Return the document after a legal move, `attempt` being changes to the owner's record."""
@@ -182,12 +180,13 @@ class Checkpoint:
             status=status,
             reason=reason if reason is not None else self.reason,
             undo_refused=undo_refused if undo_refused is not None else self.undo_refused,
+            incomplete=incomplete if incomplete is not None else self.incomplete,
             attempts=(*self.attempts[:-1], last),
         )
 
     def skipped(self, delivery: str) -> Checkpoint:
-        """Return the document after a block has skipped the write, since it is in the table."""
-        if not self.is_in_table:
+        """Return the document after a block has skipped the write, since it is committed."""
+        if self.status is not Status.COMMITTED:
             raise IllegalMoveError(f"{self.write_key}: skipped under {self.status}")
         return dataclasses.replace(self, deliveries=self._delivered(delivery))
 
@@ -196,8 +195,8 @@ class Checkpoint:
         return (*others, delivery)[-DELIVERIES_MAX:]
 
     def claimed(self, attempt: AttemptRecord, commit_point: CommitPoint, delivery: str) -> Checkpoint:
-        """Return the document after a new claim of a write that has left nothing in the table."""
-        if (self.status, Status.IN_PROGRESS) not in LEGAL_MOVES or self.is_in_table or attempt.epoch != self.epoch + 1:
+        """Return the document after a new claim of a write that was rolled back."""
+        if (self.status, Status.IN_PROGRESS) not in LEGAL_MOVES or attempt.epoch != self.epoch + 1:
             raise IllegalMoveError(
                 f"{self.write_key}: claim of epoch {attempt.epoch} over {self.status} epoch {self.epoch}"
             )

@@ -59,13 +59,20 @@ class Evidence:
 
     `epoch`: settle only this epoch (a guard may settle only its own). `nothing_sent`: no commit of this attempt was
     ever sent, so none can land and no fence is needed. `quiet`: none of its requests can still arrive.
-    `cleans_later`: the settler cleans up by itself after the verdict.
+    `cleans_later`: the settler cleans up by itself after the verdict. `lost`: why a commit of the attempt lacks rows of
+    its block. `strays`: which rows the block's statements have put into the table past the block, and which stay.
     """
 
     epoch: int | None = None
     nothing_sent: bool = False
     quiet: bool = False
     cleans_later: bool = False
+    lost: str | None = None
+    strays: str | None = None
+
+    def incomplete(self, verdict: Status) -> str | None:
+        """Return why a write with this verdict needs its owner before a retry."""
+        return self.strays or (self.lost if verdict is Status.COMMITTED else None)
 
 
 class Recovery:
@@ -130,7 +137,12 @@ class Recovery:
             move = self._next_move(table, held.document, cause, evidence)
             closing = {} if move.status in OPEN else {"settled_ms": self._clock(), "settled_by": cause.value}
             document = held.document.moved(
-                move.status, reason=move.reason, undo_refused=move.undo_refused, **closing, **move.record
+                move.status,
+                reason=move.reason,
+                undo_refused=move.undo_refused,
+                incomplete=evidence.incomplete(move.status),
+                **closing,
+                **move.record,
             )
             won = self._checkpoints.replace(held, document)
             if won is None or move.status is Status.UNKNOWN:

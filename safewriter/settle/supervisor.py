@@ -18,7 +18,10 @@ from safewriter.record.document import OPEN, Status
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from safewriter.deadline import Clock
+    from safewriter.record.checkpoints import StoredCheckpoint
     from safewriter.record.document import Checkpoint
     from safewriter.record.journal import Entry, Journal
     from safewriter.settings import Settings
@@ -47,6 +50,8 @@ class WriteReport:
     undo_refused: str | None
     checkpoint: str
     run_id: str | None = None
+    incomplete: str | None = None
+    """Why rows of the block are missing from a committed write, or beside a rolled-back one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +123,11 @@ class Supervision:
         dead = {opened.nonce for opened in _opened(entries)}
         sent = {_nonce(entry) for entry in entries if entry.event == "commit_passed"}
         unsent = dead - sent if self._journal.is_whole() else set()
+        wrong = _Wrong.of(entries)
         last = {opened.write_key: opened for opened in _opened(entries)}
         doubtful = {opened.write_key for opened in _opened(entries) if opened.nonce not in unsent}
         return tuple(
-            self._settled(recovery, opened, dead, unsent, may_have_sent=opened.write_key in doubtful)
+            self._settled(recovery, opened, dead, unsent, wrong, may_have_sent=opened.write_key in doubtful)
             for opened in last.values()
         )
 
@@ -130,7 +136,14 @@ class Supervision:
         return self._journal.doubt()
 
     def _settled(
-        self, recovery: Recovery, opened: _Opened, dead: set[str], unsent: set[str], *, may_have_sent: bool
+        self,
+        recovery: Recovery,
+        opened: _Opened,
+        dead: set[str],
+        unsent: set[str],
+        wrong: _Wrong,
+        *,
+        may_have_sent: bool,
     ) -> WriteReport:
         """Settle a write if its owner is one of the child's attempts (`dead`); of `unsent` no commit was ever sent.
 
@@ -147,16 +160,55 @@ class Supervision:
                 )
             owner = stored.document.owner
             if stored.document.status in OPEN and owner in dead:
-                evidence = Evidence(stored.document.epoch, nothing_sent=owner in unsent)
+                evidence = wrong.evidence(stored.document.epoch, owner, nothing_sent=owner in unsent)
                 stored = recovery.settle(opened.write_key, Cause.KILLED, evidence)
                 if stored is None:
                     return _report(opened, Status.UNKNOWN, f"{opened.checkpoint} disappeared while it was settled")
         except (SafeWriterError, StoreError) as error:
             return _report(opened, Status.UNKNOWN, str(error))
+        if stored.document.status in OPEN:
+            return _report(opened, Status.IN_PROGRESS, f"another attempt ({stored.document.owner}) owns the write")
+        return _verdict(opened, self._told(stored, wrong) if stored.document.owner in dead else stored.document)
+
+    def _told(self, stored: StoredCheckpoint, wrong: _Wrong) -> Checkpoint:
+        """Write into a settled document what was refused after the block's end: a retry would skip it without a word.
+
+        If somebody has changed the document meanwhile, this attempt reports it all the same.
+        """
         document = stored.document
-        if document.status in OPEN:
-            return _report(opened, Status.IN_PROGRESS, f"another attempt ({document.owner}) owns the write")
-        return _verdict(opened, document)
+        evidence = wrong.evidence(document.epoch, document.owner, nothing_sent=False)
+        why = evidence.incomplete(document.status)
+        if why is None or document.incomplete is not None:
+            return document
+        told = document.moved(document.status, incomplete=why)
+        try:
+            self._checkpoints.replace(stored, told)
+        except StoreError as error:
+            _log.warning(
+                "%s does not say that its write is not whole: %s", self._checkpoints.uri(document.write_key), error
+            )
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """By the nonce of an attempt: why its first refused statement was refused, and what it wrote past its block."""
+
+    refused: Mapping[str, str]
+    strays: Mapping[str, str]
+
+    @classmethod
+    def of(cls, entries: tuple[Entry, ...]) -> _Wrong:
+        def first(event: str) -> dict[str, str]:
+            return {_nonce(one): str(one.fields.get("reason")) for one in reversed(entries) if one.event == event}
+
+        return cls(first("refused"), first("stray"))
+
+    def evidence(self, epoch: int, nonce: str, *, nothing_sent: bool) -> Evidence:
+        """Return what the supervisor knows of an attempt."""
+        refused = self.refused.get(nonce)
+        lost = None if refused is None else f"a statement of the block was refused ({refused})"
+        return Evidence(epoch, nothing_sent=nothing_sent, lost=lost, strays=self.strays.get(nonce))
 
 
 def _opened(entries: tuple[Entry, ...]) -> tuple[_Opened, ...]:
@@ -201,4 +253,5 @@ def _verdict(opened: _Opened, document: Checkpoint) -> WriteReport:
         undo_refused=document.undo_refused,
         checkpoint=opened.checkpoint,
         run_id=attempt.run_id,
+        incomplete=document.incomplete,
     )

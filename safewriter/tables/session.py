@@ -74,6 +74,16 @@ class Seen(Protocol):
         """Whether a note was put into the checkpoint bucket."""
         ...
 
+    @property
+    def lost(self) -> str | None:
+        """Why the block's write lacks rows, whatever has landed: a statement of the block was refused."""
+        ...
+
+    @property
+    def strays(self) -> str | None:
+        """Which rows statements of the block have put into the table past the block: they stay, whatever the verdict."""
+        ...
+
     def error_of(self, error: Exception) -> SafeWriterError | None:
         """Return the guard's own refusal as a typed error if that is what `error` is about."""
         ...
@@ -132,6 +142,10 @@ class Session(Protocol):
     @property
     def has_begun(self) -> bool:
         """Whether a statement may have used the guard."""
+        ...
+
+    def has_written(self) -> bool:
+        """Tell whether a statement of the block has written rows, published or not."""
         ...
 
     def publish(self) -> None:

@@ -11,7 +11,6 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from safewriter.parsing import parsed
-from safewriter.tables.delta.vectors import relative_key
 
 __all__ = ["FENCE", "REVERT", "Commit", "Signature"]
 
@@ -97,16 +96,6 @@ class Commit:
     def paths(self) -> set[str]:
         """The keys, relative to the table, of all files that this version refers to."""
         return {unquote(action["path"]) for action in (*self.adds, *self.removes, *self.cdc)}
-
-    @property
-    def removed_keys(self) -> set[str]:
-        """The keys, relative to the table, of the files and deletion vectors that this version removed from it.
-
-        `ValueError` if it had a deletion vector that lies elsewhere.
-        """
-        files = {unquote(action["path"]) for action in self.removes} - {unquote(action["path"]) for action in self.adds}
-        vectors = {relative_key(action["deletionVector"]) for action in self.removes if action.get("deletionVector")}
-        return files | {key for key in vectors if key is not None}
 
     @property
     def changes_data(self) -> bool:

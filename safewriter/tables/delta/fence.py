@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from safewriter.tables.delta.commit import Commit
     from safewriter.tables.delta.history import DeltaHistory
 
-__all__ = ["empty_commit", "fence"]
+__all__ = ["fence"]
 
 _SLOTS_MAX: Final = 10_000
 """On a busy table the settler loses many slots, each to a commit of somebody else's; its time is the real bound."""
@@ -46,13 +46,13 @@ def fence(history: DeltaHistory, document: Checkpoint, checkpoints: Checkpoints,
             if note is None:
                 return commits
             creation = _creation(note)
-        if history.append(head + 1, empty_commit(history, document, commits, clock, creation)):
+        if history.append(head + 1, _empty_commit(history, document, commits, clock, creation)):
             return commits  # the slot behind the last of them is ours, so there are no others
         commits = history.further(commits, before)
     raise StoreError(f"{history.store.uri('_delta_log')}: no free slot for a fence in {_SLOTS_MAX} tries")
 
 
-def empty_commit(
+def _empty_commit(
     history: DeltaHistory,
     document: Checkpoint,
     commits: tuple[Commit, ...],

@@ -37,7 +37,8 @@ class GateStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GateState:
-    """The gate's record of its block. `refusal` is `code: message` or empty.
+    """The gate's record of its block. `refusal` is `code: message` of a refused statement that writes rows, or empty.
+    `stray`: another table that the block's thread has written, or empty.
 
     `noted`: it has put a note into the checkpoint bucket. `tries`: how often a commit was sent, rebases included.
     `body`: the version that landed, as the gate has read it back, without the actions of files, and `added_bytes` the
@@ -65,6 +66,16 @@ class GateState:
         """Whether every commit that was sent has had its answer."""
         return self.status in (GateStatus.NONE, GateStatus.LANDED)
 
+    @property
+    def lost(self) -> str | None:
+        """Why the block's write lacks rows: the gate has refused a statement that writes some."""
+        return f"a statement of the block was refused ({self.refusal})" if self.refusal else None
+
+    @property
+    def strays(self) -> str | None:
+        """None: while a block is open, the gate lets nobody in this process write its table past it."""
+        return None
+
     def error_of(self, error: Exception) -> SafeWriterError | None:
         """Return the gate's refusal in `error` as a typed error that says what to do; None for any other error.
 
@@ -74,7 +85,7 @@ class GateState:
         if found is None:
             return None
         code, text = found
-        if code in ("operation", "second", "recreated"):
+        if code in ("operation", "second", "recreated", "undo"):
             return UnsupportedError(text)
         if code in ("session", "thread"):
             return UnguardedSessionError(text)

@@ -8,18 +8,15 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import Commit, Signature
-from safewriter.tables.delta.listing import PAGE
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from collections.abc import Set as AbstractSet
 
     from safewriter.deadline import Clock
     from safewriter.objects.store import ListedObject, ObjectStore
@@ -124,23 +121,6 @@ class DeltaHistory:
             return Commit.parse(version, body)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StoreError(f"{self.store.uri(_key(version))} is no commit: {error!r}") from error
-
-    def has_all(self, keys: AbstractSet[str]) -> bool:
-        """Tell whether all the keys exist; `StoreError` if time runs out.
-
-        A page of the listing begins with the next key that is looked for, so other files cost nothing.
-        """
-        missing = sorted(keys, reverse=True)
-        while missing:
-            if not self._may_go_on():
-                raise StoreError(f"{self.store.uri('')}: out of time while looking for {missing[-1]}")
-            wanted = missing[-1]
-            found = {listed.key for listed in islice(self.store.list("", start_after=wanted[:-1]), PAGE)}
-            if wanted not in found:
-                return False
-            while missing and missing[-1] in found:
-                missing.pop()
-        return True
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

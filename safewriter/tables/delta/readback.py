@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from safewriter.errors import NotCommittedError, SupersededError, UnknownOutcomeError
-from safewriter.record.document import NO_CHANGE, Status
+from safewriter.errors import NotCommittedError, UnknownOutcomeError
+from safewriter.record.document import Status
 from safewriter.tables.delta.gate import GateStatus
 from safewriter.tables.table import Landed, Move
 
@@ -26,17 +26,18 @@ class ReadBack:
     history: DeltaHistory
 
     def move(self, document: Checkpoint, seen: GateState) -> Move:
-        """Return committed, with the commit that landed or with the reason why there is none.
+        """Return committed, with the commit that landed.
 
-        Raises `NotCommittedError` or `SupersededError` if the block's write is not in the table, and `StoreError` if
-        that cannot be told.
+        Raises `NotCommittedError` if the table does not hold the block's write, or not all of it; `UnknownOutcomeError`
+        or `StoreError` if that cannot be told.
         """
         if seen.status is GateStatus.LANDED:
-            return Move(Status.COMMITTED, landed=self._landed(document, seen))
+            landed = self._landed(document, seen)
+            self._check_remains(document, landed)
+            return Move(Status.COMMITTED, landed=landed)
         if not seen.answered:
             raise UnknownOutcomeError(f"the commit to {self.table} was sent and its answer has not come")
-        self._check_no_change(document, seen)
-        return Move(Status.COMMITTED, NO_CHANGE)
+        raise NotCommittedError(self._nothing(seen))
 
     def _landed(self, document: Checkpoint, seen: GateState) -> Landed:
         ours = self.history.read(seen.version, seen.body)
@@ -47,29 +48,29 @@ class ReadBack:
             )
         return Landed(ours.version, ours.rows, ours.bytes if seen.body is None else seen.added_bytes)
 
-    def _check_no_change(self, document: Checkpoint, seen: GateState) -> None:
-        """Return if the block had nothing to commit; raise if it wrote elsewhere or its commit was prevented."""
+    def _nothing(self, seen: GateState) -> str:
+        """Return why a block without a commit of its own is not committed."""
+        if seen.passed:
+            return f"the block's commit did not land in {self.table}: another commit was first"
         if seen.stray:
-            raise NotCommittedError(
+            return (
                 f"the block guards {self.table}, but its statements wrote {seen.stray}, past the guard; write the"
                 " guarded table, with the block's own session"
             )
-        if seen.passed or seen.refusal:
-            raise NotCommittedError(
-                f"the block's commit did not land in {self.table} ({seen.refusal or 'another commit was first'})"
-            )
-        commits = self.history.since(document.attempt)
-        if any(commit.settles(document.write_key, document.epoch) for commit in commits):
-            raise SupersededError(f"{self.table}: this write was settled by somebody else")
-        self._check_remains(document)
+        return (
+            f"no statement of the block has made a commit to {self.table}: it wrote elsewhere, its error was"
+            " swallowed, the table was there already (IF NOT EXISTS), or Delta skipped it for the script's own"
+            " txnVersion. A block that has nothing to write says so: success(no_change=True)"
+        )
 
-    def _check_remains(self, document: Checkpoint) -> None:
-        """Raise for a table that exists only because an earlier attempt began to create it: it lacks the data."""
+    def _check_remains(self, document: Checkpoint, landed: Landed) -> None:
+        """Raise for a table that exists only because an earlier attempt began to create it, and lacks the data: a
+        statement with `ignore` finds it and writes nothing.
+        """
         creator = next((attempt for attempt in document.attempts[:-1] if attempt.may_have_created), None)
-        if creator is None:
+        if creator is None or self.history.read(landed.commit_version).adds:
             return
-        commits = self.history.since(creator)
-        if commits and all(document.write_key in commit.owners for commit in commits):
+        if all(document.write_key in commit.owners for commit in self.history.since(creator)):
             raise NotCommittedError(
                 f"{self.table} exists only because an earlier attempt of this write began to create it; it is empty,"
                 " and the write was skipped because it exists. Use mode('append'), which a retry can repeat"

@@ -14,8 +14,9 @@ from safewriter.errors import BlockOpenError, UnguardedSessionError, Unsupported
 from safewriter.identity import canonical_table
 from safewriter.objects.s3 import custom_endpoint
 from safewriter.parsing import parsed
+from safewriter.record.document import CommitPoint
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus, refusal_in
-from safewriter.tables.delta.inverse import UNDOABLE_FEATURES
+from safewriter.tables.delta.undo import UNDOABLE_FEATURES
 from safewriter.tables.session import TABLE_EXISTS, TableState
 from safewriter.tables.spark import SparkScope
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["LOG_STORE", "DeltaSession", "is_append_only"]
 
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
-_GATE_PROTOCOL: Final = 7
+_GATE_PROTOCOL: Final = 8
 _IS_THERE: Final = re.compile(TABLE_EXISTS)
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
@@ -46,7 +47,6 @@ class DeltaSession(SparkScope):
         super().__init__(spark, table)
         self._gates = self.java_class("io.soal.logstore.Gate")
         self._gate: Any = None
-        self._before: Any = None
         self._reads_back = False
 
     # -- before ------------------------------------------------------------------------------------------------------
@@ -90,12 +90,12 @@ class DeltaSession(SparkScope):
         from py4j.protocol import Py4JJavaError
 
         try:
-            self._before = self.java_class("io.soal.logstore.LatestSnapshot").of(self.jspark, self.table)
+            latest = self.java_class("io.soal.logstore.LatestSnapshot").of(self.jspark, self.table)
         except Py4JJavaError as error:
             if "CATALOG_MANAGED_TABLE" in str(error.java_exception.getMessage()):
                 raise self._managed("catalogManaged") from error
             raise
-        found = parsed(self._before.json())
+        found = parsed(latest.json())
         if found["version"] < 0:
             return TableState(-1, None, (), {})
         features = tuple(sorted(set(found["features"])))
@@ -132,6 +132,7 @@ class DeltaSession(SparkScope):
                 "journal": opening.journal or "",
                 "nonce": document.owner,
                 "filePrefix": document.attempt.prefix,
+                "undoable": document.commit_point is CommitPoint.SUCCESS,
                 "skipped": False,
             },
         )
@@ -139,7 +140,7 @@ class DeltaSession(SparkScope):
     def _open(self, write_key: str, epoch: int, block: dict[str, str | int]) -> None:
         """Open the gate of a block (`Block.java` lists its fields), which also marks the session."""
         named = {"table": self.table, "key": write_key, "epoch": epoch}
-        self._gate = self._gates.open(self.jspark, json.dumps({**named, **block}), self._before)
+        self._gate = self._gates.open(self.jspark, json.dumps({**named, **block}))
         self.on_restore(self._gate.close)
         self.begin_group(f"safewriter-{write_key}-{epoch}-{block['nonce']}")
 
@@ -155,6 +156,7 @@ class DeltaSession(SparkScope):
                 "journal": "",
                 "nonce": nonce,
                 "filePrefix": f"{write_key[:15]}-0-{nonce}-",  # by it the log store recognises a late file
+                "undoable": False,
                 "skipped": True,
             },
         )
@@ -182,6 +184,10 @@ class DeltaSession(SparkScope):
     def has_begun(self) -> bool:
         """Whether the gate was opened."""
         return self._gate is not None
+
+    def has_written(self) -> bool:
+        """Tell whether a commit was sent: a statement makes one, also if it changes nothing."""
+        return self.seen().passed
 
     def seen(self) -> GateState:
         """Return the gate's record of the block."""

@@ -11,7 +11,7 @@ from safewriter.tables.delta.gate import GateState
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.leftovers import remove_files
 from safewriter.tables.delta.readback import ReadBack
-from safewriter.tables.delta.revert import find_live, revert
+from safewriter.tables.delta.undo import find_live, undo, undo_obstacle
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class DeltaTable(Table):
         self._listed: tuple[Commit, ...] | None = None
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
-        """Fence, look the commit up, and return the next move; a document that says rolling_back is reverted first.
+        """Fence, look the commit up, and return the next move; a write whose document says rolling_back is undone first.
 
         The log is listed once. The list stays valid until this settler loses a slot behind it, which it notices.
         """
@@ -62,17 +62,15 @@ class DeltaTable(Table):
         ours = find_live(commits, document.write_key, document.epoch)  # S3
         if ours is None:  # S4
             return Move(Status.ROLLED_BACK, f"{intent.cause}: no commit of this write is in the table")
-        # An open document that names a commit has been rolling_back, also if it says unknown now: the revert may be on
-        # its way.
+        # An open document that names a commit has been rolling_back, also if it says unknown now: the undo may be on its
+        # way.
         if not intent.undo and document.attempt.commit_version is None:
             return Move(Status.COMMITTED, f"{intent.cause} after the commit had landed", _landed(ours))
-        if document.status is not Status.ROLLING_BACK:
+        obstacle = undo_obstacle(document, ours, commits)
+        if obstacle is None and document.status is not Status.ROLLING_BACK:
             self._listed = commits
             return Move(Status.ROLLING_BACK, landed=Landed(ours.version))
-        return self._undone(document, commits, ours, intent)  # S5
-
-    def _undone(self, document: Checkpoint, commits: tuple[Commit, ...], ours: Commit, intent: Intent) -> Move:
-        obstacle = revert(self._history, document, commits, ours, self._checkpoints, self._clock)
+        obstacle = obstacle or undo(self._history, document, commits, ours, self._clock)  # S5
         if obstacle is None:
             kept = ", an empty table remains" if ours.version == 0 else ""
             return Move(Status.ROLLED_BACK, f"{intent.cause}: version {ours.version} was undone{kept}")

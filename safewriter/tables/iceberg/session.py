@@ -59,6 +59,8 @@ class StagingState:
     answered: bool
     noted: bool = False
     mark: str | None = None
+    lost: None = None
+    strays: str | None = None
 
     def error_of(self, error: Exception) -> SafeWriterError | None:  # noqa: ARG002 - of the protocol
         """Return None: the guard refuses nothing before `success()`."""
@@ -156,6 +158,10 @@ class IcebergSession(SparkScope):
     def has_begun(self) -> bool:
         """Whether statements may have used the block's table."""
         return self._staging is not None
+
+    def has_written(self) -> bool:
+        """Tell whether a statement has staged rows, or they were sent."""
+        return self._sent or bool(self._staging.isStaged())
 
     def seen(self) -> StagingState:
         """Say whether the publication was sent."""

@@ -142,7 +142,7 @@ class IcebergTable(Table):
         if self.files is None or self.rehearsal is not None:
             return 0
         ended = [one for one in (*earlier, *attempts) if one.settled_by != BY_HAND]
-        if document.is_in_table:
+        if document.status is Status.COMMITTED:
             ended = [one for one in ended if one.nonce != document.owner]
         found = self._data_folder() if ended else None
         if found is None:

@@ -37,6 +37,8 @@ class PublicationState:
     passed: bool
     answered: bool
     noted: bool = False
+    lost: None = None
+    strays: None = None
 
     def error_of(self, error: Exception) -> SafeWriterError | None:  # noqa: ARG002 - of the protocol
         """Return None: the guard refuses nothing before `success()`."""
@@ -95,6 +97,10 @@ class SnapshotSession(SparkScope):
     def stage(self, manifest: Manifest) -> None:
         """Take the snapshot that `success()` publishes."""
         self._staged = manifest
+
+    def has_written(self) -> bool:
+        """Tell whether there is a snapshot to publish, or one was sent."""
+        return self._sent or self._staged is not None
 
     def seen(self) -> PublicationState:
         """Say whether the publication was sent."""

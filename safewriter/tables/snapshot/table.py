@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import NotCommittedError
 from safewriter.objects.store import PreconditionFailed, StoreError
-from safewriter.record.document import NO_CHANGE, Status
+from safewriter.record.document import Status
 from safewriter.snapshots.errors import ManifestParseError
 from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.format.manifest import Manifest
@@ -61,9 +61,9 @@ class SnapshotTable(Table):
         return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed)
 
     def confirm(self, document: Checkpoint, seen: Seen) -> Move:
-        """Return committed if `_CURRENT` has had the snapshot, or if the block had none to publish."""
+        """Return committed if `_CURRENT` has had the snapshot."""
         if not seen.passed:
-            return Move(Status.COMMITTED, NO_CHANGE)
+            raise NotCommittedError(f"the block has published no snapshot below {self.store.uri('')}")
         landed = self._decide(document.attempt)
         if landed is None:
             raise NotCommittedError(
@@ -122,7 +122,7 @@ class SnapshotTable(Table):
                 continue  # announced, and dead before its claim
             names = BuildId.read(attempt.properties)
             published: Manifest | None = None
-            if document.is_in_table and attempt.epoch == document.epoch:
+            if document.status is Status.COMMITTED and attempt.epoch == document.epoch:
                 found = self.store.get(names.manifest_key)
                 if found is None:
                     continue  # the snapshot was removed since, and its shards with it

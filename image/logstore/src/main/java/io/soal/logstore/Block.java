@@ -11,18 +11,18 @@ import java.nio.file.StandardOpenOption;
 import org.apache.hadoop.fs.Path;
 
 /**
- * The parameters of a block: {@code DeltaSession} sends them as a JSON object with these names, without {@code before}.
+ * The parameters of a block: {@code DeltaSession} sends them as a JSON object with these names.
  *
  * @param claimedAt a version of the table before the claim; no fence of this epoch can stand in it or before it
  * @param latestStartMs epoch milliseconds after which no commit may start; 0 or less: no limit
- * @param before the protocol and metaData actions of the table at the claim, a line each; empty: there is none
- * @param note s3a URI of the note that precedes a commit which creates the table or changes its metadata
- * @param journal local file that gets a line about a commit before it is sent; empty: none
+ * @param note s3a URI of the note that precedes a commit which creates the table
+ * @param journal local file that gets a line about a commit before it is sent, and about a refused statement; empty: none
+ * @param undoable whether only a commit may pass that an undo could take back
  * @param skipped whether an earlier attempt has committed the write: no commit passes, and Delta skips the write
  */
 record Block(
-    String table, String key, long epoch, long claimedAt, long latestStartMs, String before, String note, String journal,
-    String nonce, String filePrefix, boolean skipped) {
+    String table, String key, long epoch, long claimedAt, long latestStartMs, String note, String journal, String nonce,
+    String filePrefix, boolean undoable, boolean skipped) {
 
   private static final ObjectMapper JSON =
       new ObjectMapper()
@@ -33,11 +33,13 @@ record Block(
     table = canonical(table);
   }
 
-  /** @param before the table at the claim; null: there is none */
-  static Block parse(String json, LatestSnapshot before) throws IOException {
-    ObjectNode fields = (ObjectNode) JSON.readTree(json);
-    fields.put("before", before == null ? "" : before.actions());
-    return JSON.treeToValue(fields, Block.class);
+  static Block parse(String json) throws IOException {
+    return JSON.readValue(json, Block.class);
+  }
+
+  /** Whether the block began without a table, so that its commit creates one. */
+  boolean creates() {
+    return claimedAt < 0;
   }
 
   /** One name for one table: scheme and slashes as in SafeWriter's own canonical form. */
@@ -57,11 +59,30 @@ record Block(
 
   /** The supervisor trusts this line: as long as it is missing, no commit was sent. So it is written first. */
   void announce() throws IOException {
+    tell(line("commit_passed"));
+  }
+
+  /**
+   * Tells the supervisor that a statement which writes rows was refused: a script may swallow the error, or nobody may ask
+   * the thread for it.
+   */
+  void tellRefused(String reason) {
+    try {
+      tell(line("refused").put("reason", reason));
+    } catch (IOException unwritten) {
+      // The statement fails all the same; the block itself knows of the refusal.
+    }
+  }
+
+  private ObjectNode line(String event) {
+    return JSON.createObjectNode().put("event", event).put("atMs", System.currentTimeMillis()).put("nonce", nonce);
+  }
+
+  private void tell(ObjectNode line) throws IOException {
     if (!journal.isEmpty()) {
       // The line break before it keeps a line that a full disk has torn from swallowing this one.
-      String line = "\n{\"event\":\"commit_passed\",\"atMs\":" + System.currentTimeMillis() + ",\"nonce\":\""
-          + nonce + "\"}\n";
-      Files.write(Paths.get(journal), line.getBytes(StandardCharsets.UTF_8), StandardOpenOption.APPEND);
+      String text = "\n" + line + "\n";
+      Files.write(Paths.get(journal), text.getBytes(StandardCharsets.UTF_8), StandardOpenOption.APPEND);
     }
   }
 }

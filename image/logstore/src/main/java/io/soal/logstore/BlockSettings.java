@@ -55,6 +55,9 @@ final class BlockSettings {
     // The gate adds the transaction action behind Delta's back; a checksum that lists transactions would lack ours.
     set("spark.databricks.delta.setTransactionsInCrc.writeOnCommit", "false");
     set("spark.databricks.delta.commit.idempotencyCheck.enabled", "true");
+    // A statement that changes nothing makes a commit, too: an empty one, which bears the write's transaction. Without
+    // it nothing would tell such a statement from one that never ran, or wrote elsewhere.
+    set("spark.databricks.delta.skipRecordingEmptyCommits", "false");
     // A second commit would be refused, but only after its data files were written.
     set("spark.databricks.delta.autoCompact.enabled", "false");
     String before = fixed.getConfString(FILE_PREFIX, "");

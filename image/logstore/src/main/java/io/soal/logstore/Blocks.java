@@ -7,6 +7,7 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -32,21 +33,21 @@ final class Blocks {
   private final Map<String, List<Gate>> open = new ConcurrentHashMap<>();
 
   /**
-   * Tables and file prefixes of blocks that are over. A statement can outlive its block (a thread of the user's, an
+   * Blocks that are over, by table and file prefix. A statement can outlive its block (a thread of the user's, an
    * interrupt); what it would commit was settled, and perhaps deleted, without it.
    */
-  private final Set<String> ended =
-      Collections.synchronizedSet(Collections.newSetFromMap(new LinkedHashMap<>() {
+  private final Map<String, Block> ended =
+      Collections.synchronizedMap(new LinkedHashMap<>() {
         private static final long serialVersionUID = 1L;
 
         @Override
-        protected boolean removeEldestEntry(Map.Entry<String, Boolean> eldest) {
+        protected boolean removeEldestEntry(Map.Entry<String, Block> eldest) {
           return size() > ENDED_MAX;
         }
-      }));
+      });
 
   /** For each table the executions that began in a block of it and ran on at its end: a DELETE brings in no file. */
-  private final Map<String, Set<Long>> left = new ConcurrentHashMap<>();
+  private final Map<String, Map<Long, Block>> left = new ConcurrentHashMap<>();
 
   /** Begins a block; false: one is open on that session already. */
   synchronized boolean open(Gate gate, Object session) {
@@ -60,15 +61,13 @@ final class Blocks {
   /** @param executions those that run now; asked here, so that no other block ends between the answer and its use */
   synchronized void close(Gate gate, Supplier<Set<Long>> executions) {
     Set<Long> running = executions.get();
-    ended.add(gate.table() + "/" + gate.filePrefix());
-    for (Set<Long> outlived : left.values()) {
-      outlived.retainAll(running);
-    }
-    left.values().removeIf(Set::isEmpty);
+    ended.put(gate.table() + "/" + gate.block().filePrefix(), gate.block());
+    left.values().forEach(outlived -> outlived.keySet().retainAll(running));
+    left.values().removeIf(Map::isEmpty);
     Set<Long> outliving = new HashSet<>(running);
     outliving.removeAll(gate.ranBefore());
-    if (!outliving.isEmpty()) {
-      left.computeIfAbsent(gate.table(), table -> ConcurrentHashMap.newKeySet()).addAll(outliving);
+    for (Long execution : outliving) {
+      left.computeIfAbsent(gate.table(), table -> new ConcurrentHashMap<>()).put(execution, gate.block());
     }
     open.computeIfPresent(gate.table(), (table, gates) -> {
       gates.remove(gate);
@@ -112,12 +111,16 @@ final class Blocks {
 
   private void refuseLeftovers(String table, CommitBody commit, Statement statement, Set<String> prefixes)
       throws Refused {
-    boolean outlived = commit.writesRows() && statement.isPartOf(left.getOrDefault(table, Set.of()));
-    boolean named = !BRING_BACK.contains(commit.operation)
-        && prefixes.stream().anyMatch(prefix -> ended.contains(table + "/" + prefix));
-    if (outlived || named) {
-      throw new Refused("over", "the SafeWriter block of this statement is over, and its write was settled without it;"
-          + " nothing of it may be committed any more");
+    Block over = commit.writesRows() ? statement.blockIn(left.getOrDefault(table, Map.of())) : null;
+    if (over == null && !BRING_BACK.contains(commit.operation)) {
+      over = prefixes.stream()
+          .map(prefix -> ended.get(table + "/" + prefix)).filter(Objects::nonNull).findFirst().orElse(null);
+    }
+    if (over != null) {
+      Refused refused = new Refused("over", "the SafeWriter block of this statement is over, and its write was settled"
+          + " without it; nothing of it may be committed any more");
+      over.tellRefused(refused.reason);
+      throw refused;
     }
   }
 

@@ -26,13 +26,16 @@ final class CommitBody {
       "WRITE", "MERGE", "UPDATE", "DELETE", "TRUNCATE", "CREATE TABLE", "CREATE TABLE AS SELECT", "REPLACE TABLE",
       "REPLACE TABLE AS SELECT", "CREATE OR REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT"));
 
+  /** A domain that only grows: each commit with new rows moves it on. */
+  private static final String ROW_IDS = "delta.rowTracking";
+
   final Map<String, Long> transactions = new HashMap<>();
   private final List<String> adds = new ArrayList<>();
   private final Set<String> removed = new HashSet<>();
   final StringBuilder creation = new StringBuilder();
   private final StringBuilder told = new StringBuilder();
   String operation = "";
-  boolean changesMetadata;
+  private boolean changesTable;
 
   static CommitBody parse(byte[] body) throws IOException {
     CommitBody found = new CommitBody();
@@ -90,6 +93,23 @@ final class CommitBody {
   }
 
   /**
+   * Why no undo could take this commit back, or null. An undo removes files that a commit has added, and does nothing
+   * else; {@code undo_obstacle} in {@code safewriter/tables/delta/undo.py} is the settler's side of the same rule.
+   *
+   * @param creates whether it creates the table
+   */
+  String undoObstacle(boolean creates) {
+    if (!removed.isEmpty()) {
+      return "it removes files";
+    }
+    if (changesTable && !creates) {
+      return "it changes the table's schema or properties";
+    }
+    String own = transactions.keySet().stream().filter(name -> !KEY.matcher(name).matches()).findFirst().orElse(null);
+    return own == null ? null : "it holds the script's own transaction " + own;
+  }
+
+  /**
    * Returns the prefixes of the names of files that are added and not also removed, as under a deletion vector: those
    * that {@code known} finds.
    */
@@ -118,9 +138,10 @@ final class CommitBody {
     } else if (action.has("commitInfo")) {
       operation = action.at("/commitInfo/operation").asText();
     } else if (action.has("metaData") || action.has("protocol")) {
-      changesMetadata = true;
+      changesTable = true;
       creation.append(line).append('\n');
     } else if (action.has("domainMetadata")) { // how a table is clustered
+      changesTable |= !action.at("/domainMetadata/domain").asText().equals(ROW_IDS);
       creation.append(line).append('\n');
     } else if (action.has("remove")) {
       removed.add(action.at("/remove/path").asText());

@@ -19,7 +19,7 @@ import org.apache.spark.sql.SparkSession;
  * Python, on the block's thread:
  *
  * <pre>
- * Gate gate = Gate.open(session, "{\"table\": …, \"key\": …}", before);
+ * Gate gate = Gate.open(session, "{\"table\": …, \"key\": …}");
  * gate.shut("deadline"); gate.seen(); gate.landed(); gate.close();
  * </pre>
  *
@@ -31,7 +31,7 @@ import org.apache.spark.sql.SparkSession;
  */
 public final class Gate {
   /** The protocol between this class and the guard; both sides must name the same number. */
-  public static final int PROTOCOL = 7;
+  public static final int PROTOCOL = 8;
 
   /** The blocks of this Java machine. */
   static final Blocks BLOCKS = new Blocks();
@@ -79,8 +79,8 @@ public final class Gate {
   }
 
   /** Opens the gate of one block, on the thread that is going to write, and marks its session. */
-  public static Gate open(SparkSession session, String block, LatestSnapshot before) throws IOException {
-    Block parsed = Block.parse(block, before);
+  public static Gate open(SparkSession session, String block) throws IOException {
+    Block parsed = Block.parse(block);
     Gate gate = open(BLOCKS, Statement.running(), session, parsed);
     try {
       gate.settings = BlockSettings.of(session, parsed);
@@ -137,7 +137,7 @@ public final class Gate {
   /**
    * The record of the block's commit, as a JSON object: status, which is one of none, in flight, landed, unknown; passed,
    * whether a commit was ever sent; tries, how often a commit was sent, rebases included; version, of the one that landed or was last sent, -1: none; refusal,
-   * code and message of the first one, or nothing; stray, another table that was written in place of the block's own, or
+   * code and message of the first refused statement that writes rows, or nothing; stray, another table that was written in place of the block's own, or
    * nothing; noted, whether a note was put into the checkpoint bucket.
    */
   public synchronized String seen() {
@@ -175,8 +175,8 @@ public final class Gate {
     return block.table();
   }
 
-  String filePrefix() {
-    return block.filePrefix();
+  Block block() {
+    return block;
   }
 
   Set<Long> ranBefore() {
@@ -281,13 +281,18 @@ public final class Gate {
   }
 
   private void checkOperation(long target, CommitBody commit) throws Refused {
-    if (!commit.writesRows()) {
-      throw refuse("operation", commit.operation + " is not guarded: a block holds one write ("
+    if (!commit.writesRows()) { // the block's write is whole without it
+      throw new Refused("operation", commit.operation + " is not guarded: a block holds one write ("
           + String.join(", ", CommitBody.GUARDED) + "); run it before the block or after it");
     }
     if (target <= block.claimedAt()) {
       throw refuse("recreated", "version " + target + " of " + block.table() + " is to be written, and the block began on"
           + " version " + block.claimedAt() + ": the table was dropped and recreated while the block was open");
+    }
+    String obstacle = block.undoable() ? commit.undoObstacle(block.creates()) : null;
+    if (obstacle != null) {
+      throw refuse("undo", "this " + commit.operation + " could not be taken back, since " + obstacle
+          + ", so commit_point='success' cannot be kept; use commit_point='write', or check the rows before the write");
     }
   }
 
@@ -309,6 +314,7 @@ public final class Gate {
     if (refusal.isEmpty()) {
       refusal = refused.reason;
     }
+    block.tellRefused(refused.reason);
     return refused;
   }
 }

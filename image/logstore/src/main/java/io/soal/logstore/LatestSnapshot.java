@@ -64,11 +64,6 @@ public final class LatestSnapshot {
     return state.toString();
   }
 
-  /** The protocol and metaData actions of the table, a line each; empty: there is none. */
-  String actions() {
-    return snapshot.version() < 0 ? "" : snapshot.protocol().json() + "\n" + snapshot.metadata().json() + "\n";
-  }
-
   /**
    * Whether the log ends with the version that the session knows. Delta's own update asks the same, and takes the same
    * for an answer: it compares version and time. But around its request it does the work of ten milliseconds.

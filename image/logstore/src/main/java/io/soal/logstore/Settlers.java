@@ -50,19 +50,17 @@ final class Settlers {
   }
 
   /**
-   * Records once what a settler could not know: of a table that does not exist what it will look like, of one whose schema
-   * or properties change what it looked like before.
+   * Records once what a settler could not know: of a table that does not exist what it will look like.
    *
    * <p>An empty log cannot be fenced by an empty commit: version 0 needs a schema. So whoever would settle this block later
    * and the block itself compete for one object. If the settler is first, this commit is never sent; if the note is, the
    * settler can fence with an empty table of the right shape.
    */
   void note(CommitBody commit, ObjectStore objects) throws IOException {
-    if (noted || !(block.before().isEmpty() || commit.changesMetadata)) {
+    if (noted || !block.creates()) {
       return;
     }
-    String actions = block.before().isEmpty() ? commit.creation.toString() : block.before();
-    byte[] body = (actions + "{\"note\":{\"nonce\":\"" + block.nonce() + "\"}}\n").getBytes(StandardCharsets.UTF_8);
+    byte[] body = (commit.creation + "{\"note\":{\"nonce\":\"" + block.nonce() + "\"}}\n").getBytes(StandardCharsets.UTF_8);
     if (objects.put(new Path(block.note()), body) != ObjectStore.Outcome.LANDED) {
       throw settled();
     }

@@ -2,6 +2,8 @@ package io.soal.logstore;
 
 import java.util.HashSet;
 import java.util.LinkedHashSet;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.SQLExecution$;
@@ -60,8 +62,8 @@ final class Statement {
     return !executions.isEmpty() && numbers.contains(executions.iterator().next());
   }
 
-  /** Whether it is one of these, or part of one. */
-  boolean isPartOf(Set<Long> numbers) {
-    return executions.stream().anyMatch(numbers::contains);
+  /** The block of the first of these executions that it is, or is part of; null: it is none of them. */
+  Block blockIn(Map<Long, Block> blocks) {
+    return executions.stream().map(blocks::get).filter(Objects::nonNull).findFirst().orElse(null);
   }
 }

@@ -169,9 +169,9 @@ class SafeWriter:
         `no_change`: the program's own word that it has nothing to write; the write is committed then, and a retry skips
         it. Raises `UsageError` if the block has made a commit all the same.
 
-        Raises `NotCommittedError` if the table does not hold it, or not all of it, `SupersededError` if somebody else has settled the
-        write, `DeadlineError` if the deadline came first and the write was rolled back, `UnknownOutcomeError` if nobody
-        could tell in time; the write may be committed then, and a retry finds out.
+        Raises `NotCommittedError` if the table does not hold the write, or not all of it, `SupersededError` if somebody
+        else has settled it, `DeadlineError` if the deadline came first and the write was rolled back,
+        `UnknownOutcomeError` if nobody could tell in time; the write may be committed then, and a retry finds out.
         """
         if self.already_committed or (self._ending is not None and self._ending.succeeded):
             return

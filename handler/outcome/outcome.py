@@ -115,12 +115,8 @@ def _verdict(
         return _cancelled(evidence, writes, uncommitted)
     if deadline:
         return _at_deadline(evidence, writes, uncommitted)
-    if exit_code == 0 and uncommitted:
-        return State.FAILED, *_not_committed(uncommitted, evidence.retry)
-    if exit_code == 0 and (incomplete := [write for write in writes if write.incomplete is not None]):
-        return State.FAILED, *_incomplete(incomplete)
     if exit_code == 0:
-        return State.SUCCESS, _success(writes), None
+        return _ended_well(writes, uncommitted, evidence.retry)
     fault = fault_of(evidence, exit_code, signal_number)
     done = len(writes) - len(uncommitted)
     tail = f"; {done} of {len(writes)} writes are committed and stay" if done else "; no write of it is in a table"
@@ -184,6 +180,18 @@ def _cancelled(
     return State.CANCELLED, f"{message}. {retry} starts it again", Fault("Cancelled", message)
 
 
+def _ended_well(
+    writes: tuple[WriteReport, ...], uncommitted: list[WriteReport], retry: str
+) -> tuple[State, str, Fault | None]:
+    """Judge a script that says that all went well: only its writes can say so."""
+    if uncommitted:
+        return State.FAILED, *_not_committed(uncommitted, retry)
+    incomplete = next((write for write in writes if write.incomplete is not None), None)
+    if incomplete is not None:
+        return State.FAILED, *_incomplete(incomplete)
+    return State.SUCCESS, _success(writes), None
+
+
 def _success(writes: tuple[WriteReport, ...]) -> str:
     if not writes:
         return "the script ended with exit code 0; it made no guarded write"
@@ -200,9 +208,8 @@ def _not_committed(uncommitted: list[WriteReport], retry: str) -> tuple[str, Fau
     return f"{message}; {retry}", Fault("WriteNotCommitted", message, retryable=bool(others))
 
 
-def _incomplete(incomplete: list[WriteReport]) -> tuple[str, Fault]:
-    first = incomplete[0]
-    message = f"the script ended with exit code 0, but {_names([first])} is not whole: {first.incomplete}"
+def _incomplete(write: WriteReport) -> tuple[str, Fault]:
+    message = f"the script ended with exit code 0, but {_names([write])} is not whole: {write.incomplete}"
     return f"{message}. Mend the script; a retry with the same token fails", Fault("WriteIncomplete", message)
 
 

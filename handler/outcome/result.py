@@ -64,8 +64,7 @@ class WriteResult(_Part):
     undo_refused: str | None
     """Why a commit stays that SafeWriter should have undone."""
     incomplete: str | None = None
-    """Why a committed write lacks rows of its block, or a block has left rows beside it: a retry fails until the owner has
-    looked."""
+    """Why a committed write lacks rows of its block, or why rows of a block stay beside it: a retry of it fails."""
     checkpoint: str
     """The URI of the checkpoint document."""
     run_id: str | None = Field(default=None, description="the attempt that the verdict is about")

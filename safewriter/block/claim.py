@@ -137,10 +137,11 @@ class Claimer:
     def _check_complete(self, document: Checkpoint) -> None:
         """Raise if a skip would say that all rows are there, and a new write might double some."""
         if document.incomplete is not None:
+            where = self.checkpoints.uri(document.write_key)
             raise NotCommittedError(
-                f"an earlier attempt has left {document.table} {document.status.value}, and {document.incomplete}."
-                f" A retry would hide that. Mend the script and look at the table; {self.checkpoints.uri(document.write_key)}"
-                " has the details. Then use a new clientToken for the rows that are missing"
+                f"an earlier attempt has left {document.table} {document.status.value}, and {document.incomplete}; a"
+                f" retry would hide that. Look at the table and at {where}, mend the script, and use a new clientToken"
+                " for the rows that are missing"
             )
 
     def _check_name(self, document: Checkpoint) -> None:

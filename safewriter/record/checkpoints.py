@@ -203,7 +203,7 @@ class Checkpoints:
             if listed.last_modified < before:
                 self.store.delete(listed.key)
 
-    # -- notes: the fence of a creation needs them ------------------------------------------------------------------------
+    # -- notes: the fence of a creation needs them -------------------------------------------------------------------
 
     def note_key(self, write_key: str, epoch: int) -> str:
         """Return the key of the note that precedes a commit which creates a table."""

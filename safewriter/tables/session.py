@@ -81,7 +81,7 @@ class Seen(Protocol):
 
     @property
     def strays(self) -> str | None:
-        """Which rows statements of the block have put into the table past the block: they stay, whatever the verdict."""
+        """Which rows the block's statements have put into the table past the block: they stay, whatever the verdict."""
         ...
 
     def error_of(self, error: Exception) -> SafeWriterError | None:

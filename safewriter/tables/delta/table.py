@@ -48,7 +48,7 @@ class DeltaTable(Table):
         self._listed: tuple[Commit, ...] | None = None
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
-        """Fence, look the commit up, and return the next move; a write whose document says rolling_back is undone first.
+        """Fence, look the commit up, and return the next move; an undo that the document announces is done first.
 
         The log is listed once. The list stays valid until this settler loses a slot behind it, which it notices.
         """
@@ -62,8 +62,8 @@ class DeltaTable(Table):
         ours = find_live(commits, document.write_key, document.epoch)  # S3
         if ours is None:  # S4
             return Move(Status.ROLLED_BACK, f"{intent.cause}: no commit of this write is in the table")
-        # An open document that names a commit has been rolling_back, also if it says unknown now: the undo may be on its
-        # way.
+        # An open document that names a commit has been rolling_back, also if it says unknown now: the undo may be
+        # on its way.
         if not intent.undo and document.attempt.commit_version is None:
             return Move(Status.COMMITTED, f"{intent.cause} after the commit had landed", _landed(ours))
         obstacle = undo_obstacle(document, ours, commits)

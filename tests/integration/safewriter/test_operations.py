@@ -1,4 +1,4 @@
-"""Every operation that writes rows, guarded: it lands once, and a block that fails takes it back whole.
+"""Every operation that writes rows, guarded: it lands once; a block that fails takes it back whole, or not at all.
 
 The tables live for the whole file, so each operation works on what the ones before it have left.
 """
@@ -14,6 +14,7 @@ import pytest
 import safewriter
 from safewriter import SafeWriter
 from scripts.emulator.rules import Match, Refuse, Rule
+from tests.support.attempts import next_attempt
 from tests.support.lake import Lake
 from tests.support.waiting import until
 
@@ -106,33 +107,114 @@ def rows(spark: SparkSession, lake: Lake) -> tuple[list[str], list[Row]]:
     return frame.columns, sorted(frame.collect(), key=str)
 
 
+ONLY_ADDS: Final = ("append", "insert")
+"""The operations that an undo takes back."""
+
+
 @pytest.mark.usefixtures("lake")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.matrix if name in SIMILAR else ()) for name in OPERATIONS]
 )
-def test_an_operation_is_taken_back_by_a_failed_block_and_landed_by_the_next(
-    spark: SparkSession, place: Lake, name: str
+def test_an_operation_of_a_failed_block_is_taken_back_whole_or_stays_whole(
+    spark: SparkSession, place: Lake, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows and columns are exactly those of before; then the same statement lands in one version."""
+    """What only adds files is taken back, and the retry lands it; anything else stays, and the retry skips it."""
     operation, said = OPERATIONS[name]
     before, version = rows(spark, place), place.version()
 
-    with pytest.raises(ZeroDivisionError), SafeWriter(spark, place.table, step=name) as failed:
+    with pytest.raises(ZeroDivisionError) as raised, SafeWriter(spark, place.table, step=name) as failed:
         operation(spark, failed.table)
         _ = 1 / 0
     assert failed.checkpoint is not None
-    assert (failed.checkpoint.status, failed.checkpoint.undo_refused) == ("rolled_back", None)
-    assert place.operations()[version + 1 :] == [said, "SAFEWRITER REVERT"]
-    assert rows(spark, place) == before
+    if name in ONLY_ADDS:
+        assert (failed.checkpoint.status, failed.checkpoint.undo_refused) == ("rolled_back", None)
+        assert place.operations()[version + 1 :] == [said, "SAFEWRITER REVERT"]
+        assert rows(spark, place) == before
+    else:
+        assert failed.checkpoint.status == "committed"
+        assert failed.checkpoint.undo_refused in raised.value.__notes__[0]
+        assert place.operations()[version + 1 :] == [said]
+    landed = rows(spark, place)
 
+    next_attempt(monkeypatch)
     with SafeWriter(spark, place.table, step=name) as block:
+        assert block.already_committed is (name not in ONLY_ADDS)
         operation(spark, block.table)
         block.success()
     assert block.checkpoint is not None
-    assert (block.checkpoint.status, block.checkpoint.attempt.commit_version) == ("committed", version + 3)
+    assert block.checkpoint.status == "committed"
     assert place.operations()[-1] == said
+    assert (rows(spark, place) == landed) is (name not in ONLY_ADDS)
     assert rows(spark, place) != before
-    assert len(spark.sql(f"DESCRIBE HISTORY delta.`{place.table}`").collect()) == version + 4
+    assert len(spark.sql(f"DESCRIBE HISTORY delta.`{place.table}`").collect()) == place.version() + 1
+
+
+@pytest.mark.parametrize("name", ["delete", pytest.param("overwrite", marks=pytest.mark.matrix), "schema evolution"])
+def test_what_could_not_be_taken_back_is_refused_before_it_is_sent(spark: SparkSession, lake: Lake, name: str) -> None:
+    """With `commit_point="success"` nothing may land that a kill could not undo; the error names the way out."""
+    spark.range(20).selectExpr("id", "id % 3 AS part").write.format("delta").save(lake.table)
+    with (
+        pytest.raises(safewriter.UnsupportedError, match="commit_point='write'"),
+        SafeWriter(spark, lake.table, commit_point="success") as block,
+    ):
+        OPERATIONS[name][0](spark, block.table)
+        block.success()
+    assert (lake.document().status, lake.operations()) == ("rolled_back", ["WRITE"])
+    with SafeWriter(spark, lake.table, commit_point="success") as block:
+        OPERATIONS["append"][0](spark, block.table)
+        block.success()
+    assert lake.rows() == 27
+
+
+@pytest.mark.parametrize("setting", ["option", "session"])
+def test_a_commit_with_the_script_s_own_transaction_stays(
+    spark: SparkSession, lake: Lake, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were the rows taken back, the transaction would stay, and Delta would skip the retry's rows for it."""
+    own = {"txnAppId": "the pipeline", "txnVersion": "7"}
+
+    def write() -> None:
+        frame = spark.range(5).write.format("delta").mode("append")
+        if setting == "option":
+            frame.options(**own).save(lake.table)
+            return
+        for name, value in own.items():
+            spark.conf.set(f"spark.databricks.delta.write.{name}", value)
+        try:
+            frame.save(lake.table)
+        finally:
+            for name in own:
+                spark.conf.unset(f"spark.databricks.delta.write.{name}")
+
+    spark.range(3).write.format("delta").save(lake.table)
+    with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table):
+        write()
+        _ = 1 / 0
+    assert lake.document().undo_refused == "version 1 holds the script's own transaction the pipeline"
+    next_attempt(monkeypatch)
+    with SafeWriter(spark, lake.table) as block:
+        write()
+        block.success()
+    assert (block.already_committed, lake.rows()) == (True, 8)
+    with (
+        pytest.raises(safewriter.NotCommittedError, match="txnVersion"),
+        SafeWriter(spark, lake.table, step="b") as two,
+    ):
+        write()  # Delta skips it
+        two.success()
+
+
+def test_a_block_may_write_other_tables_beside_a_statement_that_changes_nothing(
+    spark: SparkSession, lake: Lake, s3: EmbeddedS3
+) -> None:
+    """An audit table is an everyday thing; the block's own statement has made its commit all the same."""
+    audit = Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}")
+    spark.range(5).write.format("delta").save(lake.table)
+    with SafeWriter(spark, lake.table) as block:
+        spark.sql(f"DELETE FROM delta.`{lake.table}` WHERE id = 99")
+        spark.range(1).write.format("delta").mode("append").save(audit.table)
+        block.success()
+    assert (lake.document().status, lake.rows(), audit.rows()) == ("committed", 5, 1)
 
 
 @pytest.mark.parametrize(
@@ -171,18 +253,17 @@ def test_an_operation_that_writes_no_rows_is_refused_in_a_block(
         "INSERT INTO {table} SELECT id FROM {table} WHERE id = 99",
     ],
 )
-def test_a_statement_that_changes_nothing_is_committed_as_no_change(
+def test_a_statement_that_changes_nothing_makes_a_commit_of_its_own(
     spark: SparkSession, lake: Lake, statement: str
 ) -> None:
-    """There is no commit to find, nothing was refused, and an empty file that it may have written is removed."""
+    """The empty commit is the witness that it ran here; an empty file that it may have written is removed."""
     spark.range(5).write.format("delta").save(lake.table)
     with SafeWriter(spark, lake.table) as block:
         spark.sql(statement.format(table=f"delta.`{lake.table}`"))
         block.success()
     document = lake.document()
-    assert (document.status, document.attempt.commit_version) == ("committed", None)
-    assert str(document.reason).startswith("no change")
-    assert lake.operations() == ["WRITE"]
+    assert (document.status, document.attempt.commit_version, document.attempt.rows) == ("committed", 1, 0)
+    assert (len(lake.operations()), lake.rows()) == (2, 5)
     assert until(lambda: lake.orphans() == set() and lake.markers(document) == ())
 
 
@@ -223,8 +304,8 @@ def test_a_table_that_was_replaced_before_is_settled_as_any_other(spark: SparkSe
     lake.check()
 
 
-def test_an_undo_keeps_what_the_table_demands_of_its_columns(spark: SparkSession, lake: Lake) -> None:
-    """Identity, generated and clustering columns, a constraint, times without zone: the next write finds them all."""
+def test_rows_of_an_identity_column_stay(spark: SparkSession, lake: Lake) -> None:
+    """Each write moves the column's mark, which is in the schema: what it was before is not taken back."""
     table = f"delta.`{lake.table}`"
     spark.sql(
         f"CREATE TABLE {table} (id BIGINT GENERATED ALWAYS AS IDENTITY, n BIGINT, twice BIGINT GENERATED ALWAYS AS"
@@ -234,19 +315,19 @@ def test_an_undo_keeps_what_the_table_demands_of_its_columns(spark: SparkSession
     insert = f"INSERT INTO {table} (n, at) SELECT id, TIMESTAMP_NTZ '2026-11-21 00:00:00' FROM range(5)"
     spark.sql(insert)
     before = rows(spark, lake)
-    for statement in (insert, f"UPDATE {table} SET n = n + 10", f"DELETE FROM {table} WHERE n = 2"):
+    plain = "MERGE INTO {} t USING (SELECT 99 AS n) s ON t.n = s.n WHEN NOT MATCHED THEN INSERT (n) VALUES (s.n)"
+    for statement, why in ((insert, "changed the table's schema"), (plain.format(table), "changed the table's schema")):
         with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step=statement) as failed:
             spark.sql(statement)
             _ = 1 / 0
         assert failed.checkpoint is not None
-        assert (failed.checkpoint.status, failed.checkpoint.undo_refused) == ("rolled_back", None)
-        assert rows(spark, lake) == before
+        assert why in str(failed.checkpoint.undo_refused)  # the identity column's high water mark is in the schema
+    assert len(rows(spark, lake)[1]) == len(before[1]) + 6
     with SafeWriter(spark, lake.table, step="lands") as block:
         spark.sql(insert)
         block.success()
     ids = [row.id for row in rows(spark, lake)[1]]
-    assert len(set(ids)) == 10
-    assert {row.twice for row in rows(spark, lake)[1]} == {0, 2, 4, 6, 8}
+    assert len(set(ids)) == len(ids) == 16
     with pytest.raises(Exception, match="positive"):
         spark.sql(f"INSERT INTO {table} (n) VALUES (-1)")
 

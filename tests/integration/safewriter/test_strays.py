@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -55,15 +56,37 @@ def test_another_thread_writes_nothing_to_a_table_with_an_open_block(
     """It might be the block's own code, and what it has written would be there twice after the block's retry."""
     append(spark, lake.table, 5)
     other = spark if session == "the block's" else spark.newSession()
-    with SafeWriter(spark, lake.table) as block:
+    with (
+        pytest.raises(safewriter.NotCommittedError, match="not whole.*another thread"),
+        SafeWriter(spark, lake.table) as block,
+    ):
         with pytest.raises(Exception, match="another thread than the one that opened it"):
             elsewhere(lambda: write(other, lake.table, 7))
         append(spark, block.table, 3)
         block.success()
     wait_for_hygiene()
-    assert lake.rows() == 8
+    assert (lake.rows(), lake.document().status) == (5, "rolled_back")
     write(other, lake.table, 7)
-    assert lake.rows() == (15 if write is append else 0)
+    assert lake.rows() == (12 if write is append else 0)
+    lake.check()
+
+
+def test_rows_that_a_refused_statement_did_not_write_are_missed_by_the_retry_too(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The block's DELETE stays, and its second statement is refused: a retry that skips both would hide the loss."""
+    append(spark, lake.table, 5)
+    with pytest.raises(safewriter.NotCommittedError, match="second"), SafeWriter(spark, lake.table) as block:
+        delete_some(spark, block.table, 0)
+        with contextlib.suppress(Exception):
+            append(spark, block.table, 3)
+        block.success()
+    assert (lake.document().status, lake.rows()) == ("committed", 4)
+    for _ in range(2):
+        next_attempt(monkeypatch)
+        with pytest.raises(safewriter.NotCommittedError, match="new clientToken"):
+            SafeWriter(spark, lake.table).__enter__()
+    assert lake.rows() == 4
     lake.check()
 
 

@@ -64,7 +64,7 @@ class Ending:
         self._done = block.done
         assert held == "held"
 
-    def succeed(self) -> None:
+    def succeed(self, *, no_change: bool) -> None:
         self._done.append("succeeded")
         self.succeeded = True
 

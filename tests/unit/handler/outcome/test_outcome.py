@@ -19,6 +19,7 @@ from safewriter.settle.supervisor import WriteReport
 
 COMMITTED = WriteReport("s3://lake/a", "delta", None, Status.COMMITTED, 7, 10, 100, None, None, "s3://c/1")
 ROLLED_BACK = WriteReport("s3://lake/b", "delta", "s", Status.ROLLED_BACK, None, None, None, "why", None, "s3://c/2")
+INCOMPLETE = replace(COMMITTED, incomplete="a statement was refused")
 UNKNOWN = WriteReport("s3://lake/c", "delta", None, Status.UNKNOWN, None, None, None, "no look-up", None, "s3://c/3")
 OTHERS = WriteReport("s3://lake/d", "delta", None, Status.IN_PROGRESS, None, None, None, "owned", None, "s3://c/4")
 
@@ -235,3 +236,12 @@ def test_only_a_write_that_another_attempt_holds_makes_an_uncommitted_one_worth_
     """A script that never says success() would leave it uncommitted again."""
     faults = [judge(evidence(writes=(one,))).fault for one in (ROLLED_BACK, OTHERS)]
     assert [one is not None and one.retryable for one in faults] == [False, True]
+
+
+def test_a_script_that_ended_well_is_no_success_beside_a_write_that_is_not_whole() -> None:
+    """The reason says which rows are missing, and that a retry with the same token does not help."""
+    outcome = judge(evidence(writes=(COMMITTED, INCOMPLETE)))
+    assert (outcome.state, outcome.fault.type if outcome.fault else None) == (State.FAILED, "WriteIncomplete")
+    assert "a statement was refused" in outcome.details
+    assert "retry with the same token fails" in outcome.details
+    assert judge(evidence(writes=(INCOMPLETE, ROLLED_BACK))).state is State.FAILED

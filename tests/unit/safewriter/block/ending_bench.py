@@ -44,6 +44,9 @@ class FakeSession:
     def publish(self) -> None:
         self.publication()
 
+    def has_written(self) -> bool:
+        return self.sight.passed
+
     def cancel(self) -> None:
         pass
 

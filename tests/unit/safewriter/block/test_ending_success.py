@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import pytest
 
 from safewriter.errors import (
     ConflictError,
     DeadlineError,
+    NotCommittedError,
     SupersededError,
     UnknownOutcomeError,
+    UsageError,
 )
 from safewriter.objects import StoreError
 from safewriter.record.document import NO_CHANGE, Status
 from safewriter.settle.recovery import Cause, Evidence
+from safewriter.tables.delta.gate import GateState
 from safewriter.tables.delta.table import DeltaTable
 from safewriter.tables.table import Move
-from tests.unit.safewriter.block.ending_bench import LANDED, FakeSession, ending, landed
-from tests.unit.safewriter.delta_log import key_of
+from tests.unit.safewriter.block.ending_bench import LANDED, NOTHING_SENT, FakeSession, ending, landed
 from tests.unit.safewriter.world import World
+
+REFUSED = replace(NOTHING_SENT, refusal="thread: another thread's")
+
+
+@dataclass(frozen=True)
+class _Strayed(GateState):
+    """What a session has seen whose block wrote past itself."""
+
+    strays = "snapshot 7 is in main"
+
+
+STRAYED = _Strayed(LANDED.status, passed=False, version=2, refusal="", stray="")
 
 
 def test_a_success_that_somebody_has_rolled_back_says_so() -> None:
@@ -28,7 +44,7 @@ def test_a_success_that_somebody_has_rolled_back_says_so() -> None:
     world.settle(Cause.KILLED, Evidence(1, nothing_sent=True))
 
     with pytest.raises(SupersededError, match="settled as rolled_back by somebody else"):
-        end.succeed()
+        end.succeed(no_change=True)
     assert end.document.status is Status.ROLLED_BACK
     assert not end.succeeded
 
@@ -55,7 +71,7 @@ def test_a_success_of_a_later_attempt_is_not_this_block_s() -> None:
     assert world.checkpoints.replace(later.held, later.document.moved(Status.COMMITTED, reason=NO_CHANGE))
 
     with pytest.raises(SupersededError, match="settled as committed by somebody else"):
-        end.succeed()
+        end.succeed(no_change=True)
 
 
 @pytest.mark.parametrize("log_is_read", [True, False])
@@ -173,26 +189,39 @@ def test_a_success_is_one_write_of_the_document() -> None:
     assert [sent.verb for sent in job.network.sent[asked:] if sent.key.startswith("checkpoints/")] == ["replace"]
 
 
-def test_a_success_without_a_change_says_so_in_its_document() -> None:
-    """A retry claims such a write anew, and must be able to tell."""
+def test_a_block_without_a_commit_is_committed_on_the_program_s_word() -> None:
+    """It says that it has nothing to write; the document tells whose word it is."""
     end = ending(World().job().begin(), FakeSession())
+    with pytest.raises(NotCommittedError, match="no statement of the block has made a commit"):
+        end.succeed()
 
-    end.succeed()
+    end.succeed(no_change=True)
 
     assert (end.document.status, end.document.reason) == (Status.COMMITTED, NO_CHANGE)
 
 
-def test_a_log_that_has_lost_versions_leaves_the_outcome_open() -> None:
-    """Whether somebody has settled the write cannot be told from it."""
-    world = World()
-    end = ending(world.job().begin(), FakeSession())
-    for _ in range(2):
-        world.append_foreign()
-    world.hide(key_of(2))
+@pytest.mark.parametrize("sight", [LANDED, REFUSED, STRAYED], ids=["landed", "refused", "strayed"])
+def test_the_program_s_word_is_refused_where_the_session_knows_better(sight: GateState) -> None:
+    """A block that has written, or whose statement was refused, had something to write."""
+    published: list[str] = []
+    end = ending(World().job().begin(), FakeSession(sight=sight, publication=lambda: published.append("sent")))
 
-    with pytest.raises(UnknownOutcomeError, match="could not find out"):
+    with pytest.raises(UsageError, match=r"no_change=True\) is not true"):
+        end.succeed(no_change=True)
+
+    assert published == [] or sight is not LANDED
+    assert end.document.status is Status.IN_PROGRESS
+
+
+@pytest.mark.parametrize("sight", [replace(LANDED, refusal=REFUSED.refusal), STRAYED], ids=["refused", "strayed"])
+def test_a_success_whose_rows_are_not_all_in_the_table_is_none(sight: GateState) -> None:
+    """One statement has landed, and another was refused, or wrote past the block: nobody would notice its rows."""
+    end = ending(World().job().begin().land(), FakeSession(sight=sight))
+
+    with pytest.raises(NotCommittedError, match="is not whole"):
         end.succeed()
-    assert world.document.status is Status.IN_PROGRESS
+
+    assert not end.succeeded
 
 
 def test_a_failed_block_whose_document_is_gone_keeps_what_it_knew() -> None:

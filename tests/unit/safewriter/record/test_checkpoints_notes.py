@@ -54,12 +54,3 @@ def test_the_note_of_a_landed_creation_is_removed() -> None:
     world.checkpoints.forget_note("sw-x", 1)
 
     assert world.bucket.contents() == {}
-
-
-def test_a_closed_creation_is_no_note() -> None:
-    """Who asks how the table looks finds nothing of the attempt that can create it no more."""
-    world = World(existing=False)
-    world.job().claim()
-    world.checkpoints.close_creation(world.key, 1)
-
-    assert world.checkpoints.note(world.key, 1) is None

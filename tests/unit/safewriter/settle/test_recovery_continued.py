@@ -8,7 +8,7 @@ from safewriter.errors import UnknownOutcomeError
 from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.recovery import Cause, Evidence
 from safewriter.tables.delta.history import DeltaHistory
-from safewriter.tables.delta.revert import find_live, revert
+from safewriter.tables.delta.undo import find_live, undo
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network, Stopped
 from tests.unit.safewriter.invariants import check
@@ -28,7 +28,7 @@ def begun_to_roll_back(*, reverted: bool) -> World:
         log = DeltaHistory(world.lake, world.clock)
         ours = find_live(log.since(job.document.attempt), world.key, 1)
         assert ours is not None
-        assert revert(log, job.document, log.since(job.document.attempt), ours, world.checkpoints, world.clock) is None
+        assert undo(log, job.document, log.since(job.document.attempt), ours, world.clock) is None
     return world
 
 

@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from safewriter.errors import NotCommittedError
 from safewriter.record import journal
 from safewriter.record.document import CommitPoint, Status
+from safewriter.settle.recovery import Cause, Evidence
 from safewriter.settle.supervisor import WriteReport
 from tests.unit.safewriter.invariants import check
 from tests.unit.safewriter.settle.supervised import BUDGET_MS, Child, child
@@ -14,6 +16,8 @@ from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.unit.safewriter.job import Job
 
 
 def test_a_child_without_writes_has_no_reports(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,3 +184,72 @@ def test_the_audit_log_is_as_the_settings_say(path: Path, monkeypatch: pytest.Mo
     found.supervision(audit_log=False).settle(budget_ms=BUDGET_MS)
 
     assert not [key for key in found.world.bucket.contents() if key.startswith("audit/")]
+
+
+def refused(child: Child, job: Job, event: str = "refused") -> None:
+    journal.append(child.path, event, nonce=job.attempt.nonce, reason="thread: another thread's")
+    journal.append(child.path, event, nonce=job.attempt.nonce, reason="a later one")
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_a_refusal_that_the_script_has_swallowed_is_reported_and_kept(
+    path: Path, monkeypatch: pytest.MonkeyPatch, *, settled: bool
+) -> None:
+    """The commit stands, and rows of its block are missing: the report says so, and the document tells each retry."""
+    found, job = child(path, monkeypatch)
+    found.passed(job)
+    job.land()
+    if settled:  # the block has ended with success() before, and a statement has outlived it
+        found.world.settle(Cause.SUCCESS)
+    refused(found, job)
+
+    report = found.settle()
+
+    assert (report.status, report.incomplete) == (
+        "committed",
+        "a statement of the block was refused (thread: another thread's)",
+    )
+    assert found.world.document.incomplete == report.incomplete
+    found.world.owner_dies()
+    with pytest.raises(NotCommittedError, match="another thread's"):
+        found.world.job().claim()
+    check(found.world)
+
+
+def test_a_refusal_of_a_write_that_is_rolled_back_hides_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The retry writes all rows again."""
+    found, job = child(path, monkeypatch)
+    refused(found, job)
+
+    report = found.settle()
+
+    assert (report.status, report.incomplete) == ("rolled_back", None)
+
+
+def test_rows_beside_a_block_are_reported_whatever_became_of_the_block(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in the table, and a retry would bring them in once more."""
+    found, job = child(path, monkeypatch)
+    refused(found, job, "stray")
+
+    report = found.settle()
+
+    assert (report.status, report.incomplete) == ("rolled_back", "thread: another thread's")
+
+
+def test_a_refusal_of_an_earlier_block_of_the_write_is_healed_by_a_later_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script has tried again, and the rows of that block are all there."""
+    found, job = child(path, monkeypatch)
+    refused(found, job)
+    found.world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True))
+    again = found.world.job().begin()
+    found.opened(again)
+    found.passed(again)
+    again.land()
+
+    report = found.settle()
+
+    assert (report.status, report.incomplete) == ("committed", None)

@@ -119,15 +119,3 @@ def test_an_append_is_blind_if_it_says_so_or_can_be_nothing_else(
     found = Commit.parse(0, body_of([{"commitInfo": info}, *([{"remove": {"path": "a"}}] * removes)]))
 
     assert found.is_blind_append is blind
-
-
-def test_a_deletion_vector_that_lies_in_the_log_is_no_file() -> None:
-    """Small ones stand in the action itself; only the data file was taken out of the table."""
-    inline = {
-        "storageType": "i",
-        "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
-        "offset": None,
-    }
-    removes = [{"remove": {"path": "a.parquet", "deletionVector": inline}}]
-
-    assert Commit.parse(1, body_of(removes)).removed_keys == {"a.parquet"}

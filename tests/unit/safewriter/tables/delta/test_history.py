@@ -137,26 +137,6 @@ def test_a_version_that_is_listed_but_cannot_be_read_is_a_store_error() -> None:
         DeltaHistory(store, lambda: 1).since(attempt(version_before=-1))
 
 
-@pytest.mark.parametrize(
-    ("keys", "there"),
-    [({"b/1"}, True), ({"b/1", "b/3"}, True), ({"b/2"}, False), ({"a", "c"}, True), ({"a", "d"}, False)],
-)
-def test_keys_are_looked_for_where_they_would_be(keys: set[str], there: object) -> None:
-    """All of them must exist, and no more is listed than what lies between them."""
-    store = MemoryObjectStore()
-    for key in ("a", "b/1", "b/3", "c"):
-        store.put(key, b"")
-    assert DeltaHistory(store, lambda: 1).has_all(keys) is there
-
-
-def test_looking_for_keys_asks_for_time() -> None:
-    """The folder of a large table takes long to list, and the settler has a deadline."""
-    store = MemoryObjectStore()
-    store.put("part-1", b"")
-    with pytest.raises(StoreError, match="out of time"):
-        DeltaHistory(store, lambda: 1, may_go_on=lambda: False).has_all({"part-1"})
-
-
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
@@ -198,36 +178,6 @@ def test_reading_ends_with_the_time() -> None:
     world = World()
     with pytest.raises(StoreError, match="out of time"):
         DeltaHistory(world.lake, world.clock, may_go_on=lambda: False).since(attempt(version_before=0))
-
-
-@pytest.mark.parametrize(("keys", "there"), [({"a", "c"}, True), ({"a", "b"}, False), ({"c", "z"}, False)])
-def test_keys_are_there_or_one_of_them_is_not(keys: set[str], *, there: bool) -> None:
-    """A key that a later one stands for is missing, and so is what lies behind the last."""
-    world = World(existing=False)
-    for key in ("a", "c", "e"):
-        world.lake.put(key, b"")
-
-    assert DeltaHistory(world.lake, world.clock).has_all(keys) is there
-
-
-@pytest.mark.parametrize("files", [10, 5_000])
-def test_keys_far_apart_cost_a_page_each(files: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many files lie between them."""
-    store = MemoryObjectStore()
-    listed: list[str] = []
-    for number in range(files):
-        store.put(f"part-{number:05}", b"")
-    whole = store.list
-
-    def noted(prefix: str, *, start_after: str = "") -> Any:
-        listed.append(start_after)
-        return whole(prefix, start_after=start_after)
-
-    monkeypatch.setattr(store, "list", noted)
-    history = DeltaHistory(store, lambda: 1)
-    assert history.has_all({"part-00001", "part-00002", f"part-{files - 1:05}"})
-    assert len(listed) == (1 if files == 10 else 2)
-    assert not history.has_all({"part-00001", f"part-{files:05}"})
 
 
 @pytest.mark.parametrize(

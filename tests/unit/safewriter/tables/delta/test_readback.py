@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.errors import NotCommittedError, SupersededError, UnknownOutcomeError
-from safewriter.record.document import NO_CHANGE, Status
+from safewriter.errors import NotCommittedError, UnknownOutcomeError
+from safewriter.record.document import Status
 from safewriter.settle.recovery import Cause
-from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.gate import GateState, GateStatus
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.readback import ReadBack
@@ -89,13 +88,14 @@ def test_a_commit_without_an_answer_is_no_success(status: str) -> None:
         read_back(job, gate(status, passed=True))
 
 
-def test_a_block_that_committed_nothing_is_committed_without_a_change() -> None:
-    """Nothing was to do, and the log says so: what others have committed since is not ours."""
+def test_a_block_without_a_commit_is_no_success() -> None:
+    """That nobody sees a commit tells nothing; a statement that changes nothing makes one."""
     world = World()
     job = world.job().begin()
     world.append_foreign()
 
-    assert read_back(job, gate()) == Move(Status.COMMITTED, NO_CHANGE)
+    with pytest.raises(NotCommittedError, match=r"no statement of the block has made a commit .*no_change=True"):
+        read_back(job, gate())
 
 
 def test_a_write_past_the_guard_is_no_success() -> None:
@@ -106,14 +106,6 @@ def test_a_write_past_the_guard_is_no_success() -> None:
         read_back(job, gate(stray="s3://lake/other"))
 
 
-def test_a_refused_commit_is_no_success() -> None:
-    """Even if the script has caught the refusal: what it says is handed on."""
-    job = World().job().begin()
-
-    with pytest.raises(NotCommittedError, match=r"did not land .*operation: OPTIMIZE"):
-        read_back(job, gate(refusal="operation: OPTIMIZE"))
-
-
 def test_a_commit_that_lost_is_no_success() -> None:
     """It passed the gate, and its slot was taken by somebody else."""
     job = World().job().begin()
@@ -122,28 +114,29 @@ def test_a_commit_that_lost_is_no_success() -> None:
         read_back(job, gate(passed=True))
 
 
-def test_a_block_that_was_fenced_and_committed_nothing_is_no_success() -> None:
-    """Somebody has settled the write while the block ran: no change is not the block's to say any more. Versions of
-    others before and after the fence make no difference.
-    """
-    world = World()
-    job = world.job().begin()
-    world.append_foreign()
-    fence(DeltaHistory(world.lake, world.clock), job.document, world.checkpoints, world.clock)
-    world.append_foreign()
-
-    with pytest.raises(SupersededError, match="settled by somebody else"):
-        read_back(job, gate())
+def filled(job: Job, *files: File) -> GateState:
+    """Land a commit of the block with these files."""
+    version = job.world.log.append(*files, txn=(job.document.write_key, job.document.epoch))
+    return gate("landed", passed=True, version=version)
 
 
-def test_an_empty_table_that_an_earlier_attempt_left_is_no_success() -> None:
-    """A retry in the mode `ignore` or `errorifexists` finds the table and writes nothing; its rows are not there."""
+def test_an_empty_commit_to_a_table_that_an_earlier_attempt_left_is_no_success() -> None:
+    """A retry in the mode `ignore` finds the table and writes nothing; its rows are not there."""
     world = after_a_creation_that_was_taken_back()
     world.settle(Cause.EXCEPTION)
     retry = world.job().begin()
 
     with pytest.raises(NotCommittedError, match="exists only because an earlier attempt of this write began to create"):
-        read_back(retry, gate())
+        read_back(retry, filled(retry))
+
+
+def test_a_retry_that_fills_the_table_of_an_earlier_attempt_is_a_success() -> None:
+    """It appends to the empty table, as the advice says."""
+    world = after_a_creation_that_was_taken_back()
+    world.settle(Cause.EXCEPTION)
+    retry = world.job().begin()
+
+    assert read_back(retry, filled(retry, File("a.parquet"))).status is Status.COMMITTED
 
 
 def test_a_table_that_somebody_else_has_filled_since_is_theirs() -> None:
@@ -153,28 +146,7 @@ def test_a_table_that_somebody_else_has_filled_since_is_theirs() -> None:
     world.append_foreign()
     retry = world.job().begin()
 
-    assert read_back(retry, gate()) == Move(Status.COMMITTED, NO_CHANGE)
-
-
-def test_a_table_that_no_attempt_has_created_yet_may_stay_absent() -> None:
-    """The earlier attempt began with no table and made none; without a version there is nothing of anybody's."""
-    world = World(existing=False)
-    world.job().claim()
-    world.owner_dies()
-    retry = world.job()
-    retry.claim()
-
-    assert read_back(retry, gate()) == Move(Status.COMMITTED, NO_CHANGE)
-
-
-def test_the_first_attempt_s_own_creation_is_not_looked_for() -> None:
-    """A block whose own attempt began without the table asks nobody who created it."""
-    world = World(existing=False)
-    job = world.job().begin()
-    world.log.create()
-    world.log.commit(append_actions((), txn=("another application", 1)))
-
-    assert read_back(job, gate()) == Move(Status.COMMITTED, NO_CHANGE)
+    assert read_back(retry, filled(retry)).status is Status.COMMITTED
 
 
 def test_an_earlier_attempt_on_a_table_that_was_there_explains_nothing() -> None:
@@ -185,4 +157,4 @@ def test_an_earlier_attempt_on_a_table_that_was_there_explains_nothing() -> None
     world.settle(Cause.KILLED)
     retry = world.job().begin()
 
-    assert read_back(retry, gate()) == Move(Status.COMMITTED, NO_CHANGE)
+    assert read_back(retry, filled(retry)).status is Status.COMMITTED

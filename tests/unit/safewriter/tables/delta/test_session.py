@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
+from safewriter.record.document import CommitPoint
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus
 from safewriter.tables.delta.session import is_append_only
 from safewriter.tables.session import Opening, TableState
@@ -43,7 +44,7 @@ def surroundings(one: DeltaSession, monkeypatch: pytest.MonkeyPatch, **found: ob
     """Have the log store say this of the session."""
     said = json.dumps({"busy": False, "endpoint": "", **found})
     monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(of=lambda *_: said))
-    one._gates = SimpleNamespace(protocol=lambda: 7)
+    one._gates = SimpleNamespace(protocol=lambda: 8)
 
 
 def test_a_driver_without_the_log_store_is_told_what_to_add() -> None:
@@ -81,7 +82,7 @@ def test_a_session_in_which_a_block_is_open_is_refused(monkeypatch: pytest.Monke
     surroundings(one, monkeypatch)
     one.verify()
     one._gates.protocol = lambda: 5
-    with pytest.raises(UnguardedSessionError, match="speaks protocol 5, this SafeWriter speaks 7"):
+    with pytest.raises(UnguardedSessionError, match="speaks protocol 5, this SafeWriter speaks 8"):
         one.verify()
 
 
@@ -157,6 +158,7 @@ def test_a_skipped_block_is_opened_as_the_first_attempt_on_no_table(monkeypatch:
         "journal": "",
         "nonce": "nonce",
         "filePrefix": "sw-0123456789ab-0-nonce-",
+        "undoable": False,
         "skipped": True,
     }
 
@@ -203,14 +205,15 @@ def test_a_block_has_begun_once_it_has_a_gate() -> None:
     assert one.has_begun is True
 
 
-@pytest.mark.parametrize("latest_start_ms", [None, 5])
-def test_a_block_opens_its_gate(latest_start_ms: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("latest_start_ms", "point"), [(None, CommitPoint.WRITE), (5, CommitPoint.SUCCESS)])
+def test_a_block_opens_its_gate(
+    latest_start_ms: int | None, point: CommitPoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With the fields of `Block.java`, and with a group for its jobs."""
     one = session()
     opened: list[Any] = []
     groups: list[str] = []
     one._restore = []
-    one._before = object()
 
     def gate_open(*arguments: Any) -> SimpleNamespace:
         opened.extend(arguments)
@@ -220,7 +223,7 @@ def test_a_block_opens_its_gate(latest_start_ms: int | None, monkeypatch: pytest
     monkeypatch.setattr(one, "begin_group", groups.append)
 
     attempt = SimpleNamespace(version_before=3, prefix="sw-1-2-nonce-")
-    document: Any = SimpleNamespace(write_key="sw-1", epoch=2, owner="nonce", attempt=attempt)
+    document: Any = SimpleNamespace(write_key="sw-1", epoch=2, owner="nonce", attempt=attempt, commit_point=point)
     one.begin(Opening(document, TableState(3, "id", (), {}), latest_start_ms, "s3://checkpoints/note", None))
 
     assert json.loads(opened[1]) == {
@@ -233,9 +236,9 @@ def test_a_block_opens_its_gate(latest_start_ms: int | None, monkeypatch: pytest
         "journal": "",
         "nonce": "nonce",
         "filePrefix": "sw-1-2-nonce-",
+        "undoable": point is CommitPoint.SUCCESS,
         "skipped": False,
     }
-    assert opened[2] is one._before
     assert groups == ["safewriter-sw-1-2-nonce"]
     assert len(one._restore) == 1
 

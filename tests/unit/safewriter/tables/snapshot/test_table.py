@@ -7,7 +7,7 @@ import pytest
 
 from safewriter.errors import NotCommittedError, UnknownOutcomeError
 from safewriter.objects.store import PreconditionFailed, StoreError
-from safewriter.record.document import NO_CHANGE, Status
+from safewriter.record.document import Status
 from safewriter.settle.recovery import Cause
 from safewriter.snapshots.errors import PublishConflictError
 from safewriter.snapshots.format.current import CURRENT
@@ -129,11 +129,12 @@ def test_a_pointer_that_nobody_can_read_decides_nothing(bench: Bench) -> None:
 
 
 def test_success_is_confirmed_by_the_pointer(bench: Bench) -> None:
-    """A block that has staged nothing is committed, too, and has changed nothing."""
+    """A block that has published nothing is none."""
     held = bench.claim()
     with pytest.raises(NotCommittedError, match="does not know this build"):
         bench.table().confirm(held.document, SENT)
-    assert bench.table().confirm(held.document, UNSENT).reason == NO_CHANGE
+    with pytest.raises(NotCommittedError, match="published no snapshot"):
+        bench.table().confirm(held.document, UNSENT)
     other = Bench()
     held = other.claim()
     other.publish(held)
@@ -218,15 +219,6 @@ def test_a_published_snapshot_that_was_removed_since_has_nothing_to_clean(bench:
     bench.settle()
     bench.clean()
     assert bench.keys() == before
-
-
-def test_a_build_that_published_nothing_leaves_nothing(bench: Bench) -> None:
-    """It is committed, and has a manifest only if it died before it could send it."""
-    held = bench.claim()
-    bench.build(held)
-    document = replace(held.document, status=Status.COMMITTED, reason=NO_CHANGE)
-    bench.table().remove_leftovers(document, document.attempts)
-    assert bench.keys() == set()
 
 
 def test_an_attempt_that_died_before_its_claim_has_left_nothing(bench: Bench) -> None:

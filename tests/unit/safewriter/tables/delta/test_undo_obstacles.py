@@ -1,0 +1,195 @@
+"""Commits that cannot be undone, and why."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from safewriter.tables.delta.commit import Signature
+from safewriter.tables.delta.undo import UNDOABLE_FEATURES
+from tests.unit.safewriter.delta_log import File, append_actions, creation
+from tests.unit.safewriter.tables.delta.undoing import landed, obstacle, undo
+from tests.unit.safewriter.world import World
+
+PAGE = Path(__file__).parents[5] / "docs" / "concepts" / "delta.md"
+
+
+@pytest.mark.parametrize(
+    "path", ["{}a.parquet", "day=x%20y/{}b.parquet", "day=x y/{}b.parquet", "day%3Dx%20y/{}b.parquet"]
+)
+def test_files_that_were_rewritten_since_stay(path: str) -> None:
+    """Their rows live on in other files, whatever way the other engine encodes a path."""
+    world, job = landed()
+    removed = path.format(job.document.attempt.prefix)
+    world.log.commit([{"commitInfo": {"operation": "OPTIMIZE"}}, {"remove": {"path": removed}}, File("opt").add()])
+
+    assert "rewrote files" in obstacle(world, job)
+
+
+def test_rows_that_were_deleted_since_stay_deleted() -> None:
+    """A deletion vector adds our file again; removing the old entry would bring back nothing but confusion."""
+    world, job = landed()
+    vector = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
+    world.log.commit([{"commitInfo": {"operation": "DELETE"}}, job.files[0].add(deletionVector=vector)])
+
+    assert "rewrote files" in obstacle(world, job)
+
+
+def test_a_change_of_the_table_since_is_in_the_way() -> None:
+    """Schema or properties may give the removal another meaning."""
+    for action in creation():
+        world, job = landed()
+        world.log.commit([{"commitInfo": {"operation": "SET TBLPROPERTIES"}}, action])
+
+        assert "changed the table's schema or properties" in obstacle(world, job)
+
+
+def test_a_change_of_the_table_before_our_commit_is_not_in_the_way() -> None:
+    """Only what came after ours matters."""
+    world = World()
+    job = world.job().begin()
+    world.log.commit([{"commitInfo": {"operation": "SET TBLPROPERTIES"}}, *creation()])
+    job.land()
+
+    assert undo(world, job) is None
+
+
+def test_an_append_only_table_keeps_everything() -> None:
+    """The property forbids every removal."""
+    world, job = landed(properties={"delta.appendOnly": "true"}, features=("appendOnly",))
+
+    assert "append-only" in obstacle(world, job)
+
+
+def test_a_table_that_we_created_append_only_keeps_everything() -> None:
+    """What our own commit says of the table is newer than what the claim saw."""
+    world, job = landed(existing=False, properties={"delta.appendOnly": "true"}, features=("appendOnly",))
+
+    assert "append-only" in obstacle(world, job)
+
+
+def test_an_unknown_feature_is_named() -> None:
+    """A feature that nobody has tried an undo under is no place for one."""
+    for existing in (True, False):
+        world, job = landed(existing=existing, features=("appendOnly", "newThing"))
+
+        assert "the table uses newThing" in obstacle(world, job)
+
+
+def test_under_known_features_an_undo_is_possible() -> None:
+    """All features on the list at once."""
+    world, job = landed(features=tuple(sorted(UNDOABLE_FEATURES)))
+
+    assert undo(world, job) is None
+
+
+def test_the_features_under_which_an_undo_is_right_are_those_of_the_page() -> None:
+    """Each of them is tested alone with Spark; any other keeps the commit, with a reason."""
+    section = PAGE.read_text(encoding="utf-8").split("## Table features")[1]
+    named = section.split("SafeWriter does not undo")[0]
+
+    assert set(re.findall(r"`(\w+)`", named)) == UNDOABLE_FEATURES
+
+
+DOMAIN = {"domainMetadata": {"domain": "delta.clustering", "configuration": "", "removed": False}}
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        ({"remove": {"path": "foreign-0.parquet"}}, "removed files"),
+        (DOMAIN, "changed the table's schema or properties"),
+        (creation()[0], "changed the table's schema or properties"),
+        (creation()[1], "changed the table's schema or properties"),
+        ({"txn": {"appId": "the script's", "version": 7}}, "holds the script's own transaction the script's"),
+        ({"add": {**File("x").add()["add"], "dataChange": False}}, "holds files that are not new rows"),
+        ({"add": {"path": "x", "partitionValues": {}, "dataChange": True}}, "holds files that are not new rows"),
+        ({"add": {"path": "x", "size": 1, "dataChange": True}}, "holds files that are not new rows"),
+    ],
+)
+def test_a_commit_that_has_done_more_than_add_files_stays(action: dict[str, Any], why: str) -> None:
+    """To bring back what it took is not in the log, or others have used what it brought."""
+    world = World()
+    job = world.job().begin()
+    world.log.commit([*append_actions(job.files, txn=(world.key, 1)), action])
+
+    assert obstacle(world, job) == f"version 2 {why}"
+
+
+def test_the_creation_of_a_table_may_say_what_the_table_is() -> None:
+    """Its rows are taken back, and an empty table remains; a transaction of the script's own would remain, too."""
+    for action, stays in ((DOMAIN, False), ({"txn": {"appId": "mine", "version": 7}}, True)):
+        world = World(existing=False)
+        job = world.job().begin()
+        world.log.commit([*append_actions(job.files, txn=(world.key, 1)), *creation(), action])
+
+        if stays:
+            assert obstacle(world, job) == "version 0 holds the script's own transaction mine"
+        else:
+            assert undo(world, job) is None
+            assert world.log.live() == []
+
+
+def test_files_that_do_not_say_that_they_were_moved_hold_new_rows() -> None:
+    """`dataChange` is true where an engine has left it out."""
+    world = World()
+    job = world.job().begin()
+    add = dict(File("x").add()["add"])
+    del add["dataChange"]
+    world.log.commit([*append_actions(job.files, txn=(world.key, 1)), {"add": add}])
+
+    assert undo(world, job) is None
+
+
+def later(operation: str, *actions: dict[str, Any], **info: Any) -> list[dict[str, Any]]:
+    return [{"commitInfo": {"timestamp": 3, "operation": operation, **info}}, *actions]
+
+
+REMOVED = {"remove": {"path": "x", "size": 5, "partitionValues": {}}}
+MOVED = {"remove": {**REMOVED["remove"], "dataChange": False}}
+APPEND = {"operationParameters": {"mode": "Append"}}
+DEPENDENT = [
+    later("WRITE", REMOVED, File("y").add()),
+    later("WRITE", File("y").add(), isBlindAppend=False, **APPEND),
+    later("MERGE", File("y").add(), isBlindAppend=False),
+]
+INDIFFERENT = [
+    later("WRITE", File("y").add(), isBlindAppend=True, **APPEND),
+    later("WRITE", File("y").add(), **APPEND),
+    later("OPTIMIZE", MOVED, File("y").add(dataChange=False)),
+    later("SAFEWRITER FENCE"),
+    later("SAFEWRITER REVERT", REMOVED, userMetadata=Signature("k", 1, 1).to_text()),
+    later("DELETE", REMOVED),
+    later("UPDATE", REMOVED, File("y").add()),
+]
+
+
+@pytest.mark.parametrize("commit", DEPENDENT, ids=["overwrite", "insert that looks", "merge"])
+def test_our_rows_stay_where_another_commit_may_have_counted_on_them(commit: list[dict[str, Any]]) -> None:
+    """A MERGE does not insert a key that it has found in ours; an insert and an overwrite may be computed from them."""
+    world, job = landed()
+    world.log.commit(commit)
+
+    assert obstacle(world, job) == "version 3 may depend on rows of version 2"
+
+
+@pytest.mark.parametrize("commit", INDIFFERENT, ids=lambda one: one[0]["commitInfo"]["operation"])
+def test_our_rows_go_where_another_commit_would_have_been_the_same_without_them(commit: list[dict[str, Any]]) -> None:
+    """Appends that look at no row, compactions, the guard's own commits, and what decides row by row."""
+    world, job = landed()
+    world.log.commit(commit)
+
+    assert undo(world, job) is None
+
+
+def test_the_row_ids_of_our_commit_are_not_in_the_way() -> None:
+    """Row tracking moves its high-water mark with every append; a mark that is too high harms nobody."""
+    world = World()
+    job = world.job().begin()
+    domain = {"domainMetadata": {"domain": "delta.rowTracking", "configuration": "{}", "removed": False}}
+    world.log.commit([*append_actions(job.files, txn=(world.key, 1)), domain])
+
+    assert undo(world, job) is None

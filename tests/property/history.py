@@ -93,7 +93,8 @@ class History(Play):
             self.number += 1
             operation = draw(self.random, self.number, ROWS, vectors=True)
             point = self.random.choice(["write", "write", "success"])
-            write = Write(f"step-{self.number}", operation, "write" if self.log.without_undo() else point)
+            may_be_undone = operation.kind == "append" and not self.log.without_undo()
+            write = Write(f"step-{self.number}", operation, point if may_be_undone else "write")
         how = "retries" if retries else "begins"
         self.say(f"{one.name} {how} {write.step}, {write.operation}, {write.commit_point}")
         os.environ["SOAL_RUN_ID"] = uuid.uuid4().hex  # a retry is another attempt of the run
@@ -109,7 +110,7 @@ class History(Play):
         finally:
             self.s3.wire.clock_ahead_s = 0
         self.writes[block._block.write.key] = write.operation
-        one.block, one.write, one.has_written, one.changes = block, write, False, False
+        one.block, one.write, one.has_written = block, write, False
 
     def statement(self, one: Writer) -> None:
         """Let the block write; sometimes its commit never arrives, or late, and then it dies."""
@@ -143,8 +144,7 @@ class History(Play):
             self.die(one)
             return
         self.say(f"{one.name} ends with {how}")
-        changes = one.changes
-        one.do(lambda: self._leave(block, how, changes=changes))
+        one.do(lambda: self._leave(block, how))
         one.block = one.write = None
         wait_for_hygiene()
         document = block.checkpoint
@@ -154,19 +154,18 @@ class History(Play):
 
     def _write(self, one: Writer) -> None:
         assert one.write is not None
-        operation, before = one.write.operation, self.rows_at()[-1]
-        one.changes = operation.effect(before) != before
+        operation = one.write.operation
         one.do(lambda: operation.run(one.spark, self.lake.table))
         one.has_written = True
 
-    def _leave(self, block: SafeWriter, how: str, *, changes: bool) -> None:
+    def _leave(self, block: SafeWriter, how: str) -> None:
         """End a block on its writer's thread."""
         if how == "exception":
             block.__exit__(PlannedError, PlannedError(), None)
             return
         block.success()
         block.__exit__(None, None, None)
-        assert len(self.lake.live_versions(block._block.write.key)) == 1 or not changes
+        assert len(self.lake.live_versions(block._block.write.key)) == 1
 
     def die(self, one: Writer) -> None:
         """End without a word, and leave what a killed process leaves: a closed file, an upload, a deletion vector."""
@@ -233,8 +232,7 @@ class History(Play):
         block = alive.block
         assert block is not None
         self.say(f"{alive.name} ends with success")
-        changes = alive.changes
-        alive.do(lambda: self._leave(block, "success", changes=changes))
+        alive.do(lambda: self._leave(block, "success"))
         alive.block = None
         wait_for_hygiene()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from safewriter.record.document import NO_CHANGE, OPEN
-from safewriter.tables.delta.inverse import UNDOABLE_FEATURES
+from safewriter.record.document import OPEN
+from safewriter.tables.delta.undo import UNDOABLE_FEATURES
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -83,20 +83,20 @@ def rows_at(log: Log, base: Counter[int], operations: Mapping[int, Operation]) -
 def check_verdicts(log: Log, operations: Mapping[int, Operation]) -> None:
     """A document that says committed has one live commit, one that says rolled back none.
 
-    One whose undo was refused has behind its commit one that an undo would contradict, or the table a feature that
-    allows none. Whoever appends contradicts nothing, unless to a table that our commit has replaced.
+    One whose undo was refused has done more than append, or has behind its commit one that an undo would contradict, or
+    the table has a feature that allows none. Appends contradict nothing.
     """
     gone = log.reverted().values()
     for document in log.lake.documents():
-        if document.status in OPEN or str(document.reason).startswith(NO_CHANGE):
+        if document.status in OPEN:
             continue
         live = [version for version in log.lake.live_versions(document.write_key) if version not in gone]
         assert len(live) == (1 if document.status == "committed" else 0), (document, live)
         if document.undo_refused is not None:
             behind = [one.kind for version, one in operations.items() if version > live[0]]
-            replaces = operations[live[0]].kind == "replace"
-            contradicts = any(kind != "append" or replaces for kind in behind)
-            assert contradicts or log.without_undo(live[0]), (document, behind)
+            does_more = operations[live[0]].kind != "append"
+            contradicts = any(kind != "append" for kind in behind)
+            assert does_more or contradicts or log.without_undo(live[0]), (document, behind)
 
 
 def check_metadata(log: Log) -> None:

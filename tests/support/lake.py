@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
@@ -13,6 +13,9 @@ from deltalake.exceptions import TableNotFoundError
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.record.document import NO_CHANGE, OPEN
 from tests.support.observed import CHECKPOINTS, LAKE, Observed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["CHECKPOINTS", "LAKE", "Lake"]
 
@@ -107,6 +110,15 @@ class Lake(Observed):
             and not key.endswith("/")
             and not key.startswith("deletion_vector_")
         }
+
+    def download(self, directory: Path) -> None:
+        """Copy the table's files, for a reader or writer that knows no S3."""
+        for key in sorted(self.keys()):
+            stored = self.store.get(key)
+            assert stored is not None
+            path = directory / key
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(stored.body)
 
     # -- what must always hold ---------------------------------------------------------------------------------------
 

@@ -39,6 +39,8 @@ __all__ = ["SUBJECTS", "Recording", "Step", "Subject", "record", "subjects"]
 _Point = Literal["write", "success"]
 _POINTS: Final[dict[Format, tuple[_Point, ...]]] = {"delta": ("write", "success"), "iceberg": ("write",)}
 """An Iceberg block publishes in `success()`, so nothing is there to undo before it."""
+_UNDOABLE: Final = ("append", "create")
+"""With `commit_point="success"` the gate sends nothing else."""
 _TASKS: Final = 4
 
 
@@ -62,6 +64,7 @@ SUBJECTS: Final = tuple(
     for table_format, points in _POINTS.items()
     for statement in STATEMENTS[table_format]
     for point in points
+    if point == "write" or statement in _UNDOABLE
 )
 
 

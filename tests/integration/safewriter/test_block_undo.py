@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 import safewriter
 from safewriter import SafeWriter
 from tests.integration.safewriter.appending import append, batch
+from tests.support.lake import Lake
 from tests.support.neighbour import append_beside
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
-    from tests.support.lake import Lake
+    from scripts.emulator.s3 import EmbeddedS3
 
 pytestmark = pytest.mark.spark
 
@@ -103,3 +108,49 @@ def test_an_undo_is_right_under_every_table_feature_that_allows_one(
     operations = [row.operation for row in spark.sql(f"DESCRIBE HISTORY {table}").collect()]
     assert operations == ["DELETE", "WRITE", "SAFEWRITER REVERT", "WRITE", "WRITE", "CREATE TABLE"]
     lake.check()
+
+
+def test_a_table_goes_on_rightly_after_an_undo_in_a_partition_without_a_value(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other writers count on the form of what an undo writes: a DELETE, a dynamic overwrite, and a second engine."""
+    table = f"delta.`{lake.table}`"
+    spark.sql(f"CREATE TABLE {table} (id LONG, part LONG) USING delta PARTITIONED BY (part)")
+    spark.sql(f"INSERT INTO {table} VALUES (1, 1), (2, NULL)")
+    with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table):
+        spark.sql(f"INSERT INTO {table} VALUES (3, NULL), (4, 4)")
+        _ = 1 / 0
+    spark.sql(f"DELETE FROM {table} WHERE id = 9")
+    monkeypatch.setenv("SOAL_RUN_KEY", "another run")
+    with SafeWriter(spark, lake.table) as block:
+        frame = spark.sql("SELECT 13L AS id, CAST(NULL AS LONG) AS part")
+        frame.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic").save(block.table)
+        block.success()
+    assert sorted(row.id for row in spark.read.format("delta").load(lake.table).collect()) == [1, 13]
+    lake.download(tmp_path)
+    write_deltalake(str(tmp_path), pa.table({"id": [14], "part": pa.array([None], pa.int64())}), mode="append")
+    found = QueryBuilder().register("t", DeltaTable(str(tmp_path))).execute("SELECT id FROM t").read_all()
+    assert sorted(found["id"].to_pylist()) == [1, 13, 14]
+    lake.check()
+
+
+def test_a_shallow_clone_keeps_what_removed_files_of_its_source(
+    spark: SparkSession, lake: Lake, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names them by absolute paths; a DELETE stays with that reason, and an append is taken back."""
+    source = Lake(s3.observer(), s3.endpoint, f"{lake.name}-source")
+    append(spark, source, 4)
+    monkeypatch.setenv("SOAL_RUN_KEY", "another run")
+    spark.sql(f"CREATE TABLE delta.`{lake.table}` SHALLOW CLONE delta.`{source.table}`")
+    with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step="append") as added:
+        batch(spark, 7).write.format("delta").mode("append").save(added.table)
+        _ = 1 / 0
+    with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step="delete") as deleted:
+        spark.sql(f"DELETE FROM delta.`{lake.table}` WHERE id = 1")
+        _ = 1 / 0
+    assert added.checkpoint is not None
+    assert deleted.checkpoint is not None
+    assert (added.checkpoint.status, added.checkpoint.undo_refused) == ("rolled_back", None)
+    assert (deleted.checkpoint.status, deleted.checkpoint.undo_refused) == ("committed", "version 3 removed files")
+    assert spark.read.format("delta").load(lake.table).count() == 3
+    assert spark.read.format("delta").load(source.table).count() == 4

@@ -102,12 +102,7 @@ def rows(spark: SparkSession, lake: Lake) -> list[Row]:
 
 def independent(lake: Lake, directory: Path) -> list[tuple[int, int]] | None:
     """Read a copy of the table with deltalake: ids and parts; None if it reads no such table."""
-    for key in sorted(lake.keys()):
-        stored = lake.store.get(key)
-        assert stored is not None
-        path = directory / key
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(stored.body)
+    lake.download(directory)
     try:
         table = DeltaTable(str(directory))
         found = QueryBuilder().register("t", table).execute("SELECT id, part FROM t").read_all()

@@ -57,7 +57,7 @@ def test_another_thread_writes_nothing_to_a_table_with_an_open_block(
     append(spark, lake.table, 5)
     other = spark if session == "the block's" else spark.newSession()
     with (
-        pytest.raises(safewriter.NotCommittedError, match="not whole.*another thread"),
+        pytest.raises(safewriter.NotCommittedError, match=r"not whole.*another thread"),
         SafeWriter(spark, lake.table) as block,
     ):
         with pytest.raises(Exception, match="another thread than the one that opened it"):

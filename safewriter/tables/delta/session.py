@@ -208,7 +208,9 @@ class DeltaSession(SparkScope):
         """Tell whether the block may have left files that no commit refers to: all of its files, or those of a failed
         task or of a statement that lost its slot.
         """
-        landed_at_once = isinstance(seen, GateState) and seen.status is GateStatus.LANDED and seen.tries == 1
-        # An empty append writes an empty file: a block whose write landed had tasks.
+        if not isinstance(seen, GateState) or seen.status is not GateStatus.LANDED or seen.tries > 1:
+            return True
+        if not seen.added_bytes:
+            return True  # an append without rows writes an empty file, which its commit does not name
         jobs = self.java_class("io.soal.logstore.BlockJobs")
-        return not landed_at_once or not jobs.allTasksSucceeded(self.jspark, self._group)
+        return not jobs.allTasksSucceeded(self.jspark, self._group)

@@ -74,18 +74,12 @@ def test_what_optimize_has_rewritten_is_not_undone_and_said(spark: SparkSession,
 
 
 def test_vacuum_beside_a_block_takes_nothing_of_it(spark: SparkSession, lake: Lake) -> None:
-    """Within its rule, a retention longer than any write stays open, also where the block is then undone."""
+    """Within its rule, a retention longer than any write stays open."""
     append(spark, lake.table, 4)
     with SafeWriter(spark, lake.table, step="lands") as block:
         append(spark, block.table, 5)
         outside(spark, f"VACUUM delta.`{lake.table}` RETAIN 168 HOURS")
         block.success()
-    with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step="fails") as failed:
-        spark.sql(f"DELETE FROM delta.`{lake.table}` WHERE id = 0").collect()
-        outside(spark, f"VACUUM delta.`{lake.table}` RETAIN 168 HOURS")
-        _ = 1 / 0
-    assert failed.checkpoint is not None
-    assert failed.checkpoint.status == "rolled_back"
     assert spark.read.format("delta").load(lake.table).count() == 9
     lake.check()
 

@@ -27,6 +27,7 @@ _REMEDIES: Final[dict[str, str]] = {
     "missing": "is missing; add it",
     "extra_forbidden": "is not a known field; remove it or correct its name",
     "string_type": "must be a string",
+    "bool_type": "must be true or false",
     "string_too_short": "must have at least {min_length} characters",
     "string_too_long": "must have at most {max_length} characters",
     "string_pattern_mismatch": "must match {pattern}",

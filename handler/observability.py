@@ -11,7 +11,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 if TYPE_CHECKING:
     from handler.outcome.result import Result
-    from handler.runs.records import RunRecord
+    from handler.runs.record import RunRecord
 
 __all__ = ["count", "log_job_line", "logger", "metrics", "name_run", "print_metric"]
 

@@ -96,6 +96,8 @@ class HandlerSettings(BaseModel):
     script_bucket: str | None = Field(alias="SCRIPT_BUCKET", default=None)
     spark_script: str | None = Field(alias="SPARK_SCRIPT", default=None)
     errors: Literal["raise", "return"] = Field(alias="SOAL_ERRORS", default="raise")
+    accept_changed_script: Literal["on", "off"] = Field(alias="SOAL_ACCEPT_CHANGED_SCRIPT", default="off")
+    """What `acceptChangedScript` says in a job document; the event of another service has no field for it."""
     continue_max: Annotated[int, Field(ge=0, le=CONTINUE_MAX)] = Field(alias="SOAL_CONTINUE_MAX", default=0)
     conf: Annotated[dict[str, str], BeforeValidator(_json)] = Field(alias="SOAL_CONF", default={})
     """Spark settings of the function's own; an event changes none of them."""

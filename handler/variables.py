@@ -119,6 +119,15 @@ VARIABLES: Final = (
     ),
     Variable("SCRIPT_BUCKET", "bucket or bucket/prefix", "where SPARK_SCRIPT lies", (Reader.JOB,), setter=Setter.STACK),
     Variable(
+        "SOAL_ACCEPT_CHANGED_SCRIPT",
+        "on or off",
+        "`on` is `acceptChangedScript` for every event, also for those of services, which have no such field; set it by"
+        " hand for a retry, and remove it afterwards",
+        (Reader.JOB,),
+        default="off",
+        choices=("on", "off"),
+    ),
+    Variable(
         "SOAL_CONTINUE_MAX",
         "number",
         "how often a run may continue itself after its deadline (the role needs lambda:InvokeFunction on the function)",

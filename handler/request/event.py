@@ -57,6 +57,7 @@ class Request:
     event_key: str | None = None
     name: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    accept_changed_script: bool = False
     coordination: Configuration | None = None
     trigger: Trigger | None = None
     warnings: tuple[str, ...] = ()
@@ -158,6 +159,7 @@ def _request(
         client_token=common.client_token,
         name=common.name or _name(submit.name, path),
         tags=common.tags,
+        accept_changed_script=common.accept_changed_script,
         coordination=_coordination(common.coordination, _below(path, "coordination")),
         warnings=tuple(
             f"{to_camel(name)} has a meaning for EMR Serverless only; it was not used"

@@ -95,6 +95,10 @@ class Common(BaseModel):
     """A name for people; the result shows it."""
     tags: _Tags = {}
     """Labels that `soal graduate` hands to EMR Serverless; the handler does not use them."""
+    accept_changed_script: bool = False
+    """`true`: the script, or a Python file, may differ from that of the run's earlier attempts. Their committed writes
+    are skipped, and the rest is the new script's.
+    """
     coordination: dict[str, str] | None = None
     """The job's turn: the keys `job.coordinator.…`, which may leave that prefix out. The handler takes the turn before
     the job, and gives it back once the job's writes are settled.

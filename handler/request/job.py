@@ -55,6 +55,8 @@ class Job:
     tags: Mapping[str, str]
     trigger_event: TriggerEvent | None
     coordination: Configuration | None = None
+    accept_changed_script: bool = False
+    """The owner's word: another script may continue the run."""
 
     @classmethod
     def of(cls, request: Request, settings: HandlerSettings, request_id: str) -> Job:
@@ -71,6 +73,7 @@ class Job:
             name=request.name,
             tags=dict(request.tags),
             coordination=request.coordination,
+            accept_changed_script=request.accept_changed_script or settings.accept_changed_script == "on",
             trigger_event=None if request.trigger is None else _trigger_event(request.trigger.event, settings),
         )
 
@@ -85,7 +88,8 @@ class Job:
     def fingerprint(self) -> str:
         """Hash of all that must not change under one run key: the script's place and the arguments given by the caller.
 
-        The triggering event is not in it: a queue delivers the same message with another receive count.
+        The script's content may change by the owner's word, so it is not in it: the run's record holds it. Nor is the
+        triggering event: a queue delivers the same message with another receive count.
         """
         parts = [str(self.entry_point), list(self.arguments)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

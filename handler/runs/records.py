@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ValidationError
 
-from handler.input_errors import InputError
+from handler.runs.record import RUNNING, CancelRequest, RunRecord
+from handler.runs.same_job import check_same_job
 from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError
 from safewriter.record.liveness import LEASE_MS, Owner, Sighting, watch
 
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from safewriter.deadline import Clock
     from safewriter.schedule import Schedule
 
-__all__ = ["AttemptRunningError", "CancelRequest", "OpenRun", "RunRecord", "Runs", "StoredRun", "UnreadableRecordError"]
+__all__ = ["AttemptRunningError", "OpenRun", "Runs", "StoredRun", "UnreadableRecordError", "result_key"]
 
 _ROUNDS_MAX: Final = 100
+_REASON_MAX: Final = 4000
 
 
 class AttemptRunningError(Exception):
@@ -37,41 +38,6 @@ class AttemptRunningError(Exception):
 
 class UnreadableRecordError(StoreError):
     """A record is of another version, or damaged; it stays as it is."""
-
-
-class RunRecord(BaseModel):
-    """The content of the object. `state` is RUNNING, or the state of the last attempt's result."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
-
-    schema_version: Literal[1] = 1
-    run_key: str
-    fingerprint: str
-    name: str | None
-    entry_point: str
-    attempt: int
-    run_id: str
-    previous_run_id: str | None
-    request_id: str
-    state: str
-    started_ms: int
-    deadline_ms: int
-    ended_ms: int | None = None
-    result_uri: str
-    execution: str | None = None
-    """The ARN of the durable execution that makes the attempts."""
-
-
-class CancelRequest(BaseModel):
-    """A request by `soal runs cancel` to the handler of one attempt, or of each of a durable execution: the reason, for
-    people, and when it was made.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
-
-    schema_version: Literal[1] = 1
-    reason: str
-    requested_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +54,13 @@ class OpenRun:
 
     record: RunRecord
     etag: str
+    before: RunRecord | None = None
+    """The record of the attempt before."""
+
+    @property
+    def has_other_code(self) -> bool:
+        """Whether the script, or a Python file, differs from that of the attempt before."""
+        return self.before is not None and self.before.code not in (None, self.record.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +72,17 @@ class Runs:
     sleep: Callable[[float], None] = time.sleep
 
     def begin(
-        self, job: Job, *, run_id: str, request_id: str, schedule: Schedule, execution: str | None = None
+        self,
+        job: Job,
+        *,
+        run_id: str,
+        request_id: str,
+        schedule: Schedule,
+        code: str | None = None,
+        execution: str | None = None,
     ) -> OpenRun:
-        """Record that an attempt begins.
+        """Record that an attempt begins. `code`: the hash of its script and Python files; None if they could not be
+        fetched, so that it cannot write.
 
         Raises `InputError` if the run key belongs to another job, `AttemptRunningError` if another attempt of the run
         is alive, `StoreError` if S3 cannot tell.
@@ -115,11 +96,13 @@ class Runs:
             run_id=run_id,
             previous_run_id=None,
             request_id=request_id,
-            state="RUNNING",
+            state=RUNNING,
             started_ms=self.clock(),
             deadline_ms=schedule.deadline.at_ms,
             result_uri=self.store.uri(result_key(run_id)),
             execution=execution,
+            code=code,
+            may_hold_writes=False,
         )
         key = _record_key(job.run_key)
         try:
@@ -133,24 +116,20 @@ class Runs:
             if stored is None:
                 raise StoreError(f"{self.store.uri(key)} exists but cannot be read; allow s3:GetObject on it")
             before = _parse(stored, self.store.uri(key))
-            if before.fingerprint != first.fingerprint:
-                field = "clientToken" if job.client_token is not None else "event"
-                raise InputError(
-                    field,
-                    f"{job.run_key!r} was used before for {before.entry_point}, or with other arguments; a retry must"
-                    " be the same job, and another job needs a token of its own",
-                )
-            if before.state == "RUNNING":
+            check_same_job(before, first, job)
+            if before.state == RUNNING:
                 self._wait_for_death(before, stored, schedule)
             record = first.model_copy(
                 update={
                     "attempt": before.attempt + 1,
                     "previous_run_id": before.run_id,
                     "started_ms": self.clock(),
+                    "code": first.code or before.code,
+                    "may_hold_writes": before.may_hold_writes or before.state == RUNNING,
                 }
             )
             try:
-                return OpenRun(record, self.store.replace(key, _body(record), etag=stored.etag))
+                return OpenRun(record, self.store.replace(key, _body(record), etag=stored.etag), before)
             except PreconditionFailed:
                 continue
         raise StoreError(f"{self.store.uri(key)} changes too often to be written")
@@ -215,9 +194,21 @@ class Runs:
         """Tell whether somebody has asked for the end of an attempt."""
         return any(self.store.get(key) is not None for key in _cancel_keys(record))
 
-    def end(self, run: OpenRun, *, state: str) -> tuple[str, ...]:
-        """Record how the attempt ended; return warnings, if a later attempt has taken the record over."""
-        record = run.record.model_copy(update={"state": state, "ended_ms": self.clock()})
+    def end(
+        self, run: OpenRun, *, state: str, reason: str | None = None, may_hold_writes: bool = True
+    ) -> tuple[str, ...]:
+        """Record how the attempt ended; return warnings, if a later attempt has taken the record over.
+
+        `may_hold_writes`: False only if every guarded write of the attempt is known to have left nothing.
+        """
+        record = run.record.model_copy(
+            update={
+                "state": state,
+                "ended_ms": self.clock(),
+                "reason": None if reason is None else reason[:_REASON_MAX],
+                "may_hold_writes": run.record.may_hold_writes or may_hold_writes,
+            }
+        )
         try:
             self.store.replace(_record_key(record.run_key), _body(record), etag=run.etag)
         except PreconditionFailed:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -50,32 +52,38 @@ def place(job: Job, sandbox: Sandbox) -> Files:
     return Files(sandbox.scripts / job.entry_point.name, tuple(py_files))
 
 
-def download(job: Job, files: Files, client: Any) -> None:  # noqa: ANN401 - boto3's S3 client, or a test's
-    """Copy the job's code to its place.
+def download(job: Job, files: Files, client: Any) -> str:  # noqa: ANN401 - boto3's S3 client, or a test's
+    """Copy the job's code to its place; return a hash of what S3 has sent: the SHA-256 of the script, or, where there
+    are Python files, of it and their names and contents.
 
     Raises `InputError` for a file that is missing, forbidden or too large, that would hide a module which the job
     needs, or has native code; `DownloadError` if S3 does not answer.
     """
-    _copy(job.entry_point, files.script, client, field="entryPoint", max_mb=_SCRIPT_MAX_MB)
+    script = _copy(job.entry_point, files.script, client, field="entryPoint", max_mb=_SCRIPT_MAX_MB)
+    others: list[tuple[str, str]] = []
     for index, (location, path) in enumerate(zip(job.py_files, files.py_files, strict=True)):
         field = f"pyFiles[{index}]"
-        _copy(location, path, client, field=field, max_mb=_PY_FILE_MAX_MB)
+        others.append((path.name, _copy(location, path, client, field=field, max_mb=_PY_FILE_MAX_MB)))
         if path.suffix != ".py":
             _prepare(path, location, field)
+    return hashlib.sha256(json.dumps([script, others]).encode()).hexdigest() if others else script
 
 
-def _copy(location: Location, path: Path, client: Any, *, field: str, max_mb: int) -> None:  # noqa: ANN401
+def _copy(location: Location, path: Path, client: Any, *, field: str, max_mb: int) -> str:  # noqa: ANN401
+    content = hashlib.sha256()
     try:
         answer = client.get_object(Bucket=location.bucket, Key=location.key)
         if answer["ContentLength"] > max_mb * _MIB:
             raise InputError(field, f"{location} has {answer['ContentLength'] // _MIB} MB; {max_mb} MB are allowed")
         with path.open("xb") as file:
             for chunk in answer["Body"].iter_chunks(_CHUNK):
+                content.update(chunk)
                 file.write(chunk)
     except ClientError as error:
         raise _refusal(error, location, field) from error
     except BotoCoreError as error:
         raise DownloadError(f"{location} could not be read: {error}") from error
+    return content.hexdigest()
 
 
 def _prepare(path: Path, location: Location, field: str) -> None:

@@ -10,6 +10,7 @@ from handler.outcome.continuation import has_progressed, next_invocation
 from handler.process.bounded_call import OverdueError, within
 from handler.runs.records import result_key
 from safewriter.objects import StoreError
+from safewriter.record.document import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from handler.outcome.result import Result
     from handler.outcome.state import Outcome
     from handler.services import Services
-    from handler.stages.progress import Progress
+    from handler.stages.progress import Begun, Progress
 
 __all__ = ["record"]
 
@@ -32,7 +33,7 @@ def record(progress: Progress, outcome: Outcome, services: Services) -> Result:
         within(configured.schedule.left_ms(configured.schedule.record_by_ms), act)
 
     try:
-        in_time(lambda: progress.warn(*begun.runs.end(begun.run, state=outcome.state.value)))
+        in_time(lambda: progress.warn(*_end(begun, progress, outcome)))
     except (StoreError, OverdueError) as error:
         progress.warn(f"the run's record still says RUNNING: {error}")
     result = result_of(progress, outcome, continued_by=_continue(progress, outcome, services))
@@ -43,6 +44,18 @@ def record(progress: Progress, outcome: Outcome, services: Services) -> Result:
         progress.warn(f"this document is not at resultUri: {error}")
         result = result_of(progress, outcome, continued_by=result.continued_by)
     return result
+
+
+def _end(begun: Begun, progress: Progress, outcome: Outcome) -> tuple[str, ...]:
+    settled = progress.settled
+    is_known = not progress.started or (settled is not None and settled.writes is not None and not settled.problem)
+    has_none = is_known and all(write.status == Status.ROLLED_BACK for write in progress.writes or ())
+    return begun.runs.end(
+        begun.run,
+        state=outcome.state.value,
+        reason=progress.redactor(outcome.details),
+        may_hold_writes=not has_none,
+    )
 
 
 def _continue(progress: Progress, outcome: Outcome, services: Services) -> str | None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from handler import observability
+from handler.input_errors import InputError
 from handler.outcome.evidence import JobEvidence
 from handler.outcome.outcome import judge
 from handler.outcome.state import State
@@ -21,7 +22,7 @@ from handler.runs.supervisor import RunSupervisor
 from handler.runs.turn import held
 from handler.sandbox.between_jobs import clean_all
 from handler.sandbox.sandbox import oom_kills
-from handler.sandbox.script import download
+from handler.sandbox.script import DownloadError, download
 from handler.sandbox.script import place as places_of
 from handler.spark.archive import why_unused
 from handler.spark.command import compose, spark_file
@@ -169,12 +170,14 @@ class _Run:
         return read_missing(spark_file(self._settings, "missing.toml"), self._settings.variant)
 
     def _begin(self) -> RunSupervisor:
-        """Record the attempt and fetch the code."""
+        """Fetch the code and record the attempt, also one whose code could not be fetched."""
         progress, job = self._progress, self._job
         runs = Runs(self._services.store(self._settings.guard.checkpoint_bucket), self._services.clock)
         invocation = progress.invocation
+        code, failure = self._fetch()
         begun = runs.begin(
             job,
+            code=code,
             run_id=invocation.run_id,
             request_id=invocation.request_id,
             schedule=self._schedule,
@@ -182,12 +185,26 @@ class _Run:
         )
         progress.begun = Begun(runs, begun)
         observability.name_run(begun.record)
+        if failure is not None:
+            raise failure
+        if begun.has_other_code:
+            progress.warn(
+                f"the script was changed: this attempt continues the run with other code ({job.entry_point}) than"
+                f" attempt {begun.record.attempt - 1} had; committed writes are skipped"
+            )
+        return RunSupervisor(self._services.supervision(self._journal, self._settings.guard), runs, begun)
+
+    def _fetch(self) -> tuple[str | None, Exception | None]:
+        """Return the hash of the job's code, or why there is none: whether the run may go on with it is the first
+        question, and the record has the answer.
+        """
         started_ns = time.monotonic_ns()
         try:
-            download(job, self._files, self._services.client())
+            return download(self._job, self._files, self._services.client()), None
+        except (InputError, DownloadError) as error:
+            return None, error
         finally:
-            progress.download_ms = _since_ms(started_ns)
-        return RunSupervisor(self._services.supervision(self._journal, self._settings.guard), runs, begun)
+            self._progress.download_ms = _since_ms(started_ns)
 
     def _settle(self, supervisor: RunSupervisor, ended: Ended | None) -> Settled:
         started_ns = time.monotonic_ns()

@@ -13,7 +13,8 @@ from unittest.mock import ANY
 
 import pytest
 
-from handler.runs.records import RunRecord, UnreadableRecordError
+from handler.runs.record import RunRecord
+from handler.runs.records import UnreadableRecordError
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.record.document import Checkpoint, Status
 from safewriter.record.marker import Marker

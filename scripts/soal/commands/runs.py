@@ -18,7 +18,7 @@ from scripts.soal.runs.watching import Watcher
 from scripts.soal.target import asking, checkpoint_store, target
 
 if TYPE_CHECKING:
-    from handler.runs.records import RunRecord
+    from handler.runs.record import RunRecord
 
 __all__ = ["app"]
 

@@ -9,7 +9,7 @@ import pytest
 from handler import observability
 from handler.outcome.assemble import result_of
 from handler.outcome.state import Outcome, State
-from handler.runs.records import RunRecord
+from handler.runs.record import RunRecord
 from safewriter.deadline import Deadline
 from safewriter.record.document import Status
 from safewriter.settle.supervisor import WriteReport

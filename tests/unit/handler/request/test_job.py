@@ -38,6 +38,22 @@ def test_the_fingerprint_is_of_script_and_arguments() -> None:
     assert job({**base, "script": "s3://abc/e.py"}).fingerprint != same
 
 
+@pytest.mark.parametrize("form", ["flat", "nested"])
+def test_another_script_continues_a_run_by_the_owner_s_word_alone(form: str) -> None:
+    """That of the event, in both forms, or the function's; nothing but true is the word."""
+    script = {"entryPoint": "s3://abc/d.py"}
+    base = script if form == "flat" else {"jobDriver": {"sparkSubmit": script}}
+    assert not job(base).accept_changed_script
+    assert job({**base, "acceptChangedScript": True}).accept_changed_script
+    assert not job({**base, "acceptChangedScript": False}).accept_changed_script
+    assert job(base, read_settings({**BUCKET, "SOAL_ACCEPT_CHANGED_SCRIPT": "on"})).accept_changed_script
+    for word in ("true", "yes", 1, None):
+        with pytest.raises(InputError, match="acceptChangedScript: must be true or false, not"):
+            job({**base, "acceptChangedScript": word})
+    with pytest.raises(InputError, match="SOAL_ACCEPT_CHANGED_SCRIPT"):
+        read_settings({**BUCKET, "SOAL_ACCEPT_CHANGED_SCRIPT": "true"})
+
+
 def test_the_function_s_own_settings_lie_below_the_job_s() -> None:
     """A job has what the function's owner has set for all, and its own besides."""
     own = read_settings({**BUCKET, "SOAL_CONF": '{"spark.app.name": "all", "spark.hadoop.fs.s3a.retry.limit": "5"}'})

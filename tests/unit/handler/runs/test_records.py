@@ -51,9 +51,10 @@ class Bench:
         self.store = MemoryObjectStore(self.time.date)
         self.runs = Runs(self.store, self.time, self.time.sleep)
 
-    def begin(self, run_id: str, the_job: Job | None = None, total_ms: int = 300_000) -> Any:
+    def begin(self, run_id: str, the_job: Job | None = None, total_ms: int = 300_000, code: str | None = "code") -> Any:
         deadline = Deadline(self.time() + total_ms, self.time(), self.time)
-        return self.runs.begin(the_job or job(), run_id=run_id, request_id="q", schedule=Schedule.of(deadline, 0))
+        schedule = Schedule.of(deadline, 0)
+        return self.runs.begin(the_job or job(), code=code, run_id=run_id, request_id="q", schedule=schedule)
 
     def key(self) -> str:
         (key,) = [listed.key for listed in self.store.list(RECORD)]
@@ -94,6 +95,33 @@ def test_the_same_token_with_another_job_is_a_usage_error() -> None:
         bench.begin("two", job(entryPointArguments=["other"]))
     assert caught.value.field == "clientToken"
     assert bench.record() == before
+
+
+def test_a_killed_attempt_may_have_committed() -> None:
+    """It has reported nothing, so another script needs the owner's word; an attempt that has fetched none is no witness
+    of one.
+    """
+    bench = Bench()
+    bench.begin("one")
+    bench.time.now_ms += 30_000
+    with pytest.raises(InputError, match="may have, committed writes"):
+        bench.begin("two", code="mended")
+    assert bench.begin("two", code=None).record.code == "code"
+    bench.time.now_ms += 30_000
+    run = bench.begin("three", job(acceptChangedScript=True), code="mended")
+    assert (run.record.code, run.has_other_code) == ("mended", True)
+    bench.runs.end(run, state="FAILED", may_hold_writes=False)
+    with pytest.raises(InputError):
+        bench.begin("four", code="again")
+    assert not bench.begin("four", code="mended").has_other_code
+
+
+def test_a_record_without_the_code_asks_for_no_word() -> None:
+    """An older version has not kept it, and nobody can compare."""
+    bench = Bench()
+    bench.runs.end(bench.begin("one", code=None), state="FAILED")
+    run = bench.begin("two", code="code")
+    assert (run.record.code, run.has_other_code) == ("code", False)
 
 
 def test_a_live_attempt_is_not_joined() -> None:

@@ -1,0 +1,54 @@
+"""The record of a run, and the request to end it: two small documents in the checkpoint bucket."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+__all__ = ["RUNNING", "CancelRequest", "RunRecord"]
+
+RUNNING: Final = "RUNNING"
+"""The state of an attempt that has not ended, or was killed."""
+
+
+class RunRecord(BaseModel):
+    """The content of the object. `state` is RUNNING, or the state of the last attempt's result."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+    schema_version: Literal[1] = 1
+    run_key: str
+    fingerprint: str
+    name: str | None
+    entry_point: str
+    attempt: int
+    run_id: str
+    previous_run_id: str | None
+    request_id: str
+    state: str
+    started_ms: int
+    deadline_ms: int
+    ended_ms: int | None = None
+    result_uri: str
+    execution: str | None = None
+    """The ARN of the durable execution that makes the attempts."""
+    code: str | None = None
+    """The hash of the last attempt's script and Python files; None: no attempt has fetched them."""
+    may_hold_writes: bool = True
+    """False: every attempt before this one has reported that it left no committed write, and none without a verdict."""
+    reason: str | None = None
+    """Why it has this state."""
+
+
+class CancelRequest(BaseModel):
+    """A request by `soal runs cancel` to the handler of one attempt, or of each of a durable execution: the reason, for
+    people, and when it was made.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+    schema_version: Literal[1] = 1
+    reason: str
+    requested_ms: int

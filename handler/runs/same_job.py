@@ -1,0 +1,43 @@
+"""Whether an attempt may continue a run: it is the same job, and has the same code or the owner's word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from handler.input_errors import InputError
+from handler.runs.record import RUNNING
+
+if TYPE_CHECKING:
+    from handler.request.job import Job
+    from handler.runs.record import RunRecord
+
+__all__ = ["check_same_job"]
+
+_HASH_SHOWN: Final = 12
+
+
+def check_same_job(before: RunRecord, now: RunRecord, job: Job) -> None:
+    """Raise `InputError` unless this attempt may continue the run: a step or a part is known by its name, and another
+    script may mean other rows by the same name.
+    """
+    field = "clientToken" if job.client_token is not None else "event"
+    if before.fingerprint != now.fingerprint:
+        raise InputError(
+            field,
+            f"{job.run_key!r} was used before for {before.entry_point}, or with other arguments; a retry must be the"
+            " same job, and another job needs a token of its own",
+        )
+    has_nothing = not before.may_hold_writes and before.state != RUNNING
+    if has_nothing or job.accept_changed_script or None in (before.code, now.code) or before.code == now.code:
+        return
+    raise InputError(
+        field,
+        f"{job.run_key!r} has, or may have, committed writes of a script ({_named(before)}) that has changed since"
+        f" ({_named(now)}): its steps may mean other rows by the same names. If it continues the run, add"
+        ' "acceptChangedScript": true (or SOAL_ACCEPT_CHANGED_SCRIPT=on for the function): committed writes are'
+        " skipped. Else give a token of its own",
+    )
+
+
+def _named(record: RunRecord) -> str:
+    return f"attempt {record.attempt}: {record.entry_point}, SHA-256 {(record.code or '')[:_HASH_SHOWN]}"

@@ -1,0 +1,155 @@
+"""A run and the content of its script: a step is known by its name, and a mended script may mean other rows by it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import pytest
+from botocore.exceptions import ClientError
+
+from handler.process.child import Stop
+from safewriter.objects import StoreError
+from safewriter.record.document import Status
+from tests.unit.handler.world import COMMITTED, EVENT, UNKNOWN, World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from handler.outcome.result import Result
+
+ROLLED_BACK = replace(COMMITTED, status=Status.ROLLED_BACK)
+FIRST, MENDED = b"print(1)", b"print(2)"
+LIBRARY = {**EVENT, "pyFiles": ["s3://scripts/lib.py"]}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(tmp_path)
+    made.code["job.py"] = FIRST
+    return made
+
+
+def failed(world: World, *reports: object) -> None:
+    """Let a first attempt fail with these verdicts."""
+    world.end, world.reports = {"exit_code": 1, "signal": None, "stop": None}, reports
+    assert world.handle().state != "SUCCESS"
+    world.end, world.reports = {"exit_code": 0, "signal": None, "stop": None}, (COMMITTED,)
+    world.may_run = False
+
+
+def is_refused(world: World, result: Result) -> bool:
+    if result.error is None or not result.error.usage:
+        assert world.may_run
+        return False
+    assert (result.error.field, world.may_run) == ("clientToken", False)
+    return True
+
+
+def test_a_mended_script_does_not_continue_a_run_with_committed_writes_unasked(world: World) -> None:
+    """The refusal names both, and the field by which the owner says otherwise; the run stays as it is."""
+    failed(world, COMMITTED, ROLLED_BACK)
+    before = world.stored("runs/")
+    world.code["job.py"] = MENDED
+    result = world.handle()
+    assert is_refused(world, result)
+    assert result.error is not None
+    for content in (FIRST, MENDED):
+        assert f"SHA-256 {sha256(content).hexdigest()[:12]}" in result.error.message
+    assert "s3://scripts/job.py" in result.error.message
+    assert '"acceptChangedScript": true' in result.error.message
+    assert world.stored("runs/") == before
+
+
+def test_by_the_owner_s_word_it_goes_on_and_the_result_says_so(world: World) -> None:
+    """The next attempt of the mended script needs no word; one of the first script does."""
+    failed(world, COMMITTED)
+    world.code["job.py"] = MENDED
+    result = world.handle({**EVENT, "acceptChangedScript": True})
+    assert (result.state, result.attempt) == ("SUCCESS", 2)
+    assert any(warning.startswith("the script was changed") for warning in result.warnings)
+    again = world.handle()
+    assert (again.state, again.attempt, again.warnings) == ("SUCCESS", 3, ())
+    world.code["job.py"] = FIRST
+    assert is_refused(world, world.handle())
+
+
+def test_the_function_s_owner_gives_the_word_for_events_without_the_field(world: World) -> None:
+    """An event of S3 or SQS is no job document."""
+    failed(world, COMMITTED)
+    world.code["job.py"] = MENDED
+    assert world.handle(SOAL_ACCEPT_CHANGED_SCRIPT="on").state == "SUCCESS"
+
+
+def test_the_same_script_needs_no_word(world: World) -> None:
+    """That is what a retry is."""
+    failed(world, COMMITTED)
+    result = world.handle()
+    assert (result.state, result.warnings) == ("SUCCESS", ())
+
+
+def test_a_mended_python_file_is_a_mended_script(world: World) -> None:
+    """Most of a job's code may be in it."""
+    world.code["lib.py"] = b"rows = 10"
+    assert world.handle(LIBRARY).state == "SUCCESS"
+    world.may_run = False
+    world.code["lib.py"] = b"rows = 20"
+    assert is_refused(world, world.handle(LIBRARY))
+    world.code["lib.py"] = b"rows = 10"
+    assert world.handle(LIBRARY).state == "SUCCESS"
+
+
+def test_a_run_that_has_left_nothing_takes_a_mended_script(world: World) -> None:
+    """Nothing of it can be skipped; the result says that the script was changed."""
+    failed(world, ROLLED_BACK)
+    world.code["job.py"] = MENDED
+    result = world.handle()
+    assert (result.state, result.attempt) == ("SUCCESS", 2)
+    assert any(warning.startswith("the script was changed") for warning in result.warnings)
+
+
+@pytest.mark.parametrize(
+    "left", [(UNKNOWN,), (ROLLED_BACK, UNKNOWN), StoreError("gone")], ids=["unknown", "one", "all"]
+)
+def test_a_write_without_a_verdict_may_be_committed(world: World, left: object) -> None:
+    """That nobody knows of a commit does not say that there is none."""
+    world.reports = left
+    assert world.handle().state == "UNKNOWN"
+    world.reports, world.may_run = (COMMITTED,), False
+    world.code["job.py"] = MENDED
+    assert is_refused(world, world.handle())
+
+
+def test_what_an_earlier_attempt_has_committed_counts(world: World) -> None:
+    """The last attempt alone has left nothing."""
+    failed(world, COMMITTED)
+    failed(world, ROLLED_BACK)
+    world.code["job.py"] = MENDED
+    assert is_refused(world, world.handle())
+
+
+def test_an_attempt_whose_script_cannot_be_read_is_on_record(world: World) -> None:
+    """It has run no script, so the run keeps that of the attempt before."""
+    failed(world, COMMITTED)
+    world.code["job.py"] = ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject")
+    result = world.handle()
+    assert (result.state, result.attempt) == ("FAILED", 2)
+    assert "does not exist" in result.state_details
+    world.code["job.py"] = MENDED
+    assert is_refused(world, world.handle())
+    world.code["job.py"] = FIRST
+    assert world.handle().state == "SUCCESS"
+
+
+def test_an_attempt_at_the_deadline_continues_with_the_script_that_it_had(world: World) -> None:
+    """Also one that the function continues itself."""
+    world.end = {"exit_code": None, "signal": 9, "stop": Stop.KILLED}
+    world.reports = (replace(COMMITTED, run_id="run-1"),)
+    result = world.handle(SOAL_CONTINUE_MAX="3")
+    assert (result.state, result.continued_by) == ("INCOMPLETE", "request-2")
+    assert isinstance(world.invoked, list)
+    world.code["job.py"] = MENDED
+    following = world.handle(world.invoked[-1][1])
+    assert following.error is not None
+    assert "acceptChangedScript" in following.error.message

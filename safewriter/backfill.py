@@ -14,13 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from safewriter.block.block import Block
-from safewriter.errors import TooLateError, UsageError
+from safewriter.errors import FingerprintError, TooLateError, UsageError
 from safewriter.record import journal
 from safewriter.record.document import Status
+from safewriter.stable_text import stable_text
+from safewriter.tables.registry import check_for_scripts
 from safewriter.writer import SafeWriter
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ T = TypeVar("T")
 _READ_AT_ONCE: Final = 16
 _READ_AHEAD: Final = 128
 _LAST: Final = 5
+_SHOWN: Final = 200
 _SPARE: Final = 1.2
 """The next part may take so many times as long as the longest of the last ones."""
 
@@ -47,12 +51,12 @@ class Part(Generic[T]):
 
     value: T
     name: str
-    _make: Callable[[str], SafeWriter]
+    _make: Callable[[], SafeWriter]
     _writer: SafeWriter | None = field(default=None, init=False)
 
     def __enter__(self) -> SafeWriter:
         """Enter the block. Raises what `SafeWriter` raises."""
-        self._writer = self._make(self.name)
+        self._writer = self._make()
         return self._writer.__enter__()
 
     def __exit__(
@@ -75,17 +79,12 @@ def parts(
 
     `name` gives a value's step: the same on each attempt, and another one for each value. A part that has committed no
     row is committed. The other arguments are those of `SafeWriter`. Raises `UsageError` if two values have one name, or
-    one has none that holds, and `TooLateError` where the next part would probably meet the deadline, by the time that
-    the last ones took: the run is INCOMPLETE then, and its next attempt goes on there.
+    one has no name or no text that holds, and `FingerprintError` if the run knows a part's name with another value:
+    both before a part is begun. Raises `TooLateError` where the next part would probably meet the deadline, by the time
+    that the last ones took: the run is INCOMPLETE then, and its next attempt goes on there.
     """
-    named: list[tuple[Any, T]] = [(name(value), value) for value in of]
-    for text, value in named:
-        if not isinstance(text, str) or not text or f" at {hex(id(value))}" in text:
-            raise UsageError(f"{text!r} names no part: give name=, which returns the same text on each attempt")
-    values = dict(named)
-    if len(values) < len(named):
-        ((double, _),) = Counter(text for text, _ in named).most_common(1)
-        raise UsageError(f"two parts have the name {double!r}; a part's name is its step, so give each another one")
+    check_for_scripts(format)
+    values, texts = _named(of, name)
 
     def block(step: str) -> Block:
         return Block.of(
@@ -97,16 +96,18 @@ def parts(
             checkpoint_bucket=None,
             warn_before_ms=None,
             turn=None,
+            covers=texts[step],
         )
 
     def writer(step: str) -> SafeWriter:
-        return SafeWriter(spark, table, format=format, step=step, commit_point=commit_point)
+        return SafeWriter.around(spark, block(step))
 
-    pace = _Pace()
-    for step, found in _missing([*values], block):
-        pace.check(found)
+    pace, steps = _Pace(), [*values]
+    for number, found in _missing(steps, block):
+        step = steps[number]
+        pace.check(found, len(steps) - number)
         began = monotonic()
-        yield Part(values[step], step, writer)
+        yield Part(values[step], step, partial(writer, step))
         pace.took(monotonic() - began)
 
 
@@ -116,30 +117,58 @@ def days(first: date | str, last: date | str) -> tuple[date, ...]:
     return tuple(begin + timedelta(days=number) for number in range((end - begin).days + 1))
 
 
-def _missing(steps: Sequence[str], block: Callable[[str], Block]) -> Iterator[tuple[str, Block]]:
-    """Yield those that are not committed; documents are read side by side, and not far ahead of the parts."""
+def _named(of: Iterable[T], name: Callable[[T], str]) -> tuple[dict[str, T], dict[str, str]]:
+    """Return the values and their texts by the parts' names."""
+    named: list[tuple[Any, T]] = [(name(value), value) for value in of]
+    for text, value in named:
+        if not isinstance(text, str) or not text or f" at {hex(id(value))}" in text:
+            raise UsageError(f"{text!r} names no part: give name=, which returns the same text on each attempt")
+    values = dict(named)
+    if len(values) < len(named):
+        ((double, _),) = Counter(text for text, _ in named).most_common(1)
+        raise UsageError(f"two parts have the name {double!r}; a part's name is its step, so give each another one")
+    return values, {text: _covered(text, value) for text, value in named}
+
+
+def _covered(name: str, value: object) -> str:
+    try:
+        return stable_text(value)
+    except ValueError as error:
+        raise UsageError(
+            f"part {name!r}: {error}, so a retry could not tell whether the part still covers the same. Give values of"
+            " text, numbers, dates, or lists, dicts and dataclasses of them, and make frames of them inside the loop"
+        ) from None
+
+
+def _missing(steps: Sequence[str], block: Callable[[str], Block]) -> Iterator[tuple[int, Block]]:
+    """Yield the places of those that are not committed; documents are read side by side, and not far ahead of the
+    parts.
+    """
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         for begin in range(0, len(steps), _READ_AHEAD):
             some = steps[begin : begin + _READ_AHEAD]
             blocks = [block(step) for step in some]  # Java is asked by this thread alone
             are_committed = [*pool.map(_is_committed, blocks)]
             yield from (
-                (step, found)
-                for step, found, is_committed in zip(some, blocks, are_committed, strict=True)
+                (begin + place, found)
+                for place, (found, is_committed) in enumerate(zip(blocks, are_committed, strict=True))
                 if not is_committed
             )
 
 
 def _is_committed(block: Block) -> bool:
-    """Tell whether the document says so. That of another job is the block's to refuse."""
+    """Tell whether the document says so; `FingerprintError` if it is of another value or another job."""
     stored = block.checkpoints.read(block.write.key)
-    document = None if stored is None else stored.document
-    return (
-        document is not None
-        and document.status is Status.COMMITTED
-        and document.fingerprint == block.write.fingerprint
-        and block.write.run.delivery not in document.deliveries
-    )
+    if stored is None:
+        return False
+    document, write = stored.document, block.write
+    if document.fingerprint != write.fingerprint:
+        raise FingerprintError(
+            f"part {write.step!r} of {block.table}: run {write.run.key!r} has begun or committed it for another value"
+            " than this one, or with another script, other arguments or another format, so its rows may be others."
+            " Name each part by all that it covers, or use a new clientToken for other parts"
+        )
+    return document.status is Status.COMMITTED and write.run.delivery not in document.deliveries
 
 
 class _Pace:
@@ -156,7 +185,7 @@ class _Pace:
             self._is_cold = False
         self._last_s.append(seconds)
 
-    def check(self, block: Block) -> None:
+    def check(self, block: Block, parts_left: int) -> None:
         """Raise `TooLateError` if the next one would not end in time; the first is always tried."""
         schedule = block.schedule
         if not self._last_s or schedule is None:
@@ -166,7 +195,15 @@ class _Pace:
             return
         if block.journal:
             with suppress(OSError):  # the error says it, too
-                journal.append(block.journal, "too_late", nonce=block.attempt.nonce)
+                journal.append(
+                    block.journal,
+                    "too_late",
+                    nonce=block.attempt.nonce,
+                    part=(block.write.step or "")[:_SHOWN],
+                    partsLeft=parts_left,
+                    wantedS=round(wanted_s),
+                    leftS=round(max(0.0, left_s)),
+                )
         raise TooLateError(
             f"part {block.write.step!r} is not begun: it takes about {wanted_s:.0f} s, and open writes are settled in"
             f" {max(0.0, left_s):.0f} s. The next attempt goes on here"

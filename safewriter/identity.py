@@ -97,6 +97,8 @@ class Write:
     table: Hashable
     format: str
     step: str | None
+    covers: str | None = None
+    """The text of what the write covers, where the step's name is not all of it (`safewriter.backfill`)."""
 
     @property
     def key(self) -> str:
@@ -106,7 +108,7 @@ class Write:
     @property
     def fingerprint(self) -> str:
         """The hash of all that must not change between two attempts under one run key."""
-        return _digest(self.run.fingerprint, self.format)
+        return _digest(self.run.fingerprint, self.format, *(() if self.covers is None else (self.covers,)))
 
     @property
     def step_error(self) -> StepError:

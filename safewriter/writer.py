@@ -20,6 +20,7 @@ from safewriter.block.watchdog import Watchdog
 from safewriter.errors import UsageError
 from safewriter.record import journal
 from safewriter.record.liveness import LEASE_MS
+from safewriter.tables.registry import check_for_scripts
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -81,8 +82,8 @@ class SafeWriter:
         warn_before_ms: int | None = None,
         turn: Turn | BorrowedTurn | None = None,
     ) -> None:
-        self._spark = spark
-        self._block = Block.of(
+        check_for_scripts(format)
+        block = Block.of(
             spark,
             table,
             format=format,
@@ -92,6 +93,18 @@ class SafeWriter:
             warn_before_ms=warn_before_ms,
             turn=turn,
         )
+        self._guard(spark, block)
+
+    @classmethod
+    def around(cls, spark: SparkSession, block: Block) -> Self:
+        """Return the writer of a block that a library has made."""
+        writer = cls.__new__(cls)
+        writer._guard(spark, block)  # noqa: SLF001 - its own class
+        return writer
+
+    def _guard(self, spark: SparkSession, block: Block) -> None:
+        self._spark = spark
+        self._block = block
         self.already_committed = False
         """An earlier attempt of this run has committed this write; if the block writes all the same, nothing lands."""
         self._ending: Ending | None = None

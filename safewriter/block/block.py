@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from safewriter.coordination.current import turn_of_this_thread
@@ -58,6 +58,7 @@ class Block:
         checkpoint_bucket: str | None,
         warn_before_ms: int | None,
         turn: Turn | BorrowedTurn | None,
+        covers: str | None = None,
     ) -> Self:
         """Build a block, which changes nothing yet; raises `SettingError`, `UnsupportedError` or `UsageError`."""
         from safewriter.objects.s3 import open_store, table_store
@@ -72,7 +73,7 @@ class Block:
         table = table.rstrip("/")
         session = table_format.session(spark, table)
         batch = session.micro_batch()
-        write = _write(batch, named, format, step)
+        write = replace(_write(batch, named, format, step), covers=covers)
         deadline = Deadline.from_environment(os.environ)
         checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
         return cls(

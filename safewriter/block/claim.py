@@ -130,8 +130,9 @@ class Claimer:
     def _check_fingerprint(self, document: Checkpoint) -> None:
         if document.fingerprint != self.write.fingerprint:
             raise FingerprintError(
-                f"run key {document.run_key!r} was used before with another script, other arguments or another format"
-                f" for {document.table} (step {document.step!r}). Use a new clientToken for another job"
+                f"run key {document.run_key!r} was used before with another script, other arguments, another format or,"
+                f" as a part, for another value for {document.table} (step {document.step!r}). Use a new clientToken"
+                " for another job"
             )
 
     def _check_complete(self, document: Checkpoint) -> None:

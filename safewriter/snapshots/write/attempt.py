@@ -59,10 +59,21 @@ def begin(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterato
 
 @contextmanager
 def _guarded(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterator[BuildAttempt]:
+    from safewriter.block.block import Block
     from safewriter.tables.snapshot.session import SnapshotSession
     from safewriter.writer import SafeWriter
 
-    block = SafeWriter(spark, config.s3_prefix, format="snapshot", step=step)
+    guarded = Block.of(
+        spark,
+        config.s3_prefix,
+        format="snapshot",
+        step=step,
+        commit_point="write",
+        checkpoint_bucket=None,
+        warn_before_ms=None,
+        turn=None,
+    )
+    block = SafeWriter.around(spark, guarded)
     session = block.session
     if not isinstance(session, SnapshotSession):
         raise AssertionError  # noqa: TRY004 - for the type checker: the format makes it

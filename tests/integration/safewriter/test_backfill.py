@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter import SafeWriter, StepError, TooLateError, UsageError, days, parts
+from safewriter import FingerprintError, SafeWriter, StepError, TooLateError, UsageError, days, parts
 from safewriter.deadline import epoch_ms
 from tests.integration.safewriter.ice_rows import append
 from tests.support.attempts import next_attempt
@@ -119,18 +119,45 @@ def test_the_same_parts_a_second_time_in_one_attempt_are_refused(spark: SparkSes
         pass
 
 
-def test_parts_of_another_script_are_the_block_s_to_refuse(
-    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One that is committed under the token by another job is not skipped silently."""
-    with SafeWriter(spark, lake.table, step=str(WEEK[0])) as sw:
-        spark.range(1).write.format("delta").mode("append").save(sw.table)
-        sw.success()
+def test_a_part_of_another_job_is_not_skipped(spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is committed under the token with other arguments."""
+    write(spark, next(parts(spark, lake.table, WEEK)))
     next_attempt(monkeypatch)
     monkeypatch.setenv("SOAL_JOB_FINGERPRINT", "another")
-    part = next(parts(spark, lake.table, WEEK))
-    with pytest.raises(UsageError, match="was used before with another script"), part:
-        pass
+    with pytest.raises(FingerprintError, match=r"part '2025-02-26' of .* with another script, other arguments"):
+        next(parts(spark, lake.table, WEEK))
+
+
+def test_a_part_that_covers_other_rows_by_the_same_name_is_not_skipped(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two parts of ten ids are committed; two of twenty, by the same names, raise before one of them is begun."""
+
+    def cut(size: int) -> list[list[int]]:
+        return [[*range(size * number, size * (number + 1))] for number in range(2)]
+
+    def write_all(size: int) -> None:
+        for part in parts(spark, lake.table, cut(size), name=lambda ids: f"part {ids[0] // len(ids)}"):
+            with part as sw:
+                ids = spark.createDataFrame([(one,) for one in part.value], "id long").coalesce(1)
+                ids.write.format("delta").mode("append").save(sw.table)
+                sw.success()
+
+    write_all(10)
+    next_attempt(monkeypatch)
+    with pytest.raises(FingerprintError, match=r"part 'part 0' of .* for another value"):
+        write_all(20)
+    assert lake.rows() == 20
+    next_attempt(monkeypatch)
+    write_all(10)
+    assert lake.rows() == 20
+
+
+def test_a_value_that_no_retry_could_compare_is_refused(spark: SparkSession, lake: Lake) -> None:
+    """The text of a frame has its columns, and not its rows."""
+    with pytest.raises(UsageError, match=r"part 'one': a DataFrame has no text .* make frames of them inside the loop"):
+        next(parts(spark, lake.table, [spark.range(3)], name=lambda _: "one"))
+    assert lake.version() == -1
 
 
 def test_an_iceberg_table_is_written_in_parts(spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch) -> None:

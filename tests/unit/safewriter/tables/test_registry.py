@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from safewriter import SafeWriter, parts
 from safewriter.errors import UnsupportedError
 from safewriter.objects import Location
 from safewriter.record.document import Status
 from safewriter.settle.recovery import Cause
 from safewriter.tables.format import Settling
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.registry import FORMATS, format_of
+from safewriter.tables.registry import FORMATS, check_for_scripts, format_of
 from safewriter.tables.table import Intent
 from tests.unit.safewriter.tables import toy
 from tests.unit.safewriter.world import World
@@ -25,12 +26,28 @@ def test_each_format_names_its_tables_in_one_way() -> None:
 @pytest.mark.parametrize("format", ["hudi", "parquet", "Delta", ""])
 def test_a_format_that_is_not_guarded_is_refused(format: str) -> None:  # noqa: A002 - the word of Spark's own API
     """Before anything of the write is on S3, and by whoever finds a document that a newer version has left."""
-    with pytest.raises(UnsupportedError, match="is not guarded; use 'delta' or 'iceberg'"):
+    with pytest.raises(UnsupportedError, match=r"is not guarded; use 'delta' or 'iceberg'$"):
         format_of(format)
     world = World()
     document = replace(world.job().begin().document, format=format)
-    with pytest.raises(UnsupportedError, match="is not guarded; use 'delta' or 'iceberg'"):
+    with pytest.raises(UnsupportedError, match=r"is not guarded; use 'delta' or 'iceberg'$"):
         world.recovery().table_of(document)
+
+
+def test_a_script_s_block_is_of_a_format_that_statements_write() -> None:
+    """Nothing passes the gate of a snapshot but the library's own build, so a block of a script would guard nothing."""
+    check_for_scripts("delta")
+    check_for_scripts("iceberg")
+    with pytest.raises(UnsupportedError, match=r"safewriter.snapshots writes it.* use 'delta' or 'iceberg'$"):
+        check_for_scripts("snapshot")
+    with pytest.raises(UnsupportedError, match=r"format 'hudi' is not guarded; use 'delta' or 'iceberg'$"):
+        check_for_scripts("hudi")
+    for opened in (
+        lambda: SafeWriter(None, "s3a://lake/x", format="snapshot"),  # type: ignore[arg-type]
+        lambda: next(parts(None, "s3a://lake/x", [1], format="snapshot")),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(UnsupportedError, match="format 'snapshot'"):
+            opened()
 
 
 def test_without_a_bound_a_table_may_be_read_to_its_end() -> None:

@@ -111,7 +111,7 @@ class TurnSkippedError(TurnBlockedError):
 
 class TurnLostError(SafeWriterError):
     """The turn has ended before the job; another job may have it. What the job wrote last was not committed, or will be
-    settled by the next holder.
+    settled by the next holder; or the message says that it is committed.
     """
 
     exit_code = 75

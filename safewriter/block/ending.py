@@ -22,6 +22,7 @@ from safewriter.errors import (
     NotCommittedError,
     SafeWriterError,
     SupersededError,
+    TurnLostError,
     UnknownOutcomeError,
     UsageError,
 )
@@ -63,6 +64,7 @@ class Ending:
         self._noted = False
         self._spotless = False
         self._unanswered = False
+        self._cancelled_for_turn = False
         self.succeeded = False
         """The program has called `success()` and the table has confirmed it: nobody undoes the write any more."""
 
@@ -150,6 +152,7 @@ class Ending:
         try:
             session.shut("the turn has ended")
             if not self.succeeded:
+                self._cancelled_for_turn = True
                 session.cancel()
         except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone; the next holder fences
             _log.warning("the turn has ended, and the JVM does not answer (%s)", error)
@@ -261,6 +264,8 @@ class Ending:
         try:
             self._settle(cause, evidence)
         except UnknownOutcomeError as unknown:
+            if self._block.has_lost_turn:
+                self._raise_lost_turn(str(unknown), error)
             if error is None:
                 raise
             error.add_note(str(unknown))
@@ -273,8 +278,9 @@ class Ending:
     def _explain(self, error: BaseException | None, seen: Seen | None) -> None:
         """Add a note about the verdict to the user's exception."""
         document, table = self.document, self._block.table
-        if self._block.turn is not None and self._block.has_lost_turn and document.status is not Status.COMMITTED:
-            raise self._block.turn.lost_error() from error
+        is_committed = document.status is Status.COMMITTED
+        if self._block.has_lost_turn and (not is_committed or self._cancelled_for_turn):
+            self._raise_lost_turn("the write is committed, and a retry skips it" if is_committed else "", error)
         if error is None:
             _log.warning("block left without success(): %s is %s (%s)", table, document.status, document.reason)
         elif isinstance(error, Exception) and seen is not None and (named := seen.error_of(error)) is not None:
@@ -285,6 +291,12 @@ class Ending:
             error.add_note(f"{table}: the write is committed after all; a retry skips it")
         elif document.undo_refused is not None:
             error.add_note(f"{table}: the block failed, but its commit stays: {document.undo_refused}")
+
+    def _raise_lost_turn(self, verdict: str, error: BaseException | None) -> None:
+        """Raise `TurnLostError` in front of an error that our own cancelling may have caused."""
+        if self._block.turn is not None:
+            lost = self._block.turn.lost_error()
+            raise (TurnLostError(f"{lost}; {self._block.table}: {verdict}") if verdict else lost) from error
 
     def _halt(self, reason: str, patience_s: float) -> tuple[Seen | None, Evidence]:
         """Stop the block's work; return what the session knows of it, or None if the JVM does not answer."""

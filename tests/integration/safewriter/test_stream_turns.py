@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import threading
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 
 from safewriter import SafeWriter
-from safewriter.coordination import Configuration, End, JobCoordinator, OnBlocked
+from safewriter.coordination import Configuration, End, JobCoordinator, OnBlocked, Turn
 from safewriter.coordination.backends.memory import MemoryBackend
+from safewriter.coordination.transitions import end, renew
+from safewriter.errors import TurnLostError
 from scripts.emulator.network_faults import Late
 from scripts.emulator.rules import Match, Rule
 from tests.support.lake import LAKE
 from tests.support.waiting import BUSY_S, until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -39,6 +44,7 @@ class TurningStream:
         self.coordinator = self.another("Ingestion", **configuration)
         self.batches: list[int] = []
         self.failures = 0
+        self.behind_the_commit: Callable[[SafeWriter], None] = lambda _: None
 
     def another(self, job: str, **configuration: Any) -> JobCoordinator:
         wanted = Configuration(lock=LOCK, job=job, **{"poll_s": 0.02, **configuration})
@@ -51,6 +57,7 @@ class TurningStream:
         self.batches.append(batch_id)
         with SafeWriter(frame.sparkSession, self.lake.table) as block:
             frame.write.format("delta").mode("append").save(block.table)
+            self.behind_the_commit(block)
             block.success()
         if self.failures:
             self.failures -= 1
@@ -133,6 +140,28 @@ def test_a_stream_without_a_turn_starts_again_until_it_has_one(spark: SparkSessi
     stream.coordinator.run_stream(start)
     assert (len(starts), lake.rows(), stream.batches) == (2, 4, [0])
     assert stream.ends() == [End.NOTHING, End.COMPLETED]
+
+
+def test_a_turn_lost_behind_the_commit_of_its_batch_starts_the_stream_again(spark: SparkSession, lake: Lake) -> None:
+    """The guard cancels what the batch still does, and Spark's own error for that is not the stream's end."""
+    stream = TurningStream(spark, lake)
+    stream.feed(4)
+
+    def lose(block: SafeWriter) -> None:
+        if len(stream.batches) > 1:
+            return
+        turn, stored = block._block.turn, stream.backend.read(LOCK)
+        assert isinstance(turn, Turn)
+        assert stored is not None
+        stream.backend.write(end(stored.record, End.FORCED, 0), stored)
+        with suppress(TurnLostError):
+            turn._change(renew)  # as its renewals do
+        block._spark.sql("SELECT java_method('java.lang.Thread', 'sleep', 600000L)").collect()
+
+    stream.behind_the_commit = lose
+    stream.coordinator.run_stream(stream.start)
+    assert (lake.rows(), stream.batches) == (4, [0, 0])
+    assert stream.ends() == [End.FORCED, End.COMPLETED]
 
 
 def test_a_stream_that_waits_for_its_turn_can_be_stopped(spark: SparkSession, lake: Lake) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter.errors import TurnLostError
+from safewriter.errors import TurnLostError, UnknownOutcomeError
 from safewriter.record.document import Status
 from safewriter.settle.recovery import Cause
 from tests.unit.safewriter.block.ending_bench import LANDED, NOTHING_SENT, FakeSession, ending
@@ -89,6 +89,32 @@ def test_a_failed_block_in_its_own_turn_is_undone() -> None:
     in_turn(job, Turn(), Noting(sight=LANDED)).fail(ZeroDivisionError())
     assert job.world.document.status is Status.ROLLED_BACK
     assert job.world.document.attempt.settled_by == Cause.EXCEPTION.value
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError("Job 5 cancelled part of cancelled job group")])
+def test_a_turn_lost_after_the_commit_had_landed_ends_the_block_by_that(error: Exception | None) -> None:
+    """Not by the error that our own cancelling made of it: a stream begins again for its turn, and for nothing else."""
+    job = World().job().begin().land()
+    end = in_turn(job, Turn(0.0), Noting(sight=LANDED))
+    end.at_lost_turn()
+    with pytest.raises(TurnLostError, match="the write is committed, and a retry skips it") as raised:
+        end.fail(error)
+    assert raised.value.__cause__ is error
+    assert job.world.document.status is Status.COMMITTED
+
+
+def test_a_lost_turn_of_a_write_that_nobody_can_judge_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what is unknown; the next holder settles it."""
+    error = RuntimeError("cancelled")
+    end = in_turn(World().job().begin().land(), Turn(0.0), Noting(sight=LANDED))
+
+    def no_verdict(*_: object) -> None:
+        raise UnknownOutcomeError("the log has a gap")
+
+    monkeypatch.setattr(end, "_settle", no_verdict)
+    with pytest.raises(TurnLostError, match="the log has a gap") as raised:
+        end.fail(error)
+    assert raised.value.__cause__ is error
 
 
 @pytest.mark.parametrize("error", [None, ZeroDivisionError()])

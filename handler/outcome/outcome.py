@@ -156,13 +156,26 @@ def _at_deadline(
 ) -> tuple[State, str, Fault]:
     if len(writes) > len(uncommitted):
         done = f"{len(writes) - len(uncommitted)} of {len(writes)} writes that it began are committed"
-        message = f"the deadline came before the script's end; {done}"
+        message = f"{_why_incomplete(evidence)}; {done}"
         details = f"{message}; {evidence.retry} continues after them"
         return State.INCOMPLETE, details, Fault("DeadlineExceeded", message, retryable=True)
     stand = ", ".join(f"{_names([write])} is {write.status}" for write in uncommitted) or "no guarded write had begun"
     message = f"the deadline came before the script's end; {stand}"
     details = f"{message}. Give the function a longer timeout or more memory, or the job less to do; {evidence.retry}"
     return State.TIMED_OUT, f"{details} starts over", Fault("DeadlineExceeded", message, retryable=True)
+
+
+def _why_incomplete(evidence: JobEvidence) -> str:
+    """Say whether the deadline came, or the script began nothing more because it would have come."""
+    late = [entry.fields for entry in evidence.journal if entry.event == "too_late"]
+    if evidence.ended.stop is not None or any(entry.event == "deadline" for entry in evidence.journal) or not late:
+        return "the deadline came before the script's end"
+    if (left := late[-1].get("partsLeft")) is None:
+        return "the deadline was too near to begin the next write"
+    return (
+        f"the next part ({late[-1].get('part')!r}) was not begun, since it would not have ended in time: it takes about"
+        f" {late[-1].get('wantedS')} s, and there were {late[-1].get('leftS')} s; {left} part(s) are left"
+    )
 
 
 def _cancelled(

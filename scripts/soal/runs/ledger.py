@@ -76,6 +76,8 @@ class RunView:
     writes: tuple[WriteView, ...]
     execution: str | None = None
     """The ARN of the durable execution that makes its attempts."""
+    reason: str | None = None
+    """Why the last attempt ended so, and what to do; the beginning of its result's `stateDetails`."""
 
     def has(self, states: frozenset[str]) -> bool:
         """Tell whether the run or one of its writes is in one of the states (lower case); of none: always."""
@@ -197,6 +199,7 @@ def _of_record(stored: StoredRun, writes: list[WriteView]) -> RunView:
         result_uri=record.result_uri,
         writes=_in_order(writes),
         execution=record.execution,
+        reason=record.reason,
     )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["event_view", "run_view", "runs_view"]
 
+_LINES_MAX = 12
 _LIVES = {"alive": "green", "dead": "bold red"}
 
 
@@ -34,13 +35,14 @@ def run_view(run: RunView) -> View:
     writes = _writes(run.writes) if run.writes else "no guarded write"
     execution = "" if run.execution is None else f"; durable execution {run.execution}"
     source = Text(f"script {run.entry_point}; result at {run.result_uri}{execution}", style="dim")
-    return View(asdict(run), (_runs((run,)), writes, *(() if run.entry_point is None else (source,))))
+    reason = () if run.reason is None else (_beginning(run.reason),)
+    return View(asdict(run), (_runs((run,)), *reason, writes, *(() if run.entry_point is None else (source,))))
 
 
 def event_view(event: Event) -> View:
     """Show one change, as a line."""
     where = "" if event.table is None else f"  {event.table}{f' ({event.step})' if event.step else ''}"
-    reason = event.undo_refused or event.reason
+    reason = next(iter((event.undo_refused or event.reason or "").splitlines()), "")
     line = Text.assemble(
         (_time(event.at_ms), "dim"),
         "  ",
@@ -49,6 +51,14 @@ def event_view(event: Event) -> View:
         f": {reason}" if reason else "",
     )
     return View(asdict(event), (line,))
+
+
+def _beginning(reason: str) -> Text:
+    """An error of Spark may have a hundred lines; the result has them all."""
+    lines = reason.splitlines()
+    return Text(
+        "\n".join([*lines[:_LINES_MAX], *(["… (all of it is in the result)"] if len(lines) > _LINES_MAX else [])])
+    )
 
 
 def _runs(runs: Sequence[RunView]) -> Table:

@@ -108,7 +108,7 @@ class Watcher:
             table=None,
             step=None,
             version=None,
-            reason=None,
+            reason=record.reason,
             undo_refused=None,
             uri=record.result_uri,
         )

@@ -90,6 +90,18 @@ def test_list_and_show(bench: Bench) -> None:
     assert (code, out, "nightly-3" in said) == (1, "", True)
 
 
+def test_show_says_why_a_run_failed(bench: Bench) -> None:
+    """Its state, the reason, and the error's first lines; a program gets the whole, a watcher the first line."""
+    error = "AnalysisException: no such column\n" + "\n".join(f"  at line {number}" for number in range(40))
+    bench.runs.end(bench.begin("nightly-1"), state="FAILED", reason=f"{error}; no write of it is in a table")
+    code, out, _ = bench.soal("show", "nightly-1")
+    assert (code, "FAILED" in out, "AnalysisException: no such column" in out) == (0, True, True)
+    assert ("at line 10" in out, "at line 11" in out, "all of it is in the result" in out) == (True, False, True)
+    assert json.loads(bench.soal("show", "nightly-1", "--json")[1])["reason"].endswith("no write of it is in a table")
+    told = bench.soal("watch", "--past", "--for-s", "0")[1]
+    assert ("no such column" in told, "at line 0" in told) == (True, False)
+
+
 def test_the_callers_aws_configuration_is_the_default(bench: Bench) -> None:
     """Without an option the S3 that the environment names is asked; --local asks another one, and not a second."""
     bench.begin("nightly-1")

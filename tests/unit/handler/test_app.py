@@ -35,6 +35,15 @@ def test_a_success(world: World) -> None:
     assert (record["state"], record["runKey"]) == ("SUCCESS", "t")
 
 
+def test_the_record_says_why_the_attempt_ended_so(world: World) -> None:
+    """The words of the result, without secrets: who has the run's key alone asks the record."""
+    world.end = {"exit_code": 7, "signal": None, "stop": None}
+    result = world.handle()
+    (record,) = world.stored("runs/")
+    assert record["reason"] == result.state_details
+    assert "exit code 7" in record["reason"]
+
+
 def test_unknown_is_never_success(world: World) -> None:
     """Whatever the exit code says."""
     world.reports = (UNKNOWN,)

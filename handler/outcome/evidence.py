@@ -9,6 +9,7 @@ from handler.spark.missing_dependencies import Raised
 
 if TYPE_CHECKING:
     from handler.process.child import Ended
+    from handler.process.memory_kills import MemoryKills
     from handler.spark.missing_dependencies import Missing
     from safewriter.record.journal import Entry
     from safewriter.settle.supervisor import WriteReport
@@ -26,7 +27,8 @@ class JobEvidence:
     journal: tuple[Entry, ...]
     writes: tuple[WriteReport, ...] | None
     unsettled: str
-    out_of_memory_kills: int
+    memory_kills: MemoryKills
+    """What the kernel's counters say of the time of the job."""
     saw_java_out_of_memory: bool
     retry: str
     """How to retry the run, for the messages."""

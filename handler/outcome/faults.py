@@ -16,12 +16,14 @@ __all__ = ["fault_of"]
 _EXIT_USAGE: Final = 2
 _EXIT_JAVA_OUT_OF_MEMORY: Final = 3
 _EXIT_TRY_AGAIN: Final = 75
+_WORKER_DIED: Final = "Python worker exited unexpectedly"
+"""Spark's words for a worker that has ended without being told to."""
 
 
 def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | None) -> Fault:
     """Say why a child ended that was neither stopped nor successful."""
     uncaught = evidence.uncaught
-    if fault := _out_of_memory(evidence, exit_code) or _not_in_image(evidence, exit_code):
+    if fault := _out_of_memory(evidence, exit_code, signal_number) or _not_in_image(evidence, exit_code):
         return fault
     if uncaught is not None and evidence.exited == exit_code:
         text = f"{uncaught['type']}: {uncaught['message']}".rstrip(": ")
@@ -36,7 +38,7 @@ def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | 
     return Fault("ScriptExit", f"the script ended with exit code {exit_code}; its last lines are in logTail")
 
 
-def _out_of_memory(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
+def _out_of_memory(evidence: JobEvidence, exit_code: int | None, signal_number: int | None) -> Fault | None:
     java = exit_code == _EXIT_JAVA_OUT_OF_MEMORY and evidence.exited is None
     if java and evidence.saw_java_out_of_memory:
         return Fault(
@@ -44,12 +46,32 @@ def _out_of_memory(evidence: JobEvidence, exit_code: int | None) -> Fault | None
             "the Java heap was full and the Java machine ended itself; give the function more memory, or the job more,"
             " smaller partitions",
         )
-    if evidence.out_of_memory_kills:
-        return Fault(
-            "OutOfMemory",
-            f"the kernel killed {evidence.out_of_memory_kills} process(es) of the job for memory; give the function"
-            " more memory, or lower spark.driver.memory to leave more to Python",
-        )
+    killed = _killed_for_memory(evidence, signal_number)
+    if killed is None:
+        return None
+    uncaught = evidence.uncaught
+    said = "" if uncaught is None else f". The script's own error: {uncaught['type']}: {uncaught['message']}"
+    return Fault(
+        "OutOfMemory",
+        f"{killed}; give the function more memory, or lower spark.driver.memory to leave more to Python{said}",
+    )
+
+
+def _killed_for_memory(evidence: JobEvidence, signal_number: int | None) -> str | None:
+    """Say by which witness the kernel has killed a process of the job for memory. The machine's counter alone is none:
+    the process may have been anybody's.
+    """
+    kills = evidence.memory_kills
+    if kills.own:
+        return f"the kernel killed {kills.own} process(es) of the job for memory"
+    if kills.own == 0 or not kills.machine:
+        return None
+    counted = f"and this machine's kernel killed {kills.machine} process(es) for memory meanwhile"
+    if signal_number == signal.SIGKILL:
+        return f"the job was ended by signal 9 (SIGKILL), which nobody here has sent, {counted}"
+    told = (*(one.text for one in evidence.raised), str((evidence.uncaught or {}).get("message")))
+    if any(_WORKER_DIED in text for text in told):
+        return f"a Python worker of the job has died, {counted}"
     return None
 
 

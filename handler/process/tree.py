@@ -25,6 +25,7 @@ __all__ = [
     "die_with_parent",
     "end_all",
     "end_these",
+    "family",
     "is_living",
     "open_to_others",
     "process_of",
@@ -100,6 +101,16 @@ def descendants(*, without: frozenset[Process] = frozenset(), of: int | None = N
     below them.
     """
     return frozenset(row.process for row in _below(without, of) if not row.zombie)
+
+
+def family() -> frozenset[int]:
+    """Return the ids of this process, of all above it, and of all below it, also of those that have just ended."""
+    above: list[int] = []
+    pid = os.getpid()
+    while pid > 0 and (row := _row(pid)) is not None:
+        above.append(pid)
+        pid = row.parent
+    return frozenset({*above, *(row.process.pid for row in _below(frozenset()))})
 
 
 def resident_mb(*, without: frozenset[Process] = frozenset()) -> int:

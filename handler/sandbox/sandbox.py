@@ -1,10 +1,9 @@
-"""The sandbox of a job: a fresh private directory under /tmp, and the kernel's counters of kills for memory."""
+"""The sandbox of a job: a fresh private directory under /tmp."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
 import stat
 import tempfile
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from handler.sandbox.removal import DIRECTORY, empty
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import TypeAlias
 
     from handler.sandbox.removal import Tree
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     Shape: TypeAlias = tuple[tuple[int, int], ...]
     """Number and mode of the root and of each directory in it."""
 
-__all__ = ["LASTING", "NoSpaceError", "Sandbox", "check_space", "forbids_execution", "oom_kills", "open_sandbox"]
+__all__ = ["LASTING", "NoSpaceError", "Sandbox", "check_space", "forbids_execution", "open_sandbox"]
 
 _PREFIX: Final = "soal-"
 _LOCK: Final = ".soal-sandbox"
@@ -221,32 +220,3 @@ def _largest(base: Path) -> str:
 def forbids_execution(base: Path) -> bool:
     """Tell whether native libraries that are unpacked in a directory cannot be loaded (mount option noexec)."""
     return bool(os.statvfs(base).f_flag & os.ST_NOEXEC)
-
-
-def oom_kills(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> Mapping[str, int]:
-    """Return how many processes the kernel has killed for memory, by every counter that can be read here.
-
-    No exit code shows it: the parent of a killed Python worker sees an ordinary exception.
-    """
-    files = {
-        "vmstat": proc / "vmstat",
-        "cgroup2": cgroups / "memory.events",
-        "cgroup1": cgroups / "memory" / _own_cgroup(proc) / "memory.oom_control",
-    }
-    counts = {}
-    for name, path in files.items():
-        try:
-            match = re.search(r"^oom_kill (\d+)$", path.read_text(encoding="ascii"), re.MULTILINE)
-        except OSError:
-            continue
-        if match is not None:
-            counts[name] = int(match[1])
-    return counts
-
-
-def _own_cgroup(proc: Path) -> str:
-    try:
-        match = re.search(r"^\d+:memory:/(.*)$", (proc / "self" / "cgroup").read_text(encoding="utf-8"), re.MULTILINE)
-    except OSError:
-        return ""
-    return "" if match is None else match[1]

@@ -16,12 +16,12 @@ from handler.outcome.outcome import judge
 from handler.outcome.state import State
 from handler.process.child import Ladder
 from handler.process.log import JobLog
+from handler.process.memory_kills import read_counters
 from handler.process.tree import resident_mb
 from handler.runs.records import Runs
 from handler.runs.supervisor import RunSupervisor
 from handler.runs.turn import held
 from handler.sandbox.between_jobs import clean_all
-from handler.sandbox.sandbox import oom_kills
 from handler.sandbox.script import DownloadError, download
 from handler.sandbox.script import place as places_of
 from handler.spark.archive import why_unused
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from handler.outcome.state import Outcome
     from handler.process.child import Ended
+    from handler.process.memory_kills import MemoryKills
     from handler.redaction.redact import Redactor
     from handler.request.job import Job
     from handler.runs.turn import JobTurn
@@ -131,7 +132,7 @@ class _Run:
             log=lambda line: observability.log_job_line(line, writes.tables()),
             metric=observability.print_metric,
         )
-        kills_before = oom_kills()
+        before = read_counters()
         # Spark looks for Python files while it starts; only the script has to wait for everything else, Java does not.
         supervisor = self._begin() if self._job.py_files else None
         waiting = self._place.jvm_for(command)
@@ -148,7 +149,7 @@ class _Run:
                 progress.settled = self._settle(supervisor, None)
                 raise
             settled = progress.settled = self._settle(supervisor, ended)
-        kills = max((after - kills_before.get(name, after) for name, after in oom_kills().items()), default=0)
+        kills = before.until(read_counters())
         progress.warn(*_remarks(ended, settled.writes or (), job_log.lines_dropped, kills))
         if reason := why_unused(self._settings.soal_home, self._sandbox.archive_log):
             progress.warn(f"{reason}, so Spark started slowly; scripts/setup, or a new image, makes it again")
@@ -159,7 +160,7 @@ class _Run:
                 journal=settled.journal,
                 writes=settled.writes,
                 unsettled=settled.problem,
-                out_of_memory_kills=kills,
+                memory_kills=kills,
                 saw_java_out_of_memory=job_log.saw_out_of_memory,
                 retry=self._job.retry,
                 missing=() if ended.exit_code == 0 else self._missing(),
@@ -216,10 +217,15 @@ def _since_ms(started_ns: int) -> int:
     return (time.monotonic_ns() - started_ns) // 1_000_000
 
 
-def _remarks(ended: Ended, writes: tuple[WriteReport, ...], lines_dropped: int, kills: int) -> Iterator[str]:
+def _remarks(ended: Ended, writes: tuple[WriteReport, ...], lines_dropped: int, kills: MemoryKills) -> Iterator[str]:
     """Yield remarks that the state alone does not make."""
-    if kills:
-        yield f"the kernel killed {kills} process(es) for memory while the job ran"
+    if kills.own:
+        yield f"the kernel killed {kills.own} process(es) of the job for memory"
+    elif kills.own is None and kills.machine:
+        yield (
+            f"the kernel of this machine killed {kills.machine} process(es) for memory while the job ran; nothing here"
+            " tells whether they were the job's"
+        )
     if lines_dropped:
         yield f"{lines_dropped} lines of output were not logged, because there were too many"
     if ended.survivors:

@@ -10,6 +10,7 @@ from handler.outcome.evidence import JobEvidence
 from handler.outcome.outcome import judge, of_error
 from handler.outcome.state import State
 from handler.process.child import Ended, Stop
+from handler.process.memory_kills import MemoryKills
 from handler.runs.records import AttemptRunningError
 from handler.spark.missing_dependencies import Missing
 from safewriter.objects import StoreError
@@ -24,6 +25,9 @@ UNKNOWN = WriteReport("s3://lake/c", "delta", None, Status.UNKNOWN, None, None, 
 OTHERS = WriteReport("s3://lake/d", "delta", None, Status.IN_PROGRESS, None, None, None, "owned", None, "s3://c/4")
 
 
+WORKER_DIED = {"type": "SparkException", "message": "Job aborted: Python worker exited unexpectedly (crashed)"}
+
+
 def evidence(
     exit_code: int | None = 0,
     signal: int | None = None,
@@ -32,7 +36,8 @@ def evidence(
     writes: tuple[WriteReport, ...] | None = (),
     exited: int | None = None,
     uncaught: dict[str, Any] | None = None,
-    kills: int = 0,
+    kills: int | None = 0,
+    machine_kills: int | None = 0,
     java_out_of_memory: bool = False,
     deadline: bool = False,
     too_late: bool = False,
@@ -48,7 +53,8 @@ def evidence(
         entries.append(Entry("python_exited", 3, {"exitCode": exited}))
     ended = Ended(exit_code, signal, stop, 1, 2, 100, frozenset())
     unsettled = "S3 is gone" if writes is None else doubt
-    return JobEvidence(ended, tuple(entries), writes, unsettled, kills, java_out_of_memory, "a retry")
+    killed = MemoryKills(kills, machine_kills)
+    return JobEvidence(ended, tuple(entries), writes, unsettled, killed, java_out_of_memory, "a retry")
 
 
 @pytest.mark.parametrize(
@@ -94,6 +100,22 @@ def evidence(
         (evidence(None, 9, kills=1), State.FAILED, "OutOfMemory"),
         (evidence(1, exited=1, uncaught={"type": "Py4JError"}, kills=1), State.FAILED, "OutOfMemory"),
         (evidence(0, kills=1, writes=(COMMITTED,)), State.SUCCESS, None),
+        # a kill on the machine is one of the job only if something of the job has died by it
+        (evidence(None, 9, kills=None, machine_kills=1), State.FAILED, "OutOfMemory"),
+        (evidence(137, kills=None, machine_kills=1), State.FAILED, "OutOfMemory"),
+        (evidence(None, 9, kills=None, machine_kills=0), State.FAILED, "Signal"),
+        (evidence(None, 9, kills=None, machine_kills=None), State.FAILED, "Signal"),
+        (evidence(None, 9, kills=0, machine_kills=1), State.FAILED, "Signal"),
+        (evidence(None, 11, kills=None, machine_kills=1), State.FAILED, "Signal"),
+        (
+            evidence(1, exited=1, uncaught={"type": "MergeError"}, kills=None, machine_kills=1),
+            State.FAILED,
+            "MergeError",
+        ),
+        (evidence(1, exited=1, uncaught=WORKER_DIED, kills=None, machine_kills=1), State.FAILED, "OutOfMemory"),
+        (evidence(1, exited=1, uncaught=WORKER_DIED, kills=None, machine_kills=0), State.FAILED, "SparkException"),
+        (evidence(1, exited=1, uncaught=WORKER_DIED, kills=0, machine_kills=1), State.FAILED, "SparkException"),
+        (evidence(3, exited=3, kills=None, machine_kills=1), State.FAILED, "ScriptExit"),
         # cancelled
         (evidence(143, stop=Stop.CANCELLED), State.CANCELLED, "Cancelled"),
         (evidence(None, 9, stop=Stop.CANCELLED, writes=(COMMITTED, ROLLED_BACK)), State.CANCELLED, "Cancelled"),
@@ -123,6 +145,32 @@ def test_the_table(given: JobEvidence, state: State, error: str | None) -> None:
     assert outcome.state is state
     assert (outcome.fault.type if outcome.fault is not None else None) == error
     assert outcome.details
+
+
+def test_a_part_that_was_not_begun_is_no_deadline_that_came() -> None:
+    """There was time left, and the next part would have needed more: the result says that, and what is left."""
+    fields = {"nonce": "n", "part": "2025-03-01", "partsLeft": 5, "wantedS": 78, "leftS": 67}
+    given = evidence(75, exited=75, writes=(COMMITTED,))
+    declined = judge(replace(given, journal=(*given.journal, Entry("too_late", 3, fields))))
+    assert (declined.state, "the deadline came" in declined.details) == (State.INCOMPLETE, False)
+    for told in ("'2025-03-01'", "takes about 78 s", "there were 67 s", "5 part(s) are left", "a retry continues"):
+        assert told in declined.details
+    assert "too near to begin the next write" in judge(evidence(75, too_late=True, writes=(COMMITTED,))).details
+    for given in (
+        evidence(1, deadline=True, too_late=True, writes=(COMMITTED,)),
+        evidence(None, 9, stop=Stop.KILLED, too_late=True, writes=(COMMITTED,)),
+    ):
+        assert judge(given).details.startswith("the deadline came")
+
+
+def test_a_kill_for_memory_does_not_hide_the_script_s_own_error() -> None:
+    """It may have come from another thing, whatever was killed beside it."""
+    own = evidence(1, exited=1, uncaught={"type": "ValueError", "message": "no such day"}, kills=2)
+    assert "the kernel killed 2 process(es) of the job for memory" in judge(own).details
+    assert "ValueError: no such day" in judge(own).details
+    told = evidence(1, exited=1, uncaught={"type": "E"}, kills=None, machine_kills=1)
+    raised = Entry("raised", 3, {"type": "E", "ofSpark": True, "text": WORKER_DIED["message"]})
+    assert "a Python worker of the job has died" in judge(replace(told, journal=(*told.journal, raised))).details
 
 
 def test_the_signal_of_the_driver_is_seen_through_the_java_machine() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from handler.sandbox.sandbox import _LABEL, NoSpaceError, forbids_execution, oom_kills, open_sandbox
+from handler.sandbox.sandbox import _LABEL, NoSpaceError, forbids_execution, open_sandbox
 
 
 def test_a_fresh_private_directory(tmp_path: Path) -> None:
@@ -157,29 +157,6 @@ def test_too_little_space_is_said(tmp_path: Path) -> None:
     (tmp_path / "left" / "by a job").unlink()
     with pytest.raises(NoSpaceError, match="nothing of an earlier run"), open_sandbox(tmp_path, free_min_mb=10**9):
         pass
-
-
-def test_the_counters_of_the_kernel(tmp_path: Path) -> None:
-    """vmstat, and the memory controllers of both generations of control groups."""
-    proc, groups = tmp_path / "proc", tmp_path / "cgroup"
-    (proc / "self").mkdir(parents=True)
-    (groups / "memory" / "job").mkdir(parents=True)
-    (proc / "vmstat").write_text("pgfault 1\noom_kill 3\n", encoding="ascii")
-    (proc / "self" / "cgroup").write_text("4:memory:/job\n0::/\n", encoding="ascii")
-    (groups / "memory" / "job" / "memory.oom_control").write_text("under_oom 0\noom_kill 2\n", encoding="ascii")
-    (groups / "memory.events").write_text("oom 9\noom_kill 1\noom_group_kill 0\n", encoding="ascii")
-    assert oom_kills(proc, groups) == {"vmstat": 3, "cgroup2": 1, "cgroup1": 2}
-
-
-def test_no_counter_at_all(tmp_path: Path) -> None:
-    """Where the kernel shows none, nobody may conclude from it that no process was killed for memory."""
-    assert oom_kills(tmp_path, tmp_path) == {}
-
-
-def test_this_machine_has_a_counter() -> None:
-    """Linux has had it since 4.13."""
-    assert "vmstat" in oom_kills()
-    assert os.name == "posix"
 
 
 def test_a_place_that_forbids_execution_is_known(tmp_path: Path) -> None:

@@ -1,0 +1,113 @@
+"""The kernel's counters of processes that it has killed for memory: the job's own, where there is one; the machine's.
+
+No exit code shows such a kill: the parent of a killed Python worker sees an ordinary exception. The counter of a
+control group is a witness for the job if nothing else runs in the group. So it is in a container of the function's own;
+on a bare machine the group is mostly that of a whole session. Where no group can be seen, as on Lambda, there is only
+the counter of the machine, which in a container is that of its host. It never says whose process was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from handler.process.tree import family
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MemoryKills", "Reading", "read_counters"]
+
+_GROUPS_MAX: Final = 1000
+_OOM_KILL: Final = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryKills:
+    """How many processes the kernel has killed for memory between two readings; None: no counter tells."""
+
+    own: int | None
+    """Of the job, by the counter of a control group in which nothing else runs."""
+    machine: int | None
+    """Of the whole machine, whosoever they were; in a container of its host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The counters at one time. `group` is the control group of this process alone; None: others share it."""
+
+    group: Path | None
+    own: int | None
+    machine: int | None
+
+    def until(self, later: Reading) -> MemoryKills:
+        """Return the kills between this reading and a later one."""
+        is_one = self.group is not None and self.group == later.group
+        return MemoryKills(
+            own=_difference(self.own, later.own) if is_one else None,
+            machine=_difference(self.machine, later.machine),
+        )
+
+
+def read_counters(
+    proc: Path = Path("/proc"),
+    cgroups: Path = Path("/sys/fs/cgroup"),
+    relatives: Callable[[], frozenset[int]] = family,
+) -> Reading:
+    """Read all counters that can be read here. `relatives` are this process, those above it and all below it."""
+    machine = _counter(proc / "vmstat")
+    for root, kind, counter in (
+        (cgroups, "", "memory.events"),
+        (cgroups / "memory", "memory", "memory.oom_control"),
+    ):
+        group = _group(proc, root, kind)
+        own = None if group is None else _counter(group / counter)
+        if group is not None and own is not None:
+            before = relatives()
+            is_alone = _processes(group) <= before | relatives()  # one of them may end between two looks
+            return Reading(group if is_alone else None, own if is_alone else None, machine)
+    return Reading(None, None, machine)
+
+
+def _group(proc: Path, root: Path, kind: str) -> Path | None:
+    """Return the control group of this process. A container may name it as its host does, and show it as the root: the
+    group's own list of processes decides.
+    """
+    try:
+        text = (proc / "self" / "cgroup").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = re.search(rf"^\d+:{kind}:/(.*)$", text, re.MULTILINE)
+    paths = (root, *(() if found is None else (root / found[1],)))
+    return next((path for path in reversed(paths) if os.getpid() in _listed(path)), None)
+
+
+def _processes(group: Path) -> frozenset[int]:
+    """Return the ids of the processes in a group and the groups below it; 0 is one that cannot be seen from here."""
+    folders = [folder for folder, _, _ in islice(os.walk(group), _GROUPS_MAX + 1)]
+    if len(folders) > _GROUPS_MAX:
+        return frozenset({0})
+    return frozenset().union(*(_listed(Path(folder)) for folder in folders))
+
+
+def _listed(group: Path) -> frozenset[int]:
+    try:
+        return frozenset(map(int, (group / "cgroup.procs").read_text(encoding="ascii").split()))
+    except (OSError, ValueError):
+        return frozenset()
+
+
+def _counter(path: Path) -> int | None:
+    try:
+        found = _OOM_KILL.search(path.read_text(encoding="ascii"))
+    except OSError:
+        return None
+    return None if found is None else int(found[1])
+
+
+def _difference(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else max(0, after - before)

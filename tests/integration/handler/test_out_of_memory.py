@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +40,15 @@ with SafeWriter(spark, table, commit_point="success") as sw:
         eaten.append(b"x" * (64 << 20))
     sw.success()
 """
+EATER = f"""
+import subprocess, sys
+from handler.process.memory_kills import read_counters
+first = "open('/proc/self/oom_score_adj', 'w').write('1000')"
+hungry = first + "; eaten = [b'x' * (64 << 20) for _ in range({LIMIT_MB} // 16)]"
+before = read_counters()
+killed = subprocess.run([sys.executable, "-c", hungry])
+print(killed.returncode, before.until(read_counters()).own)
+"""
 INVOKE = """
 import json, time
 from handler.app import lambda_handler
@@ -72,6 +82,28 @@ def group() -> Iterator[Path]:
         pytest.skip("needs root and a memory control group that can be made here")
     yield made
     made.rmdir()
+
+
+@pytest.mark.parametrize("stranger", [False, True], ids=["alone", "beside another"])
+def test_a_kill_in_a_group_of_ones_own_is_counted(group: Path, *, stranger: bool) -> None:
+    """The kernel kills a child; where somebody else is in the group, it may as well have been theirs."""
+    other = subprocess.Popen(["sleep", "600"]) if stranger else None
+    try:
+        if other is not None:
+            (group / "cgroup.procs").write_text(str(other.pid))
+        done = subprocess.run(
+            ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', str(group), sys.executable, "-c", EATER],
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    finally:
+        if other is not None:
+            other.kill()
+            other.wait()
+    status, own = done.stdout.split()
+    assert (status, own) == ("-9", "None" if stranger else "1")
 
 
 def test_a_job_that_eats_all_memory_is_killed_by_the_kernel_and_settled(group: Path) -> None:

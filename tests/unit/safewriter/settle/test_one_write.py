@@ -159,6 +159,25 @@ def test_a_table_that_cannot_be_asked_decides_nothing(named: str) -> None:
     assert world.marked() == (job.attempt.nonce,)
 
 
+def test_a_write_is_looked_for_since_its_oldest_marker() -> None:
+    """The first attempt has landed, its retry died before its claim an hour later, and then the document went."""
+    world = World()
+    job = world.job().begin().land()
+    world.append_foreign()
+    world.sleep(3600)
+    world.append_foreign()
+    world.sleep(1)
+    world.job().claimer.mark()
+    vanish(world)
+    world.grace_passes()
+
+    assert close(world).action is Action.SETTLED
+    assert (world.document.status, world.document.attempt.commit_version) == (Status.COMMITTED, 2)
+    assert {file.path for file in job.files} <= set(world.log.live())
+    assert world.job().claim().already_committed
+    check(world)
+
+
 @pytest.mark.parametrize("ahead_s", [-900, 900])
 def test_a_clock_that_is_wrong_hides_no_commit(ahead_s: int) -> None:
     """S3 takes requests of clocks that are fifteen minutes apart from its own."""

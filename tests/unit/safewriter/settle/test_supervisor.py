@@ -7,8 +7,10 @@ import pytest
 from safewriter.errors import NotCommittedError
 from safewriter.record import journal
 from safewriter.record.document import CommitPoint, Status
+from safewriter.settle import supervisor
 from safewriter.settle.recovery import Cause, Evidence
 from safewriter.settle.supervisor import WriteReport
+from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.invariants import check
 from tests.unit.safewriter.settle.supervised import BUDGET_MS, Child, child
 from tests.unit.safewriter.surroundings import TABLE
@@ -253,3 +255,36 @@ def test_a_refusal_of_an_earlier_block_of_the_write_is_healed_by_a_later_one(
     report = found.settle()
 
     assert (report.status, report.incomplete) == ("committed", None)
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_only_the_epoch_that_the_dead_attempt_owns_is_settled(
+    path: Path, monkeypatch: pytest.MonkeyPatch, *, sent: bool
+) -> None:
+    """Between the supervisor's two readings another settler and a retry were faster: that retry lives, and goes on. To
+    settle it by what is known of the dead one would let its commit land behind a verdict, and the next retry's again.
+    """
+    found, dead = child(path, monkeypatch, World(CommitPoint.SUCCESS))
+    world = found.world
+    if sent:
+        found.passed(dead)
+        dead.land()
+    retries: list[Job] = []
+
+    def overtake(number: int) -> None:
+        if number == 2:  # the first reading has found the dead attempt's epoch
+            world.owner_dies()
+            world.settle()
+            retries.append(world.job().begin())
+
+    bucket = Network(before=overtake).store(world.bucket)
+    monkeypatch.setattr(supervisor, "open_store", lambda _: bucket)
+
+    report = found.settle(budget_ms=3_600_000)
+
+    (retry,) = retries
+    assert report.status == "in_progress"
+    assert (world.document.status, world.document.owner) == (Status.IN_PROGRESS, retry.attempt.nonce)
+    assert retry.commit()
+    assert retry.success()
+    check(world)

@@ -137,6 +137,22 @@ def test_in_commit_timestamps_only_grow(ahead_ms: int) -> None:
     assert next(iter(world.log.read(world.log.head)[0]["commitInfo"])) == "inCommitTimestamp"
 
 
+@pytest.mark.parametrize("appended", [True, False])
+def test_a_fence_is_dated_after_what_switched_in_commit_timestamps_on(*, appended: bool) -> None:
+    """The claim knew nothing of them, and the clock of whoever switched them on is ahead of ours."""
+    world = World()
+    document = world.job().begin().document
+    stamp = world.now_ms + 90_000
+    info = {"inCommitTimestamp": stamp, "timestamp": 5, "operation": "SET TBLPROPERTIES"}
+    world.log.commit([{"commitInfo": info}, creation(ENABLED)[1]])
+    if appended:
+        world.log.append(File("x"), inCommitTimestamp=stamp + 7)
+
+    fenced(world, document)
+
+    assert in_commit(world, world.log.head) == stamp + 1 + 7 * appended
+
+
 def test_a_table_without_in_commit_timestamps_gets_none() -> None:
     """The field is only allowed where the table asks for it."""
     world = World()

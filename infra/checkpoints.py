@@ -25,6 +25,11 @@ _OLD_LEASES_DAYS: Final = 1
 # As safewriter/record/checkpoints.py writes it, FINISHED.
 _FINISHED: Final = ("soal", "finished")
 _OF_WRITES: Final = ("checkpoints", "notes")
+# Patterns of whole keys; where there are two levels, the first one is a digest that nobody guesses.
+_KEYS: Final = {
+    **{folder: f"{folder}/*.json" for folder in ("checkpoints", "runs", "locks")},
+    **{folder: f"{folder}/*/?*" for folder in ("leases", "notes", "cancels")},
+}
 _UNLOGGED: Final = (
     "Every run renews its leases here every few seconds: logs would be larger than the bucket. Old versions and the"
     " audit log say what became of a document, CloudTrail data events who has read one"
@@ -73,9 +78,13 @@ class CheckpointBucket(Construct):
         self._place = BucketPart(self.bucket.bucket_arn)
 
     def job_statements(self) -> list[iam.PolicyStatement]:
-        """Return the rights of the job's function here: it may neither list nor delete records."""
+        """Return the rights of the job's function here: it may neither list nor delete records.
+
+        It is told of what it reads whether it is there: without that no absence could be told from a missing right.
+        """
         place = self._place
         return [
+            place.allow_asking("AskForDocuments", *_KEYS.values()),
             place.allow(
                 "ReadDocuments",
                 ["GetObject"],
@@ -95,6 +104,7 @@ class CheckpointBucket(Construct):
         place = self._place
         return [
             place.allow_listing("FindMarkers", "open", "leases"),
+            place.allow_asking("AskForDocuments", *(_KEYS[folder] for folder in _OF_WRITES)),
             place.allow("ReadDocuments", ["GetObject"], "checkpoints/*", "open/*", "leases/*", "notes/*"),
             place.allow("WriteDocuments", ["PutObject"], "audit/*"),
             self._write_what_expires(),

@@ -56,6 +56,20 @@ class BucketPart:
             conditions={"StringLike": {"s3:prefix": prefixes}} if prefixes else None,
         )
 
+    def allow_asking(self, sid: str, *patterns: str) -> iam.PolicyStatement:
+        """Allow to be told 404 of a key that is not there, and not to leaf through the keys.
+
+        S3 gives 404 to whoever may list the bucket with the key as the prefix, and 403 to others. So each pattern ends
+        as whole keys do: a listing with a prefix that fits it finds only a key that the caller knew.
+        https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
+        """
+        return iam.PolicyStatement(
+            sid=sid,
+            actions=["s3:ListBucket"],
+            resources=[self.bucket_arn],
+            conditions={"StringLike": {"s3:prefix": list(patterns)}},
+        )
+
     def allow_listing_uploads(self, sid: str) -> iam.PolicyStatement:
         """Allow to list the unfinished uploads of the whole bucket: S3 gives this action no `s3:prefix` to decide by.
 

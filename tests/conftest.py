@@ -63,7 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def s3(request: pytest.FixtureRequest) -> Iterator[EmbeddedS3]:
-    """The S3 of the one Spark session; its checkpoint bucket may not be listed, so that a missing key there is 403."""
+    """The S3 of the one Spark session; its checkpoint bucket may not be listed, as by the stack's roles."""
     with (
         opened_backend(request.config.getoption("--s3")) as backend,
         EmbeddedS3(buckets=(LAKE, CHECKPOINTS), unlistable=(CHECKPOINTS,), backend=backend) as server,

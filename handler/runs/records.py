@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from handler.runs.record import RUNNING, CancelRequest, RunRecord
 from handler.runs.same_job import check_same_job
 from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError
-from safewriter.record.liveness import LEASE_MS, Owner, Sighting, watch
+from safewriter.record.liveness import LEASE_MS, Owner, Sighting, is_over, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,7 +114,7 @@ class Runs:
         for _ in range(_ROUNDS_MAX):
             stored = self.store.get(key)
             if stored is None:
-                raise StoreError(f"{self.store.uri(key)} exists but cannot be read; allow s3:GetObject on it")
+                raise StoreError(f"{self.store.uri(key)} was there, and is gone")
             before = _parse(stored, self.store.uri(key))
             check_same_job(before, first, job)
             if before.state == RUNNING:
@@ -153,8 +153,10 @@ class Runs:
             )
 
     def _sighting(self, record: RunRecord, stored: StoredObject) -> Sighting:
-        lease = self.store.get(_lease_key(record))
-        last_sign = stored.last_modified if lease is None else max(stored.last_modified, lease.last_modified)
+        last_sign = stored.last_modified
+        if record.state == "RUNNING" and not is_over(record.deadline_ms, stored.server_date):
+            lease = self.store.get(_lease_key(record))
+            last_sign = last_sign if lease is None else max(last_sign, lease.last_modified)
         return Sighting(stored.etag, last_sign, stored.server_date, record.deadline_ms)
 
     def renew_lease(self, run: OpenRun) -> None:
@@ -164,7 +166,7 @@ class Runs:
     # -- for operators and other processes ---------------------------------------------------------------------------
 
     def read(self, run_key: str) -> StoredRun | None:
-        """Return the record of a run; `StoreError` if it cannot be read."""
+        """Return the record of a run; None if the store says that there is none. `StoreError` if it cannot be read."""
         return self._read(_record_key(run_key))
 
     def listed(self) -> Iterator[ListedObject]:

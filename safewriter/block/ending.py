@@ -247,7 +247,7 @@ class Ending:
         """Read the document again: another process has changed it, or our own request whose answer was lost."""
         found = self._block.checkpoints.read(self._block.write.key)
         if found is None:
-            raise UnknownOutcomeError(f"{self._block.checkpoint_uri} is gone, or cannot be read")
+            raise UnknownOutcomeError(f"{self._block.checkpoint_uri} is gone")
         self._held = found
         document = self.document
         if document.status is not Status.COMMITTED or document.owner != self._block.attempt.nonce:

@@ -42,9 +42,10 @@ def settle(
 ) -> None:
     """Settle a write of a holder that lost the lock, whether or not its process lives: it may commit no more.
 
-    Raises `UnknownOutcomeError` if the verdict cannot be had now, also for a document that is gone, or may not be read,
-    or is older than the write: the write was claimed before it was noted, so nobody knows whether it may still land. A
-    write that was noted a week ago is over: finished documents expire, and the sweeper gives a job up after that time.
+    Raises `UnknownOutcomeError` if the verdict cannot be had now, also for a document that may not be read, is gone, or
+    is older than the write: the write was claimed before it was noted, so nobody knows whether it may still land. A
+    write that was noted a week ago, and whose document is gone, is over: finished documents expire, and the sweeper
+    gives a job up after that time.
     """
     from safewriter.objects import s3  # boto3
 
@@ -61,8 +62,8 @@ def settle(
         return
     if write.noted_ms >= epoch_ms() - _OLD_MS:
         raise UnknownOutcomeError(
-            f"{checkpoints.uri(write.write_key)} is not there, may not be read, or is older than the write, so nobody"
-            " knows whether the write may still land. Give the job the right to read it; if it was deleted, look at the"
+            f"{checkpoints.uri(write.write_key)} is not there, or is older than the write, so nobody knows whether the"
+            " write may still land. If it was deleted, look at the"
             f" table, and strike the write from the lock's record: soal locks forget LOCK --write {write.write_key}"
         )
     _log.warning(

@@ -12,6 +12,7 @@ from safewriter.objects.store import (
     StoreError,
     StreamingStore,
     Upload,
+    batches,
 )
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "StoredObject",
     "StreamingStore",
     "Upload",
+    "batches",
 ]

@@ -14,7 +14,7 @@ from safewriter.objects.location import Location
 from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, StoreError, Upload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from botocore.response import StreamingBody
@@ -39,20 +39,22 @@ _BLOCK: Final = 1 << 20
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 _CONFLICT: Final = "ConditionalRequestConflict"
 _PRECONDITION: Final = ("PreconditionFailed", "412")
-# A HEAD or GET of a missing key is 403 for a caller without s3:ListBucket. A caller without s3:GetObject gets the same,
-# and then finds out at its first `create`, which fails with 412 while nothing can be read.
-_MISSING: Final = ("NoSuchKey", "404", "AccessDenied", "403")
+_MISSING: Final = ("NoSuchKey", "404")
+# A GET of a missing key is 403, too, for a caller without s3:ListBucket. So it tells nothing, and nobody acts on it.
+_FORBIDDEN: Final = ("AccessDenied", "403")
 
 # 501 is permanent: a store without tags answers it, for example.
 _DENIED: Final = (
-    "AccessDenied",
-    "403",
+    *_FORBIDDEN,
     "NoSuchBucket",
     "InvalidAccessKeyId",
     "SignatureDoesNotMatch",
     "ExpiredToken",
     "NotImplemented",
 )
+# What a store answers that cannot delete several objects by one request, or cannot read the request.
+_NO_BATCHES: Final = ("NotImplemented", "501", "MethodNotAllowed", "405", "MissingContentMD5", "MalformedXML")
+_PASSING: Final = {"InternalError": 500, "SlowDown": 503, "ServiceUnavailable": 503}
 
 
 def s3_client(
@@ -158,6 +160,25 @@ class S3ObjectStore:
     def delete(self, key: str) -> None:
         self._tried("DELETE", key, lambda: self._client.delete_object(Bucket=self._bucket, Key=self._prefix + key))
 
+    def delete_all(self, keys: Sequence[str]) -> None:
+        asked = {"Objects": [{"Key": self._prefix + key} for key in keys], "Quiet": True}
+
+        def request() -> bool:
+            try:
+                answer = self._client.delete_objects(Bucket=self._bucket, Delete=asked)  # type: ignore[arg-type]
+            except ClientError as error:
+                if code_of(error) in _NO_BATCHES:
+                    return False
+                raise
+            for refused in answer.get("Errors", ()):
+                raise _of_one(refused)
+            return True
+
+        # One object goes without the request for several, which not every store has.
+        if len(keys) <= 1 or not self._tried("DELETE", f"{keys[0]} and {len(keys) - 1} more", request):
+            for key in keys:
+                self.delete(key)
+
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
         more: dict[str, str] = {"StartAfter": self._prefix + start_after} if start_after else {}
         while True:
@@ -213,7 +234,7 @@ class S3ObjectStore:
             try:
                 answer = self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body, **more)
             except (ClientError, BotoCoreError) as error:
-                found = self.get(key)
+                found = self._read_back(key, error)
                 if found is not None and found.body == body:
                     return found.etag
                 if isinstance(error, ClientError) and (code_of(error) in _PRECONDITION or _gone(error, condition)):
@@ -224,6 +245,20 @@ class S3ObjectStore:
             else:
                 return answer["ETag"]
         raise AssertionError
+
+    def _read_back(self, key: str, refusal: Exception) -> StoredObject | None:
+        """Return what is there after a PUT without success.
+
+        Where nothing may be read, a 412 is no lost race: what is there may be this PUT, whose first answer was lost.
+        Any other refusal speaks for itself, and the same PUT may be sent again: its condition keeps it from harm.
+        """
+        try:
+            return self.get(key)
+        except StoreError as error:
+            is_there = isinstance(refusal, ClientError) and code_of(refusal) in _PRECONDITION
+            if is_there or not error.denied:
+                raise
+            return None
 
     def _tried(self, verb: str, key: str, request: Callable[[], _T]) -> _T:
         for pause_s in (*PAUSES_S, None):
@@ -248,8 +283,24 @@ def code_of(error: ClientError) -> str:
 
 def failure(verb: str, uri: str, error: Exception) -> StoreError:
     """Make the error of a request that failed for good."""
-    denied = isinstance(error, ClientError) and code_of(error) in _DENIED
-    return StoreError(f"{verb} {uri}: {error}", denied=denied)
+    code = code_of(error) if isinstance(error, ClientError) else ""
+    if verb == "GET" and code in _FORBIDDEN:
+        text = (
+            f"GET {uri}: denied, or not there: {error}. Allow s3:GetObject on it, and s3:ListBucket on its bucket with"
+            " its key as the prefix: without that S3 denies also what is not there"
+        )
+        return StoreError(text, denied=True)
+    return StoreError(f"{verb} {uri}: {error}", denied=code in _DENIED)
+
+
+def _of_one(refused: Any) -> ClientError:  # noqa: ANN401 - a boto3 TypedDict
+    """Return the error of one object of a batch, whose request has succeeded."""
+    code = refused.get("Code", "")
+    told: Any = {
+        "Error": {"Code": code, "Message": f"{refused.get('Key')}: {refused.get('Message')}"},
+        "ResponseMetadata": {"HTTPStatusCode": _PASSING.get(code, 400)},
+    }
+    return ClientError(told, "DeleteObjects")
 
 
 def may_pass(error: Exception) -> bool:

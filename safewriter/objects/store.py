@@ -9,10 +9,10 @@ here, since every document carries a nonce.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
 __all__ = [
@@ -23,7 +23,11 @@ __all__ = [
     "StoredObject",
     "StreamingStore",
     "Upload",
+    "batches",
 ]
+
+_BATCH: Final = 1000
+"""The most objects that S3 deletes by one request."""
 
 
 class PreconditionFailed(Exception):  # noqa: N818 - the name of the HTTP status, as in boto3 and the S3 documentation
@@ -33,7 +37,8 @@ class PreconditionFailed(Exception):  # noqa: N818 - the name of the HTTP status
 class StoreError(Exception):
     """A request failed, and nobody knows whether it was applied (or, for a read, whether the object exists).
 
-    `denied`: the store refuses the caller (no permission, no such bucket), so trying again will not help.
+    `denied`: the store refuses the caller (no permission, no such bucket), so trying again will not help. A read that
+    is denied proves nothing: S3 also denies one of an object that is not there, to a caller who may not list it.
     """
 
     def __init__(self, message: str, *, denied: bool = False) -> None:
@@ -74,7 +79,7 @@ class ObjectStore(Protocol):
     """One bucket, or one prefix of it; keys are relative. Every method may raise `StoreError`."""
 
     def get(self, key: str) -> StoredObject | None:
-        """Return the object, or None if there is none (without ListBucket S3 says 403 for that)."""
+        """Return the object, or None if the store says that there is none: a 404, never a 403."""
         ...
 
     def create(self, key: str, body: bytes, *, tag: str = "") -> str:
@@ -96,6 +101,10 @@ class ObjectStore(Protocol):
 
     def delete(self, key: str) -> None:
         """Delete the object; it is no error if there is none."""
+        ...
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        """Delete a batch of objects. After an error some of them may be gone."""
         ...
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
@@ -121,3 +130,9 @@ class StreamingStore(ObjectStore, Protocol):
     def stream(self, key: str) -> Iterator[bytes] | None:
         """Return the object in blocks, or None if there is none. Each block may raise `StoreError`."""
         ...
+
+
+def batches(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Cut keys into batches for `delete_all`; between two of them the caller looks at its clock."""
+    for start in range(0, len(keys), _BATCH):
+        yield keys[start : start + _BATCH]

@@ -97,16 +97,15 @@ class Checkpoints:
         return self.store.uri(_document(write_key))
 
     def read(self, write_key: str) -> StoredCheckpoint | None:
-        """Return the document, or None; `UnreadableCheckpointError`, with its ETag, if it cannot be read."""
+        """Return the document; None if the store says that there is none (a 404).
+
+        `StoreError` if nobody may read it, `UnreadableCheckpointError`, with its ETag, if nobody can.
+        """
         found = self.store.get(key := _document(write_key))
         if found is None:
             return None
         document = self._parsed(key, found, Checkpoint.from_bytes)
         return StoredCheckpoint(document, found.etag, found.last_modified, found.server_date)
-
-    def has(self, write_key: str) -> bool:
-        """Tell whether the document is there, also one that may not be read. Needs the right to list."""
-        return any(found.key == _document(write_key) for found in self.store.list(_document(write_key)))
 
     def _parsed(self, key: str, found: StoredObject, parse: Callable[[bytes], _T]) -> _T:
         try:
@@ -182,7 +181,11 @@ class Checkpoints:
         return lease is not None and lease.server_date - lease.last_modified <= timedelta(milliseconds=LEASE_MS)
 
     def sighting(self, stored: StoredCheckpoint) -> Sighting:
-        """Return the signs of life of a document's owner."""
+        """Return the signs of life of a document's owner.
+
+        Raises `StoreError` if its lease may not be read, or is missing where a missing object shows itself as denied:
+        then only the end of its time tells that it is dead.
+        """
         document = stored.document
         last_sign = stored.last_modified
         if not past_grace(document.attempt, stored.server_date):
@@ -221,7 +224,7 @@ class Checkpoints:
         except PreconditionFailed:
             found = self.store.get(key)
             if found is None:
-                raise StoreError(f"{self.store.uri(key)} exists but cannot be read") from None
+                raise StoreError(f"{self.store.uri(key)} was there, and is gone") from None
             return None if found.body == _CLOSED else found.body
         return None
 

@@ -155,9 +155,7 @@ class Supervision:
             if stored is None and not may_have_sent:
                 return _report(opened, Status.ROLLED_BACK, "the attempt ended before it had claimed the write")
             if stored is None:
-                return _report(
-                    opened, Status.UNKNOWN, f"a commit may have been sent, but {opened.checkpoint} cannot be read"
-                )
+                return _report(opened, Status.UNKNOWN, f"a commit may have been sent, but {opened.checkpoint} is gone")
             owner = stored.document.owner
             if stored.document.status in OPEN and owner in dead:
                 evidence = wrong.evidence(stored.document.epoch, owner, nothing_sent=owner in unsent)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, Upload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["MemoryObjectStore"]
 
@@ -63,6 +63,10 @@ class MemoryObjectStore:
     def delete(self, key: str) -> None:
         with self._lock:
             self._objects.pop(key, None)
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self.delete(key)
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
         with self._lock:

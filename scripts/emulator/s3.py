@@ -28,8 +28,8 @@ class EmbeddedS3:
     """A context manager: `with EmbeddedS3(buckets=["lake"]) as s3: s3.client().list_buckets()`.
 
     Each instance has buckets of its own. `port` 0 takes a free one. `unlistable` names buckets that the clients may not
-    list, so that a missing key there is 403. `rules` are the faults (scripts.emulator.rules). `backend`: the S3 behind
-    them; None: moto.
+    list; a missing key there is 404, as for the stack's roles. In a bucket of `hiding` it is 403. `rules` are the
+    faults (scripts.emulator.rules). `backend`: the S3 behind them; None: moto.
     """
 
     def __init__(
@@ -39,11 +39,12 @@ class EmbeddedS3:
         *,
         buckets: Iterable[str] = (),
         unlistable: Collection[str] = (),
+        hiding: Collection[str] = (),
         backend: Backend | None = None,
     ) -> None:
         self._backend = backend or Moto()
         self._buckets = tuple(buckets)
-        self.wire = Wire(self._backend, rules=rules, unlistable=unlistable)
+        self.wire = Wire(self._backend, rules=rules, unlistable=unlistable, hiding=hiding)
         # The socket is ours from here on, so nobody else can answer at the endpoint.
         self._server = KeepAliveServer(self.wire, port)
 

@@ -2,7 +2,7 @@
 
 It also makes it as strict as Amazon's: requests are applied one at a time (moto checks a condition and then acts, with
 no lock, and lists a dict that another thread may change; S3Proxy checks `If-Match` so, too), and a caller that may not
-list a bucket gets 403 for a missing key.
+list a bucket gets 403 for a missing key, unless it may list just that key.
 
 Requests to another server on this machine, a catalog, may pass through it too, so that they are counted and hit in one
 order with those to S3.
@@ -45,9 +45,11 @@ class Wire:
         *,
         rules: Iterable[Rule] = (),
         unlistable: Collection[str] = (),
+        hiding: Collection[str] = (),
     ) -> None:
         self._backend = backend
-        self._unlistable = frozenset(unlistable)
+        self._hiding = frozenset(hiding)
+        self._unlistable = frozenset(unlistable) | self._hiding
         self._applying = threading.Lock()
         self._counting = threading.Lock()
         self._rules = list(rules)
@@ -138,11 +140,12 @@ class Wire:
         address = self._catalogs.get(request.bucket)
         if address is not None:
             return forward(address, request, path=str(request.environ["RAW_URI"]).removeprefix(f"/{request.bucket}"))
-        may_list = request.access_key == OBSERVER or request.bucket not in self._unlistable
-        if not may_list and request.operation in _LISTING:
+        is_observer = request.access_key == OBSERVER
+        if not is_observer and request.bucket in self._unlistable and request.operation in _LISTING:
             return Reply.error(403, "not allowed: s3:ListBucket")
         with self._applying:
             reply = self._backend.answer(request)
-        if not may_list and request.operation in _READING and reply.status == _MISSING:
+        is_hidden = not is_observer and request.bucket in self._hiding
+        if is_hidden and request.operation in _READING and reply.status == _MISSING:
             return Reply.error(403, "not allowed: s3:ListBucket")
         return reply

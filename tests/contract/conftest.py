@@ -25,7 +25,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """The S3, on a port of its own."""
     with (
         opened_backend(request.config.getoption("--s3")) as backend,
-        EmbeddedS3(buckets=(PRIVATE,), unlistable=(PRIVATE,), backend=backend) as server,
+        EmbeddedS3(buckets=(PRIVATE,), hiding=(PRIVATE,), backend=backend) as server,
     ):
         yield Bench(server)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.objects import ObjectStore, PreconditionFailed, Upload
+from safewriter.objects import ObjectStore, PreconditionFailed, Upload, batches
 from tests.contract.bench import keys
 
 if TYPE_CHECKING:
@@ -140,6 +140,27 @@ def test_a_deletion_of_nothing_is_no_error(store: ObjectStore) -> None:
     store.delete("a")
 
     assert store.get("a") is None
+
+
+@pytest.mark.parametrize("wanted", [[], ["a"], ["a", "b/ü &<>%20", "none"]])
+def test_a_batch_is_deleted_and_nothing_else(store: ObjectStore, wanted: list[str]) -> None:
+    """Of none, one or several objects, whatever their names; one that is not there is no error."""
+    there = ["a", "a2", "b/ü &<>%20", "c"]
+    for key in there:
+        store.put(key, b"1")
+
+    store.delete_all(wanted)
+
+    assert keys(store.list("")) == [key for key in there if key not in wanted]
+
+
+def test_batches_are_no_larger_than_s3_takes() -> None:
+    """A thousand keys go by one request, each key once."""
+    cut = list(batches([str(number) for number in range(2001)]))
+
+    assert [len(one) for one in cut] == [1000, 1000, 1]
+    assert [key for one in cut for key in one] == [str(number) for number in range(2001)]
+    assert list(batches([])) == []
 
 
 def test_a_listing_is_in_order_and_below_its_prefix(store: ObjectStore) -> None:

@@ -8,7 +8,7 @@ import boto3
 from botocore.config import Config
 from botocore.stub import Stubber
 
-from safewriter.objects import Upload
+from safewriter.objects import Upload, batches
 from safewriter.objects.s3 import S3ObjectStore
 from tests.contract.bench import Bench, keys
 
@@ -22,6 +22,18 @@ def test_a_listing_of_many_pages_is_whole(s3: Bench, remote: S3ObjectStore) -> N
     assert keys(remote.list("k/")) == expected
     assert keys(remote.list("", start_after="k/00002")) == expected[3:]
     assert s3.operations().count("ListObjectsV2") == 4
+
+
+def test_objects_go_by_the_thousand(s3: Bench, remote: S3ObjectStore) -> None:
+    """One request deletes what a thousand would, below the store's own prefix."""
+    wanted = [f"k/{number:05}" for number in range(1001)]
+    s3.server.fill(s3.lake, {f"some/table/{key}": b"" for key in [*wanted, "other"]})
+
+    for batch in batches(wanted):
+        remote.delete_all(batch)
+
+    assert s3.operations() == ["DeleteObjects", "DeleteObject"]
+    assert s3.server.keys(s3.lake) == ("some/table/other",)
 
 
 def test_uploads_of_many_pages_are_whole() -> None:

@@ -6,23 +6,96 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.objects import StoreError
-from safewriter.objects.s3 import S3ObjectStore
-from scripts.emulator import Refuse
-from tests.contract.bench import PRIVATE, PUT, Bench, keys
+from safewriter.objects import PreconditionFailed, StoreError
+from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
+from scripts.emulator import Match, Refuse, Reply, Request
+from scripts.emulator.network_faults import LoseReply
+from tests.contract.bench import GET, PRIVATE, PUT, Bench, keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def test_without_the_right_to_list_a_missing_object_is_still_none(s3: Bench) -> None:
-    """S3 says 403 then, and the first claim of a write must not fail on it."""
+def test_without_the_right_to_list_nobody_knows_of_a_missing_object(s3: Bench) -> None:
+    """S3 says 403 then, as it does of an object that may not be read; the error says so, and names both rights."""
     store = S3ObjectStore(s3.client, PRIVATE)
 
-    assert store.get("none") is None
-    store.create("a", b"1")
-    assert store.get("a") is not None
-    assert [exchange.status for exchange in s3.server.trace()] == [403, 200, 200]
+    for read in (store.get, store.stream):
+        with pytest.raises(StoreError, match="denied, or not there") as caught:
+            read("none")
+        assert caught.value.denied
+        assert f"s3://{PRIVATE}/none" in str(caught.value)
+        assert "s3:GetObject" in str(caught.value)
+        assert "s3:ListBucket" in str(caught.value)
+    assert [exchange.status for exchange in s3.server.trace()] == [403, 403]
+
+
+def test_without_the_right_to_list_a_creation_tells_that_there_was_none(s3: Bench) -> None:
+    """So the first claim of a write needs no reading."""
+    store = S3ObjectStore(s3.client, PRIVATE)
+    key = f"new-{s3.lake}"
+
+    store.create(key, b"1")
+
+    with pytest.raises(PreconditionFailed):
+        store.create(key, b"2")
+
+
+@pytest.mark.parametrize("status", [503, None])
+def test_without_the_right_to_list_a_creation_is_sent_again(s3: Bench, naps: list[float], status: int | None) -> None:
+    """A server's error is no refusal, also where the reading back is denied: the condition keeps the second PUT from
+    harm, whether or not the first one has arrived.
+    """
+    store = S3ObjectStore(s3.client, PRIVATE, sleep=naps.append)
+    refused, lost = f"refused-{s3.lake}", f"lost-{s3.lake}"
+
+    s3.add(PUT, Refuse(503))
+    store.create(refused, b"1")
+    s3.add(PUT, LoseReply(status))
+    store.create(lost, b"1")
+
+    assert [s3.observer.get_object(Bucket=PRIVATE, Key=key)["Body"].read() for key in (refused, lost)] == [b"1"] * 2
+    assert naps == [PAUSES_S[0]]
+
+
+def test_a_creation_that_may_not_be_read_back_is_neither_won_nor_lost(s3: Bench, remote: S3ObjectStore) -> None:
+    """After a lost answer, 412 may be about one's own object: who may not look does not know."""
+    s3.add(PUT, LoseReply(None))
+    s3.add(GET, Refuse(403), times=None)
+
+    with pytest.raises(StoreError, match="denied, or not there") as caught:
+        remote.create("a", b"mine")
+
+    assert caught.value.denied
+    assert s3.server.keys(s3.lake) == ("some/table/a",)
+
+
+@pytest.mark.parametrize("kind", ["create", "replace"])
+def test_a_lost_race_that_may_not_be_read_back_is_unknown(s3: Bench, remote: S3ObjectStore, kind: str) -> None:
+    """412 says that something is there, and not whose it is."""
+    s3.put("some/table/a", b"theirs")
+    s3.add(GET, Refuse(403), times=None)
+
+    with pytest.raises(StoreError, match="denied, or not there"):
+        remote.create("a", b"mine") if kind == "create" else remote.replace("a", b"mine", etag='"old"')
+
+
+def test_one_object_of_a_batch_that_may_not_be_deleted_is_an_error(s3: Bench, remote: S3ObjectStore) -> None:
+    """S3 answers 200, and tells of each object that stays."""
+    for key in ("a", "b"):
+        remote.put(key, b"1")
+
+    def refused(request: Request) -> Reply:
+        assert request.key == ""
+        body = b"<DeleteResult><Error><Key>some/table/b</Key><Code>AccessDenied</Code></Error></DeleteResult>"
+        return Reply(200, (("Content-Type", "application/xml"),), body)
+
+    s3.add(Match(operations={"DeleteObjects"}), refused)
+
+    with pytest.raises(StoreError, match=r"AccessDenied.*some/table/b") as caught:
+        remote.delete_all(["a", "b"])
+
+    assert caught.value.denied
 
 
 def test_without_the_right_to_list_a_listing_is_denied(s3: Bench) -> None:

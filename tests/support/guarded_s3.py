@@ -82,7 +82,7 @@ class Permissions:
         reply = request.apply()
         if request.operation in ("GetObject", "HeadObject") and reply.status == _MISSING:
             listing = Need(role, "s3:ListBucket", f"arn:aws:s3:::{request.bucket}", request.key)
-            if role not in self.roles or not listing.met_by(self.roles[role]):
+            if not self._allows(listing):
                 return Reply.error(403, "not allowed: s3:ListBucket")
         return reply
 

@@ -15,7 +15,7 @@ from safewriter.snapshots.write.publish import Publisher
 from scripts.emulator.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from safewriter.objects.location import Location
@@ -66,6 +66,9 @@ class Folder:
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.below, name)
         return lambda key, *rest, **more: method(self._prefix + key, *rest, **more)
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        self.below.delete_all([self._prefix + key for key in keys])
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[Any]:
         for one in self.below.list(self._prefix + prefix):

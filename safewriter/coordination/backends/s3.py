@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.coordination.backend import RecordChanged, Stored
 from safewriter.coordination.record import Record
-from safewriter.objects.store import PreconditionFailed, StoreError
+from safewriter.objects.store import PreconditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,9 +45,6 @@ class S3Backend:
                 return Stored(record, self._store.create(key, body))
             return Stored(record, self._store.replace(key, body, etag=str(after.version)))
         except PreconditionFailed as error:
-            if after is None and self._store.get(key) is None:
-                uri = self._store.uri(key)
-                raise StoreError(f"{uri} exists but cannot be read; allow s3:GetObject on it", denied=True) from error
             raise RecordChanged(record.lock) from error
 
     def wait(self, seen: Stored | None, timeout_s: float) -> None:  # noqa: ARG002 - S3 tells nobody of a change

@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from safewriter.parsing import parsed
 from safewriter.snapshots.format.current import stamp
@@ -17,11 +17,15 @@ from safewriter.snapshots.format.current import stamp
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["RunDocument", "ended", "run_key"]
+__all__ = ["RunDocument", "ended", "run_key", "told"]
 
 _FORMAT: Final = 1
 _MESSAGE_LETTERS: Final = 4000
 # What JSON may hold as it is and YAML may not, or takes for the end of a line.
+# Of YAML as others write the record: one field a line, and whatever goes on behind a line is indented.
+_FIELD: Final = re.compile(
+    r"^(\w+):[ \t]+(?:'([^'\n]*)'|\"([^\"\\\n]*)\"|([^'\"\s#&*!|>%@\[{][^\n]*?))[ \t]*\r?$", re.MULTILINE
+)
 _ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
@@ -49,6 +53,18 @@ class RunDocument:
             for name, value in asdict(self).items()
         }
         return _encoded({**told, "format_version": _FORMAT})
+
+
+def told(body: bytes) -> dict[str, Any]:
+    """Return what a record says: of JSON all, of YAML the fields that are simple texts. `ValueError` for anything else
+    that is not UTF-8.
+    """
+    try:
+        found = parsed(body)
+    except ValueError:
+        lines = _FIELD.findall(body.decode())
+        return {name: quoted or double or plain for name, quoted, double, plain in lines}
+    return dict(found)
 
 
 def ended(body: bytes, now: datetime, manifest_ref: str | None) -> bytes | None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from safewriter.objects.store import PreconditionFailed, StoreError
+from safewriter.objects.store import PreconditionFailed, StoreError, batches
 from safewriter.snapshots.format.current import manifest_key
 from safewriter.snapshots.format.run_record import ended, run_key
 
@@ -95,11 +95,13 @@ class BuildId:
             store.delete(self.manifest_key)
             removed = 1
 
-        def is_left(key: str) -> bool:
+        def check_time() -> None:
             if not may_go_on():
                 raise StoreError(
                     f"{store.uri(self.run_prefix)}: out of time while cleaning up, {removed} removed so far"
                 )
+
+        def is_left(key: str) -> bool:
             found = own.match(key)
             return found is not None and found[0] not in keep
 
@@ -108,11 +110,12 @@ class BuildId:
             raise StoreError(
                 f"{store.uri(self.run_prefix)} has none of the shards that the manifest names; none is deleted"
             )
-        for key in found:
-            if is_left(key):
-                store.delete(key)
-                removed += 1
+        for batch in batches([key for key in found if is_left(key)]):
+            check_time()
+            store.delete_all(batch)
+            removed += len(batch)
         for upload in list(store.uploads(self.run_prefix)):
+            check_time()
             if is_left(upload.key):
                 store.abort(upload)
         return removed

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.parsing import parsed
+from safewriter.snapshots.format.run_record import told
 from safewriter.snapshots.keep.history import moment
 
 if TYPE_CHECKING:
@@ -21,19 +21,23 @@ _KEY: Final = re.compile(r"[^/]+/[^/]*?_run_id=(.+)_[^_/]+/run\.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The run ids of builds that live, and the prefixes that builds write their shards to."""
+    """The run ids of builds that live, or may, and the prefixes that builds write their shards to. `unreadable`: the
+    keys of records that nobody understands.
+    """
 
     living: frozenset[str]
     shard_prefixes: frozenset[str]
+    unreadable: tuple[str, ...] = ()
 
 
-def recorded_runs(store: ObjectStore, prefix: str, now: datetime, old: datetime) -> Runs:
-    """Read all records. A run lives if its record says that it runs, and was renewed within its lease.
+def recorded_runs(store: ObjectStore, prefix: str, now: datetime) -> Runs:
+    """Read all records. A run is dead if its record says that it has ended, or was not renewed within its lease.
 
-    The store's clock counts as well as the writer's: whichever lets a run live longer. A record that nobody can read
-    counts as living unless it is older than `old`.
+    The store's clock counts as well as the writer's: whichever lets a run live longer. A run whose record nobody
+    understands counts as living, whatever the record's age: nothing says that it is dead. Raises `StoreError` if a
+    record may not be read.
     """
-    living, prefixes = set(), set()
+    living, prefixes, unreadable = set(), set(), []
     for listed in store.list(f"{prefix}/"):
         match = _KEY.fullmatch(listed.key)
         if match is None:
@@ -42,18 +46,21 @@ def recorded_runs(store: ObjectStore, prefix: str, now: datetime, old: datetime)
         if found is None:
             continue
         try:
-            record = parsed(found.body)
+            record = told(found.body)
             prefixes.add(str(record["shard_prefix"]))
             lives = _lives(record, found, now)
         except (KeyError, TypeError, ValueError):
-            lives = found.last_modified >= old
+            unreadable.append(listed.key)
+            lives = True
         if lives:
             living.add(match[1])
-    return Runs(frozenset(living), frozenset(prefixes))
+    return Runs(frozenset(living), frozenset(prefixes), tuple(unreadable))
 
 
 def _lives(record: dict[str, Any], found: StoredObject, now: datetime) -> bool:
-    if record["status"] != "running":
+    if record["status"] in ("succeeded", "failed"):
         return False
+    if record["status"] != "running":
+        raise ValueError(record["status"])
     ends, updated = moment(record["lease_expires_at"]), moment(record["updated_at"])
     return now < max(ends, found.last_modified + (ends - updated))

@@ -71,7 +71,8 @@ class Leftover:
 @dataclass(frozen=True, slots=True)
 class Survey:
     """What may go, manifests first. `kept`: the manifests that stay; `living`: the runs that go on; `young`: how many
-    objects nothing refers to, but are too young; `prefixes`: where shards were looked for.
+    objects nothing refers to, but are too young; `prefixes`: where shards were looked for; `unreadable`: the records of
+    runs that count as living because nobody understands them.
     """
 
     now: datetime
@@ -80,6 +81,7 @@ class Survey:
     living: frozenset[str]
     young: int
     prefixes: frozenset[str]
+    unreadable: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -108,7 +110,7 @@ def survey(
     """
     pointer, current = source.current()
     old = pointer.server_date - keeping.age
-    runs = recorded_runs(source.store, keeping.run_registry_prefix, pointer.server_date, old)
+    runs = recorded_runs(source.store, keeping.run_registry_prefix, pointer.server_date)
     found = entries(source.store, current)
     last = [entry.key for entry in found if entry.is_published][: keeping.last]
     kept, leftovers = [], []
@@ -125,7 +127,8 @@ def survey(
     shards, young = _shards(source, prefixes, _references(source, manifests), runs.living, old, seen)
     leftovers += shards
     leftovers += _uploads(source, prefixes, runs.living, old)
-    return Survey(pointer.server_date, tuple(leftovers), tuple(sorted(refs)), runs.living, young, prefixes)
+    at = pointer.server_date
+    return Survey(at, tuple(leftovers), tuple(sorted(refs)), runs.living, young, prefixes, runs.unreadable)
 
 
 def _references(source: Source, manifests: list[Manifest]) -> frozenset[str]:

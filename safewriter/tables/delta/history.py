@@ -103,7 +103,7 @@ class DeltaHistory:
             return self._parsed(version, body)
         found = self._found(version)
         if found is None:
-            raise StoreError(f"{self.store.uri(_key(version))} is listed, but cannot be read")
+            raise StoreError(f"{self.store.uri(_key(version))} is listed, and is gone")
         return found
 
     def _found(self, version: int) -> Commit | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from safewriter.objects.store import StoreError
+from safewriter.objects.store import StoreError, batches
 from safewriter.tables.delta.listing import keys_without
 
 if TYPE_CHECKING:
@@ -43,11 +43,10 @@ def remove_files(
             ours.append(key)
     # A block's session gives its prefix also to files that the script writes to a table inside this one.
     elsewhere = tuple(others)
-    for key in ours:
+    for batch in batches([key for key in ours if not key.startswith(elsewhere)]):
         check_time()
-        if not key.startswith(elsewhere):
-            store.delete(key)
-            removed += 1
+        store.delete_all(batch)
+        removed += len(batch)
     for upload in store.uploads(""):
         if _is_data_file(upload.key, prefixes) and not upload.key.startswith(elsewhere):
             store.abort(upload)

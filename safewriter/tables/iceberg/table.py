@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import NotCommittedError, SafeWriterError
-from safewriter.objects.store import StoreError
+from safewriter.objects.store import StoreError, batches
 from safewriter.record.document import BY_HAND, NO_CHANGE, Status
 from safewriter.tables.iceberg.metadata import Fence, data_folder, head_of, properties, references
 from safewriter.tables.iceberg.name import MAIN
@@ -172,12 +172,12 @@ class IcebergTable(Table):
             raise AssertionError  # for the type checker
         store, removed = self.files(f"s3://{folder.bucket}"), 0
         try:
-            for listed in store.list(f"{folder.key}/"):
+            for batch in batches([listed.key for listed in store.list(f"{folder.key}/")]):
                 if not self.may_go_on():
                     late = f"{folder}: out of time while cleaning up, {removed} files removed so far"
                     raise StoreError(late)  # noqa: TRY301 - as one of the store
-                store.delete(listed.key)
-                removed += 1
+                store.delete_all(batch)
+                removed += len(batch)
             for upload in store.uploads(f"{folder.key}/"):
                 store.abort(upload)
         except StoreError as error:

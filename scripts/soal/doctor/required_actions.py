@@ -23,7 +23,10 @@ _PROBE: Final = "soal-doctor"
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An action in folders of a kind of place: of the checkpoint bucket, or of tables; "" is any key."""
+    """An action in folders of a kind of place: of the checkpoint bucket, or of tables; "" is any key.
+
+    A folder of `s3:ListBucket` may be a pattern of whole keys: S3 answers 404 of a missing one to whoever has that.
+    """
 
     action: str
     kind: Kind
@@ -34,6 +37,7 @@ _TABLE: Final = ("", "_delta_log", "metadata")
 _POINTER: Final = "_CURRENT"
 """The one object of snapshots that is no folder."""
 _SNAPSHOTS: Final = (_POINTER, "manifests", "runs")
+_ASKED: Final = ("cancels/*/*", "checkpoints/*.json", "leases/*/*", "locks/*.json", "notes/*/*", "runs/*.json")
 JOB: Final = (
     Need("s3:GetObject", "checkpoints", ("cancels", "checkpoints", "leases", "locks", "notes", "runs")),
     Need(
@@ -41,6 +45,7 @@ JOB: Final = (
     ),
     Need("s3:PutObjectTagging", "checkpoints", ("checkpoints", "notes")),
     Need("s3:DeleteObject", "checkpoints", ("leases", "notes", "open")),
+    Need("s3:ListBucket", "checkpoints", _ASKED),
     Need("s3:GetObject", "scripts"),
     Need("s3:GetObject", "data", (*_TABLE, *_SNAPSHOTS)),
     Need("s3:PutObject", "data", (*_TABLE, *_SNAPSHOTS)),
@@ -53,7 +58,7 @@ SWEEPER: Final = (
     Need("s3:PutObject", "checkpoints", ("audit", "checkpoints", "notes")),
     Need("s3:PutObjectTagging", "checkpoints", ("checkpoints", "notes")),
     Need("s3:DeleteObject", "checkpoints", ("leases", "open")),
-    Need("s3:ListBucket", "checkpoints", ("leases", "open")),
+    Need("s3:ListBucket", "checkpoints", ("leases", "open", "checkpoints/*.json", "leases/*/*", "notes/*/*")),
     Need("s3:GetObject", "data", ("_delta_log", "metadata", *_SNAPSHOTS)),
     Need("s3:PutObject", "data", ("_delta_log", "metadata", _POINTER, "runs")),
     Need("s3:DeleteObject", "data"),
@@ -92,7 +97,8 @@ def requests_of(
         for need in (need for need in needs if need.kind == kind):
             for below in (f"{base}{folder}/" if folder else base for folder in need.folders):
                 if need.action in _OF_BUCKETS:
-                    yield RequestKind(need.action, bucket, below if need.action == _LISTING else None)
+                    prefix = below.removesuffix("/") if "*" in below.removeprefix(base) else below
+                    yield RequestKind(need.action, bucket, prefix if need.action == _LISTING else None)
                 else:
                     key = below.rstrip("/") if below.endswith(f"/{_POINTER}/") else f"{below}*"
                     yield RequestKind(need.action, f"{bucket}/{key}")

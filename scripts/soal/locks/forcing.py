@@ -68,8 +68,7 @@ def forget(service: LockService, seen: Stored, write_key: str) -> Stored:
 
 def _check_gone(write: OpenWrite, checkpoints: Checkpoints) -> None:
     stored = checkpoints.read(write.write_key)
-    is_older = stored is not None and stored.document.epoch < write.epoch
-    if not is_older and checkpoints.has(write.write_key):
+    if stored is not None and stored.document.epoch >= write.epoch:
         raise Problem(
             f"{checkpoints.uri(write.write_key)} is there, so the write can be settled; nothing was changed",
             todo=f"the next holder settles it; or settle it now with: soal recover --write {write.write_key}",

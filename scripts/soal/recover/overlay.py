@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from safewriter.objects import ListedObject, PreconditionFailed, StoredObject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from safewriter.objects import ObjectStore, Upload
@@ -53,6 +53,10 @@ class Overlay:
     def delete(self, key: str) -> None:
         self._own[key] = None
         self._note(f"DELETE {self.uri(key)}")
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self.delete(key)
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
         found = {

@@ -224,6 +224,9 @@ class CleanupReport(_Report):
     now: datetime = Field(description="by the store's clock, as all times")
     kept: tuple[str, ...] = Field(description="the manifests that stay")
     living: tuple[str, ...] = Field(description="the runs whose builds go on; nothing of theirs is touched")
+    unreadable: tuple[str, ...] = Field(
+        description="records of runs that count as living because nobody understands them"
+    )
     young: int = Field(description="objects that nothing refers to, of builds that are too young")
     removals: tuple[RemovalFound, ...]
 
@@ -236,6 +239,7 @@ class CleanupReport(_Report):
             now=found.survey.now,
             kept=found.survey.kept,
             living=tuple(sorted(found.survey.living)),
+            unreadable=found.survey.unreadable,
             young=found.survey.young,
             removals=tuple(
                 RemovalFound(

@@ -144,3 +144,7 @@ def _cleanup(report: CleanupReport) -> Iterator[RenderableType]:
     )
     for run in report.living:
         yield Text(f"run {run} goes on; nothing of it is touched", "yellow")
+    for key in report.unreadable:
+        yield Text(
+            f"nobody understands {key}, so its run counts as one that goes on: delete it if that has ended", "yellow"
+        )

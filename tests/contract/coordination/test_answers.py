@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LONG_S = 60.0
 WRITE = OpenWrite("s3://writes", "key", 1)
 PUT = Match(operations=frozenset({"PutObject"}), key="^locks/")
+GET = Match(operations=frozenset({"GetObject"}), key="^locks/")
 
 
 def before(change: Callable[[], object]) -> Effect:
@@ -87,6 +88,19 @@ def test_a_job_that_may_not_write_is_told_at_once(on_s3: Arena) -> None:
     service.server.wire.add(Rule(PUT, Refuse(403), times=None))
 
     with pytest.raises(StoreError) as caught:
+        on_s3.coordinator("job", lease_s=LONG_S).lock()
+
+    assert caught.value.denied
+
+
+def test_a_job_that_may_not_read_is_told_at_once(on_s3: Arena) -> None:
+    """A record that is denied is no record of a lock that is free; the error names the rights."""
+    service = on_s3.service
+    assert isinstance(service, S3)
+    on_s3.settle_server()
+    service.server.wire.add(Rule(GET, Refuse(403), times=None))
+
+    with pytest.raises(StoreError, match=r"denied, or not there.*s3:GetObject.*s3:ListBucket") as caught:
         on_s3.coordinator("job", lease_s=LONG_S).lock()
 
     assert caught.value.denied

@@ -44,14 +44,24 @@ pytestmark = [pytest.mark.emulator, pytest.mark.spark, pytest.mark.slow, pytest.
 
 TABLE = f"s3a://{LAKE}/tables/t"
 
-SCRIPT = f"""
+# The image has no psutil.
+KILLING = """
+import os, signal
+
+def kill_all():
+    jvm = os.getppid()
+    with open(f"/proc/{jvm}/stat") as told:
+        handler = int(told.read().rpartition(")")[2].split()[1])
+    for process in (handler, jvm, os.getpid()):
+        os.kill(process, signal.SIGKILL)
+"""
+
+SCRIPT = f"""{KILLING}
 import pathlib, sys
 died = pathlib.Path(sys.argv[1])
 if died.exists():
     sys.exit(0)
 
-import os, signal
-import psutil
 from pyspark.sql import SparkSession
 from safewriter import SafeWriter
 
@@ -70,15 +80,12 @@ except Exception as error:
 with SafeWriter(spark, "{TABLE}", step="dies", commit_point="success") as sw:
     rows.write.format("delta").mode("append").save(sw.table)
     died.touch()
-    jvm = psutil.Process().parent()
-    for process in (jvm.parent(), jvm, psutil.Process()):
-        process.send_signal(signal.SIGKILL)
+    kill_all()
 """
 
-SNAPSHOT_SCRIPT = f"""
-import signal, sys
+SNAPSHOT_SCRIPT = f"""{KILLING}
+import sys
 
-import psutil
 from pyspark.sql import SparkSession
 from safewriter.snapshots import WriteConfig, binary_col, write_sharded
 from safewriter.tables.snapshot.session import SnapshotSession
@@ -92,9 +99,7 @@ publish = SnapshotSession.publish
 def die(session):
     if sys.argv[1] == "after":
         publish(session)
-    jvm = psutil.Process().parent()
-    for process in (jvm.parent(), jvm, psutil.Process()):
-        process.send_signal(signal.SIGKILL)
+    kill_all()
 
 SnapshotSession.publish = die
 write_sharded(rows, config, key_col="id", value_spec=binary_col("v"), step="dies")
@@ -102,10 +107,7 @@ write_sharded(rows, config, key_col="id", value_spec=binary_col("v"), step="dies
 
 ICE = "lake.db.t"
 
-ICE_SCRIPT = f"""
-import signal
-
-import psutil
+ICE_SCRIPT = f"""{KILLING}
 from pyspark.sql import SparkSession
 from safewriter import SafeWriter
 
@@ -115,9 +117,7 @@ spark.sql("CREATE TABLE {ICE} (id LONG) USING iceberg")
 spark.range(3).writeTo("{ICE}").append()
 with SafeWriter(spark, "{ICE}", format="iceberg") as sw:
     spark.range(3, 6).writeTo(sw.table).append()
-    jvm = psutil.Process().parent()
-    for process in (jvm.parent(), jvm, psutil.Process()):
-        process.send_signal(signal.SIGKILL)
+    kill_all()
 """
 
 

@@ -53,12 +53,29 @@ def test_a_role_may_do_in_each_folder_what_it_needs_and_no_more(
 
 
 def test_the_job_cannot_list_checkpoints(plain: Synthesised, full: Synthesised) -> None:
-    """No statement of the job's role lets it see which runs there are, whatever is switched on."""
+    """No statement of the job's role lets it see which runs there are, whatever is switched on: a prefix that it may
+    list with is a whole key, which it has to know.
+    """
     for stack in (plain, full):
         access = stack.access("RuntimeJobRole")
-        for prefix in ("", "open/", "checkpoints/", "runs/"):
+        for prefix in ("", *(f"{folder}/{end}" for folder in FOLDERS for end in ("", "sw-", "x/"))):
             assert not access.may("s3:ListBucket", bucket_arn(stack), s3_prefix=prefix)
             assert not access.may("s3:ListBucketVersions", bucket_arn(stack), s3_prefix=prefix)
+
+
+@pytest.mark.parametrize(
+    "key", ["checkpoints/x.json", "leases/x/1", "notes/x/1", "runs/x.json", "cancels/x/1", "locks/x.json"]
+)
+def test_the_job_is_told_of_a_key_that_it_reads_whether_it_is_there(plain: Synthesised, key: str) -> None:
+    """S3 asks for this right before it answers 404: without it an absence looks like a missing right."""
+    assert plain.access("RuntimeJobRole").may("s3:ListBucket", bucket_arn(plain), s3_prefix=key)
+    assert plain.access("RuntimeJobRole").may("s3:GetObject", f"{bucket_arn(plain)}/{key}")
+
+
+@pytest.mark.parametrize("key", ["checkpoints/x.json", "notes/x/1", "open/x/1", "leases/x/1"])
+def test_the_sweeper_is_told_of_a_key_that_it_reads_whether_it_is_there(plain: Synthesised, key: str) -> None:
+    """A write without a document is settled by its table alone, so the document's absence must be certain."""
+    assert plain.access("SweeperSweepRole").may("s3:ListBucket", bucket_arn(plain), s3_prefix=key)
 
 
 @pytest.mark.parametrize(

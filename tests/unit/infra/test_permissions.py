@@ -99,16 +99,23 @@ def test_what_was_not_named_is_refused(
     assert caught.value.denied
 
 
-def test_a_missing_key_is_told_to_those_who_may_list_it(s3: EmbeddedS3) -> None:
-    """Spark sees 404 below the named prefix, the guard 403 in the checkpoint bucket; it takes both for missing."""
-    statuses = [
-        exchange.status
-        for store, key in (
-            (S3ObjectStore(s3._client(JOB), LAKE), "tables/t/missing"),
-            (S3ObjectStore(s3._client(JOB), CHECKPOINTS), "checkpoints/missing"),
-        )
-        for _ in [store.get(key)]
-        for exchange in s3.trace()[-1:]
-    ]
+@pytest.mark.parametrize(
+    ("role", "bucket", "keys"),
+    [
+        (JOB, LAKE, ["tables/t/missing"]),
+        (JOB, CHECKPOINTS, ["checkpoints/x.json", "leases/x/1", "notes/x/1", "runs/x.json", "cancels/x/1"]),
+        (JOB, CHECKPOINTS, ["locks/x.json"]),
+        (SWEEPER, CHECKPOINTS, ["checkpoints/x.json", "open/x/1", "leases/x/1", "notes/x/1"]),
+    ],
+)
+def test_who_may_read_a_key_is_told_that_it_is_missing(s3: EmbeddedS3, role: str, bucket: str, keys: list[str]) -> None:
+    """S3 answers 404, which is a witness, and not 403, which is none."""
+    store = S3ObjectStore(s3._client(role), bucket)
 
-    assert statuses == [404, 403]
+    assert [store.get(key) for key in keys] == [None] * len(keys)
+
+
+def test_where_a_key_may_not_be_read_its_absence_is_not_told(s3: EmbeddedS3) -> None:
+    """A marker is the sweeper's to read: to the job one that is there and one that is not are the same."""
+    with pytest.raises(StoreError, match="denied, or not there"):
+        S3ObjectStore(s3._client(JOB), CHECKPOINTS).get("open/x/1")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError, Upload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 _T = TypeVar("_T")
 
@@ -164,6 +164,10 @@ class _Store:
 
     def delete(self, key: str) -> None:
         self._network.call(Sent("delete", key, mutates=True), lambda: self._inner.delete(key))
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self.delete(key)
 
     def abort(self, upload: Upload) -> None:
         self._network.call(Sent("abort", upload.key, mutates=True), lambda: self._inner.abort(upload))

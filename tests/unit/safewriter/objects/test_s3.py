@@ -93,11 +93,21 @@ def stubbed() -> Iterator[Stubbed]:
         found.answers.assert_no_pending_responses()
 
 
-@pytest.mark.parametrize(("code", "status"), [("NoSuchKey", 404), ("404", 404), ("AccessDenied", 403), ("403", 403)])
+@pytest.mark.parametrize(("code", "status"), [("NoSuchKey", 404), ("404", 404)])
 def test_a_missing_object_is_known_without_a_body_too(stubbed: Stubbed, code: str, status: int) -> None:
     """A proxy may send the status alone, which botocore then gives as the code."""
     stubbed.refuses("get_object", code, status)
     assert stubbed.store.get("key") is None
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "403"])
+def test_a_denied_object_is_known_without_a_body_too(stubbed: Stubbed, code: str) -> None:
+    """It is no missing one: S3 says the same of both to a caller who may not list."""
+    for read in (stubbed.store.get, stubbed.store.stream):
+        stubbed.refuses("get_object", code, 403)
+        with pytest.raises(StoreError, match="denied, or not there") as raised:
+            read("key")
+        assert raised.value.denied
 
 
 @pytest.mark.parametrize("code", ["PreconditionFailed", "412"])
@@ -195,3 +205,47 @@ def test_nothing_is_sent_that_was_not_asked_for(stubbed: Stubbed) -> None:
     sent = {"Bucket": "bucket", "Key": "key", "Body": ANY, "IfNoneMatch": "*"}
     stubbed.answers.add_response("put_object", {"ETag": '"1"'}, sent)
     assert stubbed.store.create("key", b"body") == '"1"'
+
+
+# -- several objects by one request ------------------------------------------------------------------------------------
+
+
+def batch(*errors: tuple[str, str]) -> dict[str, Any]:
+    return {"Errors": [{"Key": key, "Code": code, "Message": "no"} for key, code in errors]}
+
+
+def test_what_passes_for_one_object_of_a_batch_is_tried_again(stubbed: Stubbed) -> None:
+    """The request has succeeded; a server that was busy with one object deletes it a moment later."""
+    stubbed.answers.add_response("delete_objects", batch(("a", "InternalError")))
+    stubbed.answers.add_response("delete_objects", batch())
+    stubbed.store.delete_all(["a", "b"])
+    assert stubbed.naps == [0.05]
+
+
+@pytest.mark.parametrize(("code", "denied"), [("AccessDenied", True), ("InvalidRequest", False)])
+def test_an_object_of_a_batch_that_stays_is_an_error(stubbed: Stubbed, code: str, denied: bool) -> None:  # noqa: FBT001 - a column of the table above
+    """It is named, although the request itself has succeeded."""
+    stubbed.answers.add_response("delete_objects", batch(("b", code)))
+    with pytest.raises(StoreError, match=f"{code}.*b: no") as raised:
+        stubbed.store.delete_all(["a", "b"])
+    assert raised.value.denied is denied
+    assert stubbed.naps == []
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("NotImplemented", 501), ("501", 501), ("MethodNotAllowed", 405), ("MalformedXML", 400)]
+)
+def test_a_store_without_batches_deletes_one_object_after_the_other(stubbed: Stubbed, code: str, status: int) -> None:
+    """Some stores know only the plain request, and a key may hold what no XML can."""
+    stubbed.refuses("delete_objects", code, status)
+    for key in ("a", "b"):
+        stubbed.answers.add_response("delete_object", {}, {"Bucket": "bucket", "Key": key})
+    stubbed.store.delete_all(["a", "b"])
+
+
+@pytest.mark.parametrize(("code", "status"), [("AccessDenied", 403), ("NoSuchBucket", 404)])
+def test_a_batch_that_is_refused_as_a_whole_is_an_error(stubbed: Stubbed, code: str, status: int) -> None:
+    """Only a store that has no such request is asked in another way."""
+    stubbed.refuses("delete_objects", code, status)
+    with pytest.raises(StoreError, match=f"a and 1 more.*{code}"):
+        stubbed.store.delete_all(["a", "b"])

@@ -30,8 +30,8 @@ def test_a_creation_note_is_returned_whatever_words_it_holds(word: str) -> None:
     assert world.checkpoints.close_creation("sw-x", 1) == note
 
 
-def test_a_note_that_cannot_be_read_is_an_error() -> None:
-    """Nothing may be concluded from it."""
+def test_a_note_that_goes_meanwhile_is_an_error() -> None:
+    """Nothing may be concluded from that."""
 
     class Hidden(MemoryObjectStore):
         def get(self, key: str) -> None:
@@ -42,7 +42,7 @@ def test_a_note_that_cannot_be_read_is_an_error() -> None:
     world.checkpoints.store = hidden
     hidden.create(world.checkpoints.note_key("sw-x", 1), b"note")
 
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError, match="was there, and is gone"):
         world.checkpoints.close_creation("sw-x", 1)
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_document_that_cannot_be_read_is_not_taken_for_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing permission looks like a missing object; where a commit was sent there was a document."""
+def test_a_document_that_is_gone_is_not_taken_for_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a commit was sent there was a document."""
     found, job = child(path, monkeypatch)
     found.passed(job)
     job.land()
@@ -27,7 +27,7 @@ def test_a_document_that_cannot_be_read_is_not_taken_for_none(path: Path, monkey
     report = found.settle()
 
     assert report.status == "unknown"
-    assert "cannot be read" in (report.reason or "")
+    assert "is gone" in (report.reason or "")
 
 
 def test_a_document_that_is_gone_tells_nothing_if_an_earlier_block_has_sent_a_commit(
@@ -43,7 +43,7 @@ def test_a_document_that_is_gone_tells_nothing_if_an_earlier_block_has_sent_a_co
 
     report = found.settle()
     assert report.status == "unknown"
-    assert "cannot be read" in (report.reason or "")
+    assert "is gone" in (report.reason or "")
 
 
 def test_a_document_that_goes_while_it_is_settled_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedS3]:
-    with EmbeddedS3(buckets=["lake", "private"], unlistable=["private"]) as running:
+    with EmbeddedS3(buckets=["lake", "private", "named"], unlistable=["named"], hiding=["private"]) as running:
         yield running
 
 
@@ -111,6 +111,14 @@ def test_who_may_not_list_is_told_403(s3: EmbeddedS3, call: Callable[[S3Client],
     with pytest.raises(ClientError) as caught:
         call(s3.client())
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+
+
+def test_who_may_list_just_the_key_is_told_404(s3: EmbeddedS3) -> None:
+    """As the stack's roles: they may not leaf through the bucket, and are told of a key that they know."""
+    for call, status in (("list_objects_v2", 403), ("get_object", 404)):
+        with pytest.raises(ClientError) as caught:
+            getattr(s3.client(), call)(Bucket="named", **({} if call.startswith("list") else {"Key": "missing"}))
+        assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == status
 
 
 def test_who_may_not_list_can_still_read_and_write(s3: EmbeddedS3) -> None:

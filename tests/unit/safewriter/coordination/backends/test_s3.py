@@ -6,7 +6,6 @@ from safewriter.coordination.backend import RecordChanged
 from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.coordination.record import Record
 from safewriter.errors import UnreadableCheckpointError
-from safewriter.objects.store import StoreError
 from scripts.emulator.memory_store import MemoryObjectStore
 
 
@@ -56,12 +55,3 @@ def test_s3_tells_nobody_of_a_change(store: MemoryObjectStore) -> None:
     backend.listen(lambda _: pytest.fail("told"))
     backend.close()
     assert naps == [0.5]
-
-
-def test_a_record_that_may_not_be_read_is_no_race(store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """S3 answers 403 to a GET, and 412 to the PUT that creates it: to try again would not help."""
-    S3Backend(store).write(Record("lock"), None)
-    monkeypatch.setattr(store, "get", lambda _: None)
-    with pytest.raises(StoreError, match="exists but cannot be read; allow s3:GetObject") as refused:
-        S3Backend(store).write(Record("lock"), None)
-    assert refused.value.denied

@@ -73,6 +73,16 @@ def test_of_a_build_that_is_not_published_all_goes(store: MemoryObjectStore) -> 
     }
 
 
+def test_time_is_asked_for_between_batches(store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clean-up that runs out of it has removed whole batches, and says how much."""
+    monkeypatch.setattr("safewriter.objects.store._BATCH", 1)
+    answers = iter([True, False])
+    before = keys(store)
+    with pytest.raises(StoreError, match="out of time while cleaning up, 1 removed"):
+        NAMES.remove(store, None, lambda: next(answers))
+    assert len(before - keys(store)) == 1
+
+
 def test_without_time_the_work_is_left_to_others(store: MemoryObjectStore) -> None:
     """It says how far it was."""
     with pytest.raises(StoreError, match="out of time"):

@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import yaml
 
+from safewriter.objects import StoreError
 from safewriter.snapshots.format.current import stamp
 from safewriter.snapshots.keep.run_records import recorded_runs
 from scripts.emulator.memory_store import MemoryObjectStore
@@ -45,24 +47,25 @@ def record(skew: timedelta = timedelta(), **changes: Any) -> bytes:
         (record(skew=timedelta(hours=5)), timedelta(hours=5), True),
         (record(status="succeeded"), timedelta(minutes=1), False),
         (record(status="failed"), timedelta(minutes=1), False),
-        (b"format_version: 1\nstatus: running\n", timedelta(hours=23), True),
-        (b"format_version: 1\nstatus: running\n", timedelta(hours=25), False),
-        (record(lease_expires_at=None), timedelta(hours=23), True),
-        (b"[]", timedelta(hours=25), False),
-        (b"{}", timedelta(hours=25), False),
+        (record(status="paused"), timedelta(hours=25), True),
+        (record(lease_expires_at=None), timedelta(hours=25), True),
+        (record()[:-20], timedelta(hours=25), True),
+        (b"\xff", timedelta(hours=25), True),
+        (b"[]", timedelta(hours=25), True),
+        (b"{}", timedelta(hours=25), True),
         (record(updated_at="2026-11-20T00:00:00", lease_expires_at="2026-11-20T00:10:00"), timedelta(hours=1), False),
     ],
     ids=[
-        *("lease", "expired", "slow clock", "fast clock", "succeeded", "failed", "yaml", "old yaml", "torn"),
-        *("old list", "old empty", "no zone"),
+        *("lease", "expired", "slow clock", "fast clock", "succeeded", "failed", "another status", "no lease", "torn"),
+        *("binary", "list", "empty", "no zone"),
     ],
 )
 def test_a_run_lives_while_its_lease_does(body: bytes, after: timedelta, *, lives: bool) -> None:
-    """By whichever clock is longer; a record that nobody can read protects its run for a day."""
+    """By whichever clock is longer; a record that nobody understands says of no run that it is dead."""
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, body)
     now = WRITTEN + after
-    found = recorded_runs(store, "runs", now, now - timedelta(days=1))
+    found = recorded_runs(store, "runs", now)
     assert found.living == (frozenset({"nightly_2"}) if lives else frozenset())
 
 
@@ -72,8 +75,43 @@ def test_records_say_where_builds_write_to() -> None:
     store.put(KEY, record(status="failed"))
     store.put("runs/readme", b"")
     store.put("runs2/x_run_id=other_t/run.yaml", record())
-    found = recorded_runs(store, "runs", WRITTEN, WRITTEN)
+    found = recorded_runs(store, "runs", WRITTEN)
     assert (found.living, found.shard_prefixes) == (frozenset(), frozenset({"parts"}))
+
+
+@pytest.mark.parametrize(
+    ("status", "hours", "lives"),
+    [("running", 0, True), ("running", 25, False), ("succeeded", 0, False), ("failed", 0, False)],
+)
+def test_a_record_in_yaml_counts_as_one_in_json(status: str, hours: int, *, lives: bool) -> None:
+    """Another writer's form; an error's text of many lines says nothing."""
+    told = json.loads(record(status=status, error_message="a\nstatus: failed\n\tb" * 40, manifest_ref="x: y"))
+    store = MemoryObjectStore(now=lambda: WRITTEN)
+    store.put(KEY, yaml.safe_dump(told).encode())
+    found = recorded_runs(store, "runs", WRITTEN + timedelta(hours=hours))
+    assert found.unreadable == ()
+    assert found.living == (frozenset({"nightly_2"}) if lives else frozenset())
+    assert found.shard_prefixes == frozenset({"parts"})
+
+
+def test_a_record_that_nobody_understands_is_told() -> None:
+    """Somebody has to look at it, since its run never counts as dead."""
+    store = MemoryObjectStore(now=lambda: WRITTEN)
+    store.put(KEY, b"[]")
+    assert recorded_runs(store, "runs", WRITTEN).unreadable == (KEY,)
+
+
+def test_a_record_that_may_not_be_read_judges_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may list the records, and not read them, learns nothing of their runs, and so cleans nothing up."""
+    store = MemoryObjectStore(now=lambda: WRITTEN)
+    store.put(KEY, record())
+
+    def denied(_: str) -> None:
+        raise StoreError("GET: denied, or not there", denied=True)
+
+    monkeypatch.setattr(store, "get", denied)
+    with pytest.raises(StoreError, match="denied, or not there"):
+        recorded_runs(store, "runs", WRITTEN)
 
 
 def test_a_record_that_goes_meanwhile_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,4 +119,4 @@ def test_a_record_that_goes_meanwhile_says_nothing(monkeypatch: pytest.MonkeyPat
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, record())
     monkeypatch.setattr(store, "get", lambda _: None)
-    assert recorded_runs(store, "runs", WRITTEN, WRITTEN).living == frozenset()
+    assert recorded_runs(store, "runs", WRITTEN).living == frozenset()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,6 +10,9 @@ from safewriter.tables.delta.leftovers import remove_files, root_of_other_table
 from tests.unit.safewriter.delta_log import File
 from tests.unit.safewriter.record.samples import attempt
 from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def always() -> bool:
@@ -76,17 +79,36 @@ def test_unfinished_uploads_of_such_files_are_aborted() -> None:
     assert [upload.key for upload in world.lake.uploads("")] == ["foreign.parquet"]
 
 
-@pytest.mark.parametrize(("after", "left"), [("two of the list", 5), ("the list and two files", 3)])
-def test_clean_up_stops_when_time_is_up(after: str, left: int) -> None:
+@pytest.mark.parametrize(("after", "left"), [("two of the list", 5), ("the list and two batches", 1)])
+def test_clean_up_stops_when_time_is_up(monkeypatch: pytest.MonkeyPatch, after: str, left: int) -> None:
     """What was not done is said, so that nobody takes it for done."""
+    monkeypatch.setattr("safewriter.objects.store._BATCH", 2)
     world = World()
     for number in range(5):
         world.lake.put(f"pre-{number}", b"")
-    answers = iter([True] * (2 + (len(world.lake.contents()) if "files" in after else 0)) + [False])
+    answers = iter([True] * (2 + (len(world.lake.contents()) if "batches" in after else 0)) + [False])
 
     with pytest.raises(StoreError, match=f"out of time while cleaning up, {5 - left} files"):
         remove(world, "pre-", may_go_on=lambda: next(answers))
     assert sum(key.startswith("pre-") for key in world.lake.contents()) == left
+
+
+def test_thousands_of_files_go_by_a_few_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dead attempt at ten thousand partitions left as many files."""
+    world, asked = World(), []
+    for number in range(10_000):
+        world.lake.put(f"day={number}/pre-0.parquet", b"")
+    delete_all = world.lake.delete_all
+
+    def noted(keys: Sequence[str]) -> None:
+        asked.append(len(keys))
+        delete_all(keys)
+
+    monkeypatch.setattr(world.lake, "delete_all", noted)
+
+    assert remove(world, "pre-") == 10_000
+    assert asked == [1000] * 10
+    assert not any("pre-" in key for key in world.lake.contents())
 
 
 @pytest.mark.parametrize(

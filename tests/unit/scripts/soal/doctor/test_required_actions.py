@@ -26,7 +26,10 @@ def _place(resource: str, prefix: str | None) -> tuple[str, str]:
     bucket, _, key = resource.rpartition(":")[2].partition("/")
     kind, key = KINDS[bucket], key if prefix is None else prefix
     if kind == "checkpoints":
-        return kind, key.partition("/")[0]
+        folder = key.partition("/")[0]
+        if prefix is None or prefix.endswith("/"):
+            return kind, folder
+        return kind, f"{folder}/*.json" if prefix.endswith(".json") else f"{folder}/*/*"
     inner = re.search(r"(?:^|/)(_delta_log|metadata|_CURRENT|manifests|runs)(?:/|$)", key) if kind == "data" else None
     return kind, inner[1] if inner else ""
 
@@ -46,6 +49,8 @@ def test_requests_lie_below_their_place() -> None:
         RequestKind("s3:GetObject", "arn:aws:s3:::lake/t/_delta_log/*"),
         RequestKind("s3:ListBucket", "arn:aws:s3:::lake", "t/metadata/"),
     ]
+    (key,) = requests_of([Need("s3:ListBucket", "data", ("runs/*.json",))], [("data", Location("lake", "t"))])
+    assert (key.prefix, key.asked) == ("t/runs/*.json", "t/runs/soal-doctor.json")
     *_, log, listing = requests_of(needs, [("data", Location("lake", "*"))], "aws-cn")
     assert (log.pattern, log.resource) == (
         "arn:aws-cn:s3:::lake/*/_delta_log/*",

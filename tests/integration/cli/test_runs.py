@@ -23,6 +23,7 @@ from safewriter.record.journal import Journal
 from safewriter.schedule import Schedule
 from safewriter.settings import Settings
 from safewriter.settle.supervisor import Supervision
+from scripts.emulator import Match, Refuse, Rule
 from scripts.soal.app import app
 from scripts.soal.console.problem import Problem
 from tests.support.lake import CHECKPOINTS
@@ -179,3 +180,18 @@ def test_a_bucket_that_may_not_be_listed(bench: Bench) -> None:
     bench.where = CHECKPOINTS
     code, _, said = bench.soal("list")
     assert (code, "AccessDenied" in said) == (1, True)
+
+
+def test_a_run_whose_record_may_not_be_read_is_not_unknown(bench: Bench, s3: EmbeddedS3) -> None:
+    """It lives, perhaps; a 403 says nothing of that, and the caller is told which right is missing."""
+    bench.begin("nightly")
+    s3.wire.add(Rule(Match(operations={"GetObject"}, key="/runs/"), Refuse(403), times=None))
+    try:
+        for command in (("cancel", "nightly"), ("show", "nightly")):
+            code, _, said = bench.soal(*command)
+            assert (code, "denied, or not there" in said, "nothing is known" in said) == (1, True, False)
+            assert "s3:GetObject" in said
+    finally:
+        s3.wire.clear_rules()
+    assert bench.soal("cancel", "other")[0] == 1
+    assert "nothing is known of a run 'other'" in bench.soal("cancel", "other")[2]

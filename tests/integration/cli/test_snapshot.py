@@ -20,6 +20,7 @@ from safewriter.objects.store import StoreError
 from safewriter.snapshots.format.current import CURRENT
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.write.publish import Publisher
+from scripts.emulator import Match, Refuse, Rule
 from scripts.soal.app import app
 from scripts.soal.console.problem import Problem
 from scripts.soal.snapshots.session import frame_of
@@ -267,6 +268,32 @@ def test_a_build_that_lives_is_named(bench: Bench) -> None:
     told = bench.told("CleanupReport", "cleanup", "--older-than", "0m", "--allow-young")
     assert (told["living"], told["removals"]) == (["alive"], [])
     assert "run alive goes on" in bench.soal("cleanup", "--older-than", "0m", "--allow-young")[1]
+
+
+@pytest.mark.parametrize(
+    ("denied", "command"), [("_CURRENT", "info"), ("manifests/", "info"), ("manifests/", "get"), ("runs/", "cleanup")]
+)
+def test_what_may_not_be_read_is_no_absence(bench: Bench, s3: EmbeddedS3, denied: str, command: str) -> None:
+    """Something is published, a manifest is whole, a build may live: a 403 says nothing of that, and no other snapshot,
+    let alone a rollback, is the cure.
+    """
+    bench.publish("first")
+    build(bench.store, ROWS, "alive", created=T0)
+    bench.store.put("runs/x_run_id=alive_0123/run.yaml", b"{}")
+    bench.age()
+    more = {"get": ("3",), "cleanup": ("--older-than", "0m", "--allow-young")}.get(command, ())
+    before = [listed.key for listed in bench.store.list("")]
+    s3.wire.add(Rule(Match(operations={"GetObject"}, key=f"/{denied}"), Refuse(403), times=None))
+    try:
+        code, _, said = bench.soal(command, *more)
+    finally:
+        s3.wire.clear_rules()
+    assert (code, "denied, or not there" in said) == (1, True)
+    assert "s3:GetObject" in said
+    assert not any(
+        words in said for words in ("nothing was published", "rollback", "the manifest s3", "snapshot history")
+    )
+    assert [listed.key for listed in bench.store.list("")] == before
 
 
 def test_a_clean_up_that_was_refused_exits_with_1(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from safewriter.coordination.record import End, OpenWrite
 from safewriter.coordination.takeover import settle
 from safewriter.coordination.transitions import end, renew
 from safewriter.errors import TurnLostError
+from safewriter.objects import StoreError
 from safewriter.record.document import Status
 from scripts.emulator.memory_store import MemoryObjectStore
 from scripts.soal.console.problem import EXIT_TRY_AGAIN, Problem
@@ -186,8 +187,8 @@ def test_a_document_of_an_earlier_attempt_does_not_save_the_write() -> None:
     assert forget(service(backend, world.bucket), seen(backend), world.key).record.unsettled == ()
 
 
-def test_a_document_that_may_not_be_read_is_there() -> None:
-    """The operator's role lacks GetObject: S3 answers as if there were none, and only the listing tells."""
+def test_a_document_that_may_not_be_read_is_not_gone() -> None:
+    """The operator's role lacks GetObject, or the right to be told of absent keys: nothing is struck."""
     backend, world = MemoryBackend(), World()
     job = world.job().begin()
     coordinator(backend, "A").lock().open_write(OpenWrite("s3://checkpoints", world.key, job.document.epoch))
@@ -198,10 +199,11 @@ def test_a_document_that_may_not_be_read_is_there() -> None:
             self.uri, self.list = store.uri, store.list
 
         def get(self, _: str) -> None:
-            return None
+            raise StoreError("GET: denied, or not there", denied=True)
 
-    with pytest.raises(Problem, match="is there, so the write can be settled"):
+    with pytest.raises(StoreError, match="denied, or not there"):
         forget(service(backend, Unreadable(world.bucket)), seen(backend), world.key)
+    assert [write.write_key for write in seen(backend).record.unsettled] == [world.key]
 
 
 @pytest.mark.parametrize(

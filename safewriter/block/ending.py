@@ -281,6 +281,9 @@ class Ending:
         is_committed = document.status is Status.COMMITTED
         if self._block.has_lost_turn and (not is_committed or self._cancelled_for_turn):
             self._raise_lost_turn("the write is committed, and a retry skips it" if is_committed else "", error)
+        strays = None if seen is None else seen.strays
+        if error is not None and strays is not None:
+            error.add_note(f"{table}: {strays}")
         if error is None:
             _log.warning("block left without success(): %s is %s (%s)", table, document.status, document.reason)
         elif isinstance(error, Exception) and seen is not None and (named := seen.error_of(error)) is not None:

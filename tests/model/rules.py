@@ -77,4 +77,5 @@ class Fault(Enum):
     GAP = "the log loses versions that would have to be looked at; a catalog loses the table"
     SET_BACK = "somebody sets main to another snapshot, an older one or again a newer one"
     EXPIRE = "all snapshots but main's newest are expired"
+    UNMARK = "somebody unsets the properties by which publications are known"
     AGE = "days go by, until fences expire and marks are removed"

@@ -1,5 +1,5 @@
 """The neighbours in a random history of an Iceberg table: another application, which writes and maintains the table
-without SafeWriter. Spark is here one Java machine, so the neighbour's sessions sign with another application's id.
+without SafeWriter. Spark is here one Java machine, so the neighbour has a session of its own, on another thread.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import ancestors_of
 
+from tests.integration.safewriter.ice_rows import elsewhere
 from tests.property.iceberg_writers import draw_rows, sql
 from tests.property.writers import new_session
 
@@ -29,10 +30,10 @@ _RETRIES: Final = "commit.retry.num-retries"
 
 
 def reader(spark: SparkSession, watched: dict[str, str]) -> SparkSession:
-    """Return a session that knows a catalog by its settings, keeps no table of it, and signs as another application."""
+    """Return a session that knows a catalog by its settings and keeps no table of it."""
     session = new_session(spark)
     (name,) = (key for key in watched if key.count(".") == 3)
-    more = {f"{name}.cache-enabled": "false", "spark.sql.iceberg.snapshot-property.spark.app.id": "another"}
+    more = {f"{name}.cache-enabled": "false"}
     for key, value in {**watched, **more}.items():
         session.conf.set(key, value)
     return session
@@ -220,4 +221,4 @@ class Foreigners:
         self._sql(f"CALL {catalog}.system.{procedure}(table => '{table}'{more})")
 
     def _sql(self, statement: str) -> None:
-        self._spark.sql(statement).collect()
+        elsewhere(lambda: self._spark.sql(statement).collect())  # on the block's thread it would be the block's own

@@ -42,8 +42,12 @@ _REFUSED: Final = (
 """If Iceberg or `Publication.java` throws one of these, nothing was committed. Iceberg throws the last one for a
 merge-on-read statement whose snapshot is no longer in main's history.
 """
-_PAST_THE_BLOCK: Final = "UnsupportedOperationException"
-"""`Publication.java` throws this if a statement of the job has written the table, but not the block's target."""
+_ELSEWHERE: Final = "UnsupportedOperationException"
+"""`Publication.java` throws this if a statement of the block has staged rows, but not for the block's target."""
+_STRAY_CURE: Final = (
+    "Its rows stay, whatever becomes of the block, and a retry would write them again: take them back if they must not"
+    " stay, and let the statement write SafeWriter.table"
+)
 _GONE: Final = ("NoSuchTableException", "NotFoundException")
 """Iceberg throws one of these if there is no table under the name."""
 
@@ -52,7 +56,8 @@ _GONE: Final = ("NoSuchTableException", "NotFoundException")
 class StagingState:
     """`passed`: the block has sent the publication. `answered`: the catalog has answered. The table decides.
 
-    `mark`: the attempt's mark in the table's properties, as the catalog has shown it after the publication.
+    `mark`: the attempt's mark in the table's properties, as the catalog has shown it after the publication. `strays`:
+    which statements of the block have written the table past it, and what to do; None if there are none.
     """
 
     passed: bool
@@ -82,6 +87,7 @@ class IcebergSession(SparkScope):
         self._staging: Any = None
         self._location: str | None = None
         self._mark: str | None = None
+        self._strays: str | None = None
         self._sent = False
         self._answered = True
         self._journal: tuple[str, str] | None = None
@@ -149,7 +155,14 @@ class IcebergSession(SparkScope):
         for key, value in {"": "io.soal.iceberg.StagingCatalog", ".cache-enabled": "false"}.items():
             self.spark.conf.set(f"{_CATALOG}{key}", value)
         self._staging = self._java.open(
-            *self._table, self._name.target, attempt, table_id, self._location, until_ms, skipped
+            *self._table,
+            self._name.target,
+            attempt,
+            table_id,
+            self._location,
+            until_ms,
+            None if self._journal is None else self._journal[0],
+            skipped,
         )
         self.on_restore(self._staging.shut)
         self.table = self._name.staged(attempt)
@@ -164,15 +177,15 @@ class IcebergSession(SparkScope):
         return self._sent or bool(self._staging.isStaged())
 
     def seen(self) -> StagingState:
-        """Say whether the publication was sent."""
-        return StagingState(passed=self._sent, answered=self._answered, mark=self._mark)
+        """Say whether the publication was sent, and which statements have written past the block."""
+        return StagingState(passed=self._sent, answered=self._answered, mark=self._mark, strays=self._strays)
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def shut(self, reason: str) -> None:  # noqa: ARG002 - as above
         """Refuse statements that begin from now on."""
-        if self._staging is not None:
-            self._staging.shut()
+        if self._staging is not None and (found := self._staging.shut()) is not None:
+            self._strays = f"{found}. {_STRAY_CURE}"
 
     def publish(self) -> None:
         """Commit the transaction, once. Raises `ConflictError` if Iceberg refused it, and `NotCommittedError` if a
@@ -180,6 +193,8 @@ class IcebergSession(SparkScope):
         """
         if self._sent:
             return
+        if self._strays is not None:
+            raise NotCommittedError(f"{self._name} does not hold this block's write: {self._strays}")
         try:
             if not self._staging.isStaged():
                 return
@@ -195,7 +210,7 @@ class IcebergSession(SparkScope):
             self._answered = self._answered or kind in _REFUSED
             if kind in _REFUSED or (kind in _GONE and not self._sent):
                 raise ConflictError(f"{self._name} does not hold this block's write: {text}") from error
-            if kind == _PAST_THE_BLOCK:
+            if kind == _ELSEWHERE:
                 raise NotCommittedError(f"{self._name} does not hold this block's write: {text}") from error
             raise StoreError(f"{self._name}: {kind}: {text}") from error
         finally:

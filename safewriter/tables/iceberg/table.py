@@ -1,8 +1,9 @@
 """Settle a write to an Iceberg table without a JVM: the settler reads the metadata and writes at most a fence. Of an
 attempt that was not published it then deletes the data files.
 
-The commit that publishes an attempt leaves its mark, a table property that outlives the snapshot. A fence is a tag with
-the attempt's name: no publication lands beside it. docs/concepts/iceberg.md says why that is enough.
+The commit that publishes an attempt leaves two witnesses: its mark, a table property that outlives the snapshot, and
+the attempt's name in the snapshot's summary, which nobody can unset. A fence is a tag with the attempt's name: no
+publication lands beside it. docs/concepts/iceberg.md says why that is enough.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import NotCommittedError, SafeWriterError
 from safewriter.objects.store import StoreError, batches
-from safewriter.record.document import BY_HAND, NO_CHANGE, Status
+from safewriter.record.document import BY_HAND, Status
+from safewriter.tables.iceberg.manifests import names_any
 from safewriter.tables.iceberg.metadata import Fence, data_folder, head_of, properties, references
 from safewriter.tables.iceberg.name import MAIN
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from safewriter.deadline import Clock
     from safewriter.objects.location import Location
@@ -41,6 +43,8 @@ _KEPT_MS: Final = 7 * _DAY_MS
 DECIDED_MS: Final = 6 * _DAY_MS
 """How long an attempt without a deadline may publish, and how long a missing mark means that it has not."""
 _MARK: Final = "safewriter."
+_SUMMARY: Final = "safewriter.attempt"
+"""The field of a snapshot's summary that names the attempt which has published it."""
 _MARKED: Final = re.compile(r"(\d+) (\d+) (\d+) \d+")  # snapshot, rows, bytes, epoch milliseconds
 _TRIES_MAX: Final = 50
 
@@ -68,7 +72,7 @@ class IcebergTable(Table):
     """Opens a bucket by its `s3://` URI; None: nobody deletes files."""
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
-        """Return committed if the table bears the attempt's mark; else fence the attempt and return rolled_back."""
+        """Return committed if the table shows the publication; else fence the attempt and return rolled_back."""
         if intent.nothing_sent:
             return Move(Status.ROLLED_BACK, f"{intent.cause}: nothing was published")
         landed = self._decide(document)
@@ -77,9 +81,12 @@ class IcebergTable(Table):
         return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed)
 
     def confirm(self, document: Checkpoint, seen: Seen) -> Move:
-        """Return committed if the table holds the publication, or if the block had nothing to publish."""
+        """Return committed if the table holds the publication."""
         if not seen.passed:
-            return Move(Status.COMMITTED, NO_CHANGE)
+            raise NotCommittedError(
+                f"no statement has written this block's table, {self.name}: write SafeWriter.table. A block that has"
+                " nothing to write says so: success(no_change=True)"
+            )
         mark = getattr(seen, "mark", None)
         landed = self._decide(document) if mark is None else _told(mark, name_of(document.attempt))
         if landed is None:
@@ -150,7 +157,26 @@ class IcebergTable(Table):
         held, folder = found
         # A table that was renamed keeps its folder, and another one may have its name by now.
         own = [one for one in ended if one.table_id is not None and one.table_id == held.metadata.get("table-uuid")]
-        return sum(self._remove(folder / name_of(one)) for one in own if _landed(held, name_of(one)) is None)
+        return sum(self._remove(folder / name_of(one)) for one in own if self._is_free(held, one, folder))
+
+    def _is_free(self, held: Held, attempt: AttemptRecord, folder: Location) -> bool:
+        """Tell whether no snapshot names a file of an attempt, whatever the mark and the document say."""
+        name = name_of(attempt)
+        if self.files is None or _landed(held, name) is not None:
+            return False
+        try:
+            named = names_any(held.metadata, attempt.version_before, folder / name, self.files, self.may_go_on)
+        except StoreError as error:
+            if not error.denied:
+                raise
+            _log.warning("%s: the files of %s are left: %s", self.name, name, error)
+            return False
+        except Exception as error:  # noqa: BLE001 - pyiceberg raises many kinds for a file that it does not understand
+            _log.warning("%s: the files of %s are left: %r", self.name, name, error)
+            return False
+        if named:
+            _log.error("%s: snapshots name files of %s, which is settled as not published", self.name, name)
+        return not named
 
     def remove_skipped(self, document: Checkpoint, nonce: str) -> int:
         """Delete the data files of a skipped block: it had a folder of its own, too, and no settler knows of it."""
@@ -187,11 +213,10 @@ class IcebergTable(Table):
         return removed
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
-        """Look for marks and fences of a write. Marks are kept for a week, so an older write is not decided."""
+        """Look for publications and fences of a write. Marks are kept for a week, so an older write is not decided."""
         held = self._read(None)
-        names = (*(f"{_MARK}{name}" for name in references(held.metadata)), *properties(held.metadata))
-        own = re.compile(rf"{re.escape(_MARK)}({re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}})")
-        found = {match[1]: int(match[2]) for name in names if (match := own.fullmatch(name))}
+        own = re.compile(rf"{re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}}")
+        found = {match[0]: int(match[1]) for name in _names(held) if (match := own.fullmatch(name))}
         marked = {epoch: landed for name, epoch in found.items() if (landed := _landed(held, name))}
         if marked:
             return Trace(max(marked), marked[max(marked)], succeeded=True)
@@ -200,10 +225,33 @@ class IcebergTable(Table):
         return Trace(max(found.values())) if found else None
 
 
+def _names(held: Held) -> Iterator[str]:
+    """Yield the names of all attempts of which the table shows a fence, a mark, or a snapshot."""
+    yield from references(held.metadata)
+    yield from (name.removeprefix(_MARK) for name in properties(held.metadata) if name.startswith(_MARK))
+    yield from (name for snapshot in held.metadata.get("snapshots") or () if (name := _attempt_of(snapshot)))
+
+
+def _attempt_of(snapshot: Mapping[str, Any]) -> str | None:
+    found: str | None = (snapshot.get("summary") or {}).get(_SUMMARY)
+    return found
+
+
 def _landed(held: Held, name: str) -> Landed | None:
-    """Return the publication that an attempt's mark records; None without a mark."""
+    """Return the publication that an attempt's mark records, or else its snapshots; None without either.
+
+    Somebody may have unset the mark, and some catalogs keep no property that they do not know.
+    """
+    own = [one for one in held.metadata.get("snapshots") or () if _attempt_of(one) == name]
     mark = properties(held.metadata).get(f"{_MARK}{name}")
-    return None if mark is None else _told(mark, name)
+    if mark is not None and (not own or _MARKED.fullmatch(mark)):
+        return _told(mark, name)
+    if not own:
+        return None
+    rows, size = (
+        sum(int(one["summary"].get(what) or 0) for one in own) for what in ("added-records", "added-files-size")
+    )
+    return Landed(int(own[-1]["snapshot-id"]), rows, size)
 
 
 def _told(mark: str, name: str) -> Landed:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from tests.support.ice import Ice
@@ -43,10 +46,14 @@ STATEMENTS = {
 
 
 def foreign(spark: SparkSession, ice: Ice, begin: int, end: int) -> None:
-    """Append as another application: pyiceberg would, and Spark signs what it writes with its application."""
-    session_of(spark, ice).range(begin, end, 1, 1).selectExpr("id", "'a' AS part").writeTo(ice.name).option(
-        "snapshot-property.spark.app.id", "another"
-    ).append()
+    """Append as another writer: in another session, on another thread."""
+    elsewhere(lambda: append(session_of(spark, ice), ice.name, begin, end))
+
+
+def elsewhere(act: Callable[[], object]) -> None:
+    """Do something on another thread, and wait for it."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(act).result()
 
 
 def session_of(spark: SparkSession, ice: Ice) -> SparkSession:

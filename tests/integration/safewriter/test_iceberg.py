@@ -14,7 +14,6 @@ from pyspark.errors import AnalysisException
 
 from safewriter import SafeWriter, UnsupportedError
 from safewriter.deadline import epoch_ms
-from safewriter.record.document import NO_CHANGE
 from scripts.emulator import Match, Rule
 from scripts.emulator.network_faults import Freeze
 from tests.integration.safewriter.ice_rows import (
@@ -163,15 +162,6 @@ def test_a_publication_is_seen_by_the_session_s_cached_frames(spark: SparkSessio
         cached.unpersist()
 
 
-def test_a_block_without_a_statement_changes_nothing(spark: SparkSession, ice: Ice) -> None:
-    """It is committed; the table's metadata are those of before, to the file."""
-    before = ice.load().metadata_location
-    with SafeWriter(spark, ice.name, format="iceberg") as block:
-        block.success()
-    assert ice.document().reason == NO_CHANGE
-    assert ice.load().metadata_location == before
-
-
 def test_a_failed_block_commits_nothing_to_its_catalog(spark: SparkSession, ice: Ice) -> None:
     """Nothing was sent that could arrive, so there is nothing to fence off."""
     before = ice.load().metadata_location
@@ -265,6 +255,7 @@ def test_what_is_no_write_of_rows_is_refused_inside_a_block(spark: SparkSession,
 def test_a_statement_finds_no_table_once_its_block_has_ended(spark: SparkSession, ice: Ice) -> None:
     """The name is the block's, and gone with it."""
     with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 6)
         block.success()
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         append(spark, block.table, 5, 8)

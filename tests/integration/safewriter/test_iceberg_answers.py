@@ -8,7 +8,7 @@ import pytest
 
 from safewriter import NotCommittedError, SafeWriter
 from scripts.emulator import Match, Refuse, Rule
-from scripts.emulator.network_faults import Freeze
+from scripts.emulator.network_faults import Freeze, LoseReply
 from tests.integration.safewriter.ice_rows import append, foreign, ids, session_of
 
 if TYPE_CHECKING:
@@ -71,6 +71,30 @@ def test_a_commit_that_its_client_sends_twice_lands_once(spark: SparkSession, s3
     assert rule.hits == 1
     assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5, 6, 7, 20, 21]
     ice.check()
+
+
+@pytest.mark.parametrize("ice", ["rest"], indirect=True)
+@pytest.mark.parametrize(("answer", "next_answer"), [(409, 403), (409, 404), (403, 404), (404, None), (400, None)])
+def test_no_manifest_of_a_publication_is_deleted_after_a_lost_answer(
+    spark: SparkSession, s3: EmbeddedS3, ice: Ice, answer: int, next_answer: int | None
+) -> None:
+    """After an error that Iceberg takes for a refusal its client deletes what it has written. The commit has landed all
+    the same, and a catalog that denies the next look tells nothing of it.
+    """
+
+    def lost(request: Request) -> Reply:
+        reply = LoseReply(answer)(request)
+        if next_answer is not None:
+            s3.wire.add(Rule(Match(operations={"CatalogRead"}), Refuse(next_answer)))
+        return reply
+
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        s3.wire.add(Rule(Match(operations={"CatalogChange"}), lost))
+        block.success()
+    assert ice.document().status == "committed"
+    ice.check()
+    assert ids(session_of(spark, ice), ice.name) == list(range(8))
 
 
 @pytest.mark.parametrize("ice", ["rest"], indirect=True)

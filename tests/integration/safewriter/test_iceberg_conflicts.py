@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter import ConflictError, NotCommittedError, SafeWriter
+from safewriter import ConflictError, SafeWriter
 from tests.integration.safewriter.ice_rows import (
     COLUMNS,
     MATCHED,
@@ -97,20 +97,6 @@ def test_of_several_statements_none_is_published_on_a_main_that_has_moved(
     assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 20, 21]
     assert ice.document().status == "rolled_back"
     ice.check()
-
-
-def test_a_statement_that_names_the_plain_table_fails_its_block(spark: SparkSession, ice: Ice) -> None:
-    """It went past the block, so that neither success nor "no change" is true of it. Its rows stay, so no retry mends
-    it: each would write them again.
-    """
-    with (
-        pytest.raises(NotCommittedError, match="past the block"),
-        SafeWriter(spark, ice.name, format="iceberg") as block,
-    ):
-        append(spark, ice.name, 5, 8)
-        block.success()
-    assert ids(spark, ice.name) == list(range(8))
-    assert ice.document().status == "rolled_back"
 
 
 def test_another_table_in_the_block_is_written_as_ever(spark: SparkSession, ice: Ice) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter import ConflictError, NotCommittedError, SafeWriter, UnsupportedError
+from tests.integration.safewriter.ice_rows import elsewhere
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,11 +102,11 @@ def test_what_moves_another_branch_is_a_conflict_for_several_statements(spark: S
     ):
         append(spark, block.table, 5, 6)
         append(spark, block.table, 6, 7)
-        append(other_session(spark, ice), ice.name, 20, 21)
+        elsewhere(lambda: append(other_session(spark, ice), ice.name, 20, 21))
         block.success()
     with SafeWriter(spark, audit, format="iceberg") as block:
         spark.sql(f"DELETE FROM {block.table} WHERE id = 0")
-        append(other_session(spark, ice), ice.name, 21, 22)
+        elsewhere(lambda: append(other_session(spark, ice), ice.name, 21, 22))
         block.success()
     assert (ids(spark, audit), ids(spark, ice.name)) == ([1, 2, 3, 4], [0, 1, 2, 3, 4, 20, 21])
 
@@ -207,7 +208,7 @@ def test_rows_of_other_types_than_the_table_has_by_now_are_not_published(spark: 
         append(spark, block.table, 5, 6)
         other.sql(f"CREATE OR REPLACE TABLE {ice.name} (id STRING, day DATE) USING iceberg")
         theirs = other.sql("SELECT 'one' AS id, DATE'2026-01-01' AS day").writeTo(ice.name)
-        theirs.option("snapshot-property.spark.app.id", "another").append()
+        elsewhere(theirs.append)
         block.success()
     assert ids(spark, ice.name) == ["one"]
     assert ice.document().status == "rolled_back"

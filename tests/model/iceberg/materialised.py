@@ -19,6 +19,7 @@ from scripts.emulator.memory_store import MemoryObjectStore
 if TYPE_CHECKING:
     from safewriter.record.document import CommitPoint
     from safewriter.tables.iceberg.metadata import Fence
+    from tests.model.iceberg.table import Snapshot
     from tests.model.state import Claim, Doc, Settling, State
 
 __all__ = ["Materialised"]
@@ -100,15 +101,20 @@ class Materialised:
     def _metadata(self) -> dict[str, Any]:
         table = self._state.table
         fences = {self._names[name]: {"snapshot-id": 1, "type": "tag"} for name in table.fences}
-        known = [number for number, one in enumerate(table.snapshots, 1) if not one.gone]
+        known = [(number, one) for number, one in enumerate(table.snapshots, 1) if not one.gone]
         return {
             "format-version": 2,
             "table-uuid": _ID,
             "location": "s3://lake/t",
             "properties": {key: value for name, _ in table.marks for key, value in self.mark(name).items()},
-            "snapshots": [{"snapshot-id": number, "timestamp-ms": _NOW_MS} for number in known],
+            "snapshots": [self._snapshot(number, one) for number, one in known],
             "refs": {"main": {"snapshot-id": table.main, "type": "branch"}, **fences},
         }
+
+    def _snapshot(self, number: int, one: Snapshot) -> dict[str, Any]:
+        name = self._names.get(one.attempt)
+        summary = {} if name is None else {"summary": {"operation": "append", "safewriter.attempt": name}}
+        return {"snapshot-id": number, "timestamp-ms": _NOW_MS, **summary}
 
     def mark(self, attempt: int) -> dict[str, str]:
         """Return the mark that an attempt's publication leaves."""

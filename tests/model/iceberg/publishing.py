@@ -49,10 +49,8 @@ def _base(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str
 
 
 def _data(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Stage: nothing of it leaves the process but files of which nobody knows."""
+    """Stage: nothing of it leaves the process but files of which nobody knows. What changes nothing is staged, too."""
     attempt = attempt_of(who)
-    if setting.may(state, Fault.IDLE):
-        yield "changes nothing", returns(state.spend(), who)
     yield "stages", returns(state.gate(attempt, version=state.gates[attempt].version + 1), who)
 
 
@@ -66,7 +64,7 @@ def _success(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[
     elif state.gates[attempt].version:
         yield "success()", state.proc(who, at="announce")
     else:
-        yield "success(): nothing is staged", _to_commit(state, who, no_change=True)
+        yield "success(): nothing is staged: refused", state.proc(who, at="failed")
 
 
 def _announce(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
@@ -98,7 +96,8 @@ def _publish(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[
     else:
         required = main if IcebergRule.PUBLISH_MAIN in rules else -1
         absent = name if IcebergRule.PUBLISH_UNFENCED in rules else -1
-        commit = Commit("publish", required, absent, Snapshot(attempt, main), (name, epoch), unseen=moved and not alone)
+        adds, mark = Snapshot(attempt, main, epoch=epoch), (name, epoch) if IcebergRule.PUBLISH_MARK in rules else None
+        commit = Commit("publish", required, absent, adds, mark, unseen=moved and not alone)
         request = Request("catalog", attempt, commit=commit)
         yield "loads the table, applies what is staged", state.proc(who, at="put publication", request=request)
         if moved and not setting.appends:
@@ -123,18 +122,18 @@ def _put(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str,
 
 
 def _confirm(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Believe only the table: the mark is there, or the attempt has to be settled."""
+    """Believe only the table: a witness is there, or the attempt has to be settled."""
     if setting.marked(state.table, attempt_of(who)) and state.table.there:
-        yield "success(): loads the table: the mark is there", _to_commit(state, who, no_change=False)
+        yield "success(): loads the table: it is there", _to_commit(state, who)
     else:
         job = Settling(Cause.SUCCESS, _held(state, who).epoch, False, -1, "look", "unanswered", cleans_later=True)  # noqa: FBT003
         yield "success(): loads the table: no mark", recovery.begin(state, who, job)
 
 
-def _to_commit(state: State, who: int, *, no_change: bool) -> State:
+def _to_commit(state: State, who: int) -> State:
     held = _held(state, who)
     claims = (*held.claims[:-1], held.claims[-1]._replace(cleaned=held.epoch == 1))
-    doc = held._replace(status=Status.COMMITTED, claims=claims, named=not no_change, no_change=no_change)
+    doc = held._replace(status=Status.COMMITTED, claims=claims, named=True)
     return state.proc(who, at="put success", request=Request("document", attempt_of(who), held.etag, doc=doc))
 
 

@@ -22,6 +22,7 @@ class IcebergRule(Enum):
     FENCE_FIRST = "the attempt is fenced before rolled_back is said, unless nothing was ever sent"
     LOOK_AGAIN = "the verdict is read from the table behind the fence"
     OWN_FENCE = "fence and mark are the attempt's, not the write's"
+    SECOND_WITNESS = "a publication without its mark is known by the summary of its snapshot"
     FENCE_OUTLIVES = "a fence lives a day longer than its attempt may publish"
     MARK_AGE = "an attempt that is older than marks are kept is not judged without its mark, fenced or not"
     GONE_UNDECIDED = "a table that is gone is not judged"

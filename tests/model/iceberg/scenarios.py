@@ -32,8 +32,14 @@ SCENARIOS: Final = {
     "iceberg, snapshots are expired": IcebergSetting(
         _kinds(Fault.KILL, Fault.EXPIRE, Fault.LATE), faults=2, foreign=1, operator=True
     ),
+    "iceberg, marks are unset": IcebergSetting(
+        _kinds(Fault.KILL, Fault.UNMARK, Fault.LATE), faults=2, foreign=1, operator=True
+    ),
     "iceberg, days go by": IcebergSetting(
         _kinds(Fault.KILL, Fault.STALL, Fault.LATE, Fault.AGE), faults=2, operator=True
+    ),
+    "iceberg, days go by, snapshots are expired": IcebergSetting(
+        _kinds(Fault.STALL, Fault.AGE, Fault.EXPIRE), faults=3, foreign=1, operator=True
     ),
     "iceberg, the table is dropped, and registered again": IcebergSetting(
         _kinds(Fault.GAP, Fault.EXCEPTION, Fault.KILL), faults=2, operator=True
@@ -99,8 +105,12 @@ COUNTEREXAMPLES: Final = {
     _RULE.FENCE_FIRST: ("iceberg, anything, an append", "rolled_back, but the table holds the batch"),
     _RULE.LOOK_AGAIN: ("iceberg, anything, an append", "rolled_back, but the table holds the batch"),
     _RULE.OWN_FENCE: ("iceberg, two attempts, one retry", "1 healthy retries do not bring the batch in"),
-    _RULE.FENCE_OUTLIVES: ("iceberg, days go by", "the batch is in the table twice"),
-    _RULE.MARK_AGE: ("iceberg, days go by", "rolled_back, but the table holds the batch"),
+    _RULE.SECOND_WITNESS: ("iceberg, marks are unset", "with a retry: the batch is in the table twice"),
+    _RULE.FENCE_OUTLIVES: (
+        "iceberg, days go by, snapshots are expired",
+        "rolled_back, but the table holds the batch",
+    ),
+    _RULE.MARK_AGE: ("iceberg, days go by, snapshots are expired", "rolled_back, but the table holds the batch"),
     _RULE.GONE_UNDECIDED: (
         "iceberg, the table is dropped, and registered again",
         "rolled_back, but the table holds the batch",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tests.model.iceberg.rules import IcebergRule
-from tests.model.iceberg.table import Commit, Snapshot, Table
+from tests.model.iceberg.table import FOREIGN, Commit, Snapshot, Table
 from tests.model.rules import Rule
 from tests.model.setting import STATEMENTS, Setting, attempt_of
 from tests.model.state import Claim, Gate, Request, changed
@@ -66,10 +66,11 @@ class IcebergSetting(Setting):
 
     def marked(self, table: Table, attempt: int) -> int:
         """Return the epoch that the table has of an attempt's publication, 0 if it tells of none."""
-        if IcebergRule.PUBLISH_MARK in self.rules:
-            return max((epoch for name, epoch in table.marks if name == self.name(attempt)), default=0)
-        known = [table.at(one) for one in table.line(table.main)]
-        return int(any(one.attempt == attempt and not one.gone for one in known))
+        marks = [epoch for name, epoch in table.marks if name == self.name(attempt)]
+        if IcebergRule.SECOND_WITNESS in self.rules:
+            known = (one for one in table.snapshots if one.attempt != FOREIGN and not one.gone)
+            marks += [one.epoch for one in known if self.name(one.attempt) == self.name(attempt)]
+        return max(marks, default=0)
 
     def is_old(self, table: Table, attempt: int) -> bool:
         """Tell whether an attempt is older than six days: then it may not publish, and is not judged without a mark."""

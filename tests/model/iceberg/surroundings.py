@@ -32,6 +32,9 @@ def others(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
         snapshots = (*table.snapshots, Snapshot(parent=table.main))
         after = table._replace(snapshots=snapshots, main=len(snapshots))
         yield "somebody else commits", state._replace(table=after, foreign=state.foreign - 1)
+    if table.marks and setting.may(state, Fault.UNMARK):
+        after = table._replace(marks=frozenset())
+        yield "somebody unsets the marks", state.spend()._replace(table=after)
     yield from _history(setting, state)
     if Fault.AGE in setting.kinds:
         yield from _days(state)

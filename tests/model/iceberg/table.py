@@ -10,11 +10,15 @@ FOREIGN = -1
 
 
 class Snapshot(NamedTuple):
-    """What one commit has brought in. Its id is its place in the list, from 1; 0 is none. `gone`: it was expired."""
+    """What one commit has brought in. Its id is its place in the list, from 1; 0 is none.
+
+    `gone`: it was expired. Its summary names the attempt and the epoch.
+    """
 
     attempt: int = FOREIGN
     parent: int = 0
     gone: bool = False
+    epoch: int = 0
 
 
 class Commit(NamedTuple):

@@ -32,11 +32,15 @@ class Recorded(IcebergModel):
 
 
 def test_the_model_makes_the_moves_of_the_code() -> None:
-    """All but those of an undo: what was not published need not be undone."""
+    """All but those of an undo, since what was not published need not be undone, and none after a commit."""
     found: set[tuple[Status, Status]] = set()
     for name in NAMES:
         model = Recorded(SCENARIOS[name])
         object.__setattr__(model, "seen", found)
         explore(model, states_max=100_000)
 
-    assert found == {move for move in LEGAL_MOVES if Status.ROLLING_BACK not in move}
+    assert found == {
+        move
+        for move in LEGAL_MOVES
+        if Status.ROLLING_BACK not in move and move != (Status.COMMITTED, Status.IN_PROGRESS)
+    }

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 NAMES = [
     "iceberg, main is set back",
     "iceberg, snapshots are expired",
+    "iceberg, marks are unset",
     "iceberg, days go by",
     "iceberg, the table is dropped, and registered again",
     "iceberg, stands still beyond its grace",

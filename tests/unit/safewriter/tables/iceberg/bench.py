@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pyiceberg.table.snapshots import ancestors_of
+from pyiceberg.table.update import RemoveSnapshotsUpdate
 
 from safewriter.block.claim import Claimer
 from safewriter.deadline import Deadline
@@ -53,6 +54,7 @@ class Bench:
     """Everything outside of the processes; the table holds one file of somebody else's."""
 
     name = NAME
+    schema = IDS
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ms = 1_800_000_000_000
@@ -148,15 +150,25 @@ class Bench:
         assert not claim.already_committed
         return claim.held
 
-    def publish(self, held: HeldCheckpoint, name: str = "ours") -> int:
+    def publish(self, held: HeldCheckpoint, name: str | None = None) -> int:
         """Commit rows and mark in one, as `Publication.java` does; return the snapshot."""
         attempt = name_of(held.document.attempt)
-        path = self._put(name)
+        path = self._put(f"{attempt}/ours" if name is None else name)
         with self.load().transaction() as change:
             stage(change, "main", path, {"safewriter.attempt": attempt})
             snapshot = change.table_metadata.refs["main"].snapshot_id
             change.set_properties({f"safewriter.{attempt}": f"{snapshot} {ROWS} {len(BODY)} {self.now_ms}"})
         return snapshot
+
+    def unset_mark(self, held: HeldCheckpoint) -> None:
+        """Remove the mark of an attempt, as somebody who tidies properties."""
+        with self.load().transaction() as change:
+            change.remove_properties(f"safewriter.{name_of(held.document.attempt)}")
+
+    def forget(self, *snapshots: int) -> None:
+        """Expire snapshots, and leave the files that others name."""
+        with self.load().transaction() as change:
+            change._apply((RemoveSnapshotsUpdate(snapshot_ids=list(snapshots)),))
 
     def sleep(self, seconds: float) -> None:
         self.now_ms += int(seconds * 1000)

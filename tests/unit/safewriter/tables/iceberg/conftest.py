@@ -40,6 +40,7 @@ def session(done: list[str]) -> IcebergSession:
     made._java, made._table = None, (None, "lake", ["db", "t"])
     made._staging = None
     made._location, made._mark = "s3://lake/t/metadata/7.json", None
+    made._strays = None
     made._sent, made._answered, made._journal = False, True, None
     made._restore = []
     made.jspark = None

@@ -62,6 +62,7 @@ class Staging:
         self.error: Exception | None = None
         self.stray: Exception | None = None
         self.mark: str | None = None
+        self.strays: str | None = None
         self.shown = False
 
     def isStaged(self) -> bool:  # noqa: N802
@@ -78,8 +79,9 @@ class Staging:
     def isShown(self, *_: object) -> bool:  # noqa: N802
         return self.shown
 
-    def shut(self) -> None:
+    def shut(self) -> str | None:
         self._done.append("shut")
+        return self.strays
 
 
 def opened(session: IcebergSession, done: list[str]) -> Staging:

@@ -151,7 +151,8 @@ def test_no_block_publishes_once_its_fence_may_have_expired(
 
     session._open("sw-0-1-2", "uuid", latest_start_ms)
 
-    assert opened == [None, "lake", ["db", "t"], "main", "sw-0-1-2", "uuid", session._location, until_ms, False]
+    own = ["main", "sw-0-1-2", "uuid", session._location, until_ms]
+    assert opened == [None, "lake", ["db", "t"], *own, None, False]
     assert session.table == "`safewriter`.`sw-0-1-2`.`db`.`t`"
     assert kept == {
         "spark.sql.catalog.safewriter": "io.soal.iceberg.StagingCatalog",

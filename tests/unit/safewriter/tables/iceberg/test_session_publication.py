@@ -93,6 +93,17 @@ def test_an_error_before_the_publication_is_sent_leaves_nothing_open(
     assert session.seen().passed is False
 
 
+def test_a_block_whose_statement_went_past_it_publishes_nothing(session: IcebergSession, done: list[str]) -> None:
+    """What the Java machine has heard of it when it was shut is known to whoever settles the block."""
+    opened(session, done).strays = "snapshot 9"
+    session.shut("success() was called")
+    with pytest.raises(NotCommittedError, match=r"snapshot 9\. Its rows stay"):
+        session.publish()
+    assert done == ["shut"]
+    assert (session.seen().passed, session.seen().answered) == (False, True)
+    assert str(session.seen().strays).startswith("snapshot 9. Its rows stay")
+
+
 @pytest.mark.parametrize("error", [Py4JError("it is gone"), PySparkException("it is gone")])
 def test_a_session_that_cannot_look_anew_changes_no_verdict(
     session: IcebergSession, done: list[str], caplog: pytest.LogCaptureFixture, error: Exception

@@ -9,7 +9,7 @@ import pytest
 from safewriter.errors import NotCommittedError, UnknownOutcomeError, UnsupportedError
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError, Upload
-from safewriter.record.document import BY_HAND, NO_CHANGE, CommitPoint, Status
+from safewriter.record.document import BY_HAND, CommitPoint, Status
 from safewriter.settle.recovery import Cause
 from safewriter.tables.iceberg.session import StagingState
 from safewriter.tables.iceberg.table import IcebergTable, name_of
@@ -133,12 +133,11 @@ def test_success_asks_nobody_for_a_mark_that_the_block_has_read_back(
         assert bench.table().confirm(held.document, seen).landed == landed
 
 
-def test_success_without_anything_to_publish_is_no_change(bench: Bench) -> None:
-    """The table is not asked."""
+def test_success_without_anything_to_publish_is_refused(bench: Bench) -> None:
+    """That nobody has seen a commit is no witness that there was nothing to commit."""
     held = bench.claim()
-    bench.catalog.drop_table("db.t")
-    move = bench.table().confirm(held.document, UNSENT)
-    assert (move.status, move.reason) == (Status.COMMITTED, NO_CHANGE)
+    with pytest.raises(NotCommittedError, match="no statement has written"):
+        bench.table().confirm(held.document, UNSENT)
 
 
 def test_success_fences_off_what_has_not_arrived(bench: Bench) -> None:
@@ -188,13 +187,14 @@ def test_a_published_attempt_s_files_stay(bench: Bench) -> None:
 
 
 def test_a_committed_attempt_s_files_stay_when_its_mark_is_gone(bench: Bench) -> None:
-    """Marks are kept for a week; the document knows."""
+    """Marks are kept for a week, and snapshots expire; the document knows."""
     held = bench.claim()
     left = leave_files(bench, held)
-    bench.publish(held)
+    snapshot = bench.publish(held, "ours")
     document = bench.settle()
-    with bench.load().transaction() as change:
-        change.remove_properties(f"safewriter.{name_of(held.document.attempt)}")
+    bench.add("main", "foreign-1")
+    bench.unset_mark(held)
+    bench.forget(snapshot)
     assert bench.table().remove_leftovers(document, document.attempts) == 0
     assert left <= {key for key, _ in contents(bench.lake)}
 

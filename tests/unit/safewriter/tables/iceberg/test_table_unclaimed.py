@@ -21,6 +21,15 @@ def test_a_write_without_a_document_is_known_by_its_mark(bench: Bench) -> None:
     assert found == Trace(1, Landed(snapshot, 10, 7), succeeded=True)
 
 
+def test_a_write_without_a_document_is_known_by_its_snapshot(bench: Bench) -> None:
+    """Somebody has unset the mark, or its catalog keeps no property that it does not know."""
+    held = bench.claim()
+    snapshot = bench.publish(held)
+    bench.unset_mark(held)
+    found = bench.table().trace(bench.write.key, bench.now_ms)
+    assert found == Trace(1, Landed(snapshot, 10, 7), succeeded=True)
+
+
 def test_of_several_attempts_the_mark_of_the_highest_epoch_counts(bench: Bench) -> None:
     """Also beside fences of higher ones."""
     key = bench.write.key[:15]

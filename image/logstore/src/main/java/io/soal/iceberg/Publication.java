@@ -37,18 +37,17 @@ final class Publication extends RowsOnly {
 
   private final String target;
   private final String attempt;
-  private final String application;
   private final long untilMs;
   private final TableMetadata begun;
   private final Map<String, String> retries;
   private TableMetadata found;
   private TableMetadata shown;
+  private volatile boolean sent;
 
-  Publication(TableOperations table, String target, String attempt, String application, long untilMs) {
+  Publication(TableOperations table, String target, String attempt, long untilMs) {
     super(table, new OwnLists(table.io()));
     this.target = target;
     this.attempt = attempt;
-    this.application = application;
     this.untilMs = untilMs;
     // Iceberg's default of four retries is too few beside seven other writers; only time limits a block.
     this.retries =
@@ -64,16 +63,31 @@ final class Publication extends RowsOnly {
     return shown(table.current());
   }
 
-  /** Iceberg calls this after each commit that the catalog refused. */
+  /** Iceberg calls this before each try. */
   @Override
   public TableMetadata refresh() {
-    TableMetadata now = table.refresh();
-    if (now.properties().containsKey(MARK + attempt)) {
+    TableMetadata now;
+    try {
+      now = table.refresh();
+    } catch (RuntimeException unread) { // "forbidden" and "no such table" tell nothing of a commit that was sent
+      throw sent ? new CommitStateUnknownException(unread) : unread;
+    }
+    if (isPublished(now)) {
       // The catalog refused a second copy of a commit that has landed. If Iceberg applied it again, the rows would be
       // there twice. And only after this exception does Iceberg not clean up files that the table needs.
       throw new CommitStateUnknownException(new IllegalStateException(attempt + " is published already"));
     }
     return shown(now);
+  }
+
+  /** There are two witnesses: somebody may remove the mark, or a catalog may not keep it; and snapshots expire. */
+  private boolean isPublished(TableMetadata now) {
+    return now.properties().containsKey(MARK + attempt) || own(now).findAny().isPresent();
+  }
+
+  private Stream<Snapshot> own(TableMetadata now) {
+    return now.snapshots().stream()
+        .filter(one -> one.summary() != null && attempt.equals(one.summary().get(StagedTable.SUMMARY)));
   }
 
   /** Iceberg reads its retries from the table's properties: this block's stand there in memory only. */
@@ -95,7 +109,6 @@ final class Publication extends RowsOnly {
     if (base != shown) {
       throw new CommitFailedException("%s has changed since it was read", target);
     }
-    refuseStrays(base);
     refuse(System.currentTimeMillis() > untilMs, "it is too late to begin a commit");
     refuse(base.ref(target) == null, "the branch is gone");
     refuse(base.ref(attempt) != null, "somebody has settled this attempt as rolled back while it was not running");
@@ -113,7 +126,22 @@ final class Publication extends RowsOnly {
     builder.setProperties(Map.of(MARK + attempt, mark(base, staged))).removeProperties(outdated(base));
     // A REST catalog requires that a reference that a commit sets is as it was: here, that there is none.
     builder.setRef(attempt, SnapshotRef.tagBuilder(staged.ref(target).snapshotId()).build()).removeRef(attempt);
-    table.commit(found, builder.build());
+    send(builder.build());
+  }
+
+  /** Throws {@link CommitFailedException} only if the table, read after it, does not hold the commit. */
+  private void send(TableMetadata changed) {
+    sent = true;
+    try {
+      table.commit(found, changed);
+    } catch (CommitFailedException refused) {
+      refresh();
+      throw refused;
+    } catch (CommitStateUnknownException unknown) {
+      throw unknown;
+    } catch (RuntimeException error) { // Iceberg would delete the manifests of a commit that may have landed
+      throw new CommitStateUnknownException(error);
+    }
   }
 
   boolean isOf(TableOperations operations) {
@@ -125,23 +153,13 @@ final class Publication extends RowsOnly {
     return table.refresh().properties().get(MARK + attempt);
   }
 
-  private void refuse(boolean refused, String reason) {
-    ValidationException.check(!refused, "%s is not published to %s: %s", attempt, target, reason);
+  /** Reads the snapshots that the target has got since the block began. */
+  List<Snapshot> since() {
+    return since(begun, refresh());
   }
 
-  /**
-   * Throws if a statement of this application has committed to the target since the block began, and not through a
-   * block. Its rows stay, whatever the block's verdict is, so a retry of the script would write them again.
-   */
-  void refuseStrays(TableMetadata now) {
-    for (Snapshot snapshot : since(begun, now)) {
-      Map<String, String> summary = snapshot.summary();
-      if (application.equals(summary.get("spark.app.id")) && !summary.containsKey(StagedTable.SUMMARY)) {
-        throw new UnsupportedOperationException(
-            "a statement has written snapshot " + snapshot.snapshotId() + " past the block, which stays; write the"
-                + " block's own table, SafeWriter.table");
-      }
-    }
+  private void refuse(boolean refused, String reason) {
+    ValidationException.check(!refused, "%s is not published to %s: %s", attempt, target, reason);
   }
 
   /** Throws if a statement has staged rows that the target does not show: for another branch, or to be published by id. */
@@ -154,7 +172,7 @@ final class Publication extends RowsOnly {
   }
 
   /** Returns the ids of the snapshots that the block has staged, one for each statement that writes rows. */
-  private static Stream<Long> added(TableMetadata staged) {
+  static Stream<Long> added(TableMetadata staged) {
     return staged.changes().stream()
         .filter(MetadataUpdate.AddSnapshot.class::isInstance)
         .map(change -> ((MetadataUpdate.AddSnapshot) change).snapshot().snapshotId());

@@ -45,13 +45,18 @@ public final class StagedTable extends BaseTable {
   private final transient TableIdentifier staged;
   private final transient Publication publication;
   private final transient Supplier<Transaction> transactions;
+  private final transient Strays strays;
+  private final String target;
   private final String attempt;
   private volatile boolean shut;
+  private volatile boolean reported;
 
   private StagedTable(
-      Publication publication, Supplier<Transaction> transactions, RowsOnly shown, String name, String attempt,
-      TableIdentifier staged) {
+      Publication publication, Supplier<Transaction> transactions, Strays strays, RowsOnly shown, String name,
+      String target, String attempt, TableIdentifier staged) {
     super(shown, name);
+    this.strays = strays;
+    this.target = target;
     this.staged = staged;
     this.publication = publication;
     this.transactions = transactions;
@@ -79,27 +84,30 @@ public final class StagedTable extends BaseTable {
    * @param uuid of the table that was claimed
    * @param location of the metadata that the claim has read; null if its catalog does not tell
    * @param untilMs epoch milliseconds after which no publication may start
+   * @param journal the local file that gets a line for each statement past the block; null: none
    * @param skipped whether an earlier attempt has committed the write
    */
   public static StagedTable open(
       SparkSession spark, String catalog, List<String> identifier, String target, String attempt, String uuid,
-      String location, long untilMs, boolean skipped) {
+      String location, long untilMs, String journal, boolean skipped) {
     Table found = load(spark, catalog, identifier, location);
     if (!found.uuid().equals(UUID.fromString(uuid))) {
       throw new NoSuchTableException("%s was dropped and recreated: its id is %s, it was %s", found.name(), found.uuid(), uuid);
     }
     TableOperations operations = ((HasTableOperations) found).operations();
-    Publication publication =
-        new Publication(operations, target, attempt, spark.sparkContext().applicationId(), untilMs);
+    Publication publication = new Publication(operations, target, attempt, untilMs);
     Supplier<Transaction> begin = () -> Transactions.newTransaction(found.name(), publication);
     Transaction one = begin.get();
     // In a skipped block the table shows the rows that an earlier attempt has committed, and not a second time.
     TableOperations shown = skipped ? publication : ((HasTableOperations) one.table()).operations();
     TableIdentifier staged =
         TableIdentifier.of(Stream.concat(Stream.of(attempt), identifier.stream()).toArray(String[]::new));
+    String nonce = attempt.substring(attempt.lastIndexOf('-') + 1);
+    Strays strays = new Strays(spark, String.join(".", identifier), publication::since, journal, nonce);
     StagedTable table =
         new StagedTable(
-            publication, skipped ? begin : () -> one, new RowsOnly(shown, operations.io()), found.name(), attempt, staged);
+            publication, skipped ? begin : () -> one, strays, new RowsOnly(shown, operations.io()), found.name(), target,
+            attempt, staged);
     StagingCatalog.OPEN.put(staged, table);
     return table;
   }
@@ -132,18 +140,38 @@ public final class StagedTable extends BaseTable {
     return tables.loadTable(name);
   }
 
-  /** Refuses statements that begin from now on. */
-  public void shut() {
+  /**
+   * Refuses statements that begin from now on.
+   *
+   * @return which statements have written past the block; null: none
+   */
+  public String shut() {
     StagingCatalog.OPEN.remove(staged);
     shut = true;
+    return strays.found();
   }
 
-  /** Returns whether there is anything to publish. Throws if the block's application has written past its target. */
+  Strays strays() {
+    return strays;
+  }
+
+  /** A statement has ended, whether it has changed anything or not. */
+  void report() {
+    reported = true;
+  }
+
+  /**
+   * Returns whether there is anything to publish: a snapshot of the block's own. A block of statements that changed
+   * nothing gets an empty one, by which the table bears witness of them. Throws if a statement has written another branch.
+   */
   public boolean isStaged() {
-    publication.refuseStrays(publication.refresh());
+    publication.refresh();
+    if (reported && Publication.added(operations().current()).findAny().isEmpty()) {
+      staged(transactions.get().newFastAppend()).toBranch(target).commit();
+    }
     TableMetadata now = operations().current();
     publication.refuseElsewhere(now);
-    return !now.changes().isEmpty();
+    return Publication.added(now).findAny().isPresent();
   }
 
   /**

@@ -10,6 +10,8 @@ import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.spark.SparkCatalog;
+import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -29,6 +31,15 @@ public final class StagingCatalog extends SparkCatalog {
   @Override
   protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
     return new Blocks(name);
+  }
+
+  @Override
+  public org.apache.spark.sql.connector.catalog.Table loadTable(Identifier name)
+      throws org.apache.spark.sql.catalyst.analysis.NoSuchTableException {
+    org.apache.spark.sql.connector.catalog.Table found = super.loadTable(name);
+    return found instanceof SparkTable shown && shown.table() instanceof StagedTable staged
+        ? new ReportingTable(shown, staged)
+        : found;
   }
 
   private record Blocks(String name) implements Catalog {

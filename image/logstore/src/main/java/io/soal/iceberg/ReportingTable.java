@@ -1,0 +1,159 @@
+package io.soal.iceberg;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.util.LinkedHashSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.constraints.Constraint;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+import org.apache.spark.sql.connector.write.Write;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * A block's table in Spark, which reports each statement that has ended.
+ *
+ * <p>Iceberg makes no snapshot for two statements that change nothing: a dynamic overwrite by no row, and a DELETE whose
+ * condition is never true. That they have run to their end is the block's only witness of them. All else is Iceberg's.
+ */
+final class ReportingTable extends SparkTable {
+  private final SparkTable shown;
+  private final StagedTable staged;
+
+  ReportingTable(SparkTable shown, StagedTable staged) {
+    super(staged);
+    this.shown = shown;
+    this.staged = staged;
+  }
+
+  @Override
+  public void deleteWhere(Predicate[] conditions) {
+    shown.deleteWhere(conditions);
+    staged.report();
+  }
+
+  @Override
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    return (WriteBuilder) reporting(shown.newWriteBuilder(info));
+  }
+
+  /** Returns an object that does the same, and reports when a batch is committed. */
+  private Object reporting(Object made) {
+    Set<Class<?>> kinds = new LinkedHashSet<>();
+    for (Class<?> kind = made.getClass(); kind != null; kind = kind.getSuperclass()) {
+      kinds.addAll(Set.of(kind.getInterfaces()));
+    }
+    InvocationHandler handler = (proxy, method, arguments) -> {
+      Object result;
+      try {
+        method.setAccessible(true);
+        result = method.invoke(made, arguments);
+      } catch (InvocationTargetException e) {
+        throw e.getCause();
+      }
+      if (made instanceof BatchWrite && method.getName().equals("commit")) {
+        staged.report();
+      }
+      boolean leads = result instanceof WriteBuilder || result instanceof Write || result instanceof BatchWrite;
+      return leads ? reporting(result) : result;
+    };
+    return Proxy.newProxyInstance(StagedTable.class.getClassLoader(), kinds.toArray(Class<?>[]::new), handler);
+  }
+
+  @Override
+  public SparkTable copyWithBranch(String branch) {
+    return new ReportingTable(shown.copyWithBranch(branch), staged);
+  }
+
+  @Override
+  public Long snapshotId() {
+    return shown.snapshotId();
+  }
+
+  @Override
+  public String branch() {
+    return shown.branch();
+  }
+
+  @Override
+  public String id() {
+    return shown.id();
+  }
+
+  @Override
+  public String version() {
+    return shown.version();
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return shown.capabilities();
+  }
+
+  @Override
+  public Constraint[] constraints() {
+    return shown.constraints();
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return shown.newScanBuilder(options);
+  }
+
+  @Override
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    return shown.newRowLevelOperationBuilder(info); // Iceberg makes a snapshot for each, also without a match
+  }
+
+  @Override
+  public boolean canDeleteWhere(Predicate[] conditions) {
+    return shown.canDeleteWhere(conditions);
+  }
+
+  @Override
+  public MetadataColumn[] metadataColumns() {
+    return shown.metadataColumns();
+  }
+
+  @Override
+  public Map<String, String> properties() {
+    return shown.properties();
+  }
+
+  @Override
+  public Transform[] partitioning() {
+    return shown.partitioning();
+  }
+
+  @Override
+  public StructType schema() {
+    return shown == null ? super.schema() : shown.schema();
+  }
+
+  @Override
+  public String toString() {
+    return shown.toString();
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof ReportingTable table && shown.equals(table.shown);
+  }
+
+  @Override
+  public int hashCode() {
+    return shown.hashCode();
+  }
+}

@@ -1,0 +1,114 @@
+"""Whether a snapshot names a file of an attempt. A settler asks before it deletes such files: no property of the table,
+and no document, outweighs what a snapshot names.
+
+Only snapshots that are younger than the claim can name them. Where there are none, which is the usual case, nothing is
+read.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, cast
+
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.manifest import (
+    DEFAULT_READ_VERSION,
+    MANIFEST_ENTRY_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+    read_manifest_list,
+)
+
+from safewriter.objects.location import Location
+from safewriter.objects.store import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pyiceberg.io import InputFile
+
+    from safewriter.objects.store import ObjectStore
+
+__all__ = ["names_any"]
+
+
+def names_any(
+    metadata: Mapping[str, Any],
+    claimed: int,
+    folder: Location,
+    table_store: Callable[[str], ObjectStore],
+    may_go_on: Callable[[], bool],
+) -> bool:
+    """Tell whether a snapshot names a file in `folder`. `claimed`: main's snapshot before the attempt's claim.
+
+    Raises `StoreError` if that cannot be read in time, and `ValueError` if a file is not there or cannot be understood.
+    """
+
+    def read(path: str) -> InputFile:
+        if not may_go_on():
+            raise StoreError(f"{path}: out of time while looking for the files that snapshots name")
+        return _opened(path, table_store)
+
+    begin, before = f"{folder.key}/", _sequence_number(metadata, claimed)
+    manifests = {manifest for snapshot in _since(metadata, before) for manifest in _manifests(snapshot, read)}
+    for manifest, sequence_number in manifests:
+        if 0 < sequence_number <= before:
+            continue  # it is older than the claim
+        for path in _files(read(manifest)):
+            where = Location.parse(path)
+            if where.bucket == folder.bucket and where.key.startswith(begin):
+                return True
+    return False
+
+
+def _sequence_number(metadata: Mapping[str, Any], snapshot_id: int) -> int:
+    """Return a snapshot's place in the order of all commits; 0 if nobody knows: in format version 1, or expired."""
+    found = (one for one in metadata.get("snapshots") or () if one["snapshot-id"] == snapshot_id)
+    return next((int(one.get("sequence-number") or 0) for one in found), 0)
+
+
+def _since(metadata: Mapping[str, Any], before: int) -> list[Mapping[str, Any]]:
+    found = metadata.get("snapshots") or ()
+    return [one for one in found if not before or int(one.get("sequence-number") or 0) > before]
+
+
+def _manifests(snapshot: Mapping[str, Any], read: Callable[[str], InputFile]) -> Iterator[tuple[str, int]]:
+    """Yield the paths of a snapshot's manifests, and the place of each in the order of commits, 0 without one."""
+    if "manifest-list" in snapshot:
+        for one in read_manifest_list(read(snapshot["manifest-list"])):
+            yield one.manifest_path, one.sequence_number or 0
+    else:  # as old version 1 has it
+        yield from ((path, 0) for path in snapshot["manifests"])
+
+
+def _files(manifest: InputFile) -> Iterator[str]:
+    """Yield the paths of all files that a manifest names, also of those that it says are deleted."""
+    with AvroFile[ManifestEntry](
+        manifest,
+        MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION],
+        read_types={-1: ManifestEntry, 2: DataFile},
+        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+    ) as entries:
+        for entry in entries:
+            yield entry.data_file.file_path
+
+
+class _Bytes:
+    """A file that was read, as pyiceberg opens one."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def open(self) -> io.BytesIO:
+        return io.BytesIO(self._body)
+
+
+def _opened(path: str, table_store: Callable[[str], ObjectStore]) -> InputFile:
+    where = Location.parse(path)
+    found = table_store(f"s3://{where.bucket}").get(where.key)
+    if found is None:
+        raise ValueError(f"{path} is not there, or cannot be read")
+    return cast("InputFile", _Bytes(found.body))

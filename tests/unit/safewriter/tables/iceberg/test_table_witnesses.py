@@ -1,0 +1,182 @@
+"""The second witness of a publication, and the last guard of a clean-up: what snapshots name stays."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter.objects.location import Location
+from safewriter.objects.store import StoreError
+from safewriter.record.document import Status
+from safewriter.tables.iceberg.table import name_of
+
+if TYPE_CHECKING:
+    from safewriter.record.checkpoints import HeldCheckpoint
+    from safewriter.record.document import Checkpoint
+    from tests.unit.safewriter.tables.iceberg.bench import Bench
+
+
+def own_files(bench: Bench, held: HeldCheckpoint) -> set[str]:
+    return {one.key for one in bench.lake.list("") if f"/{name_of(held.document.attempt)}/" in one.key}
+
+
+def rolled_back(held: HeldCheckpoint) -> Checkpoint:
+    """The document as a settler without the second witness would have left it."""
+    return held.document.moved(Status.ROLLED_BACK, reason="killed", settled_ms=1, settled_by="killed")
+
+
+def published_and_forgotten(bench: Bench) -> HeldCheckpoint:
+    """A publication of which neither mark nor snapshot is left, whose file main's head names all the same."""
+    held = bench.claim()
+    snapshot = bench.publish(held)
+    bench.add("main", "foreign-1")
+    bench.unset_mark(held)
+    bench.forget(snapshot)
+    return held
+
+
+def test_a_publication_without_its_mark_is_known_by_its_snapshot(bench: Bench) -> None:
+    """Its process had ended before the verdict; the clean-up then leaves its files."""
+    held = bench.claim()
+    snapshot = bench.publish(held)
+    bench.unset_mark(held)
+    document = bench.settle(quiet=True)
+    assert (document.status, document.attempt.commit_version) == (Status.COMMITTED, snapshot)
+    assert (document.attempt.rows, document.attempt.bytes) == (10, 7)
+    assert own_files(bench, held)
+
+
+def test_a_mark_that_cannot_be_read_is_no_obstacle_beside_the_snapshot(bench: Bench) -> None:
+    """Somebody has set the property to something else."""
+    held = bench.claim()
+    snapshot = bench.publish(held)
+    with bench.load().transaction() as change:
+        change.set_properties({f"safewriter.{name_of(held.document.attempt)}": "yes"})
+    assert bench.settle().attempt.commit_version == snapshot
+
+
+@pytest.mark.parametrize("kept", ["mark", "snapshot", "neither"])
+def test_no_file_that_a_snapshot_names_is_deleted_whatever_the_document_says(bench: Bench, kept: str) -> None:
+    """Each witness alone keeps it, and without both what the manifests of later snapshots name."""
+    held = bench.claim()
+    snapshot = bench.publish(held)
+    bench.add("main", "foreign-1")
+    if kept != "mark":
+        bench.unset_mark(held)
+    if kept != "snapshot":
+        bench.forget(snapshot)
+    before = own_files(bench, held)
+    assert bench.table().remove_leftovers(rolled_back(held), held.document.attempts) == 0
+    assert own_files(bench, held) == before
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_files_that_no_snapshot_names_go_also_beside_other_commits(bench: Bench, version: int) -> None:
+    """In format version 1 nothing tells the order of commits, so all manifests are read."""
+    if version == 1:
+        bench.catalog.drop_table("db.t")
+        bench.catalog.create_table(bench.name.identifier, bench.schema, properties={"format-version": "1"})
+        bench.add("main", "foreign-0")
+    held = bench.claim()
+    bench.add("main", "foreign-1")
+    folder = Location.parse(f"{bench.load().metadata.location}/data/{name_of(held.document.attempt)}").key
+    bench.lake.put(f"{folder}/one.parquet", b"rows")
+    assert bench.table().remove_leftovers(rolled_back(held), held.document.attempts) == 1
+    assert not own_files(bench, held)
+
+
+def test_without_a_commit_since_the_claim_no_manifest_is_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That there is none is the witness; a clean-up then sends no more requests than before."""
+    held = bench.claim()
+    read: list[str] = []
+    get = bench.lake.get
+
+    def noted(key: str) -> Any:
+        read.append(key)
+        return get(key)
+
+    monkeypatch.setattr(bench.lake, "get", noted)
+    bench.table().remove_leftovers(rolled_back(held), held.document.attempts)
+    assert not [key for key in read if key.endswith(".avro")]
+
+
+def test_where_the_snapshot_of_the_claim_is_gone_all_manifests_are_read(bench: Bench) -> None:
+    """Nobody knows then which commits are younger."""
+    held = published_and_forgotten(bench)
+    bench.forget(held.document.attempt.version_before)
+    before = own_files(bench, held)
+    assert bench.table().remove_leftovers(rolled_back(held), held.document.attempts) == 0
+    assert own_files(bench, held) == before
+
+
+@pytest.mark.parametrize("damage", ["gone", "no Avro"])
+def test_where_a_manifest_cannot_be_read_nothing_is_deleted(bench: Bench, damage: str) -> None:
+    """They are left to `remove_orphan_files`."""
+    held = bench.claim()
+    folder = Location.parse(f"{bench.load().metadata.location}/data/{name_of(held.document.attempt)}").key
+    bench.lake.put(f"{folder}/one.parquet", b"rows")
+    bench.add("main", "foreign-1")
+    current = bench.load().metadata.current_snapshot()
+    assert current is not None
+    key = Location.parse(current.manifest_list).key
+    if damage == "gone":
+        bench.lake.delete(key)
+    else:
+        bench.lake.put(key, b"no Avro")
+    assert bench.table().remove_leftovers(rolled_back(held), held.document.attempts) == 0
+    assert own_files(bench, held)
+
+
+def test_what_cannot_be_read_in_time_is_left_to_a_later_settler(bench: Bench) -> None:
+    """So it is if S3 does not answer."""
+    held = published_and_forgotten(bench)
+    before = own_files(bench, held)
+    late = dataclasses.replace(bench.table(), may_go_on=lambda: False)
+    with pytest.raises(StoreError, match="out of time"):
+        late.remove_leftovers(rolled_back(held), held.document.attempts)
+    assert own_files(bench, held) == before
+
+
+@pytest.mark.parametrize("denied", [True, False])
+def test_a_store_that_shows_no_manifest_lets_no_file_be_deleted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, denied: bool
+) -> None:
+    """Where reading is denied nobody tries for ever."""
+    held = published_and_forgotten(bench)
+    before = own_files(bench, held)
+    get = bench.lake.get
+
+    def fail(key: str) -> Any:
+        if key.endswith(".avro"):
+            raise StoreError("GET", denied=denied)
+        return get(key)
+
+    monkeypatch.setattr(bench.lake, "get", fail)
+    if denied:
+        assert bench.table().remove_leftovers(rolled_back(held), held.document.attempts) == 0
+    else:
+        with pytest.raises(StoreError):
+            bench.table().remove_leftovers(rolled_back(held), held.document.attempts)
+    assert own_files(bench, held) == before
+
+
+def test_manifests_are_found_where_old_metadata_names_them_itself(bench: Bench) -> None:
+    """Version 1 allows a snapshot without a list."""
+    held = published_and_forgotten(bench)
+    table = bench.load()
+    where = Location.parse(table.metadata_location).key
+    found = bench.lake.get(where)
+    current = table.metadata.current_snapshot()
+    assert found is not None
+    assert current is not None
+    metadata = json.loads(found.body)
+    for snapshot in metadata["snapshots"]:
+        del snapshot["manifest-list"]
+        snapshot["manifests"] = [one.manifest_path for one in current.manifests(table.io)]
+    bench.lake.put(where, json.dumps(metadata).encode())
+    before = own_files(bench, held)
+    assert bench.table().remove_leftovers(rolled_back(held), held.document.attempts) == 0
+    assert own_files(bench, held) == before

@@ -98,6 +98,25 @@ def test_a_commit_of_the_same_moment_is_not_overwritten(table: GlueTable) -> Non
     assert FENCE not in table.load().metadata.refs
 
 
+def test_a_commit_since_the_reading_is_not_overwritten(table: GlueTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table's version is its newest one then, so that only the location shows that the fence is too late."""
+    pointer = table.pointer()
+    held, fence = pointer.read(), table.fence()
+    put, others = table.lake.put, iter(["third"])
+
+    def late(key: str, body: bytes, **more: Any) -> Any:
+        answer = put(key, body, **more)  # the fence's metadata file, which precedes the change
+        for name in others:
+            table.add(name)
+        return answer
+
+    monkeypatch.setattr(table.lake, "put", late)
+    assert held is not None
+    assert not pointer.commit(held, fence)
+    assert len(table.load().metadata.snapshots) == 3
+    assert FENCE not in table.load().metadata.refs
+
+
 def test_a_table_that_is_dropped_at_the_same_moment_is_not_made_again(table: GlueTable) -> None:
     """The fence is too late."""
     pointer = table.pointer()

@@ -74,7 +74,7 @@ def test_a_commit_that_its_client_sends_twice_lands_once(spark: SparkSession, s3
 
 
 @pytest.mark.parametrize("ice", ["rest"], indirect=True)
-@pytest.mark.parametrize(("answer", "next_answer"), [(409, 403), (409, 404), (403, 404), (404, None), (400, None)])
+@pytest.mark.parametrize(("answer", "next_answer"), [(409, 403), (409, 404), (403, None), (404, None), (400, None)])
 def test_no_manifest_of_a_publication_is_deleted_after_a_lost_answer(
     spark: SparkSession, s3: EmbeddedS3, ice: Ice, answer: int, next_answer: int | None
 ) -> None:

@@ -24,6 +24,7 @@ from handler.spark.classpath import find_pyspark, jars
 from handler.spark.environment import AttemptVariables, job_variables, machine_environment
 from handler.spark.properties import read_properties, write_properties
 from handler.spark_settings.catalogs import file_io
+from handler.spark_settings.own_disk import OWN_DISK
 from safewriter.coordination.borrowed import VARIABLE as TURN_VARIABLE
 
 if TYPE_CHECKING:
@@ -304,6 +305,7 @@ def _conf(
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.default.parallelism": str(cores),
         "spark.sql.warehouse.dir": str(sandbox.work / "warehouse"),
+        **OWN_DISK,
         **own,
         **secrets.spark_settings,
         "spark.master": f"local[{cores}]",

@@ -116,7 +116,7 @@ def check_text(value: str) -> str | None:
     if (why := why_replaced(value)) is not None:
         return why
     if is_outside_tmp(value):
-        return f"{found(value)} is outside /tmp, and nothing else can be written here; use an s3a:// path or /tmp"
+        return f"{found(value)} is outside /tmp, and nothing else can be written here; use an s3a:// path"
     return None
 
 

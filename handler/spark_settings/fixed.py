@@ -58,7 +58,7 @@ _RULES: Final = (
           " spark.databricks.delta.properties.defaults.coordinatedCommits.* spark.wap.id spark.wap.branch", _GUARD),
     rule("spark.sql.catalog.spark_catalog spark.sql.catalog.spark_catalog.* spark.sql.catalog.safewriter"
           " spark.sql.catalog.safewriter.*", _GUARD),
-    rule("spark.hadoop.fs.s3.impl spark.hadoop.fs.s3a.impl spark.hadoop.fs.s3n.impl"
+    rule("spark.hadoop.fs.file.impl spark.hadoop.fs.s3.impl spark.hadoop.fs.s3a.impl spark.hadoop.fs.s3n.impl"
           " spark.hadoop.fs.AbstractFileSystem.* spark.hadoop.fs.s3a.create.*"
           " spark.hadoop.fs.s3a.bucket.*.create.*", _GUARD),
     rule("spark.hadoop.fs.s3a.endpoint spark.hadoop.fs.s3a.bucket.*.endpoint spark.hadoop.fs.s3a.path.style.access",

@@ -26,6 +26,7 @@ from handler.spark.classpath import OWN, added_jars, archived_jars
 from handler.spark.command import HOST, RUNNER, Machine, compose, find_java, pyspark_home
 from handler.spark.environment import AttemptVariables
 from handler.spark.missing_dependencies import SLIM, Variant
+from handler.spark_settings.own_disk import STOCK
 from safewriter.deadline import epoch_ms
 from safewriter.record.journal import Journal
 from scripts.emulator import EmbeddedS3
@@ -90,7 +91,7 @@ def _run(training: Path, settings: HandlerSettings, variables: dict[str, str], a
     job = dataclasses.replace(
         job,
         arguments=(f"s3a://{_LAKE}",),
-        conf={"spark.jars": ",".join(str(jar) for jar in added_jars(home) if jar.name.startswith(OWN))},
+        conf={"spark.jars": ",".join(str(jar) for jar in added_jars(home) if jar.name.startswith(OWN)), **STOCK},
     )
     with open_sandbox(settings.tmp) as sandbox, Journal(sandbox.journal):
         attempt = AttemptVariables("training", "training", epoch_ms() + _TIMEOUT_S * 1000, _TIMEOUT_S * 1000)

@@ -16,6 +16,7 @@ from scripts.soal.doctor.finding import Finding
 from scripts.soal.doctor.script_habits import habits_of
 from scripts.soal.doctor.script_line import Line, fail
 from scripts.soal.doctor.script_needs import needs_of
+from scripts.soal.doctor.script_sinks import sinks_of
 from scripts.soal.doctor.script_tree import nodes_of
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _examined(text: bytes, variant: Variant) -> list[Line]:
             return [_too_deep(number)]
         return [fail(number, f"this is not Python 3: {error}", "correct it")]
     nodes = tuple(nodes_of(tree))
-    return [*needs_of(nodes, read_missing(MISSING, variant), variant), *habits_of(nodes)]
+    return [*needs_of(nodes, read_missing(MISSING, variant), variant), *habits_of(nodes), *sinks_of(nodes)]
 
 
 def _too_deep(number: int) -> Line:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PROBE = """
-import json, os, sys
+import json, os, sys, tempfile
 from pyspark.sql import SparkSession, functions as F
 
 spark = SparkSession.builder.getOrCreate()
@@ -46,6 +46,7 @@ found = {
     "module": row[0],
     "worker": [row[1].split()[0], row[1].split()[1] == os.environ["SOAL_RUN_ID"]],
     "work": sorted(os.listdir(".")),
+    "scratch": sorted(name for name in os.listdir(tempfile.gettempdir()) if "left" in name),
     "home": sorted(os.listdir(os.environ["HOME"])),
     "names": sorted(name for name in globals() if name.startswith("left")),
 }
@@ -55,7 +56,7 @@ print("COUNTED", counted)
 """
 
 LEAVES = """
-import os, sys
+import os, sys, tempfile
 os.environ["LEFT_BEHIND"] = "driver"
 open("left_behind.py", "w").write("VALUE = 'left'")
 open(os.path.join(os.environ["HOME"], "left"), "w").write("x")
@@ -74,7 +75,7 @@ frame = spark.range(100)
 frame.createOrReplaceTempView("left")
 frame.createOrReplaceGlobalTempView("left")
 spark.sql("CREATE DATABASE other")
-spark.sql("CREATE TABLE kept USING parquet AS SELECT 1 AS one")
+spark.sql(f"CREATE TABLE kept USING parquet LOCATION '{tempfile.gettempdir()}/left' AS SELECT 1 AS one")
 spark.catalog.setCurrentDatabase("other")
 frame.cache().count()
 sc.parallelize(range(10)).cache().count()

@@ -51,6 +51,7 @@ def test_what_is_a_script_s_to_set(key: str, value: str) -> None:
         ("spark.hadoop.fs.s3a.endpoint", "http://elsewhere", "one store"),
         ("fs.s3a.endpoint", "http://elsewhere", "one store"),
         ("spark.delta.logStore.s3a.impl", "io.delta.storage.S3SingleDriverLogStore", "guarantees"),
+        ("spark.hadoop.fs.file.impl", "org.apache.hadoop.fs.LocalFileSystem", "guarantees"),
         ("spark.sql.catalog.spark_catalog", "org.apache.iceberg.spark.SparkSessionCatalog", "guarantees"),
         ("spark.sql.catalog.safewriter", "org.apache.iceberg.spark.SparkCatalog", "guarantees"),
         ("spark.sql.warehouse.dir", "/user/hive/warehouse", "outside /tmp"),

@@ -96,7 +96,7 @@ def test_what_will_fail(tmp_path: Path, line: str, words: str) -> None:
         ("frame.writeTo('lake.db.t').append()", "a table of a catalog"),
         ("frame.write.format('iceberg').mode('append').save('lake.db.t')", "an Iceberg table"),
         ("frame.write.format('DELTA').save('s3a://lake/t')", "a Delta table"),
-        ("spark.sql('INSERT INTO t SELECT 1')", "changes a table by INSERT"),
+        ("spark.sql('INSERT INTO lake.db.t SELECT 1')", "changes a table by INSERT"),
     ],
 )
 def test_what_is_told(tmp_path: Path, line: str, words: str) -> None:

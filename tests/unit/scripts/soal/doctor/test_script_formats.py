@@ -78,7 +78,7 @@ def test_formats_of_no_variant_are_found_as_well(tmp_path: Path, line: str, name
         "image.save(p, format='avro')",
         "rows = spark.read.text(p).count(); rows.format('avro')",
         "spark.read.format(name).load(p)",
-        "spark.sql('CREATE TABLE t USING delta')",
+        "spark.sql('CREATE TABLE lake.db.t USING delta')",
         "spark.sql('SELECT * FROM a JOIN b USING (avro)')",
         "print('reads tables using avro')",
         "spark.sql('SELECT * FROM x_avro.`t`')",

@@ -1,0 +1,83 @@
+"""Writes to the function's own disk, by real jobs: Spark refuses each that would be gone, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from handler.outcome.result import Result
+from scripts.emulator import EmbeddedS3
+from scripts.emulator.rie import LambdaEmulator
+from tests.integration.handler.disk_scripts import SINKS, USES
+from tests.support.waiting import BUSY_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Run = Callable[[str], Result]
+
+pytestmark = [pytest.mark.emulator, pytest.mark.spark]
+
+SETTING = "spark.hadoop.fs.file.impl"
+FAILS = """
+from pyspark.sql import SparkSession
+
+SparkSession.builder.getOrCreate().range(3).write.parquet("output/report")
+"""
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    """Run a script in one function, job after job."""
+    with EmbeddedS3(buckets=["checkpoints", "scripts", "lake"], unlistable=["checkpoints"]) as s3:
+        for name, text in {"sinks": SINKS, "uses": USES, "fails": FAILS}.items():
+            s3.observer().put_object(Bucket="scripts", Key=f"{name}.py", Body=text.encode())
+        environment = {**s3.environment(), "SOAL_JIT": "c1", "SW_CHECKPOINT_BUCKET": "checkpoints"}
+        with LambdaEmulator(environment, timeout_s=BUSY_S, memory_mb=1769) as function:
+
+            def ended(name: str) -> Result:
+                answer = function.invoke(f"s3://scripts/{name}.py")
+                document = answer.payload if answer.error is None else json.loads(answer.error.message)
+                return Result.model_validate(document)
+
+            yield ended
+
+
+def told(result: Result, word: str) -> list[Any]:
+    assert result.state == "SUCCESS", result.state_details
+    return [json.loads(line.removeprefix(word)) for line in result.log_tail if line.startswith(f"{word} ")]
+
+
+def test_each_form_of_a_write_to_the_disk_fails_at_its_statement(run: Run) -> None:
+    """With path, reason and cure; no file is there afterwards, and a script's own file system is left out."""
+    result = run("sinks")
+    ends = dict(told(result, "TOLD"))
+    assert len(ends) == 30
+    reason = "it lies on the function's own disk, which is emptied after the job"
+    assert {name: text for name, text in ends.items() if reason not in text} == {}
+    for name, text in ends.items():
+        assert text.startswith("EmptiedDiskException: Spark does not write /"), (name, text)
+        assert "Write to an s3a:// path, or to a table of an Iceberg catalog" in text
+    assert "/work/warehouse/orders_clean" in ends["delta saveAsTable"]
+    assert "/work/output/report" in ends["relative parquet"]
+    assert told(result, "LEFT") == [[]]
+    assert [warning for warning in result.warnings if SETTING in warning]
+
+
+def test_reads_scratch_files_and_sparks_own_files_stay(run: Run) -> None:
+    """In the same Java machine as the job before: Spark's own temporary files, and what a script puts beside them."""
+    result = run("uses")
+    ends = dict(told(result, "TOLD"))
+    assert len(ends) == 14
+    assert {name: text for name, text in ends.items() if text != "written"} == {}
+    assert result.warm_start
+
+
+def test_a_job_that_writes_there_fails_with_the_reason(run: Run) -> None:
+    """Its state's details are the message."""
+    result = run("fails")
+    assert result.state == "FAILED"
+    assert "Spark does not write /" in result.state_details
+    assert result.state_details.endswith("and Python's own files anywhere in /tmp")

@@ -79,10 +79,15 @@ class _Names:
                 break
         return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
+    def whole(self, node: ast.expr) -> str:
+        """Return the text that an expression is; nothing if only a part of it is in the script."""
+        known = self.texts.get(node.id) if isinstance(node, ast.Name) else node
+        return self.beginning(known) if isinstance(known, ast.Constant) else ""
+
     def is_own(self, table: str) -> bool:
         """Tell whether a table is of Spark's own catalog and has no place of its own, as far as the script shows it."""
         parts = [part for part in table.replace("`", "").split(".") if part]
-        if not parts or self.chooses_catalog or parts[-1].lower() in self.known:
+        if not parts or "/" in table or self.chooses_catalog or parts[-1].lower() in self.known:
             return False
         is_short = len(parts) < 3  # noqa: PLR2004 - a catalog, a database, a table
         return parts[0] == "spark_catalog" or (is_short and parts[0] not in self.catalogs)
@@ -103,7 +108,7 @@ def sinks_of(nodes: Sequence[Node]) -> Iterator[Line]:
 def _named(call: ast.Call, names: _Names) -> str:
     """Return the table that a call writes to by its name alone; nothing for any other call."""
     is_sink = name_of(call.func) in _TABLES and bool(call.args) and not _has_place(call)
-    return names.beginning(call.args[0]) if is_sink else ""
+    return names.whole(call.args[0]) if is_sink else ""
 
 
 def _table(number: int, name: str) -> Line:

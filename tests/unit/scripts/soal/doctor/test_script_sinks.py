@@ -43,6 +43,7 @@ TABLES = (
     "frame.write.saveAsTable('sales.orders')",
     "frame.write.saveAsTable('spark_catalog.sales.orders')",
     "frame.write.insertInto('orders')",
+    "NAME = 'orders'\nframe.write.insertInto(NAME)",
     "frame.writeTo('sales.x').create()",
     "rows.writeStream.option('checkpointLocation', 's3a://lake/state').toTable('orders')",
     "spark.sql('CREATE TABLE orders AS SELECT 1 AS id')",
@@ -61,6 +62,9 @@ ELSEWHERE = (
     "frame.write.format('iceberg').mode('append').save('lake.db.t')",
     "frame.writeTo('lake.sales.x').append()",
     "frame.writeTo(table).append()",
+    "frame.writeTo('delta.`s3a://lake/x`').append()",
+    "frame.writeTo(f'delta.`{place}`').append()",
+    "frame.writeTo(f'lake.{name}').append()",
     "spark.conf.set('spark.sql.catalog.lake', C)\nframe.writeTo('lake.x').append()",
     "spark.conf.set('spark.sql.defaultCatalog', 'lake')\nframe.writeTo('sales.x').append()",
     "spark.sql('USE lake.sales')\nframe.writeTo('x').append()",
@@ -102,8 +106,9 @@ def test_a_path_on_the_function_s_disk(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("text", TABLES)
 def test_a_table_of_spark_s_own_catalog(tmp_path: Path, text: str) -> None:
     """Its folder is on that disk, in whatever form the table is written."""
+    line = text.count("\n") + 1
     ((name, status, remedy),) = sinks(tmp_path, text)
-    assert (name, status) == ("job.py:1", "fail")
+    assert (name, status) == (f"job.py:{line}", "fail")
     assert "Iceberg" in remedy
 
 

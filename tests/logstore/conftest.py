@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 # What is tried again here is tried again by ConditionalPut, not by the layers below it.
 _ONCE = {"attempts.maximum": "0", "retry.limit": "0", "retry.throttle.limit": "0", "endpoint.region": "us-east-1"}
-_LOCAL = {"path.style.access": "true", "connection.ssl.enabled": "false"}
+_LOCAL = {
+    "path.style.access": "true",
+    "connection.ssl.enabled": "false",
+    "paging.maximum": "8",  # so that a listing of a few names takes several requests
+}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -49,22 +49,66 @@ def test_a_file_may_be_overwritten_on_demand(lake: Bucket) -> None:
     assert PUT not in lake.requests()
 
 
+def listed(lake: Bucket, key: str, scheme: str = "s3a") -> Any:
+    """Return what the log store lists from a key on, which is what Delta's own store lists."""
+    path = f"{scheme}://{lake.bucket}/{lake.folder}/{key}"
+    ours, stock = (lake.store.ask("list", path=path, stock=stock) for stock in (False, True))
+    assert ours == stock
+    if "error" in ours:
+        return ours["error"][0].split(":")[0]
+    return [one[0].removeprefix(f"{scheme}://{lake.bucket}/{lake.folder}/") for one in ours["found"]]
+
+
 def test_a_log_is_listed_from_a_version_on(lake: Bucket) -> None:
-    """With one request, however long the log is; the folders in it are no part of it."""
+    """With one request, however long the log is."""
     names = [f"{version:020}.json" for version in (0, 7, 8)]
     for name in (*names, f"{7:020}.crc", "_last_checkpoint", "_sidecars/of-a-checkpoint.parquet"):
         lake.put(f"t/_delta_log/{name}", "{}")
     lake.put(f"t/_delta_log_of_another/{9:020}.json", "{}")
-    assert lake.ask("list", f"t/{COMMIT}") == {"names": [*names[1:], "_last_checkpoint"]}
+    lake.ask("list", f"t/{COMMIT}")
     assert lake.requests() == ["ListObjectsV2"]
+    found = [f"t/_delta_log/{name}" for name in (*names[1:], "_last_checkpoint", "_sidecars")]
+    assert listed(lake, f"t/{COMMIT}") == found
+    assert listed(lake, f"t/{COMMIT}", "s3") == found
 
 
 def test_a_log_without_a_later_version_is_told_from_none(lake: Bucket) -> None:
     """Delta takes the second for a table that does not exist."""
     lake.put(f"t/_delta_log/{3:020}.json", "{}")
-    assert lake.ask("list", f"t/{COMMIT}") == {"names": []}
+    assert listed(lake, f"t/{COMMIT}") == []
     lake.put("u/part-0.parquet", "of no table")
-    assert lake.ask("list", f"u/{COMMIT}")["error"][0].startswith("java.io.FileNotFoundException: ")
+    assert listed(lake, f"u/{COMMIT}") == "java.io.FileNotFoundException"
+    assert lake.ask("folder", "v/_delta_log") == {"done": True}
+    assert listed(lake, f"v/{COMMIT}") == []
+    lake.put("w/_delta_log", "a file")
+    assert listed(lake, f"w/{COMMIT}") == ["w/_delta_log"]
+
+
+@pytest.mark.parametrize("folder", ["t", "t/_delta_log"])
+def test_a_folder_is_listed_as_by_delta_s_own_store(lake: Bucket, folder: str) -> None:
+    """With its folders, in the order of names, and names of all kinds: Delta walks through a table's data so."""
+    names = ["a-b", "a/1", "b=x%20y/1", "b=x%2520y/1", "b=\u00e4\U0001f600/1", "b=\ufb01/1", "c d/1", "e+f", "z"]
+    for name in names:
+        lake.put(f"{folder}/{name}", "x")
+    lake.put(f"{folder}0/b", "of another folder")
+    assert lake.ask("folder", f"{folder}/empty") == {"done": True}
+    for first in ("\0", "a", "a-", "b=", "b=x%20y", "c d", "z", "zz"):
+        expected = [name for name in ("empty", *(name.split("/")[0] for name in names)) if name >= first]
+        assert len(listed(lake, f"{folder}/{first}")) == len(expected)
+    for inner in ("b=x%20y", "b=x%2520y", "c d", "empty", "none"):
+        listed(lake, f"{folder}/{inner}/\0")
+
+
+def test_what_is_overwritten_and_where_it_lies_is_as_in_delta_s_own_store(lake: Bucket) -> None:
+    """Neither of them shows a part of a file, and neither needs a folder."""
+    for name in ("own", "stock"):
+        for body in ("a", "b"):
+            answer = lake.ask("write", f"{name}/new/manifest", lines=[body], overwrite=True, stock=name == "stock")
+            assert answer == {"done": True}
+        assert lake.get(f"{name}/new/manifest") == "b\n"
+    for path in ("s3://lake/a b/%20/c", "s3a://lake/a"):
+        own, stock = (lake.store.ask("qualities", path=path, stock=stock) for stock in (False, True))
+        assert own == stock == {"resolved": path, "partial": False}
 
 
 def test_a_checksum_is_one_request(lake: Bucket) -> None:

@@ -1,6 +1,8 @@
 package io.soal.logstore;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import io.delta.storage.LogStore;
+import io.delta.storage.S3SingleDriverLogStore;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -81,7 +83,13 @@ final class Store {
           write(path, request);
           return Map.of("done", true);
         case "list":
-          return Map.of("names", listed(path));
+          return Map.of("found", listed(path, store(request)));
+        case "folder":
+          return Map.of("done", path.getFileSystem(settings).mkdirs(path));
+        case "qualities":
+          return Map.of(
+              "resolved", store(request).resolvePathOnPhysicalStorage(path, settings).toString(),
+              "partial", store(request).isPartialWriteVisible(path, settings));
         case "checkpoint":
           checkpoint(path, body, request.path("overwrite").asBoolean(), request.path("cancel").asBoolean());
           return Map.of("done", true);
@@ -116,13 +124,24 @@ final class Store {
   private static void write(Path path, JsonNode request) throws IOException {
     List<String> lines = new ArrayList<>();
     request.get("lines").forEach(line -> lines.add(line.asText()));
-    new ConditionalS3LogStore(settings).write(path, lines.iterator(), request.get("overwrite").asBoolean(), settings);
+    store(request).write(path, lines.iterator(), request.get("overwrite").asBoolean(), settings);
   }
 
-  private static List<String> listed(Path first) throws IOException {
-    List<String> names = new ArrayList<>();
-    new ConditionalS3LogStore(settings).listFrom(first, settings).forEachRemaining(one -> names.add(one.getPath().getName()));
-    return names;
+  /** The log store, or Delta's own one for S3, if the request says so. */
+  private static LogStore store(JsonNode request) {
+    return request.path("stock").asBoolean()
+        ? new S3SingleDriverLogStore(settings)
+        : new ConditionalS3LogStore(settings);
+  }
+
+  /** What a store lists: path, kind, length and time of each. */
+  private static List<List<Object>> listed(Path first, LogStore store) throws IOException {
+    List<List<Object>> found = new ArrayList<>();
+    store.listFrom(first, settings).forEachRemaining(
+        one -> found.add(List.of(
+            one.getPath().toString(), one.isDirectory() ? "folder" : "file", one.getLen(),
+            one.isDirectory() ? 0 : one.getModificationTime()))); // S3 has no time for a folder
+    return found;
   }
 
   private static void checkpoint(Path path, byte[] body, boolean overwrite, boolean cancel) throws IOException {

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.util.Iterator;
+import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
@@ -31,6 +32,7 @@ import org.apache.hadoop.fs.s3a.S3AFileSystem;
  * @see <a href="https://github.com/delta-io/delta/issues/4813">delta-io/delta#4813</a>
  */
 public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
+  private static final String LOG = "_delta_log";
   static final Pattern COMMIT = Pattern.compile("(\\d{20})\\.json");
 
   public ConditionalS3LogStore(Configuration hadoopConf) {
@@ -68,15 +70,19 @@ public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
   }
 
   /**
-   * Lists the log from a version on.
+   * Lists a folder from a name on.
    *
    * <p>Delta's own way first asks twice whether the folder exists, and then lists all of it, thousand by thousand: the
-   * longer the log, the slower each read and each commit.
+   * longer the log, the slower each read and each commit. So a log is listed from the version on. Delta also walks through
+   * the folders of data by this method, for VACUUM and CONVERT; those, and an empty log, are listed in its own way.
    */
   @Override
   public Iterator<FileStatus> listFrom(Path path, Configuration hadoopConf) throws IOException {
-    if (path.getFileSystem(hadoopConf) instanceof S3AFileSystem s3) {
-      return LogListing.from(s3, s3.makeQualified(path)).iterator();
+    if (path.getParent().getName().equals(LOG) && path.getFileSystem(hadoopConf) instanceof S3AFileSystem s3) {
+      List<FileStatus> found = LogListing.from(s3, s3.makeQualified(path));
+      if (!found.isEmpty()) {
+        return found.iterator();
+      }
     }
     return super.listFrom(path, hadoopConf);
   }

@@ -2,17 +2,27 @@
 
 The attempt puts its marker, then tries to create the document, and reads it only if it exists. If that document is open
 and its owner dead, the attempt settles it; if the owner lives, the attempt gives up.
+
+A missing document proves nothing, since the bucket may have been emptied. So no write is claimed that the table names,
+before the table has told that it does not hold it.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from safewriter.deadline import epoch_ms
-from safewriter.errors import AnotherAttemptError, FingerprintError, NotCommittedError, TooLateError, TryAgainError
-from safewriter.record.document import OPEN, AttemptRecord, Checkpoint, CommitPoint, Status
+from safewriter.errors import (
+    AnotherAttemptError,
+    FingerprintError,
+    NotCommittedError,
+    TooLateError,
+    TryAgainError,
+    UnknownOutcomeError,
+)
+from safewriter.record.document import FOUND, OPEN, AttemptRecord, Checkpoint, CommitPoint, Status
 from safewriter.record.liveness import Owner, Sighting, watch
 from safewriter.record.marker import Marker
 from safewriter.settle.recovery import Cause, Evidence
@@ -26,6 +36,7 @@ if TYPE_CHECKING:
     from safewriter.schedule import Schedule
     from safewriter.settle.recovery import Recovery
     from safewriter.tables.session import TableState
+    from safewriter.tables.table import Trace
 
 __all__ = ["Claim", "Claimer"]
 
@@ -70,18 +81,22 @@ class Claimer:
             )
         )
 
-    def claim(self, before: TableState) -> Claim:
+    def claim(self, before: TableState, named: int | None = None) -> Claim:
         """Steps 2 to 4: raises `TryAgainError`, `FingerprintError`, `StepError` or, if an earlier attempt has left rows
         for its owner to look at, `NotCommittedError`; then nothing is claimed.
+
+        `named`: a version of the table that names the write, if the session has found one.
         """
         self._check_time()
-        held = self.checkpoints.create(self._first(before))
+        trace = self._trace(before, named)
+        held = None if self._is_undecided(trace) else self.checkpoints.create(self._first(before, trace))
         if held is not None:
-            return Claim(held, before, already_committed=False)
+            return self._claimed(held, before, trace)
         for _ in range(_ROUNDS_MAX):
             stored = self.checkpoints.read(self.write.key)
             if stored is None:
-                held = self.checkpoints.create(self._first(before))
+                self._check_decided(trace)
+                held = self.checkpoints.create(self._first(before, trace))
             else:
                 self._check_fingerprint(stored.document)
                 self._check_complete(stored.document)
@@ -97,12 +112,52 @@ class Claimer:
                     continue
                 self._check_time()
                 self._check_name(stored.document)
+                trace = self._trace(before, named)  # anew: the write may have been undone since
+                self._check_decided(trace)
                 record = self._record(stored.document.epoch + 1, before)
                 claimed = stored.document.claimed(record, self.commit_point, self.write.run.delivery)
                 held = self.checkpoints.replace(stored, claimed)
             if held is not None:
-                return Claim(held, before, already_committed=False)
+                return self._claimed(held, before, trace)
         raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again")
+
+    def _trace(self, before: TableState, named: int | None) -> Trace | None:
+        """Ask the table about a write that it names."""
+        if named is None:
+            return None
+        return self.recovery.table_of(self._first(before, None)).trace_from(self.write.key, named)
+
+    def _is_undecided(self, trace: Trace | None) -> bool:
+        """Tell whether the table holds the write, and nothing tells whether `success()` was called."""
+        holds = trace is not None and trace.landed is not None and not trace.succeeded
+        return holds and self.commit_point is CommitPoint.SUCCESS
+
+    def _check_decided(self, trace: Trace | None) -> None:
+        if trace is not None and trace.landed is not None and self._is_undecided(trace):
+            raise UnknownOutcomeError(
+                f"nothing was written: {self.write.table} holds this write as {trace.landed.commit_version}, its"
+                f" document {self.checkpoints.uri(self.write.key)} does not tell of it, and with commit_point='success'"
+                " nothing tells whether it should stay. Look at the table. If it should stay, run the job once with"
+                " commit_point='write', which skips the write; if not, delete its rows and use a new clientToken"
+            )
+
+    def _claimed(self, held: HeldCheckpoint, before: TableState, trace: Trace | None) -> Claim:
+        """Return the claim of a write, or settle it as committed if the table holds it: then the document was gone."""
+        if trace is None or trace.landed is None:
+            return Claim(held, before, already_committed=False)
+        document = held.document.moved(
+            Status.COMMITTED,
+            reason=f"{Cause.RETRY.value}: {FOUND}",
+            settled_ms=self.clock(),
+            settled_by=Cause.RETRY.value,
+            version_before=trace.before,
+            cleaned=True,  # this attempt has written nothing; of those before it nobody knows the files
+            **asdict(trace.landed),
+        )
+        settled = self.checkpoints.replace(held, document)
+        if settled is None:
+            raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} was changed by somebody else; try again")
+        return Claim(settled, before, already_committed=True)
 
     def _take_over(self, stored: StoredCheckpoint) -> None:
         """Return once the write is settled or another process has changed it; raise if its owner lives."""
@@ -163,7 +218,8 @@ class Claimer:
     def _deadline_ms(self) -> int | None:
         return None if self.schedule is None else self.schedule.deadline.at_ms
 
-    def _first(self, before: TableState) -> Checkpoint:
+    def _first(self, before: TableState, trace: Trace | None) -> Checkpoint:
+        epoch = 1 if trace is None else trace.epoch + 1  # above each attempt whose fence or commit the table holds
         return Checkpoint(
             run_key=self.write.run.key,
             write_key=self.write.key,
@@ -173,9 +229,9 @@ class Claimer:
             step=self.write.step,
             commit_point=self.commit_point,
             status=Status.IN_PROGRESS,
-            epoch=1,
+            epoch=epoch,
             owner=self.attempt.nonce,
-            attempts=(self._record(1, before),),
+            attempts=(self._record(epoch, before),),
             deliveries=(self.write.run.delivery,),
         )
 

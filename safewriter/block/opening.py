@@ -15,6 +15,7 @@ from safewriter.objects.store import StoreError
 from safewriter.record import journal
 from safewriter.record.document import CommitPoint
 from safewriter.tables.session import Opening
+from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
     from safewriter.block.block import Block
@@ -31,6 +32,8 @@ def claim(block: Block) -> Claim:
         _check(block.turn)
     try:
         return _claim(block)
+    except RetentionGapError as error:
+        raise TryAgainError(f"nothing was written: {error}") from error
     except StoreError as error:
         if error.denied:
             problem = f"{error}. The job needs GetObject, PutObject and DeleteObject there"
@@ -66,9 +69,10 @@ def _claim(block: Block) -> Claim:
     with ThreadPoolExecutor(1) as pool:
         marking = pool.submit(claimer.mark)
         before = block.session.state()
+        named = block.session.named_since(block.write.key)
         marking.result()
     _check_undoable(block, before)
-    return claimer.claim(before)
+    return claimer.claim(before, named)
 
 
 def _announce(block: Block) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "ATTEMPTS_MAX",
     "BY_HAND",
     "DELIVERIES_MAX",
+    "FOUND",
     "LEGAL_MOVES",
     "NO_CHANGE",
     "OPEN",
@@ -39,6 +40,8 @@ DELIVERIES_MAX: Final = 20
 BY_HAND: Final = "by hand"
 """Who has settled a write whose verdict a person has set: the table may say something else."""
 
+FOUND: Final = "the table holds it, and its document was gone"
+"""The reason of a write that only the table has told of."""
 NO_CHANGE: Final = "no change: the program has said that it has nothing to write"
 """The reason of a write that is committed and has left nothing in the table."""
 

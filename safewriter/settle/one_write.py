@@ -15,7 +15,7 @@ from safewriter.errors import SafeWriterError, UnreadableCheckpointError
 from safewriter.objects.store import StoreError
 from safewriter.record.announcements import announcements
 from safewriter.record.checkpoints import UNCLAIMED, past_grace
-from safewriter.record.document import OPEN, CommitPoint, Status
+from safewriter.record.document import FOUND, OPEN, CommitPoint, Status
 from safewriter.settle.recovery import Evidence
 from safewriter.tables.table import RetentionGapError
 
@@ -177,8 +177,7 @@ def close_unclaimed(
         problem = f"the table holds it as {landed.commit_version}, and nothing tells whether it should stay"
         return _undecided(checkpoints, marker, problem)
     if landed is not None:
-        reason = "the table holds it, and its document was gone"
-        document = marker.document(Status.COMMITTED, reason, clock(), cause.value, trace)
+        document = marker.document(Status.COMMITTED, FOUND, clock(), cause.value, trace)
     elif trace is not None:  # the table no longer holds it: it was fenced or undone
         reason = "nothing of it is in the table any more, and its document was gone"
         document = marker.document(Status.ROLLED_BACK, reason, clock(), cause.value, trace)

@@ -119,6 +119,13 @@ class Session(Protocol):
         """Read the table's state before the claim; `UnsupportedError` if the table cannot be guarded."""
         ...
 
+    def named_since(self, write_key: str) -> int | None:
+        """Return the first of the table's last versions that names the write; None if none does.
+
+        `StoreError` if that cannot be told.
+        """
+        ...
+
     def undo_obstacle(self, before: TableState) -> str | None:
         """Return why a commit to this table could not be undone, if that is known before it; else None."""
         ...

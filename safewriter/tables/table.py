@@ -110,3 +110,9 @@ class Table(Protocol):
         Raises `RetentionGapError` if the table does not show all those changes, or does not decide.
         """
         ...
+
+    def trace_from(self, write_key: str, version: int) -> Trace | None:  # noqa: ARG002 - of the protocol
+        """Look for a write, of any epoch, in a version and all that follow; None, as by default, if they show nothing
+        of it. The session has named the version (`Session.named_since`).
+        """
+        return None

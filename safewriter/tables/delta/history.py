@@ -68,6 +68,12 @@ class DeltaHistory:
             raise RetentionGapError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
         return self._after(max(older(listed), default=-1), listed)
 
+    def from_version(self, version: int) -> tuple[Commit, ...]:
+        """Return a version and all that follow; `RetentionGapError` if one is missing."""
+        before = version - 1
+        listed = _versions(self.store.list("_delta_log/", start_after=f"_delta_log/{before:020}.json"))
+        return self._after(before, listed)
+
     def _checkpoint(self) -> int:
         """Return the version of the last checkpoint, as Delta's hint has it; -1 if there is none that can be read."""
         hint = self.store.get("_delta_log/_last_checkpoint")

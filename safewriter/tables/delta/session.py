@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
 from safewriter.identity import canonical_table
 from safewriter.objects.s3 import custom_endpoint
+from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.record.document import CommitPoint
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus, refusal_in
@@ -102,6 +103,19 @@ class DeltaSession(SparkScope):
         if managed := sorted(_CATALOG_MANAGED.intersection(features)):
             raise self._managed(", ".join(managed))
         return TableState(found["version"], found["id"], features, found["properties"], modified_ms=found["modifiedMs"])
+
+    def named_since(self, write_key: str) -> int | None:
+        """Return the first of the table's last 100 versions that names the write; None if none does.
+
+        `StoreError` if one of them cannot be read. A session that writes the table block after block asks nothing.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            found = self.java_class("io.soal.logstore.LastVersions").firstOf(self.jspark, self._before, write_key)
+        except Py4JJavaError as error:
+            raise StoreError(f"{self.table}: {error.java_exception.getMessage()}") from error
+        return None if found < 0 else int(found)
 
     def _managed(self, features: str) -> UnsupportedError:
         return UnsupportedError(

@@ -100,12 +100,19 @@ class DeltaTable(Table):
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for a commit of the write that was not undone, whatever its epoch, and for fences of it."""
-        commits = self._history.since_ms(since_ms)
-        epochs = [commit.transactions[write_key] for commit in commits if write_key in commit.transactions]
-        if not epochs:
-            return None
-        ours = find_live(commits, write_key, max(epochs))
-        return Trace(max(epochs)) if ours is None else Trace(max(epochs), _landed(ours), ours.version - 1)
+        return _trace(self._history.since_ms(since_ms), write_key)
+
+    def trace_from(self, write_key: str, version: int) -> Trace | None:
+        """Look for a commit of the write that was not undone, in a version and all that follow."""
+        return _trace(self._history.from_version(version), write_key)
+
+
+def _trace(commits: tuple[Commit, ...], write_key: str) -> Trace | None:
+    epochs = [commit.transactions[write_key] for commit in commits if write_key in commit.transactions]
+    if not epochs:
+        return None
+    ours = find_live(commits, write_key, max(epochs))
+    return Trace(max(epochs)) if ours is None else Trace(max(epochs), _landed(ours), ours.version - 1)
 
 
 def _landed(ours: Commit) -> Landed:

@@ -42,6 +42,10 @@ class Session:
     def state(self) -> TableState:
         return STATE
 
+    def named_since(self, write_key: str) -> int | None:
+        assert write_key.startswith("sw-")
+        return None
+
     def undo_obstacle(self, before: TableState) -> str | None:
         assert before is STATE
         return self._obstacle

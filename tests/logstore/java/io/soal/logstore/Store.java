@@ -86,6 +86,14 @@ final class Store {
           return Map.of("found", listed(path, store(request)));
         case "folder":
           return Map.of("done", path.getFileSystem(settings).mkdirs(path));
+        case "named":
+          return Map.of(
+              "version",
+              LastVersions.firstOf(
+                  path, request.get("id").asText(), request.get("last").asLong(), request.get("write").asText(), settings));
+        case "landed":
+          LastVersions.landed(path, request.get("version").asLong(), request.get("write").asText());
+          return Map.of("done", true);
         case "qualities":
           return Map.of(
               "resolved", store(request).resolvePathOnPhysicalStorage(path, settings).toString(),

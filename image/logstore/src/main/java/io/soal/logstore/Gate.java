@@ -237,6 +237,9 @@ public final class Gate {
       status = done ? "landed" : "none";
       landed = done ? objects.readLater(slot) : landed;
     }
+    if (done) {
+      LastVersions.landed(slot, target, block.key());
+    }
     if (!done) {
       try { // a fence of ours ends the block, anything else is for Delta to check and rebase
         settlers.lookAt(slot, target, objects);

@@ -64,6 +64,19 @@ public final class LatestSnapshot {
     return state.toString();
   }
 
+  Path log() {
+    return snapshot.path();
+  }
+
+  long version() {
+    return snapshot.version();
+  }
+
+  /** The id of the table, empty if there is none. */
+  String id() {
+    return snapshot.version() < 0 ? "" : snapshot.metadata().id();
+  }
+
   /**
    * Whether the log ends with the version that the session knows. Delta's own update asks the same, and takes the same
    * for an answer: it compares version and time. But around its request it does the work of ten milliseconds.

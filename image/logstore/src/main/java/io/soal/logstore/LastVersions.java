@@ -1,0 +1,165 @@
+package io.soal.logstore;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.InterruptedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.util.functional.FutureIO;
+import org.apache.spark.sql.SparkSession;
+
+/**
+ * The writes that the last versions of a table name: the witness for a write whose document is gone.
+ *
+ * <p>A version never changes, so this Java machine reads each once, and those of its own blocks never. A session that
+ * writes a table block after block asks nothing.
+ */
+public final class LastVersions {
+  /** How many versions before a claim are looked at. */
+  static final int VERSIONS = 100;
+
+  private static final int TABLES_MAX = 100;
+  private static final int READERS = 16;
+  private static final Pattern KEY = Pattern.compile("sw-[0-9a-f]{32}");
+
+  private static final Map<String, LastVersions> TABLES =
+      Collections.synchronizedMap(new LinkedHashMap<>(16, 0.75f, true) {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, LastVersions> eldest) {
+          return size() > TABLES_MAX;
+        }
+      });
+
+  private final String id;
+  private final TreeMap<Long, Set<String>> named = new TreeMap<>();
+
+  private LastVersions(String id) {
+    this.id = id;
+  }
+
+  /**
+   * Looks for a write in the last versions of a table.
+   *
+   * @return the first of them that names it, as a commit, a fence or an undo; -1: none does
+   * @throws IOException if one of them cannot be read: then nobody knows
+   */
+  public static long firstOf(SparkSession session, LatestSnapshot before, String key) throws IOException {
+    return firstOf(before.log(), before.id(), before.version(), key, session.sparkContext().hadoopConfiguration());
+  }
+
+  /** @param id of the table: a table that was dropped and made anew has another log at the same place */
+  static long firstOf(Path log, String id, long last, String key, Configuration conf) throws IOException {
+    if (last < 0) {
+      return -1;
+    }
+    LastVersions table = TABLES.compute(
+        Block.canonical(log.toString()), (name, known) -> known != null && known.id.equals(id) ? known : new LastVersions(id));
+    return table.first(log, last, key, conf);
+  }
+
+  /** Takes note of a version that a block of this Java machine has written. */
+  static void landed(Path slot, long version, String key) {
+    LastVersions table = TABLES.get(Block.canonical(slot.getParent().toString()));
+    if (table != null) {
+      table.put(version, Set.of(key));
+    }
+  }
+
+  private synchronized void put(long version, Set<String> keys) {
+    named.put(version, keys);
+    named.headMap(version - VERSIONS).clear();
+  }
+
+  private synchronized long first(Path log, long last, String key, Configuration conf) throws IOException {
+    long oldest = Math.max(0, last - VERSIONS + 1);
+    if (named.subMap(oldest, last + 1).size() < last + 1 - oldest) {
+      read(log, oldest, last, conf);
+    }
+    return named.subMap(oldest, last + 1).entrySet().stream()
+        .filter(one -> one.getValue().contains(key))
+        .map(Map.Entry::getKey)
+        .findFirst()
+        .orElse(-1L);
+  }
+
+  /** Reads those that are not known yet. The log's retention may have taken the oldest, and nobody can read them. */
+  private void read(Path log, long oldest, long last, Configuration conf) throws IOException {
+    Path first = new Path(log, String.format(Locale.ROOT, "%020d.json", oldest));
+    Map<Long, FileStatus> listed = new TreeMap<>();
+    Iterator<FileStatus> names = new ConditionalS3LogStore(conf).listFrom(first, conf);
+    while (names.hasNext()) {
+      FileStatus one = names.next();
+      Matcher commit = ConditionalS3LogStore.COMMIT.matcher(one.getPath().getName());
+      if (commit.matches() && Long.parseLong(commit.group(1)) <= last) {
+        listed.put(Long.parseLong(commit.group(1)), one);
+      }
+    }
+    if (!listed.containsKey(last)) {
+      throw new IOException("version " + last + " of " + log + " is gone: the table was dropped or replaced");
+    }
+    for (long version = oldest; version < last && !listed.containsKey(version); version++) {
+      named.put(version, Set.of());
+    }
+    listed.keySet().removeAll(named.keySet());
+    readAll(listed, conf);
+  }
+
+  private void readAll(Map<Long, FileStatus> wanted, Configuration conf) throws IOException {
+    ExecutorService readers = Executors.newFixedThreadPool(READERS, work -> {
+      Thread reader = new Thread(work, "safewriter-last-versions");
+      reader.setDaemon(true);
+      return reader;
+    });
+    try {
+      List<Map.Entry<Long, Future<Set<String>>>> reading = new ArrayList<>();
+      wanted.forEach((version, file) -> reading.add(Map.entry(version, readers.submit(() -> keysIn(file, conf)))));
+      for (Map.Entry<Long, Future<Set<String>>> one : reading) {
+        named.put(one.getKey(), one.getValue().get());
+      }
+    } catch (ExecutionException error) {
+      throw new IOException("cannot tell which writes the table holds: " + error.getCause(), error.getCause());
+    } catch (InterruptedException interrupt) {
+      Thread.currentThread().interrupt();
+      throw new InterruptedIOException("interrupted while the table's last versions were read");
+    } finally {
+      readers.shutdownNow();
+    }
+  }
+
+  /** The names stand before the actions of files, of which there may be many. */
+  private static Set<String> keysIn(FileStatus file, Configuration conf) throws IOException {
+    Set<String> keys = new HashSet<>();
+    try (FSDataInputStream in =
+            FutureIO.awaitFuture(file.getPath().getFileSystem(conf).openFile(file.getPath()).withFileStatus(file).build());
+        BufferedReader lines = new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8))) {
+      String line = lines.readLine();
+      while (line != null && !line.startsWith("{\"add\"") && !line.startsWith("{\"remove\"")) {
+        KEY.matcher(line).results().forEach(found -> keys.add(found.group()));
+        line = lines.readLine();
+      }
+    }
+    return keys;
+  }
+}

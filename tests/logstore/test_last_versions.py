@@ -52,6 +52,13 @@ def test_a_version_that_a_block_has_written_is_known(lake: Bucket) -> None:
     assert (named(lake, KEYS[1], 1), asked(lake) - before) == (1, 0)
 
 
+def test_a_table_that_a_block_has_made_is_known(lake: Bucket) -> None:
+    """From its first version on."""
+    assert named(lake, KEYS[1], -1) == -1
+    lake.ask("landed", f"t/_delta_log/{0:020}.json", version=0, write=KEYS[1])
+    assert (named(lake, KEYS[1], 0), named(lake, KEYS[2], 0), asked(lake)) == (0, -1, 0)
+
+
 def test_a_table_that_was_made_anew_is_read_anew(lake: Bucket) -> None:
     """What its place has held before tells nothing."""
     commit(lake, 0, KEYS[0])

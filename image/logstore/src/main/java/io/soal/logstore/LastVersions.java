@@ -52,7 +52,7 @@ public final class LastVersions {
         }
       });
 
-  private final String id;
+  private String id;
   private final TreeMap<Long, Set<String>> named = new TreeMap<>();
 
   private LastVersions(String id) {
@@ -71,11 +71,13 @@ public final class LastVersions {
 
   /** @param id of the table: a table that was dropped and made anew has another log at the same place */
   static long firstOf(Path log, String id, long last, String key, Configuration conf) throws IOException {
+    String place = Block.canonical(log.toString());
     if (last < 0) {
+      TABLES.put(place, new LastVersions("")); // for the versions that this Java machine is going to write
       return -1;
     }
     LastVersions table = TABLES.compute(
-        Block.canonical(log.toString()), (name, known) -> known != null && known.id.equals(id) ? known : new LastVersions(id));
+        place, (name, known) -> known != null && known.isOf(id) ? known : new LastVersions(id));
     return table.first(log, last, key, conf);
   }
 
@@ -85,6 +87,12 @@ public final class LastVersions {
     if (table != null) {
       table.put(version, Set.of(key));
     }
+  }
+
+  /** The one that stands for no table yet becomes that of the first table which is made there. */
+  private boolean isOf(String table) {
+    id = id.isEmpty() ? table : id;
+    return id.equals(table);
   }
 
   private synchronized void put(long version, Set<String> keys) {

@@ -48,6 +48,7 @@ class DeltaSession(SparkScope):
         super().__init__(spark, table)
         self._gates = self.java_class("io.soal.logstore.Gate")
         self._gate: Any = None
+        self._before: Any = None
         self._reads_back = False
 
     # -- before ------------------------------------------------------------------------------------------------------
@@ -91,12 +92,12 @@ class DeltaSession(SparkScope):
         from py4j.protocol import Py4JJavaError
 
         try:
-            latest = self.java_class("io.soal.logstore.LatestSnapshot").of(self.jspark, self.table)
+            self._before = self.java_class("io.soal.logstore.LatestSnapshot").of(self.jspark, self.table)
         except Py4JJavaError as error:
             if "CATALOG_MANAGED_TABLE" in str(error.java_exception.getMessage()):
                 raise self._managed("catalogManaged") from error
             raise
-        found = parsed(latest.json())
+        found = parsed(self._before.json())
         if found["version"] < 0:
             return TableState(-1, None, (), {})
         features = tuple(sorted(set(found["features"])))

@@ -132,7 +132,7 @@ def test_an_operation_of_a_failed_block_is_taken_back_whole_or_stays_whole(
         assert rows(spark, place) == before
     else:
         assert failed.checkpoint.status == "committed"
-        assert failed.checkpoint.undo_refused in raised.value.__notes__[0]
+        assert str(failed.checkpoint.undo_refused) in raised.value.__notes__[0]
         assert place.operations()[version + 1 :] == [said]
     landed = rows(spark, place)
 

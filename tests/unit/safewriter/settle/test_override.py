@@ -125,7 +125,7 @@ def test_a_document_that_is_made_meanwhile_wins() -> None:
     put = world.bucket.put
 
     def overtaken(key: str, body: bytes) -> str:
-        world.checkpoints.create(world.job().claimer._first(world.job().state()))
+        world.checkpoints.create(world.job().claimer._first(world.job().state(), None))
         return put(key, body)
 
     world.bucket.put = overtaken  # type: ignore[method-assign]

@@ -29,7 +29,7 @@ def test_an_attempt_that_died_before_its_claim_is_closed_and_cannot_claim_any_mo
     late = frozen.claimer
     with pytest.raises(TryAgainError):
         late.claim(before)
-    assert frozen.checkpoints.create(late._first(before)) is None
+    assert frozen.checkpoints.create(late._first(before, None)) is None
     assert world.job().run()
     assert world.document.status is Status.COMMITTED
 

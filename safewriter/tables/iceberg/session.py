@@ -19,7 +19,7 @@ from safewriter.record import journal
 from safewriter.tables.iceberg.catalogs import of_session, open_pointer, without_secrets
 from safewriter.tables.iceberg.metadata import head_of, references
 from safewriter.tables.iceberg.name import MAIN, TableName
-from safewriter.tables.iceberg.table import DECIDED_MS, name_of, skipped_name
+from safewriter.tables.iceberg.table import DECIDED_MS, epochs_of, name_of, skipped_name
 from safewriter.tables.session import TableState
 from safewriter.tables.spark import SparkScope
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from safewriter.errors import SafeWriterError
+    from safewriter.tables.iceberg.metadata import Held
     from safewriter.tables.session import Opening
 
 __all__ = ["IcebergSession", "StagingState"]
@@ -85,7 +86,7 @@ class IcebergSession(SparkScope):
         self._pointer = open_pointer(self._name, self._catalog, table_store)
         self._table = self.jspark, self._name.catalog, list(self._name.identifier)
         self._staging: Any = None
-        self._location: str | None = None
+        self._held: Held | None = None
         self._mark: str | None = None
         self._strays: str | None = None
         self._sent = False
@@ -119,7 +120,7 @@ class IcebergSession(SparkScope):
                 f" TABLE IF NOT EXISTS {self._name.quoted} (...) USING iceberg')"
             )
         metadata, target = held.metadata, self._name.target
-        self._location = held.location
+        self._held = held
         if target == MAIN and head_of(metadata, MAIN) is None:
             self._java.begin(*self._table)  # a fence needs a snapshot
         if target != MAIN and references(metadata).get(target, {}).get("type") != "branch":
@@ -134,6 +135,10 @@ class IcebergSession(SparkScope):
             properties={},
             catalog=self.catalog,
         )
+
+    def named_since(self, write_key: str) -> int | None:
+        """Return 0 if the table's metadata names an attempt of the write, published or fenced; else None."""
+        return 0 if self._held is not None and epochs_of(self._held, write_key) else None
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
@@ -159,7 +164,7 @@ class IcebergSession(SparkScope):
             self._name.target,
             attempt,
             table_id,
-            self._location,
+            None if self._held is None else self._held.location,
             until_ms,
             None if self._journal is None else self._journal[0],
             skipped,

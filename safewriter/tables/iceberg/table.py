@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from safewriter.tables.session import Seen
     from safewriter.tables.table import Intent
 
-__all__ = ["DECIDED_MS", "IcebergTable", "name_of", "skipped_name"]
+__all__ = ["DECIDED_MS", "IcebergTable", "epochs_of", "name_of", "skipped_name"]
 
 _log = logging.getLogger(__name__)
 _DAY_MS: Final = 86_400_000
@@ -215,14 +215,23 @@ class IcebergTable(Table):
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for publications and fences of a write. Marks are kept for a week, so an older write is not decided."""
         held = self._read(None)
-        own = re.compile(rf"{re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}}")
-        found = {match[0]: int(match[1]) for name in _names(held) if (match := own.fullmatch(name))}
+        found = epochs_of(held, write_key)
         marked = {epoch: landed for name, epoch in found.items() if (landed := _landed(held, name))}
         if marked:
             return Trace(max(marked), marked[max(marked)], succeeded=True)
         if self.clock() - since_ms > DECIDED_MS:
             raise RetentionGapError(f"{self.name} may have forgotten a write that began so long ago")
         return Trace(max(found.values())) if found else None
+
+    def trace_from(self, write_key: str, version: int) -> Trace | None:  # noqa: ARG002 - the metadata is read whole
+        """Look for publications and fences of a write that the table has shown a moment ago."""
+        return self.trace(write_key, self.clock())
+
+
+def epochs_of(held: Held, write_key: str) -> dict[str, int]:
+    """Return the attempts of a write that the table shows, published or fenced, by their names, with their epochs."""
+    own = re.compile(rf"{re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}}")
+    return {match[0]: int(match[1]) for name in _names(held) if (match := own.fullmatch(name))}
 
 
 def _names(held: Held) -> Iterator[str]:

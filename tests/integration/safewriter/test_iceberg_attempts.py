@@ -54,6 +54,23 @@ def test_a_committed_write_is_skipped(spark: SparkSession, ice: Ice, monkeypatch
     assert not [one for one in ice.orphans() if "/data/" in one]
 
 
+def test_a_retry_skips_what_the_table_holds_though_its_document_is_gone(
+    spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint bucket was emptied; the table's metadata names the attempt."""
+    for attempt in range(2):
+        with SafeWriter(spark, ice.name, format="iceberg") as block:
+            assert block.already_committed is (attempt > 0)
+            append(spark, block.table, 5, 8)
+            block.success()
+        if attempt == 0:
+            wait_for_hygiene()
+            ice.checkpoints.store.delete(f"checkpoints/{ice.document().write_key}.json")
+            next_attempt(monkeypatch)
+    assert ids(spark, ice.name) == list(range(8))
+    assert ice.document().reason == "retry: the table holds it, and its document was gone"
+
+
 @pytest.mark.matrix
 def test_a_retry_skips_what_is_published_though_its_snapshot_is_expired(
     spark: SparkSession, s3: EmbeddedS3, ice: Ice, monkeypatch: pytest.MonkeyPatch

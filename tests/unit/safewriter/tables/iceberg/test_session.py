@@ -70,7 +70,8 @@ def test_a_table_is_looked_at_in_its_catalog(
     assert session.state() == TableState(
         version, "uuid", ("v2",), {}, catalog={"type": "rest", "uri": "https://catalog"}
     )
-    assert session._location == "s3://lake/7.json", "Java need not read it again"
+    assert session._held is not None
+    assert session._held.location == "s3://lake/7.json", "Java need not read it again"
     assert session.catalog == {"type": "rest", "uri": "https://catalog"}
     assert session.secrets == CATALOG
 
@@ -151,7 +152,8 @@ def test_no_block_publishes_once_its_fence_may_have_expired(
 
     session._open("sw-0-1-2", "uuid", latest_start_ms)
 
-    own = ["main", "sw-0-1-2", "uuid", session._location, until_ms]
+    assert session._held is not None
+    own = ["main", "sw-0-1-2", "uuid", session._held.location, until_ms]
     assert opened == [None, "lake", ["db", "t"], *own, None, False]
     assert session.table == "`safewriter`.`sw-0-1-2`.`db`.`t`"
     assert kept == {
@@ -196,3 +198,20 @@ def test_a_block_that_never_opened_is_shut_all_the_same(session: IcebergSession,
     opened(session, done)
     session.shut("its end")
     assert done == ["shut"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "named"),
+    [
+        ({"safewriter.sw-0123456789ab-3-0123456789abcdef": "1 2 3 4"}, 0),
+        ({"safewriter.sw-ffff": "1"}, None),
+        ({}, None),
+    ],
+)
+def test_a_table_that_names_an_attempt_of_the_write_says_so(
+    session: IcebergSession, properties: dict[str, str], named: int | None
+) -> None:
+    """A claim without a document asks: the bucket may have been emptied."""
+    show(session, {**TABLE, "properties": properties})
+    session.state()
+    assert session.named_since("sw-0123456789abcdef0123456789abcdef") == named

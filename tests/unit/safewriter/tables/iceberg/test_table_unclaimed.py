@@ -60,6 +60,11 @@ def test_marks_and_fences_of_other_writes_tell_nothing(bench: Bench) -> None:
     assert bench.table().trace(bench.write.key, bench.now_ms) is None
 
 
+def test_a_write_that_the_session_has_seen_is_looked_for_whatever_its_age(bench: Bench) -> None:
+    """The metadata is there; that it shows nothing any more is an answer, too."""
+    assert bench.table().trace_from(bench.write.key, 0) is None
+
+
 def test_a_table_that_is_gone_does_not_tell(bench: Bench) -> None:
     """It may be registered again, with the write in it."""
     bench.catalog.drop_table("db.t")

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = ROOT / "docs" / "concepts" / "verdicts.md"
 VERDICTS: Final = {"COMMITTED": "committed", "ROLLED_BACK": "rolled_back", "UNKNOWN": "unknown"}
-MAKERS: Final = {"Move", "_report", "document"}
-"""The calls that give a write a status: a format's move, the supervisor's report, a marker's document."""
+MAKERS: Final = {"Move", "_report", "document", "moved"}
+"""The calls that give a write a status: a format's move, the supervisor's report, a document's first or next state."""
 
 
 def given() -> Iterator[tuple[str, str, str]]:

@@ -74,18 +74,62 @@ def test_transactions_are_known_by_their_application(logstore: LogStore) -> None
 
 
 @pytest.mark.parametrize(
-    ("kind", "changes", "belongs"),
-    [("metaData", True, True), ("protocol", True, True), ("domainMetadata", False, True), ("cdc", False, False)],
+    ("kind", "belongs"), [("metaData", True), ("protocol", True), ("domainMetadata", True), ("cdc", False)]
 )
-def test_a_creation_is_kept_as_it_is_written(logstore: LogStore, kind: str, changes: bool, belongs: bool) -> None:  # noqa: FBT001 - a table of cases
-    """What a table looks like is schema, protocol, and its domains; the domains alone are no change of schema."""
+def test_a_creation_is_kept_as_it_is_written(logstore: LogStore, kind: str, belongs: object) -> None:
+    """What a table looks like is schema, protocol, and its domains."""
     action = {kind: {"of": "table"}}
     found = parsed(logstore, info("CREATE TABLE"), action, add("a"))
-    assert (found["changesMetadata"], found["creation"]) == (changes, lines(action) if belongs else "")
+    assert found["creation"] == (lines(action) if belongs else "")
 
 
 def txn(key: str) -> dict[str, Any]:
     return {"txn": {"appId": key, "version": 1, "lastUpdated": 0}}
+
+
+def domain(name: str) -> dict[str, Any]:
+    return {"domainMetadata": {"domain": name, "configuration": "{}", "removed": False}}
+
+
+@pytest.mark.parametrize(
+    ("actions", "obstacle"),
+    [
+        ([add("a")], None),
+        ([], None),  # a statement that changes nothing makes an empty commit
+        ([{"cdc": {"path": "_change_data/a"}}, add("a")], None),
+        ([remove("a")], "it removes files"),
+        ([add("a"), remove("a")], "it removes files"),  # a deletion vector
+        ([{"metaData": {"id": "t"}}, add("a")], "it changes the table's schema or properties"),
+        ([{"protocol": {"minReaderVersion": 1}}, add("a")], "it changes the table's schema or properties"),
+        ([domain("delta.clustering"), add("a")], "it changes the table's schema or properties"),
+        ([domain("delta.rowTracking"), add("a")], None),  # each commit with new rows moves it on
+        ([txn(KEY), add("a")], None),  # the gate's own
+        ([txn("the script's"), add("a")], "it holds the script's own transaction the script's"),
+        ([txn(KEY), txn(f"{KEY}0"), add("a")], f"it holds the script's own transaction {KEY}0"),
+        ([remove("a"), {"metaData": {"id": "t"}}, txn("the script's")], "it removes files"),
+    ],
+)
+def test_only_a_commit_that_only_adds_files_can_be_taken_back(
+    logstore: LogStore, actions: list[dict[str, Any]], obstacle: str | None
+) -> None:
+    """Whatever else it does would stay, or be missing; the first such thing is named."""
+    assert parsed(logstore, info("WRITE"), *actions)["undoObstacle"] == obstacle
+
+
+@pytest.mark.parametrize(
+    ("actions", "obstacle"),
+    [
+        (
+            [{"protocol": {"minReaderVersion": 1}}, {"metaData": {"id": "t"}}, domain("delta.clustering"), add("a")],
+            None,
+        ),
+        ([{"metaData": {"id": "t"}}, txn("the script's")], "it holds the script's own transaction the script's"),
+        ([{"metaData": {"id": "t"}}, remove("a")], "it removes files"),
+    ],
+)
+def test_a_creation_can_be_taken_back(logstore: LogStore, actions: list[dict[str, Any]], obstacle: str | None) -> None:
+    """An empty table of its schema stays; of the rest the same holds as for any commit."""
+    assert parsed(logstore, info("CREATE TABLE AS SELECT"), *actions)["undoObstacleOfCreation"] == obstacle
 
 
 def unmarked(logstore: LogStore, body: str) -> str:

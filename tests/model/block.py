@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from safewriter.record.document import Status
 from safewriter.settle.recovery import Cause
 from tests.model import recovery
-from tests.model.gate import cancel
+from tests.model.gate import cancel, stranger
 from tests.model.requests import send
 from tests.model.rules import Fault, Rule
 from tests.model.setting import GUARDS, STATEMENTS, WATCHDOG, attempt_of
@@ -46,6 +46,8 @@ def wait(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
         yield "the block is interrupted, its statement goes on", state.spend().proc(who, at="failed")
     if setting.may(state, Fault.THREAD):
         yield "goes on, its statement runs in a thread", state.spend().proc(who, at="success")
+    if setting.may(state, Fault.STRANGER):
+        yield "another thread writes rows to the table", stranger(setting, state.spend(), who)
 
 
 def after(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
@@ -76,23 +78,32 @@ def success(setting: Setting, state: State, who: int) -> Iterator[tuple[str, Sta
     assert held is not None
     if Rule.SUCCESS_SHUTS in setting.rules:
         state = state.gate(attempt, shut=True)
-    if gate.status == "landed":
+    whole = not gate.refused or Rule.SUCCESS_WHOLE not in setting.rules
+    if gate.status in ("in flight", "unknown"):
+        yield "success(): whether the commit has landed is not known", state.proc(who, at="unanswered")
+    elif gate.status == "landed":
         entry = state.log[gate.version]
         believed = Rule.SUCCESS_READS not in setting.rules or (entry.attempt, entry.epoch) == (attempt, held.epoch)
-        no_change = False
+        if whole and believed:
+            yield f"success(): reads version {gate.version}", _to_commit(state, who, cleaned=True)
+        else:
+            yield "success(): the table does not hold the whole write", state.proc(who, at="failed")
     else:
-        settled = any(entry.epoch >= held.epoch for entry in state.log[held.before + 1 :])
-        quiet = not gate.passed and not gate.refused and gate.status == "none"
-        believed = quiet and not (settled and Rule.SUCCESS_READS in setting.rules) and not state.gap
-        no_change = True
-    if not believed:
-        yield "success(): the write is not in the table", state.proc(who, at="failed")
-        return
-    doc = held._replace(status=Status.COMMITTED, named=not no_change, no_change=no_change)
-    claims = (*doc.claims[:-1], doc.claims[-1]._replace(cleaned=not no_change))  # all its jobs have succeeded
-    request = Request("document", attempt, held.etag, doc=doc._replace(claims=claims))
-    what = "no change" if no_change else f"version {gate.version}"
-    yield f"success(): reads the table: {what}", state.proc(who, at="put success", request=request)
+        if whole and not gate.passed and Fault.IDLE in setting.kinds:
+            yield "success(no_change=True)", _to_commit(state, who, no_change=True)
+        if Rule.SUCCESS_WITNESS in setting.rules or not whole or gate.passed:
+            yield "success(): no commit of the block", state.proc(who, at="failed")
+        else:
+            yield "success(): no commit, so nothing has changed", _to_commit(state, who)
+
+
+def _to_commit(state: State, who: int, *, no_change: bool = False, cleaned: bool = False) -> State:
+    """Be about to say committed. `cleaned`: all its jobs have succeeded."""
+    held = state.procs[who].held
+    assert held is not None
+    claims = (*held.claims[:-1], held.claims[-1]._replace(cleaned=cleaned))
+    doc = held._replace(status=Status.COMMITTED, claims=claims, named=not no_change, no_change=no_change)
+    return state.proc(who, at="put success", request=Request("document", attempt_of(who), held.etag, doc=doc))
 
 
 def put_success(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
@@ -101,7 +112,7 @@ def put_success(setting: Setting, state: State, who: int) -> Iterator[tuple[str,
         setting,
         state,
         who,
-        won=lambda won: answers(won, who, _told(won), "tidy"),
+        won=lambda won: answers(won, who, "success", "tidy"),
         lost=lambda lost: lost.proc(who, at="look"),
         failed=lambda doubt: doubt.proc(who, at="unanswered"),
     )
@@ -112,15 +123,9 @@ def look(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
     attempt, doc = attempt_of(who), state.doc
     assert doc is not None
     if doc.status is Status.COMMITTED and doc.owner == attempt:
-        yield "success(): reads the document: committed", answers(state, who, _told(state), "tidy")
+        yield "success(): reads the document: committed", answers(state, who, "success", "tidy")
     else:
         yield f"success(): reads the document: {doc.status.value}", state.proc(who, at="failed")
-
-
-def _told(state: State) -> str:
-    """What a block answers whose write is committed: that of nothing another attempt may claim anew."""
-    assert state.doc is not None
-    return "no change" if state.doc.no_change else "success"
 
 
 def answers(state: State, who: int, answer: str, at: str) -> State:
@@ -159,9 +164,14 @@ def failed(setting: Setting, state: State, who: int) -> Iterator[tuple[str, Stat
     if attempt == 0 and state.procs[WATCHDOG].at not in ("idle", "off"):
         yield from after_deadline(state, who, "failed")
         return
-    statement = STATEMENTS[attempt]
-    if setting.may(state, Fault.AGAIN) and state.procs[statement].at == "off":
+    if state.gates[attempt].refused == "landed":
+        yield "the table holds the write already", _to_commit(state, who)
+        return
+    over = state.procs[STATEMENTS[attempt]].at == "off"
+    if setting.may(state, Fault.AGAIN) and over:
         yield "the block catches the error, and runs its statement again", _again(state, who)
+    if setting.may(state, Fault.SWALLOW) and over:
+        yield "the block swallows the error", state.spend().proc(who, at="success")
     yield from _halted(state, who, Cause.EXCEPTION, then="ended", failed="unsettled")
 
 
@@ -173,7 +183,8 @@ def _halted(state: State, who: int, cause: Cause, *, then: str, failed: str) -> 
     assert held is not None
     statement = state.procs[STATEMENTS[attempt]].at
     answered = gate.status in ("none", "landed")
-    job = Settling(cause, held.epoch, nothing_sent=not gate.passed, quiet=-1, then=then, failed=failed)
+    lost = bool(gate.refused)
+    job = Settling(cause, held.epoch, nothing_sent=not gate.passed, quiet=-1, then=then, failed=failed, lost=lost)
     if statement == "data":
         cancelled = cancel(state, STATEMENTS[attempt])
         yield "cancels its tasks", recovery.begin(cancelled, who, job._replace(quiet=attempt if answered else -1))
@@ -205,7 +216,7 @@ def after_deadline(state: State, who: int, step: str) -> Iterator[tuple[str, Sta
         return
     doc = state.doc
     committed = doc is not None and doc.status is Status.COMMITTED and doc.owner == attempt_of(who)
-    answer = _told(state) if committed and step == "success" else "failure"
+    answer = "success" if committed and step == "success" else "failure"
     yield f"answers after its watchdog: {answer}", answers(state, who, answer, "done").proc(who, held=None, before=-1)
 
 

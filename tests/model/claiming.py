@@ -66,9 +66,11 @@ def read(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
     doc, attempt = state.doc, attempt_of(who)
     if doc is None:
         yield "reads the document: none", _create(setting, state, who)
+    elif doc.incomplete and Rule.INCOMPLETE_STAYS in setting.rules:
+        yield "reads the document: rows are missing", leave(setting, state, who, "refused")
     elif _is_second_block(setting, doc, attempt):
         yield "reads the document: this run has had a block on the write", leave(setting, state, who, "refused")
-    elif doc.status is Status.COMMITTED and not doc.no_change:
+    elif doc.status is Status.COMMITTED:
         skipped = doc._replace(deliveries=doc.deliveries | {setting.delivery(attempt)})
         request = Request("document", attempt, doc.etag, doc=skipped)
         yield "reads the document: committed already", state.proc(who, at="skip", request=request, settling=None)

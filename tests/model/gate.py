@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from safewriter.record.document import CommitPoint
 from tests.model import passing
 from tests.model.passing import Block, Commit, Machine, Statement
 from tests.model.requests import apply, send
 from tests.model.rules import Fault, Rule
-from tests.model.setting import GUARDS, attempt_of
-from tests.model.state import NOTE, OURS, SCHEMA_NOTE, Entry, Request
+from tests.model.setting import GUARDS, STATEMENTS, attempt_of
+from tests.model.state import NOTE, OURS, SCHEMA_NOTE, STRAY, TRANSACTION, Entry, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
     from tests.model.setting import Setting
     from tests.model.state import Gate, Proc, State
 
-__all__ = ["cancel", "data", "ends", "note", "put", "raises", "returns", "try_to_pass"]
+__all__ = ["cancel", "data", "ends", "note", "put", "raises", "returns", "stranger", "try_to_pass"]
 
 _WHY: Final = {
     "over": "the block is over",
     "shut": "shut",
     "late": "too late",
     "second": "a second commit",
+    "thread": "another thread",
+    "undo": "no undo could take it back",
+    "landed": "the table holds the write",
     "gap": "a version is gone",
     "fenced": "fenced",
 }
@@ -36,22 +40,25 @@ def data(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
     """Delta takes a snapshot, tasks put the files."""
     attempt = attempt_of(who)
     if setting.may(state, Fault.IDLE):
-        yield "changes nothing, makes no commit", returns(state.spend(), who)
+        yield "makes no commit", returns(state.spend(), who)
+    if any(entry.more == TRANSACTION for entry in state.log):
+        yield "Delta skips it: the table has its transaction", returns(state, who)
+        return
     yield "puts its files", apply(state, Request("data", attempt)).proc(who, at="pass", slot=len(state.log))
 
 
 def try_to_pass(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
     """Everything that the gate looks at here is local, or cannot change any more."""
     me, attempt, rules = state.procs[who], attempt_of(who), setting.rules
-    gate, epoch, block = state.gates[attempt], _epoch(me), _block(me, attempt)
-    commit = Commit(me.slot, prefixes=frozenset({attempt}))
+    gate, epoch, block = state.gates[attempt], _epoch(me), _block(setting, me, attempt)
+    commit = Commit(me.slot, prefixes=frozenset({attempt}), more=bool(setting.more))
     statement = Statement(attempt, attempt)
     found = passing.find(rules, _machine(gate, block), 0, statement, commit)
     if found.code:
-        yield f"{_WHY[found.code]}: refused", raises(state, who)
+        yield f"{_WHY[found.code]}: refused", raises(state.gated(attempt, passing.refused(gate, found.code)), who)
         return
     if found.block is None:
-        stray = Request("log", attempt, me.slot, entry=Entry(OURS, attempt))
+        stray = Request("log", attempt, me.slot, entry=Entry(OURS, attempt, more=setting.more))
         yield "finds no gate", state.proc(who, at="put", request=stray)
         return
     between = [entry.epoch for entry in state.log[me.before + 1 : me.slot]]
@@ -59,22 +66,41 @@ def try_to_pass(setting: Setting, state: State, who: int) -> Iterator[tuple[str,
     if state.gap and between and not code:  # it may be one of these that is lost, or another
         code_of_gap = passing.look(rules, block, [None])
         yield f"gate: {_WHY[code_of_gap]}", raises(state.gated(attempt, passing.refused(gate, code_of_gap)), who)
-    code = code or passing.look(rules, block, between)
+    code = code or _landed_before(setting, state, me) or passing.look(rules, block, between)
     if code:
         yield f"gate: {_WHY[code]}", raises(state.gated(attempt, passing.refused(gate, code)), who)
-    elif passing.needs_note(rules, gate, block, commit):
+    elif passing.needs_note(rules, gate, block):
         text = SCHEMA_NOTE if me.slot == 0 else NOTE
         yield "gate: note first", state.proc(who, at="note", request=Request("note", attempt, epoch, note=text))
     else:
-        ours = Request("log", attempt, me.slot, entry=Entry(OURS, attempt, epoch))
+        ours = Request("log", attempt, me.slot, entry=Entry(OURS, attempt, epoch, more=setting.more))
         passed = state.gated(attempt, passing.sent(rules, gate, me.slot))
         yield "gate: passes", passed.proc(who, at="put", request=ours)
 
 
-def _block(statement: Proc, attempt: int) -> Block:
+def _landed_before(setting: Setting, state: State, statement: Proc) -> str:
+    """Return "landed" if the table holds the write from before its document began: an earlier one is gone."""
+    assert statement.held is not None
+    earlier = any(slot <= statement.held.claims[0].before for slot in state.live())
+    return "landed" if earlier and Rule.GATE_LANDED in setting.rules else ""
+
+
+def stranger(setting: Setting, state: State, who: int) -> State:
+    """Let another thread of the block's process, with a session of its own, write rows to the table."""
+    attempt = attempt_of(who)
+    gate = state.gates[attempt]
+    block = _block(setting, state.procs[STATEMENTS[attempt]], attempt)
+    commit = Commit(len(state.log))
+    found = passing.find(setting.rules, _machine(gate, block), 0, Statement("another", "another"), commit)
+    if found.code:
+        return state.gated(attempt, passing.refused(gate, found.code))
+    return state._replace(log=(*state.log, Entry(STRAY, attempt)))
+
+
+def _block(setting: Setting, statement: Proc, attempt: int) -> Block:
     """Return the block of an attempt: in a process of its own, on its one thread and session."""
-    before = statement.before
-    return Block(0, attempt, attempt, attempt, _epoch(statement), claimed_at=before, creates=before < 0)
+    before, undoable = statement.before, setting.commit_point is CommitPoint.SUCCESS
+    return Block(0, attempt, attempt, attempt, _epoch(statement), claimed_at=before, undoable=undoable)
 
 
 def _machine(gate: Gate, block: Block) -> Machine:
@@ -100,7 +126,7 @@ def put(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]
     me, attempt, rules = state.procs[who], attempt_of(who), setting.rules
     request = me.request
     assert request is not None
-    block = _block(me, attempt)
+    block = _block(setting, me, attempt)
 
     def won(after: State) -> State:
         return returns(after.gated(attempt, passing.landed(after.gates[attempt], me.slot)), who)

@@ -6,17 +6,25 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-__all__ = ["Actions", "announced", "marked", "note_of"]
+__all__ = ["Actions", "announced", "marked", "note_of", "told_refused"]
+
+
+ROW_IDS = "delta.rowTracking"
+"""A domain that each commit with new rows moves on."""
 
 
 @dataclass(frozen=True)
 class Actions:
-    """A commit as bytes. `adds`: the prefix of each new file, and whether the same commit also removes it."""
+    """A commit as bytes. `adds`: the prefix of each new file, and whether the same commit also removes it. `removes`:
+    a file of somebody else's, too. `domain`: whose metadata it changes.
+    """
 
     serial: int
     operation: str = "WRITE"
     adds: tuple[tuple[str, bool], ...] = ()
+    removes: bool = False
     changes_metadata: bool = False
+    domain: str = ""
     transactions: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -25,8 +33,19 @@ class Actions:
 
     @property
     def creation(self) -> str:
-        kinds = ("protocol", "metaData", "domainMetadata") if self.changes_metadata else ()
-        return "".join(_line({kind: {"of": self.serial}}) for kind in kinds)
+        kinds = ("protocol", "metaData") if self.changes_metadata else ()
+        domains = [_line({"domainMetadata": {"domain": self.domain}})] if self.domain else []
+        return "".join([*(_line({kind: {"of": self.serial}}) for kind in kinds), *domains])
+
+    @property
+    def changes_table(self) -> bool:
+        return self.changes_metadata or self.domain not in ("", ROW_IDS)
+
+    @property
+    def does_more(self) -> bool:
+        """Whether it does more than add files: it removes some, or bears a transaction of the script's own."""
+        own = any(not key.startswith("sw-") for key, _ in self.transactions)
+        return own or self.removes or any(removed for _, removed in self.adds)
 
     def with_only(self, transactions: tuple[tuple[str, int], ...]) -> Self:
         """Return the same commit with these transactions instead of its own."""
@@ -40,6 +59,7 @@ class Actions:
             path = f"p=1/{prefix}part-{self.serial}-{number}.parquet"
             lines.append(_line({"add": {"path": path}}))
             lines += [_line({"remove": {"path": path}})] if removed else []
+        lines += [_line({"remove": {"path": "p=1/part-of-another.parquet"}})] if self.removes else []
         return "".join(lines)
 
 
@@ -58,6 +78,11 @@ def note_of(actions: str, nonce: str) -> str:
 def announced(nonce: str) -> str:
     """Return what the journal learns of a commit."""
     return "\n" + _line({"event": "commit_passed", "atMs": 0, "nonce": nonce})
+
+
+def told_refused(nonce: str, code: str) -> str:
+    """Return what the journal learns of a refused statement."""
+    return "\n" + _line({"event": "refused", "atMs": 0, "nonce": nonce, "reason": code})
 
 
 def _line(action: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["difference"]
 
 _TIMES: Final = re.compile(r'("lastUpdated"|"atMs"):\d+')
+_WORDS: Final = re.compile(r'("reason":"\w+): (?:[^"\\]|\\.)*')
 
 
 def difference(logstore: LogStore, world: World) -> str:
@@ -32,5 +33,5 @@ def _as_told(seen: dict[str, Any]) -> dict[str, Any]:
     for call in seen.get("calls", ()):
         call[2:3] = [_TIMES.sub(r"\1:0", text) for text in call[2:3]]
     for kind in {"bodies", "journals"} & seen.keys():
-        seen[kind] = {name: _TIMES.sub(r"\1:0", text) for name, text in seen[kind].items()}
+        seen[kind] = {name: _WORDS.sub(r"\1", _TIMES.sub(r"\1:0", text)) for name, text in seen[kind].items()}
     return seen

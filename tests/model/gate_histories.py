@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hypothesis import strategies as st
 
-from tests.model.gate_actions import Actions
+from tests.model.gate_actions import ROW_IDS, Actions
 from tests.model.gate_world import FUTURE, PAST, World, path_of
 from tests.model.passing import BRING_BACK, GUARDED, Block, Statement
 
@@ -77,7 +77,6 @@ class _Drawn:
         skips = bool(self._often("", "skips"))
         head, epoch = self.world.head(table), self._one((1, 2, 3))
         claimed = -1 if skips else max(-1, head + self._often(0, -1, -2, 2))
-        before = self._often("" if claimed < 0 else f'{{"metaData":{{"of":"{name}"}}}}\n', "")
         block = Block(
             table,
             self._often(_THREADS[number % 3], *_THREADS),
@@ -85,17 +84,15 @@ class _Drawn:
             f"{key[:15]}-{0 if skips else epoch}-{number:016x}-",
             1 if skips else epoch,
             claimed_at=claimed,
-            creates=not before,
+            undoable=not skips and bool(self._often("", "undoable")),
             ran_before=self._some(_EXECUTIONS[:2]),
         )
         latest = self._often(0, FUTURE, -1, self._often(0, PAST))
         spelled = self._one((table, f"{table}/", table.replace("s3:", "s3a:"), table.replace("s3:", "s3n:")))
-        journal = self._often("there", "", self._often("", "missing"))
-        self.world.open(name, block, key=key, latest=latest, before=before, journal=journal, spelled=spelled)
+        journal = "" if skips else self._often("there", "", self._often("", "missing"))
+        self.world.open(name, block, key=key, latest=latest, journal=journal, spelled=spelled, skipped=skips)
         if name in self.world.blocks:
             self._open.append(name)
-            if skips:
-                self.world.shut(name)
 
     def _end(self) -> None:
         if self._still_open():
@@ -147,7 +144,9 @@ class _Drawn:
         actions = self._actions(
             operation=self._often("WRITE", "DELETE", self._one(GUARDED), self._one(_OTHERS)),
             adds=adds,
+            removes=bool(self._often("", "removes")),
             changes_metadata=bool(self._often("", "changes")),
+            domain=self._often("", ROW_IDS, "delta.clustering"),
             transactions=self._transactions(),
         )
         target = max(0, self.world.head(table) + self._often(1, 0, 2))
@@ -172,8 +171,9 @@ class _Drawn:
         """Return what goes wrong in a commit: mostly nothing."""
         at = path_of(table, target)
         note = self.world.blocks[name].note
+        notes = ("note",) * (3 if self.world.blocks[name].block.creates else 1)
         still = self._still_open()
-        match self._one(("",) * 8 + ("taken",) * 4 + ("lost", "note", "read", "meanwhile", "meanwhile")):
+        match self._one(("",) * 8 + ("taken",) * 4 + ("lost", *notes, "read", "meanwhile", "meanwhile")):
             case "taken":
                 return {at: {"first": self._foreign(table), "fault": self._one(("", "", "unreadable", "gone"))}}
             case "lost":

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from tests.model import passing
-from tests.model.gate_actions import Actions, announced, marked, note_of
+from tests.model.gate_actions import Actions, announced, marked, note_of, told_refused
 from tests.model.gate_stores import BrokenError, NoAnswerError, Stores
 from tests.model.passing import Block, Commit, Machine, Statement
 from tests.model.rules import Rule
@@ -37,13 +37,13 @@ class _Open:
     key: str
     nonce: str
     late: bool
-    before: str
     note: str
     journal: Literal["", "there", "missing"]
     gate: Gate = field(default_factory=Gate)
     tries: int = 0
     stray: str = ""
     seen_up_to: int = -1
+    lines: str = ""
 
 
 @dataclass(repr=False)
@@ -67,7 +67,9 @@ class World:
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
-    def open(self, name: str, block: Block, *, key: str, latest: int, before: str, journal: Any, spelled: str) -> None:
+    def open(
+        self, name: str, block: Block, *, key: str, latest: int, journal: Any, spelled: str, skipped: bool = False
+    ) -> None:
         note = f"s3a://checkpoints/notes/{key}/{block.epoch}"
         nonce = f"nonce-{name}"
         step = {
@@ -77,13 +79,13 @@ class World:
             "table": spelled,
             "ran_before": sorted(block.ran_before),
         }
-        step |= {"key": key, "latest": latest, "before": before, "note": note, "journal": journal, "nonce": nonce}
+        step |= {"key": key, "latest": latest, "note": note, "journal": journal, "nonce": nonce, "skipped": skipped}
         self.sessions.add(str(block.session))
         busy = self.machine.is_busy(block.session)
         if not busy:
             self.machine = passing.opened(self.machine, block)
             self.blocks[name] = _Open(
-                block, key, nonce, latest == PAST, before, note, journal, seen_up_to=block.claimed_at
+                block, key, nonce, latest == PAST, note, journal, Gate(shut=skipped), seen_up_to=block.claimed_at
             )
         self._saw(step, "busy" if busy else "done")
 
@@ -133,7 +135,7 @@ class World:
         self.seen.append(
             {
                 "bodies": dict(sorted(self.stores.bodies.items())),
-                "journals": {name: announced(self.blocks[name].nonce) * self.blocks[name].tries for name in there},
+                "journals": {name: self.blocks[name].lines for name in there},
             }
         )
 
@@ -144,18 +146,20 @@ class World:
     # -- a commit ------------------------------------------------------------------------------------------------------
 
     def _commit(self, table: str, statement: Statement, target: int, actions: Actions) -> str:
-        commit = Commit(target, actions.operation, actions.prefixes, actions.changes_metadata)
+        commit = Commit(target, actions.operation, actions.prefixes, actions.changes_table, actions.does_more)
         found = passing.find(_RULES, self.machine, table, statement, commit)
         for block in found.strays:
             self._of(block).stray = table
         for block, code in found.told:
-            self._of(block).gate = passing.refused(self._of(block).gate, code)
+            self._tell(self._of(block), code)
         self.ends["a stray"] += bool(found.strays)
         self.ends["two blocks told"] += len(found.told) > 1
         if found.code:
             if found.code == "over":
-                by_file = any((table, prefix) in self.machine.ended for prefix in actions.prefixes)
-                self.ends["over by its file" if by_file else "over by its execution"] += 1
+                assert found.over is not None
+                one = self._of(found.over)
+                one.lines += told_refused(one.nonce, "over")
+                self.ends[f"over by its {'file' if found.over.prefix in actions.prefixes else 'execution'}"] += 1
             raise _RefusedError(found.code)
         path, own = path_of(table, target), actions.with_only(passing.unmarked(actions.transactions))
         epochs = dict(own.transactions)
@@ -166,7 +170,7 @@ class World:
             return "done" if won else "taken"
         one = self._of(found.block)
         self._passing = next(name for name, other in self.blocks.items() if other is one)
-        self._pass(one, table, commit, actions)
+        self._pass(one, table, commit, own)
         try:
             won = self._put(path, marked(own.body(), one.key, one.block.epoch), {**epochs, one.key: one.block.epoch})
         except NoAnswerError:
@@ -191,15 +195,15 @@ class World:
             if code := passing.look(_RULES, one.block, [self.stores.read(path_of(table, between), one.key)]):
                 self._refuse(one, code, "behind the claim")
             one.seen_up_to = between
-        if passing.needs_note(_RULES, one.gate, one.block, commit):
-            note = note_of(one.before or actions.creation, one.nonce)
-            if not self._put(one.note, note, {}):
+        if passing.needs_note(_RULES, one.gate, one.block):
+            if not self._put(one.note, note_of(actions.creation, one.nonce), {}):
                 self._refuse(one, "fenced", "by the note")
             one.gate = one.gate._replace(noted=True)
         self._check(one, commit)
         if one.journal == "missing":
             self.ends["the journal is gone"] += 1
             raise NoAnswerError
+        one.lines += announced(one.nonce)
         one.tries += 1
         self.ends["a second try"] += one.tries > 1
         one.gate = passing.sent(_RULES, one.gate, commit.target)
@@ -211,8 +215,15 @@ class World:
     def _refuse(self, one: _Open, code: str, how: str = "") -> None:
         self.ends[f"{code} {how}"] += 1
         self.ends["refused again for another reason"] += one.gate.refused not in ("", code)
-        one.gate = passing.refused(one.gate, code)
+        self._tell(one, code)
         raise _RefusedError(code)
+
+    def _tell(self, one: _Open, code: str) -> None:
+        """Let a gate know of a refusal, and its journal: but for maintenance, without which the write is whole."""
+        one.gate = passing.refused(one.gate, code)
+        if code != "operation":
+            one.lines += told_refused(one.nonce, code)
+            self.ends["a refusal in a journal"] += one.journal == "there"
 
     def _put(self, path: str, body: str, epochs: dict[str, int]) -> bool:
         one = self.blocks.get(self._passing)

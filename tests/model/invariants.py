@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from safewriter.record.document import OPEN, Status
-from tests.model.setting import GUARDS, RETRY, STATEMENTS, attempt_of
-from tests.model.state import Proc
+from tests.model.setting import GUARDS, RETRY, STATEMENTS, SUPERVISOR
+from tests.model.state import REMOVES, STRAY, Proc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +24,7 @@ def violation(setting: Setting, state: State, *, final: bool) -> str | None:
     return (
         answered(state)
         or _skipped(setting, state)
+        or _missing(state)
         or _nobody_looks(setting, state)
         or _needless(setting, state, final=final)
     )
@@ -35,34 +36,55 @@ def untrue(state: State) -> str | None:
 
 
 def _untrue(state: State) -> str | None:
-    live, doc = len(state.live()), state.doc
-    if live > 1:
+    live, doc = state.live(), state.doc
+    if len(live) > 1:
         return "the batch is in the table twice"
     if doc is None:
         return None
-    if doc.status is Status.COMMITTED and live != (0 if doc.no_change else 1):
+    if doc.status is Status.COMMITTED and len(live) != (0 if doc.no_change else 1):
         return "committed, but the table does not hold it" if not live else "no change, but the table holds one"
-    if doc.status is Status.ROLLED_BACK and live:
+    # A document speaks of what came after its first claim; an earlier one, which is gone, has spoken of the rest.
+    if doc.status is Status.ROLLED_BACK and any(slot > doc.claims[0].before for slot in live):
         return "rolled_back, but the table holds the batch"
+    if doc.status is Status.ROLLED_BACK and any(entry.kind == STRAY for entry in state.log):
+        return "rolled_back, but rows of the block stay in the table"
     return None
 
 
 def answered(state: State) -> str | None:
-    """Who says SUCCESS has it from the document; it stands, unless there was nothing to change and another claims."""
-    if state.doc is None or state.doc.status is Status.COMMITTED:
+    """Who says SUCCESS has it from the document; it stands as long as there is one."""
+    began_anew = state.doc is not None and state.doc.claims[0].before >= min(state.live(), default=len(state.log))
+    if state.doc is None or state.doc.status is Status.COMMITTED or began_anew:
         return None
-    for who, proc in enumerate(state.procs):
-        if proc.answer == "success" or (proc.answer == "no change" and state.doc.owner == attempt_of(who)):
-            return "SUCCESS was answered, and the document says something else"
+    if any(proc.answer == "success" for proc in state.procs):
+        return "SUCCESS was answered, and the document says something else"
     return None
 
 
 def _skipped(setting: Setting, state: State) -> str | None:
     """Each block of one run has rows of its own, so none may be told that they are there because another's are."""
     landed = {state.log[slot].attempt for slot in state.live()}
+    if state.doc is not None and state.doc.no_change:
+        landed.add(state.doc.owner)  # it has said that it has no rows
     for attempt in range(2):
         if setting.one_run and state.procs[GUARDS[attempt]].answer == "success" and attempt not in landed:
             return "a second block is skipped, and its rows are lost"
+    return None
+
+
+def _missing(state: State) -> str | None:
+    """A block is committed as a whole; if a statement was refused when it had ended, its supervisor tells."""
+    doc = state.doc
+    if doc is None or doc.status is not Status.COMMITTED or doc.owner == RETRY:
+        return None
+    refused = state.gates[doc.owner].refused
+    answers = [proc.answer == "success" for proc in state.procs]
+    if answers[GUARDS[doc.owner]] and refused not in ("", "shut", "over", "landed"):
+        return "committed, but rows of the block are missing"
+    if answers[SUPERVISOR] and doc.owner == 0 and refused not in ("", "landed"):
+        return "SUCCESS, but rows of the block are missing"
+    if doc.incomplete and any(answers[who] for who in GUARDS if who != doc.owner):
+        return "a write that lacks rows is skipped"
     return None
 
 
@@ -73,6 +95,8 @@ def _lost(state: State) -> str | None:
     for at, entry in enumerate(state.log):
         if entry.kind == "revert" and any(e.kind == "rewrite" and e.slot == entry.slot for e in state.log[:at]):
             return "what somebody else has rewritten is undone"
+        if entry.kind == "revert" and state.log[entry.slot].more == REMOVES:
+            return "what the undone commit had removed stays away"
     return None
 
 
@@ -89,7 +113,7 @@ def _nobody_looks(setting: Setting, state: State) -> str | None:
 
 
 def _needless(setting: Setting, state: State, *, final: bool) -> str | None:
-    if final and setting.must_succeed and state.procs[GUARDS[0]].answer not in ("success", "no change"):
+    if final and setting.must_succeed and state.procs[GUARDS[0]].answer != "success":
         return "the block fails without need"
     return None
 
@@ -114,7 +138,7 @@ class Steps(Protocol):
 def stuck(model: Steps, state: State, known: dict[Any, str | None]) -> str | None:
     """From here everybody dies; then one retry, and if need be a second one, must bring the batch in."""
     doc = state.doc
-    if state.gap or doc is None or doc.status is Status.COMMITTED:
+    if state.gap or (doc.status is Status.COMMITTED if doc is not None else not state.log):
         return None
     key = (state.log, state.table, doc, state.air, state.files, state.notes)
     if key not in known:
@@ -140,14 +164,13 @@ def _retried(model: Steps, state: State) -> str | None:
             if runs is None:
                 break
             alone = next(iter(model.steps(alone, runs)))[1]
-        if alone.procs[RETRY].answer in ("success", "no change"):
+        if alone.procs[RETRY].answer == "success":
             break
         alone = alone._replace(expired=(True,) * 3)
     wrong = alone.broken or model.untrue(alone) or answered(alone)
     if wrong:
         return f"with a retry: {wrong}"
-    return (
-        None
-        if alone.procs[RETRY].answer in ("success", "no change")
-        else f"{model.setting.retries} healthy retries do not bring the batch in"
-    )
+    # What no undo could take back may not pass with commit_point=success: the script has to be changed.
+    if alone.procs[RETRY].answer == "success" or alone.gates[RETRY].refused == "undo":
+        return None
+    return f"{model.setting.retries} healthy retries do not bring the batch in"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import UnknownOutcomeError
 from safewriter.identity import Attempt
@@ -19,9 +19,11 @@ from tests.model.state import (
     FOREIGN,
     NOTE,
     OURS,
+    REMOVES,
     REVERT,
     REWRITE,
     SCHEMA_NOTE,
+    TRANSACTION,
     Claim,
     Doc,
     Entry,
@@ -40,6 +42,12 @@ _NOTES = {
     NOTE: body_of([{"note": {"nonce": "n"}}]),
     SCHEMA_NOTE: body_of([*creation(), {"note": {"nonce": "n"}}]),
     CLOSED: b'{"closed":true}\n',
+}
+_SCRIPTS: Final = "of the script"
+_MORE: Final[dict[str, list[dict[str, Any]]]] = {
+    "": [],
+    REMOVES: [{"remove": {"path": "gone.parquet", "dataChange": True, "size": 1, "deletionTimestamp": 1}}],
+    TRANSACTION: [{"txn": {"appId": _SCRIPTS, "version": 1, "lastUpdated": 1}}],
 }
 
 
@@ -68,9 +76,7 @@ class Materialised(World):
             return [*append_actions((File(f"foreign-{slot}.parquet"),)), *born]
         if entry.kind == OURS:
             claim = self.claims[entry.epoch - 1]
-            gone = {"path": "gone.parquet", "extendedFileMetadata": True, "size": 1, "deletionTimestamp": 1}
-            took = [{"remove": gone}] if state.vacuumed else []
-            return [*append_actions((self._file(claim),), txn=(self.key, entry.epoch)), *born, *took]
+            return [*append_actions((self._file(claim),), txn=(self.key, entry.epoch)), *born, *_MORE[entry.more]]
         if entry.kind == FENCE:
             info = {"operation": FENCED, "userMetadata": Signature(self.key, entry.epoch).to_text()}
             txn = {"appId": self.key, "version": entry.epoch, "lastUpdated": 1}
@@ -128,11 +134,14 @@ class Materialised(World):
 
     def settled(self, cause: Cause, settling: Settling) -> bool:
         """Let the code settle; False if it could not tell."""
-        quiet = settling.quiet >= 0
+        evidence = Evidence(
+            settling.epoch or None,
+            nothing_sent=settling.nothing_sent,
+            quiet=settling.quiet >= 0,
+            lost="a statement of the block was refused" if settling.lost else None,
+        )
         try:
-            self.recovery().settle(
-                self.key, cause, Evidence(settling.epoch or None, nothing_sent=settling.nothing_sent, quiet=quiet)
-            )
+            self.recovery().settle(self.key, cause, evidence)
         except UnknownOutcomeError:
             return False
         return True
@@ -152,19 +161,21 @@ class Materialised(World):
             return Entry(FENCE, epoch=commit.transactions[self.key]) if reverts is None else Entry(REVERT, slot=reverts)
         if self.key in commit.transactions:
             epoch = commit.transactions[self.key]
-            return Entry(OURS, self.claims[epoch - 1].attempt, epoch)
+            more = TRANSACTION if _SCRIPTS in commit.transactions else REMOVES if commit.removes else ""
+            return Entry(OURS, self.claims[epoch - 1].attempt, epoch, more=more)
         if commit.removes:
             removed = commit.removes[0]["path"]
             return Entry(REWRITE, slot=next(entry for entry in range(version) if removed in _added(self, entry)))
         return Entry(FOREIGN)
 
-    def doc(self) -> tuple[str, int, bool, tuple[bool, ...]]:
-        """Return status, epoch, whether a commit is named, and which attempts are clean."""
+    def doc(self) -> tuple[str, int, bool, bool, tuple[bool, ...]]:
+        """Return status, epoch, whether a commit is named, whether rows are missing, and which attempts are clean."""
         document = self.document
         return (
             document.status.value,
             document.epoch,
             document.attempt.commit_version is not None,
+            document.incomplete is not None,
             tuple(attempt.cleaned for attempt in document.attempts),
         )
 

@@ -53,6 +53,7 @@ STEPS: dict[str, Callable[[Setting, State, int], Iterator[tuple[str, State]]]] =
     "exit": _exit,
     "judge": surroundings.judge,
     "answer": surroundings.answer,
+    "tell": surroundings.tell,
     "door": sweeping.take_away,
     **dict.fromkeys(settling.STEPS, settling.steps),
 }

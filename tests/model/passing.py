@@ -42,7 +42,9 @@ __all__ = [
     "unmarked",
 ]
 
-CODES: Final = ("session", "thread", "over", "shut", "late", "second", "operation", "recreated", "gap", "fenced")
+CODES: Final = (
+    *("session", "thread", "over", "shut", "late", "second", "operation", "recreated", "undo", "gap", "fenced"),
+)
 """Why the gate refuses."""
 GUARDED: Final = (
     *("WRITE", "MERGE", "UPDATE", "DELETE", "TRUNCATE"),
@@ -57,12 +59,15 @@ _SHUTTING: Final = ("gap", "fenced")
 
 
 class Commit(NamedTuple):
-    """What the gate must know of a commit. `prefixes`: of the blocks, dead or alive, whose new files it brings in."""
+    """What the gate must know of a commit. `prefixes`: of the blocks, dead or alive, whose new files it brings in.
+    `changes_table`: its schema or properties. `more`: it removes files, or bears a transaction of the script's own.
+    """
 
     target: int
     operation: str = "WRITE"
     prefixes: frozenset[object] = frozenset()
-    changes_metadata: bool = False
+    changes_table: bool = False
+    more: bool = False
 
     @property
     def writes_rows(self) -> bool:
@@ -78,7 +83,9 @@ class Statement(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What a block is opened with. `creates`: there was no table. `ran_before`: the executions that ran already."""
+    """What a block is opened with. `undoable`: only what an undo could take back may pass. `ran_before`: the
+    executions that ran already.
+    """
 
     table: object
     thread: object
@@ -86,16 +93,21 @@ class Block(NamedTuple):
     prefix: object
     epoch: int
     claimed_at: int
-    creates: bool
+    undoable: bool = False
     ran_before: frozenset[int] = frozenset()
+
+    @property
+    def creates(self) -> bool:
+        """Whether there was no table."""
+        return self.claimed_at < 0
 
 
 class Machine(NamedTuple):
-    """The blocks of one Java machine. `left`: by table the executions that outlived a block."""
+    """The blocks of one Java machine. `left`: the executions that outlived a block, the latest block first."""
 
     open: tuple[Block, ...] = ()
-    ended: frozenset[object] = frozenset()
-    left: frozenset[tuple[object, int]] = frozenset()
+    ended: tuple[Block, ...] = ()
+    left: tuple[tuple[int, Block], ...] = ()
 
     def is_busy(self, session: object) -> bool:
         """Tell whether a block is open on a session."""
@@ -103,13 +115,14 @@ class Machine(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Whose a commit is. `code`: it is refused. `told`: the blocks that learn of the refusal. `strays`: those whose
-    own statement has gone to another table.
+    """Whose a commit is. `code`: it is refused. `told`: the blocks that learn of the refusal. `over`: the one that has
+    ended, whose journal learns of it. `strays`: those whose own statement has gone to another table.
     """
 
     block: Block | None = None
     code: str = ""
     told: tuple[tuple[Block, str], ...] = ()
+    over: Block | None = None
     strays: tuple[Block, ...] = ()
 
 
@@ -123,11 +136,11 @@ def opened(machine: Machine, block: Block) -> Machine:
 
 def closed(machine: Machine, block: Block, running: AbstractSet[int]) -> Machine:
     """End a block; `running` are the executions that go on."""
-    outliving = {(block.table, number) for number in running - block.ran_before}
+    outliving = tuple((number, block) for number in sorted(running - block.ran_before))
     return Machine(
         tuple(other for other in machine.open if other is not block),
-        machine.ended | {(block.table, block.prefix)},
-        frozenset(outliving.union(one for one in machine.left if one[1] in running)),
+        (*machine.ended, block),
+        (*outliving, *(one for one in machine.left if one[0] in running)),
     )
 
 
@@ -138,15 +151,15 @@ def find(rules: Collection[Enum], machine: Machine, table: object, statement: St
         if (statement.thread, statement.session) == (block.thread, block.session):
             return Found(block)
     strays = tuple(block for block in machine.open if block.table != table and statement.thread == block.thread)
-    told = tuple((block, _stranger(block, statement)) for block in here if _may_be_of(block, statement, commit))
-    code = (
-        told[0][1]
-        if told
-        else "over"
-        if Rule.GATE_OVER in rules and _is_over(machine, table, statement, commit)
-        else ""
+    told = tuple(
+        (block, _stranger(block, statement))
+        for block in here
+        if Rule.GATE_ALONE in rules and _may_be_of(block, statement, commit)
     )
-    return Found(None, code, told, strays)
+    if told:
+        return Found(None, told[0][1], told, strays=strays)
+    over = _left_by(machine, table, statement, commit) if Rule.GATE_OVER in rules else None
+    return Found(None, "" if over is None else "over", over=over, strays=strays)
 
 
 def _may_be_of(block: Block, statement: Statement, commit: Commit) -> bool:
@@ -158,12 +171,17 @@ def _stranger(block: Block, statement: Statement) -> str:
     return "session" if statement.thread == block.thread else "thread"
 
 
-def _is_over(machine: Machine, table: object, statement: Statement, commit: Commit) -> bool:
-    outlived = commit.writes_rows and any((table, number) in machine.left for number in statement.executions)
-    return outlived or (
-        commit.operation not in BRING_BACK
-        and not machine.ended.isdisjoint((table, prefix) for prefix in commit.prefixes)
+def _left_by(machine: Machine, table: object, statement: Statement, commit: Commit) -> Block | None:
+    """Return the block that has ended and whose statement makes the commit, if there is one."""
+    outlived = (
+        block
+        for number in statement.executions
+        for left, block in machine.left
+        if (left, block.table) == (number, table)
     )
+    named = (block for block in machine.ended if block.table == table and block.prefix in commit.prefixes)
+    found = next(outlived, None) if commit.writes_rows else None
+    return found or (None if commit.operation in BRING_BACK else next(named, None))
 
 
 # -- what of a commit is sent ------------------------------------------------------------------------------------------
@@ -187,7 +205,10 @@ def check(rules: Collection[Enum], gate: Gate, block: Block, commit: Commit, *, 
         return "second"
     if not commit.writes_rows:
         return "operation"
-    return "recreated" if commit.target <= block.claimed_at else ""
+    if commit.target <= block.claimed_at:
+        return "recreated"
+    is_undoable = not commit.more and (block.creates or not commit.changes_table)
+    return "undo" if block.undoable and not is_undoable and Rule.GATE_UNDOABLE in rules else ""
 
 
 def look(rules: Collection[Enum], block: Block, between: Iterable[int | None]) -> str:
@@ -202,16 +223,18 @@ def look(rules: Collection[Enum], block: Block, between: Iterable[int | None]) -
     return ""
 
 
-def needs_note(rules: Collection[Enum], gate: Gate, block: Block, commit: Commit) -> bool:
+def needs_note(rules: Collection[Enum], gate: Gate, block: Block) -> bool:
     """Tell whether the gate has to put a note before it sends the commit."""
-    return Rule.CREATION_NOTE in rules and (block.creates or commit.changes_metadata) and not gate.noted
+    return Rule.CREATION_NOTE in rules and block.creates and not gate.noted
 
 
 # -- what becomes of the gate ------------------------------------------------------------------------------------------
 
 
 def refused(gate: Gate, code: str) -> Gate:
-    """Refuse a commit: the first reason stays, and some refuse all that comes."""
+    """Refuse a commit: the first reason stays, and some refuse all that comes. Without maintenance a write is whole."""
+    if code == "operation":
+        return gate
     return gate._replace(refused=gate.refused or code, shut=gate.shut or code in _SHUTTING)
 
 

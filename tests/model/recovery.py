@@ -86,7 +86,8 @@ def change(state: State, who: int, at: str, seen: Doc, doc: Doc) -> State:
 
 
 def verdict(state: State, who: int, settling: Settling, doc: Doc) -> State:
-    """Be about to close the write."""
+    """Be about to close the write; one that is committed may lack rows."""
+    doc = doc._replace(incomplete=settling.lost and doc.status is Status.COMMITTED)
     return change(state, who, "S4 close", seen_by(settling), doc)
 
 

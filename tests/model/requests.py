@@ -52,7 +52,7 @@ def apply(state: State, request: Request) -> State:
     if request.kind == "note":
         return state._replace(notes=changed(state.notes, request.place - 1, request.note))
     # What is written after the grace, or after success(), is nobody's but the orphans command's.
-    over = state.clocks[request.attempt] == 2 or state.procs[GUARDS[request.attempt]].answer in ("success", "no change")
+    over = state.clocks[request.attempt] == 2 or state.procs[GUARDS[request.attempt]].answer == "success"
     late = "stray" if over else "there"
     return state._replace(files=changed(state.files, request.attempt, late))
 

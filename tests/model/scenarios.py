@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from safewriter.record.document import CommitPoint
 from tests.model.rules import Fault, Rule
 from tests.model.setting import Setting
+from tests.model.state import REMOVES, TRANSACTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,9 +51,17 @@ SCENARIOS: Final = {
     "new table": Setting(_ANYTHING, faults=1, foreign=1, operator=True, absent=True),
     "statements that outlive, repeat, do nothing": Setting(_STATEMENTS, faults=2, operator=True),
     "a second statement": Setting(_kinds(Fault.SECOND), faults=1),
-    "VACUUM without retention": Setting(
-        _kinds(Fault.KILL, Fault.VACUUM, Fault.EXCEPTION), faults=3, foreign=1, operator=True
+    "a statement that removes rows": Setting(
+        _kinds(Fault.KILL, Fault.EXCEPTION, Fault.LATE), faults=2, foreign=1, operator=True, more=REMOVES
     ),
+    "a statement with a transaction of its own": Setting(
+        _kinds(Fault.KILL, Fault.EXCEPTION, Fault.LATE), faults=2, foreign=1, operator=True, more=TRANSACTION
+    ),
+    "refused statements, and a retry": Setting(_kinds(Fault.SECOND), faults=1, second=True, more=REMOVES),
+    "refused statements": Setting(
+        _kinds(Fault.SECOND, Fault.SWALLOW, Fault.STRANGER, Fault.INTERRUPT, Fault.KILL), faults=2, operator=True
+    ),
+    "a checkpoint bucket that is emptied": Setting(_kinds(Fault.EMPTY, Fault.KILL), faults=2, second=True),
     "lost versions": Setting(_kinds(Fault.KILL, Fault.GAP, Fault.EXCEPTION), faults=3, foreign=1, operator=True),
     "a document that is deleted while it is open": Setting(
         _kinds(Fault.KILL, Fault.EXCEPTION, Fault.GAP, Fault.FORGET), faults=3, foreign=1, operator=True, deadline=True
@@ -60,14 +69,15 @@ SCENARIOS: Final = {
     "supervised": Setting(
         _kinds(Fault.KILL, Fault.KILL_CHILD, Fault.LATE, Fault.EXCEPTION), faults=1, supervised=True, deadline=True
     ),
+    "supervised, statements in threads": Setting(
+        _kinds(Fault.THREAD, Fault.SECOND, Fault.STRANGER, Fault.IDLE), faults=2, supervised=True
+    ),
     "two attempts, one retry": Setting(_kinds(Fault.KILL, Fault.STALL), faults=1, second=True, retries=1),
     "two attempts": Setting(_kinds(Fault.LATE, Fault.STALL), faults=1, second=True),
     "two blocks of one name": Setting(
         _kinds(Fault.IDLE, Fault.KILL, Fault.STALL), faults=1, second=True, one_run=True, retries=1
     ),
-    "an attempt with nothing to do, and another": Setting(
-        _kinds(Fault.IDLE, Fault.LATE, Fault.KILL), faults=2, second=True
-    ),
+    "an attempt with nothing to do, and another": Setting(_kinds(Fault.IDLE, Fault.KILL), faults=2, second=True),
     "a retry that stands still": Setting(
         _kinds(Fault.STALL, Fault.KILL), faults=1, second=True, deadline=True, operator=True, failed_before=True
     ),
@@ -75,6 +85,12 @@ SCENARIOS: Final = {
 """Searched to their end in `scripts/test`, each with both commit points."""
 
 WIDE: Final = {
+    "refused statements, and a retry, two faults": Setting(
+        _kinds(Fault.SECOND, Fault.SWALLOW, Fault.STRANGER, Fault.INTERRUPT), faults=2, second=True, more=REMOVES
+    ),
+    "a checkpoint bucket that is emptied, another writer": Setting(
+        _kinds(Fault.EMPTY, Fault.KILL, Fault.EXCEPTION, Fault.STALL), faults=2, second=True, foreign=1, operator=True
+    ),
     "supervised, two faults": Setting(
         _ANYTHING | {Fault.KILL_CHILD}, faults=2, foreign=1, supervised=True, deadline=True
     ),
@@ -111,9 +127,22 @@ COUNTEREXAMPLES: Final = {
     Rule.GATE_BYTES: ("nothing goes wrong, others commit", "the block fails without need"),
     Rule.GATE_READ_BACK: ("lost answers", "the block fails without need"),
     Rule.GATE_OVER: ("statements that outlive, repeat, do nothing", "no change, but the table holds one"),
+    Rule.GATE_ALONE: ("refused statements", "rolled_back, but rows of the block stay in the table"),
+    Rule.GATE_UNDOABLE: (
+        "a statement that removes rows, undone",
+        "with a retry: a write counts without success(), and no undo could take it back",
+    ),
+    Rule.GATE_LANDED: ("a checkpoint bucket that is emptied", "with a retry: the batch is in the table twice"),
     Rule.JOURNAL_FIRST: ("supervised", "rolled_back, but the table holds the batch"),
     Rule.CREATION_NOTE: ("new table", "rolled_back, but the table holds the batch"),
     Rule.SUCCESS_SHUTS: ("statements that outlive, repeat, do nothing", "no change, but the table holds one"),
+    Rule.SUCCESS_WITNESS: (
+        "statements that outlive, repeat, do nothing",
+        "committed, but the table does not hold it",
+    ),
+    Rule.SUCCESS_WHOLE: ("refused statements", "committed, but rows of the block are missing"),
+    Rule.REFUSAL_TOLD: ("supervised, statements in threads", "SUCCESS, but rows of the block are missing"),
+    Rule.INCOMPLETE_STAYS: ("refused statements, and a retry", "a write that lacks rows is skipped"),
     Rule.DOUBT_IS_NOT_NOTHING: ("an exception or a late request", "rolled_back, but the table holds the batch"),
     Rule.KILL_FIRST: ("supervised", "rolled_back, but the table holds the batch"),
     Rule.OWN_EPOCH_ONLY: ("two attempts", "attempt 2 is healthy, and attempt 1 settles it"),
@@ -129,7 +158,11 @@ COUNTEREXAMPLES: Final = {
     Rule.ROLLING_BACK_BINDS: ("killed, settled from outside", "committed, but the table does not hold it"),
     Rule.TARGETED_REVERT: ("an exception or a late request", "with a retry: a commit of somebody else is undone"),
     Rule.UNDO_REFUSED: ("an exception or a late request", "with a retry: what somebody else has rewritten is undone"),
-    Rule.REFUSAL_TAKES_SLOT: ("VACUUM without retention", "committed, but the table does not hold it"),
+    Rule.UNDO_ADDS: ("a statement that removes rows", "with a retry: what the undone commit had removed stays away"),
+    Rule.UNDO_TRANSACTION: (
+        "a statement with a transaction of its own",
+        "2 healthy retries do not bring the batch in",
+    ),
     Rule.CLEAN_TERMINAL: ("two attempts", "the document goes from in_progress to in_progress"),
     Rule.CLEAN_REFERRED: ("killed, settled from outside", "with a retry: a file of the table is deleted"),
     Rule.CLEAN_OWN_PREFIX: ("two attempts", "a file of the table is deleted"),
@@ -157,6 +190,9 @@ NOT_NEEDED: Final = {
 
 _SPECIAL: Final = {
     "two attempts, undone": Setting(_kinds(Fault.STALL), faults=1, second=True, commit_point=CommitPoint.SUCCESS),
+    "a statement that removes rows, undone": Setting(
+        _kinds(Fault.EXCEPTION), faults=1, more=REMOVES, commit_point=CommitPoint.SUCCESS
+    ),
     "supervised, no other fault": Setting(supervised=True, deadline=True),
 }
 

@@ -50,7 +50,7 @@ class Setting:
     `rebases`: the write is blind, so Delta rebases it. `retries`: so many healthy ones must do, from anywhere.
     `one_run`: the second attempt is no retry, but a second block of the same name in one run, with rows of its own.
     `must_succeed`: the faults of the scenario excuse no failure. `failed_before`: attempt 1 was rolled back, and
-    cleaned up after, before all this.
+    cleaned up after, before all this. `more`: what the block's statement does besides adding files.
     """
 
     kinds: frozenset[Fault] = frozenset()
@@ -67,6 +67,7 @@ class Setting:
     must_succeed: bool = False
     failed_before: bool = False
     one_run: bool = False
+    more: str = ""
     rules: frozenset[Enum] = frozenset(Rule)
 
     def start(self) -> State:

@@ -25,7 +25,19 @@ from tests.model.recovery import (
 from tests.model.requests import send
 from tests.model.rules import Rule
 from tests.model.setting import attempt_of
-from tests.model.state import CLOSED, FENCE, FOREIGN, REVERT, REWRITE, SCHEMA_NOTE, Entry, Request, changed
+from tests.model.state import (
+    CLOSED,
+    FENCE,
+    FOREIGN,
+    REMOVES,
+    REVERT,
+    REWRITE,
+    SCHEMA_NOTE,
+    TRANSACTION,
+    Entry,
+    Request,
+    changed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -111,6 +123,8 @@ def _look(setting: Setting, state: State, who: int, settling: Settling) -> Itera
     elif not undo:
         kept = doc._replace(status=Status.COMMITTED, named=True)
         yield f"S3 looks: version {ours}, keep", verdict(state, who, settling, kept)
+    elif obstacle := _obstacle(setting, state, ours):
+        yield f"S3 looks: version {ours} {obstacle}, and stays", _stays(setting, state, who, settling, ours)
     elif doc.status is Status.ROLLING_BACK or Rule.ROLLING_BACK_FIRST not in setting.rules:
         yield f"S3 looks: version {ours}, undo", state.proc(who, at="S5", settling=settling._replace(ours=ours))
     else:
@@ -123,6 +137,23 @@ def _look(setting: Setting, state: State, who: int, settling: Settling) -> Itera
 # -- S5: undo ----------------------------------------------------------------------------------------------------------
 
 
+def _obstacle(setting: Setting, state: State, ours: int) -> str:
+    """Return, from the log alone, why our commit must stay, or nothing."""
+    more, rules = state.log[ours].more, setting.rules
+    if (more == REMOVES and Rule.UNDO_ADDS in rules) or (more == TRANSACTION and Rule.UNDO_TRANSACTION in rules):
+        return f"has more than added files: {more}"
+    rewritten = any(entry.kind == REWRITE and entry.slot == ours for entry in state.log)
+    return "was rewritten" if rewritten and Rule.UNDO_REFUSED in rules else ""
+
+
+def _stays(setting: Setting, state: State, who: int, settling: Settling, ours: int) -> State:
+    """Refuse the undo. With commit_point=success nothing may be in the table of which that is known beforehand."""
+    kept = seen_by(settling)._replace(status=Status.COMMITTED, named=True)
+    if setting.commit_point is CommitPoint.SUCCESS and state.log[ours].more:
+        state = state._replace(broken="a write counts without success(), and no undo could take it back")
+    return verdict(state, who, settling, kept)
+
+
 def _undo(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
     doc, ours = seen_by(settling), settling.ours
     if state.gap:
@@ -130,17 +161,8 @@ def _undo(setting: Setting, state: State, who: int, settling: Settling) -> Itera
     elif ours not in state.live():
         rolled = doc._replace(status=Status.ROLLED_BACK)
         yield "S5 reads the log: undone", verdict(state, who, settling, rolled)
-    elif Rule.UNDO_REFUSED in setting.rules and any(
-        entry.kind == REWRITE and entry.slot == ours for entry in state.log
-    ):
-        kept = doc._replace(status=Status.COMMITTED)
-        yield "S5 reads the log: our files were rewritten, undo refused", verdict(state, who, settling, kept)
-    elif state.vacuumed and Rule.REFUSAL_TAKES_SLOT in setting.rules:
-        request = Request("log", attempt_of(who), len(state.log), entry=Entry(FENCE, epoch=doc.epoch))
-        yield "S5 reads log and table: files are gone", state.proc(who, at="S5 take", request=request)
-    elif state.vacuumed:
-        kept = doc._replace(status=Status.COMMITTED)
-        yield "S5 reads log and table: files are gone, undo refused", verdict(state, who, settling, kept)
+    elif obstacle := _obstacle(setting, state, ours):
+        yield f"S5 reads the log: our commit {obstacle}, and stays", _stays(setting, state, who, settling, ours)
     else:
         request = Request("log", attempt_of(who), len(state.log), entry=Entry(REVERT, slot=ours))
         yield "S5 reads the log: revert due", state.proc(who, at="S5 put", request=request)
@@ -152,13 +174,6 @@ def _put_revert(setting: Setting, state: State, who: int, settling: Settling) ->
         if Rule.TARGETED_REVERT not in setting.rules and any(entry.kind in (FOREIGN, REWRITE) for entry in since):
             after = after._replace(broken="a commit of somebody else is undone")
         return verdict(after, who, settling, seen_by(settling)._replace(status=Status.ROLLED_BACK))
-
-    yield from send(setting, state, who, won=won, lost=goes(who, "S5"), failed=fails(who, settling))
-
-
-def _take_slot(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
-    def won(after: State) -> State:
-        return verdict(after, who, settling, seen_by(settling)._replace(status=Status.COMMITTED))
 
     yield from send(setting, state, who, won=won, lost=goes(who, "S5"), failed=fails(who, settling))
 
@@ -205,7 +220,6 @@ STEPS: Final[dict[str, Callable[[Setting, State, int, Settling], Iterator[tuple[
     "S4 close": put_verdict,
     "S5": _undo,
     "S5 put": _put_revert,
-    "S5 take": _take_slot,
     "S6": _clean,
     "S6 delete": _delete,
     "S6 note": note,

@@ -22,9 +22,12 @@ __all__ = [
     "FOREIGN",
     "NOTE",
     "OURS",
+    "REMOVES",
     "REVERT",
     "REWRITE",
     "SCHEMA_NOTE",
+    "STRAY",
+    "TRANSACTION",
     "Claim",
     "Doc",
     "Entry",
@@ -41,6 +44,10 @@ REWRITE = "rewrite"
 OURS = "ours"
 FENCE = "fence"
 REVERT = "revert"
+STRAY = "stray"
+
+REMOVES = "removes"
+TRANSACTION = "transaction"
 
 NOTE = "note"
 SCHEMA_NOTE = "note with schema"
@@ -48,12 +55,16 @@ CLOSED = "tombstone"
 
 
 class Entry(NamedTuple):
-    """A version of the log. `slot`: what a revert undoes, or a rewrite rewrites; epoch 0: a commit without a mark."""
+    """A version of the log. `slot`: what a revert undoes, or a rewrite rewrites; epoch 0: a commit without a mark.
+
+    `more`: what a commit of ours does besides adding files: it removes some, or bears the script's own transaction.
+    """
 
     kind: str
     attempt: int = -1
     epoch: int = 0
     slot: int = -1
+    more: str = ""
 
 
 class Claim(NamedTuple):
@@ -65,14 +76,16 @@ class Claim(NamedTuple):
 
 
 class Doc(NamedTuple):
-    """The checkpoint document. `named`: it names a commit of its owner. `deliveries`: those whose block has
-    claimed or skipped the write. `etag` counts its writes.
+    """The checkpoint document. `named`: it names a commit of its owner. `no_change`: the program has said that it has
+    nothing to write. `incomplete`: rows of its block are missing. `deliveries`: those whose block has claimed or
+    skipped the write. `etag` counts its writes.
     """
 
     status: Status
     claims: tuple[Claim, ...]
     named: bool = False
     no_change: bool = False
+    incomplete: bool = False
     deliveries: frozenset[int] = frozenset()
     etag: int = 0
 
@@ -118,7 +131,9 @@ class Gate(NamedTuple):
 
 
 class Settling(NamedTuple):
-    """A settle that is under way: `epoch` limits it (0: none), `then` and `failed` are where it returns to."""
+    """A settle that is under way: `epoch` limits it (0: none), `then` and `failed` are where it returns to. `lost`: a
+    statement of the block was refused.
+    """
 
     cause: Cause
     epoch: int
@@ -132,6 +147,7 @@ class Settling(NamedTuple):
     spared: tuple[int, ...] = ()
     over: tuple[int, ...] = ()  # whose grace was over when the document was read
     cleans_later: bool = False
+    lost: bool = False
 
 
 class Proc(NamedTuple):
@@ -162,7 +178,6 @@ class State(NamedTuple):
     foreign: int
     faults: int
     gap: bool = False
-    vacuumed: bool = False
     broken: str = ""
     table: Table = Table()  # Iceberg's; Delta's is the log
 

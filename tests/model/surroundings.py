@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from safewriter.record.document import OPEN, Status
 from safewriter.settle.recovery import Cause
 from tests.model import recovery
-from tests.model.requests import apply, can_ever_fit, fits, name_of_request
+from tests.model.requests import apply, can_ever_fit, fits, name_of_request, send
 from tests.model.rules import Fault, Rule
 from tests.model.setting import GUARDS, OPERATOR, STATEMENTS, SUPERVISOR, WATCHDOG, attempt_of
 from tests.model.state import FOREIGN, REWRITE, Entry, Request, Settling, changed
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.model.setting import Setting
     from tests.model.state import State
 
-__all__ = ["answer", "events", "is_forgotten", "kill_child", "others", "supervise"]
+__all__ = ["answer", "events", "is_forgotten", "kill_child", "others", "supervise", "tell"]
 
 _OVER = ("done", "dead", "off")
 
@@ -44,17 +44,34 @@ def judge(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State
     if doc is None or doc.status not in OPEN or doc.owner != 0:
         yield "reads the document: nothing to settle", state.proc(who, at="answer")
         return
-    job = Settling(
-        Cause.KILLED, doc.epoch, nothing_sent=not state.gates[0].journal, quiet=-1, then="answer", failed="done"
-    )
+    sent, lost = state.gates[0].journal, _is_told(setting, state)
+    job = Settling(Cause.KILLED, doc.epoch, nothing_sent=not sent, quiet=-1, then="answer", failed="done", lost=lost)
     yield "reads the document: open", recovery.begin(state, who, job)
 
 
 def answer(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Answer from the document."""
+    """Answer from the document, and write into it that a statement was refused after the block's end."""
     doc = state.doc
-    good = doc is not None and doc.status is Status.COMMITTED
+    good = doc is not None and doc.status is Status.COMMITTED and not doc.incomplete
+    if good and doc is not None and doc.owner == 0 and _is_told(setting, state):
+        request = Request("document", 0, doc.etag, doc=doc._replace(incomplete=True))
+        yield "reads in the journal that rows are missing", state.proc(who, at="tell", request=request, settling=None)
+        return
     yield "answers", state.proc(who, at="done", answer="success" if good else "failure", settling=None)
+
+
+def _is_told(setting: Setting, state: State) -> bool:
+    """Tell whether the journal has a refused statement of the child's."""
+    return Rule.REFUSAL_TOLD in setting.rules and bool(state.gates[0].refused)
+
+
+def tell(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
+    """Say in the document that rows are missing; the answer is the same if somebody else was first."""
+
+    def ended(after: State) -> State:
+        return after.proc(who, at="done", answer="failure")
+
+    yield from send(setting, state, who, won=ended, lost=ended, failed=ended)
 
 
 def kill_child(state: State) -> State:
@@ -80,18 +97,29 @@ def events(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
             yield from _lambda(setting, state, attempt)
             yield from _time(setting, state, attempt)
     yield from _network(setting, state)
+    if setting.may(state, Fault.EMPTY) and state.doc is not None and _is_between(setting, state):
+        bare = state._replace(doc=None, notes=("",) * 4, markers=(False,) * 3, files=_of_nobody(state))
+        yield "somebody empties the checkpoint bucket", bare.spend()
+
+
+def _is_between(setting: Setting, state: State) -> bool:
+    """Tell whether no attempt is under way, and nothing in the air."""
+    attempts = (0, 1) if setting.second else (0,)
+    quiet = all(_is_over(state, attempt) or state.procs[GUARDS[attempt]].at == "mark" for attempt in attempts)
+    return quiet and not state.air and state.procs[OPERATOR].at in ("idle", *_OVER)
+
+
+def _of_nobody(state: State) -> tuple[str, ...]:
+    """What the attempts have left is the orphans command's from now on: nobody knows their prefixes."""
+    return tuple("stray" if found == "there" else found for found in state.files)
 
 
 def others(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
     """Return what others may do to a Delta table."""
     if setting.may(state, Fault.GAP) and len(state.log) > 1 and not state.gap:
         yield "the log loses versions", state.spend()._replace(gap=True)
-    if setting.may(state, Fault.VACUUM) and state.live() and not state.vacuumed:
-        yield "VACUUM takes what our commit has removed", state.spend()._replace(vacuumed=True)
     if setting.may(state, Fault.FORGET) and is_forgotten(setting, state):
-        # What the attempts have left is the orphans command's from now on: nobody knows their prefixes.
-        files = tuple("stray" if found == "there" else found for found in state.files)
-        yield "the document is deleted", state.spend()._replace(doc=None, files=files)
+        yield "the document is deleted", state.spend()._replace(doc=None, files=_of_nobody(state))
     if state.foreign:
         for entry in (
             Entry(FOREIGN),

@@ -20,7 +20,7 @@ WANTED: Final = {
     *("of no block: done", "of no block: taken", "a stray", "two blocks told", "over by its file"),
     *("over by its execution", "fenced by its slot", "fenced by the note", "fenced behind the claim"),
     *("gap behind the claim", "a second try", "landed when it was shut", "the journal is gone"),
-    *("a winner that is gone", "refused again for another reason"),
+    *("a winner that is gone", "refused again for another reason", "a refusal in a journal"),
     *("a mark taken out, a block's", "a mark taken out, no block's"),
 }
 """What has to come about, each a few times, for the comparison to be about it."""

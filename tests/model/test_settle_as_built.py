@@ -21,7 +21,9 @@ NAMES = [
     "killed, settled from outside",
     "two attempts",
     "supervised",
-    "VACUUM without retention",
+    "a statement that removes rows",
+    "a statement with a transaction of its own",
+    "refused statements, and a retry",
     "stands still beyond its grace",
 ]
 
@@ -73,4 +75,5 @@ def expected(after: State) -> Any:
     assert doc is not None
     told = after.procs[OPERATOR].at == "done"
     files = tuple(after.files[claim.attempt] in ("there", "stray") for claim in doc.claims)
-    return told, after.log, (doc.status.value, doc.epoch, doc.named, tuple(c.cleaned for c in doc.claims)), files
+    cleaned = tuple(claim.cleaned for claim in doc.claims)
+    return told, after.log, (doc.status.value, doc.epoch, doc.named, doc.incomplete, cleaned), files

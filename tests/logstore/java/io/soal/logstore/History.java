@@ -98,8 +98,9 @@ final class History {
     try {
       Block block = new Block(
           step.get("table").asText(), step.get("key").asText(), step.get("epoch").asLong(), step.get("claimed_at").asLong(),
-          step.get("latest").asLong(), step.get("before").asText(), step.get("note").asText(),
-          kind.isEmpty() ? "" : journal.toString(), step.get("nonce").asText(), step.get("prefix").asText(), false);
+          step.get("latest").asLong(), step.get("note").asText(), kind.isEmpty() ? "" : journal.toString(),
+          step.get("nonce").asText(), step.get("prefix").asText(), step.get("undoable").asBoolean(),
+          step.get("skipped").asBoolean());
       gates.put(name, Gate.open(blocks, numbers(step.get("ran_before")), session(step), block));
     } catch (IllegalStateException busy) {
       Files.deleteIfExists(journal);

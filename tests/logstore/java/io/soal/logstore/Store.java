@@ -44,8 +44,8 @@ final class Store {
       guarding = Gate.open(
           Gate.BLOCKS, Set.of(), SESSION,
           new Block(
-              request.get("table").asText(), "key", 1, 0, 0, "before", "note", "", "nonce",
-              "sw-0123456789ab-1-0123456789abcdef-", false));
+              request.get("table").asText(), "key", 1, 0, 0, "note", "", "nonce",
+              "sw-0123456789ab-1-0123456789abcdef-", false, false));
       return Map.of("done", true);
     }
     if (kind.equals("release")) {
@@ -114,7 +114,8 @@ final class Store {
     Map<String, Object> found = new LinkedHashMap<>();
     found.put("operation", commit.operation);
     found.put("writesRows", commit.writesRows());
-    found.put("changesMetadata", commit.changesMetadata);
+    found.put("undoObstacle", commit.undoObstacle(false));
+    found.put("undoObstacleOfCreation", commit.undoObstacle(true));
     found.put("creation", commit.creation.toString());
     found.put("transactions", new TreeMap<>(commit.transactions));
     found.put("newPrefixes", new TreeSet<>(commit.newPrefixes(known)));

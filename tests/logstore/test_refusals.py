@@ -1,0 +1,119 @@
+"""What the journal of a block, and its gate, learn of a statement that was refused."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from safewriter.tables.delta.session import DeltaSession
+
+if TYPE_CHECKING:
+    from tests.logstore.jvm import LogStore
+
+TABLE: Final = "s3://lake/t"
+PREFIX: Final = "sw-0123456789ab-1-0123456789abcdef-"
+
+
+def opened(**more: object) -> dict[str, Any]:
+    """A block on a table that is there, with a journal."""
+    names = {"block": "b", "thread": "main", "session": "main", "table": TABLE, "key": f"sw-{'a' * 32}", "epoch": 1}
+    facts = {"claimed_at": 0, "latest": 0, "note": "s3a://c/n", "journal": "there", "nonce": "n1", "prefix": PREFIX}
+    return {"do": "open", **names, **facts, "undoable": False, "skipped": False, "ran_before": [], **more}
+
+
+def commit(target: int, operation: str = "WRITE", *actions: dict[str, Any], **more: object) -> dict[str, Any]:
+    body = [{"commitInfo": {"operation": operation}}, *actions]
+    path = f"s3a://lake/t/_delta_log/{target:020}.json"
+    text = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in body)
+    step = {"do": "commit", "thread": "main", "session": "main", "executions": [], "table": TABLE, "target": target}
+    return {**step, "path": path, "body": text, "plan": {}, **more}
+
+
+def played(logstore: LogStore, *steps: dict[str, Any]) -> tuple[list[str], list[tuple[str, str]], str]:
+    """Return how each step ended, the refusals that the journal has, with their nonces, and the gate's own record."""
+    *seen, end = logstore.ask("history", steps=list(steps))
+    lines = [json.loads(line) for line in end["journals"].get("b", "").splitlines() if line]
+    refused = [(line["nonce"], line["reason"].partition(":")[0]) for line in lines if line["event"] == "refused"]
+    return [one["outcome"] for one in seen], refused, seen[-1]["blocks"]["b"]["refusal"].partition(":")[0]
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        (commit(2), "second"),
+        (commit(2, thread="another"), "thread"),
+        (commit(2, session="another"), "session"),
+    ],
+)
+def test_a_refused_statement_of_an_open_block_is_in_its_journal(
+    logstore: LogStore, step: dict[str, Any], code: str
+) -> None:
+    """With the block's nonce and the reason, though another statement has landed: the script may swallow the error."""
+    outcomes, refused, known = played(logstore, opened(), commit(1), step)
+    assert (outcomes[1:], refused, known) == (["done", f"refused: {code}"], [("n1", code)], code)
+
+
+def test_each_refusal_is_in_the_journal_and_the_gate_knows_the_first(logstore: LogStore) -> None:
+    """The first is the cause of the others."""
+    steps = (opened(), commit(1), commit(2), commit(2, thread="another"))
+    assert played(logstore, *steps)[1:] == ([("n1", "second"), ("n1", "thread")], "second")
+
+
+def test_a_commit_that_could_not_be_taken_back_is_told_like_any_other(logstore: LogStore) -> None:
+    """Where the block promises that nothing counts without success()."""
+    steps = (opened(undoable=True), commit(1, "DELETE", {"remove": {"path": "of-another"}}))
+    assert played(logstore, *steps) == (["done", "refused: undo"], [("n1", "undo")], "undo")
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        pytest.param(commit(1, "DELETE", executions=[7]), id="its execution"),
+        pytest.param(commit(1, "WRITE", {"add": {"path": f"{PREFIX}part"}}, thread="another"), id="its files"),
+    ],
+)
+def test_a_statement_that_outlives_its_block_is_in_the_journal(logstore: LogStore, left: dict[str, Any]) -> None:
+    """Nobody may ask its thread for the error, and the block itself has ended."""
+    steps = (opened(), {"do": "close", "block": "b", "running": [7]}, left)
+    assert played(logstore, *steps) == (["done", "done", "refused: over"], [("n1", "over")], "")
+
+
+def test_of_two_blocks_that_a_statement_outlives_the_later_one_is_told(logstore: LogStore) -> None:
+    """It was open when the statement went on."""
+    later = opened(block="b", nonce="n2", prefix=PREFIX.replace("cdef", "0000"))
+    first = opened(block="first", thread="another", session="another")
+    ends = [{"do": "close", "block": name, "running": [7]} for name in ("first", "b")]
+    assert played(logstore, first, later, *ends, commit(1, "DELETE", executions=[7]))[1] == [("n2", "over")]
+
+
+def test_maintenance_that_is_refused_is_not_remembered(logstore: LogStore) -> None:
+    """The block's write is whole without it."""
+    assert played(logstore, opened(), commit(1, "OPTIMIZE")) == (["done", "refused: operation"], [], "")
+
+
+def test_a_refusal_without_a_journal_is_the_caller_s_alone(logstore: LogStore) -> None:
+    """Outside of a function there is none; one that has gone changes nothing either."""
+    for journal in ("", "missing"):
+        steps = (opened(journal=journal), {"do": "shut", "block": "b"}, commit(1))
+        assert played(logstore, *steps) == (["done", "done", "refused: shut"], [], "shut")
+
+
+def test_a_skipped_block_has_no_journal() -> None:
+    """Its statements are refused because their rows are there already: nothing is missing."""
+    asked: list[dict[str, Any]] = []
+
+    class Asked(Exception):  # noqa: N818 - it only ends the call
+        pass
+
+    class Gates:
+        def open(self, _: object, block: str) -> None:
+            asked.append(json.loads(block))
+            raise Asked
+
+    session = object.__new__(DeltaSession)
+    session.table, session.jspark, session._gates = "s3a://lake/t", None, Gates()
+    with pytest.raises(Asked):
+        session.skip(write_key=f"sw-{'a' * 32}", nonce="n1")
+    assert [(one["skipped"], one["journal"], one["undoable"]) for one in asked] == [(True, "", False)]

@@ -55,7 +55,7 @@ SCENARIOS: Final = {
         _kinds(Fault.KILL, Fault.EXCEPTION, Fault.LATE), faults=2, foreign=1, operator=True, more=REMOVES
     ),
     "a statement with a transaction of its own": Setting(
-        _kinds(Fault.KILL, Fault.EXCEPTION, Fault.LATE), faults=2, foreign=1, operator=True, more=TRANSACTION
+        _kinds(Fault.KILL, Fault.EXCEPTION, Fault.LATE), faults=1, foreign=1, operator=True, more=TRANSACTION
     ),
     "refused statements, and a retry": Setting(_kinds(Fault.SECOND), faults=1, second=True, more=REMOVES),
     "refused statements": Setting(
@@ -89,7 +89,7 @@ WIDE: Final = {
         _kinds(Fault.SECOND, Fault.SWALLOW, Fault.STRANGER, Fault.INTERRUPT), faults=2, second=True, more=REMOVES
     ),
     "a checkpoint bucket that is emptied, another writer": Setting(
-        _kinds(Fault.EMPTY, Fault.KILL, Fault.EXCEPTION, Fault.STALL), faults=2, second=True, foreign=1, operator=True
+        _kinds(Fault.EMPTY, Fault.KILL, Fault.EXCEPTION), faults=2, second=True, foreign=1
     ),
     "supervised, two faults": Setting(
         _ANYTHING | {Fault.KILL_CHILD}, faults=2, foreign=1, supervised=True, deadline=True

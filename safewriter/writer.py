@@ -70,6 +70,9 @@ class SafeWriter:
         The turn that the write belongs to, where this thread holds none itself; see `safewriter.coordination`.
     """
 
+    already_committed: bool
+    """An earlier attempt of this run has committed this write; if the block writes all the same, nothing lands."""
+
     def __init__(
         self,
         spark: SparkSession,
@@ -106,7 +109,6 @@ class SafeWriter:
         self._spark = spark
         self._block = block
         self.already_committed = False
-        """An earlier attempt of this run has committed this write; if the block writes all the same, nothing lands."""
         self._ending: Ending | None = None
         self._watchdog: Watchdog | None = None
         self._turn_watch: Watchdog | None = None

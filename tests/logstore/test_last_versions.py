@@ -37,7 +37,6 @@ def test_a_write_is_found_where_the_table_names_it(lake: Bucket) -> None:
     commit(lake, 2, KEYS[2], signed=True)
     commit(lake, 3, KEYS[0])
     assert [named(lake, KEYS[number], 3) for number in (0, 1, 2, 7)] == [0, -1, 2, -1]
-    assert named(lake, KEYS[0], -1) == -1
     assert asked(lake) == 1 + 4
     commit(lake, 4, KEYS[4])
     assert (named(lake, KEYS[4], 3), named(lake, KEYS[4], 4), asked(lake)) == (-1, 4, 5 + 2)

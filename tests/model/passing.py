@@ -197,14 +197,14 @@ def unmarked(transactions: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], 
 
 def check(rules: Collection[Enum], gate: Gate, block: Block, commit: Commit, *, late: bool) -> str:
     """Return why a block's commit may not be sent, by what is known without a look at the table; or nothing."""
+    if not commit.writes_rows:
+        return "operation"
     if gate.shut and Rule.GATE_SHUT in rules:
         return "shut"
     if late and Rule.GATE_CLOCK in rules:
         return "late"
     if gate.status in ("landed", "in flight") and Rule.GATE_ONCE in rules:
         return "second"
-    if not commit.writes_rows:
-        return "operation"
     if commit.target <= block.claimed_at:
         return "recreated"
     is_undoable = not commit.more and (block.creates or not commit.changes_table)

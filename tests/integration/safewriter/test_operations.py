@@ -149,6 +149,16 @@ def test_an_operation_of_a_failed_block_is_taken_back_whole_or_stays_whole(
     assert len(spark.sql(f"DESCRIBE HISTORY delta.`{place.table}`").collect()) == place.version() + 1
 
 
+def test_maintenance_that_the_block_may_not_do_takes_nothing_from_its_write(spark: SparkSession, lake: Lake) -> None:
+    """The script has caught the refusal, before the write and behind it; no row is missing."""
+    with SafeWriter(spark, lake.table) as block:
+        spark.range(5).write.format("delta").mode("append").save(block.table)
+        with pytest.raises(Exception, match="is not guarded"):
+            spark.sql(f"ALTER TABLE delta.`{lake.table}` SET TBLPROPERTIES ('x' = 'y')")
+        block.success()
+    assert (lake.document().status, lake.rows()) == ("committed", 5)
+
+
 @pytest.mark.parametrize("name", ["delete", pytest.param("overwrite", marks=pytest.mark.matrix), "schema evolution"])
 def test_what_could_not_be_taken_back_is_refused_before_it_is_sent(spark: SparkSession, lake: Lake, name: str) -> None:
     """With `commit_point="success"` nothing may land that a kill could not undo; the error names the way out."""

@@ -271,6 +271,10 @@ public final class Gate {
   }
 
   private synchronized void check(long target, CommitBody commit) throws Refused {
+    if (!commit.writesRows()) { // not remembered: the block's write is whole without it
+      throw new Refused("operation", commit.operation + " is not guarded: a block holds one write ("
+          + String.join(", ", CommitBody.GUARDED) + "); run it before the block or after it");
+    }
     if (!shutBy.isEmpty()) {
       throw refuse("shut", "no commit may start any more: " + shutBy);
     }
@@ -280,14 +284,10 @@ public final class Gate {
     if (status.equals("landed") || status.equals("in flight")) {
       throw refuse("second", "this block's commit is version " + version + " already; a block holds one commit");
     }
-    checkOperation(target, commit);
+    checkTable(target, commit);
   }
 
-  private void checkOperation(long target, CommitBody commit) throws Refused {
-    if (!commit.writesRows()) { // the block's write is whole without it
-      throw new Refused("operation", commit.operation + " is not guarded: a block holds one write ("
-          + String.join(", ", CommitBody.GUARDED) + "); run it before the block or after it");
-    }
+  private void checkTable(long target, CommitBody commit) throws Refused {
     if (target <= block.claimedAt()) {
       throw refuse("recreated", "version " + target + " of " + block.table() + " is to be written, and the block began on"
           + " version " + block.claimedAt() + ": the table was dropped and recreated while the block was open");

@@ -15,11 +15,14 @@ __all__ = [
     "MUTANTS",
     "SCENARIO_RESULTS",
     "SCHEMAS",
+    "SCRIPT_RESULTS",
     "STATES",
     "VIOLATIONS",
     "CaseRecord",
     "MutantRecord",
     "ScenarioRecord",
+    "ScriptAttempt",
+    "ScriptRecord",
     "StateRecord",
     "Violation",
 ]
@@ -27,6 +30,7 @@ __all__ = [
 CASES: Final = "cases.jsonl"
 STATES: Final = "states.jsonl"
 SCENARIO_RESULTS: Final = "scenarios.jsonl"
+SCRIPT_RESULTS: Final = "scripts.jsonl"
 MUTANTS: Final = "mutants.jsonl"
 
 Violation = Literal[
@@ -39,6 +43,8 @@ Violation = Literal[
     "changed",
     "orphans",
     "retry_failed",
+    "refused",
+    "other_rows",
     "scenario",
     "harness_error",
 ]
@@ -46,12 +52,14 @@ VIOLATIONS: Final[dict[Violation, str]] = {
     "lost": "acknowledged, and the rows are not there",
     "unacknowledged": "not acknowledged, not known as committed, and the rows are there",
     "doubled": "after the retry rows are there twice",
-    "gap": "after the retry rows are missing",
+    "gap": "after the retry, or behind an error, a part of the rows is missing",
     "wrong_verdict": "the document says something else than the table",
     "unknown": "the document has no verdict after recovery",
     "changed": "something late has changed the table behind the verdict",
     "orphans": "data files are left that no version names",
     "retry_failed": "the retry ended with an error",
+    "refused": "a script that is right ended with an error",
+    "other_rows": "acknowledged, and another table of the script holds other rows than it has written there",
     "scenario": "its test failed",
     "harness_error": "the case could not be carried out",
 }
@@ -113,6 +121,36 @@ class ScenarioRecord(BaseModel):
         return self.outcome in ("kept", "broken")
 
 
+class ScriptAttempt(BaseModel):
+    """One attempt of a script, and its table afterwards."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    state: str = Field(description="The handler's word.")
+    details: str
+    verdicts: list[str] = Field(description="Those of the run's documents.")
+    found: list[int] = Field(description="The ids in the table.")
+
+
+class ScriptRecord(BaseModel):
+    """One script that does it wrong, after all its attempts."""
+
+    model_config = ConfigDict(extra="forbid", title="A line of the results of `soal faults run --tier scripts`")
+
+    script: str = Field(description="Its name: `soal faults replay` takes it.")
+    family: str
+    format: str
+    attempts: list[ScriptAttempt]
+    violations: list[Violation]
+    seconds: float
+    error: str | None
+
+    @property
+    def tells(self) -> bool:
+        """Whether it was carried out; a script of which no line tells anything is carried out again."""
+        return "harness_error" not in self.violations
+
+
 class MutantRecord(BaseModel):
     """One mutant of the code, after its tests have run."""
 
@@ -135,6 +173,7 @@ SCHEMAS: Final = {
         (CASES, CaseRecord),
         (STATES, StateRecord),
         (SCENARIO_RESULTS, ScenarioRecord),
+        (SCRIPT_RESULTS, ScriptRecord),
         (MUTANTS, MutantRecord),
     )
 }

@@ -11,10 +11,12 @@ from scripts.campaign.live.chance import ChanceCase
 from scripts.campaign.record import (
     CASES,
     SCENARIO_RESULTS,
+    SCRIPT_RESULTS,
     STATES,
     VIOLATIONS,
     CaseRecord,
     ScenarioRecord,
+    ScriptRecord,
     StateRecord,
 )
 from scripts.campaign.replay.replaying import CrashState
@@ -37,7 +39,7 @@ _OF_SCENARIOS: Final[dict[str, tuple[Violation, ...]]] = {
     "broken": ("scenario",),
     "error": ("harness_error",),
 }
-_Line = TypeVar("_Line", CaseRecord, ScenarioRecord)
+_Line = TypeVar("_Line", CaseRecord, ScenarioRecord, ScriptRecord)
 _ROWS: Final = frozenset({"lost", "doubled", "gap", "changed"})
 
 
@@ -46,7 +48,7 @@ class Count:
     """The cases of one tier and subject, with or without the guard. `broken`: by what they break.
 
     `subject`: the format of the table, or of scenarios theirs; their cases are the faults that they made, and one that
-    broke a promise is one broken case.
+    broke a promise is one broken case. The subject of a script is its format and family.
 
     `broken_cases`: those with any of it; of writes without a guard only those with rows that are wrong, since no stock
     commit promises the rest. `exposed`: those whose fault came between the first data file and the commit's answer;
@@ -71,6 +73,7 @@ class Results:
     cases: Sequence[CaseRecord] = ()
     states: Sequence[StateRecord] = ()
     scenarios: Sequence[ScenarioRecord] = ()
+    scripts: Sequence[ScriptRecord] = ()
 
     @classmethod
     def of(cls, folder: Path, select: str = "") -> Results:
@@ -80,10 +83,12 @@ class Results:
         """
         cases = _telling(read(folder / CASES, CaseRecord), lambda one: one.case)
         scenarios = _telling(read(folder / SCENARIO_RESULTS, ScenarioRecord), lambda one: one.test)
+        scripts = _telling(read(folder / SCRIPT_RESULTS, ScriptRecord), lambda one: one.script)
         return cls(
             [one for one in cases if is_selected(one.case, select)],
             [one for one in read(folder / STATES, StateRecord) if is_selected(one.state, select)],
             [one for one in scenarios if is_chosen(one.test, select)],
+            [one for one in scripts if is_selected(one.script, select)],
         )
 
     @property
@@ -147,3 +152,6 @@ def _found(results: Results) -> Iterator[_Found]:
         if one.outcome != "skipped":
             broken = _OF_SCENARIOS[one.outcome]
             yield _Found("scenarios", one.subject, guarded=True, name=one.test, violations=broken, faults=one.faults)
+    for script in results.scripts:
+        subject = f"{script.format} {script.family}"
+        yield _Found("scripts", subject, guarded=True, name=script.script, violations=script.violations)

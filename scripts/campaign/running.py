@@ -10,13 +10,15 @@ from scripts.bench.record import about
 from scripts.campaign.live import running as live
 from scripts.campaign.live.cases import Case, sequences
 from scripts.campaign.live.chance import ChanceCase, chance_cases
-from scripts.campaign.record import CASES, SCENARIO_RESULTS, STATES, ScenarioRecord
+from scripts.campaign.record import CASES, SCENARIO_RESULTS, SCRIPT_RESULTS, STATES, ScenarioRecord
 from scripts.campaign.replay import running as replayed
 from scripts.campaign.replay.recording import subjects
 from scripts.campaign.replay.replaying import CrashState
 from scripts.campaign.scenarios import running as scenarios
 from scripts.campaign.scenarios.listing import FILES
 from scripts.campaign.selection import is_selected
+from scripts.campaign.wrong import running as wrong
+from scripts.campaign.wrong.listing import SCRIPTS, selected
 from scripts.emulator.backends import BACKENDS
 from scripts.results import begin
 
@@ -24,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from scripts.campaign.record import CaseRecord, StateRecord
+    from scripts.campaign.record import CaseRecord, ScriptRecord, StateRecord
 
 __all__ = ["MANIFEST", "Tier", "is_broken", "replay", "run"]
 
-Tier = Literal["live", "replay", "random", "scenarios"]
+Tier = Literal["live", "replay", "random", "scenarios", "scripts"]
 MANIFEST: Final = "manifest.json"
 
 
@@ -60,6 +62,8 @@ def run(
         carry_out, results = live.run_by_chance, CASES
     elif tier == "replay":
         chosen, carry_out, results = subjects(select), replayed.run, STATES
+    elif tier == "scripts":
+        chosen, carry_out, results = selected(select), wrong.run, SCRIPT_RESULTS
     else:
         chosen, carry_out, results = FILES, partial(scenarios.run, select=select), SCENARIO_RESULTS
     if not chosen:
@@ -73,8 +77,10 @@ def run(
     return bool(carry_out(folder, chosen, jobs=jobs, until=until, s3=s3, progress=look))
 
 
-def replay(name: str, folder: Path | None, s3: str = BACKENDS[0]) -> CaseRecord | StateRecord | ScenarioRecord:
-    """Carry out one case or scenario again, or settle one state of the recording in a folder, or else of a new one.
+def replay(
+    name: str, folder: Path | None, s3: str = BACKENDS[0]
+) -> CaseRecord | StateRecord | ScenarioRecord | ScriptRecord:
+    """Carry out a case, scenario or script again, or settle a state of the recording in a folder, or else of a new one.
 
     Raises `ValueError`.
     """
@@ -82,6 +88,8 @@ def replay(name: str, folder: Path | None, s3: str = BACKENDS[0]) -> CaseRecord 
         return live.replay(ChanceCase.parse(name), s3)
     if name.startswith("tests/"):
         return scenarios.replay(name, s3)
+    if name in SCRIPTS:
+        return wrong.replay(name, s3)
     try:
         state = CrashState.parse(name)
     except ValueError:
@@ -89,7 +97,7 @@ def replay(name: str, folder: Path | None, s3: str = BACKENDS[0]) -> CaseRecord 
     return replayed.replay(state, folder, s3)
 
 
-def is_broken(record: CaseRecord | StateRecord | ScenarioRecord) -> bool:
+def is_broken(record: CaseRecord | StateRecord | ScenarioRecord | ScriptRecord) -> bool:
     """Tell whether a promise was broken, or nothing could be told."""
     if isinstance(record, ScenarioRecord):
         return record.outcome != "kept"

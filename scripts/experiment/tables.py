@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["LAKE", "ExperimentTable", "Place", "source_uri", "table_of"]
 
 LAKE: Final = "experiment-lake"
+_ONE_SLASH: Final = re.compile(r"^s3a?:/+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,9 @@ class _Delta(ExperimentTable):
             return
         for uri in table.file_uris():
             # deltalake's own reader holds the interpreter's lock, and an S3 in this process could not answer.
-            yield io.BytesIO(self._place.client.get_object(Bucket=LAKE, Key=Location.parse(uri).key)["Body"].read())
+            # Of the absolute path of a shallow clone deltalake leaves one slash.
+            key = Location.parse(_ONE_SLASH.sub("s3://", uri)).key
+            yield io.BytesIO(self._place.client.get_object(Bucket=LAKE, Key=key)["Body"].read())
 
 
 class _Iceberg(ExperimentTable):

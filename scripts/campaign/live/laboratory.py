@@ -16,7 +16,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -26,16 +26,13 @@ from safewriter.settle.sweeper import Sweeper
 from scripts.campaign.job import AFTER, BEFORE, Order, write
 from scripts.campaign.judging import Seen, violations_of
 from scripts.campaign.record import CaseRecord
+from scripts.campaign.warm import WarmSpark
 from scripts.experiment.ground import DEADLINE_MS, Ground, until
-from scripts.experiment.job import session
 from scripts.experiment.processes import JobProcess
 from scripts.experiment.tables import table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from concurrent.futures import Future
-
-    from pyspark.sql import SparkSession
 
     from scripts.campaign.live.cases import Case, Write
     from scripts.campaign.live.chance import ChanceCase
@@ -54,7 +51,7 @@ class Laboratory:
 
     def __init__(self, s3: str) -> None:
         self._ground = Ground(s3)
-        self._warm = _Warm()
+        self._warm = WarmSpark()
 
     def __enter__(self) -> Self:
         self._ground.__enter__()
@@ -95,33 +92,10 @@ class Laboratory:
         )
 
 
-class _Warm:
-    """A Java machine for guarded retries: a cold one would take half of a case's time."""
-
-    def __init__(self) -> None:
-        self._first: SparkSession | None = None
-
-    def session(self, settings: Mapping[str, str]) -> SparkSession:
-        """Return a fresh session with some settings."""
-        if self._first is None:
-            self._first = session("local[1]", {}, guarded=True)
-        made = self._first.newSession()
-        for key, value in settings.items():
-            made.conf.set(key, value)
-        return made
-
-    def stop(self) -> None:
-        """End its Spark context, and what Java keeps of this S3: the next laboratory of the process has another one."""
-        if self._first is not None:
-            jvm: Any = self._first.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to Java
-            jvm.org.apache.hadoop.fs.FileSystem.closeAll()
-            self._first.stop()
-
-
 class _CaseRun:
     """One case on its way."""
 
-    def __init__(self, name: str, kind: Write, fault: Fault, ground: Ground, warm: _Warm, folder: str) -> None:
+    def __init__(self, name: str, kind: Write, fault: Fault, ground: Ground, warm: WarmSpark, folder: str) -> None:
         self.code: int | None = None
         self.error: str | None = None
         self.exposed: bool | None = None

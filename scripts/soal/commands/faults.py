@@ -41,9 +41,14 @@ class Tier(StrEnum):
     REPLAY = "replay"
     RANDOM = "random"
     SCENARIOS = "scenarios"
+    SCRIPTS = "scripts"
 
 
-_UNITS: Final = {Tier.REPLAY: ("settling crash states", "states"), Tier.SCENARIOS: ("playing scenarios", "scenarios")}
+_UNITS: Final = {
+    Tier.REPLAY: ("settling crash states", "states"),
+    Tier.SCENARIOS: ("playing scenarios", "scenarios"),
+    Tier.SCRIPTS: ("running scripts", "scripts"),
+}
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -60,6 +65,7 @@ def run(
         typer.Option(
             help="live: a real kill at each request. random: real faults at moments by chance. replay: what a crash can"
             " leave of a recorded write. scenarios: recoveries, invocations, turns and builds, hit at each request."
+            " scripts: scripts that do it wrong, each run twice, without a fault."
         ),
     ] = Tier.LIVE,
     select: Annotated[
@@ -149,7 +155,8 @@ def replay(
     name: Annotated[
         str,
         typer.Argument(
-            help="As in its row: delta-append-guarded-torn-03, delta-append-write-1f-20-sweeper-die2, a test's name."
+            help="As in its row: delta-append-guarded-torn-03, delta-append-write-1f-20-sweeper-die2, a test's name,"
+            " delta-sinks-save-as-table."
         ),
     ],
     *,

@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 
 from scripts.campaign import record as module
-from scripts.campaign.record import CASES, SCENARIO_RESULTS, SCHEMAS, STATES, CaseRecord, ScenarioRecord, StateRecord
+from scripts.campaign.record import (
+    CASES,
+    SCENARIO_RESULTS,
+    SCHEMAS,
+    SCRIPT_RESULTS,
+    STATES,
+    CaseRecord,
+    ScenarioRecord,
+    ScriptRecord,
+    StateRecord,
+)
 from scripts.campaign.report import Results, broken_in, counts
 from scripts.results import append
 
@@ -39,6 +49,22 @@ def state(name: str, *violations: str) -> StateRecord:
 def scenario(name: str, outcome: str, faults: int = 1) -> ScenarioRecord:
     found = {"test": f"tests/faults/test_reuse_kills.py::{name}", "subject": "reuse", "outcome": outcome}
     return ScenarioRecord.model_validate({**found, "faults": faults, "seconds": 1.0, "error": None})
+
+
+def script(name: str, *violations: str) -> ScriptRecord:
+    found = {"script": name, "family": "sinks", "format": "delta", "attempts": [], "violations": list(violations)}
+    return ScriptRecord.model_validate({**found, "seconds": 1.0, "error": None})
+
+
+def test_scripts_are_counted_by_format_and_family(tmp_path: Path) -> None:
+    """One that was repeated after an error of the harness counts once, and one that broke a promise by its name."""
+    lost = "delta-sinks-save-as-table"
+    lines = [script(lost, "harness_error"), script(lost, "lost"), script("delta-sinks-plain"), script(lost)]
+    append(tmp_path / SCRIPT_RESULTS, *lines)
+    found = Results.of(tmp_path, "delta sinks")
+    (one,) = counts(found)
+    assert (one.tier, one.subject, one.guarded, one.cases, one.broken_cases) == ("scripts", "delta sinks", True, 2, 1)
+    assert broken_in(found) == [lost]
 
 
 def test_what_broke_with_a_guard_is_named() -> None:

@@ -1,0 +1,188 @@
+"""Errors that the script catches, and goes on as if nothing had been."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING, NoReturn
+
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from scripts.campaign.wrong.script import BASE, BOTH, MERGED, script
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from scripts.campaign.wrong.job import WrongJob
+
+_log = logging.getLogger(__name__)
+
+
+def _failing(frame: DataFrame) -> DataFrame:
+    """Return the rows by way of a function that fails in its task."""
+
+    def fail(_: int) -> NoReturn:
+        raise ValueError("a row that nobody thought of")
+
+    return frame.select(F.udf(fail, "long")("id").alias("id"))
+
+
+@script(formats=BOTH, short=("delta",))
+def around_the_write(job: WrongJob) -> None:
+    """A wrong column makes the write fail; the script logs that, and declares success."""
+    with job.guard() as sw:
+        try:
+            job.append_frame(sw.table, job.frame().withColumn("extra", F.lit(1)))
+        except Exception:
+            _log.exception("could not append")
+        sw.success()
+
+
+@script(formats=BOTH)
+def in_a_function_of_a_row(job: WrongJob) -> None:
+    """A function fails in a task, and the script catches what Spark makes of it."""
+    with job.guard() as sw:
+        with contextlib.suppress(Exception):
+            job.append_frame(sw.table, _failing(job.frame()))
+        sw.success()
+
+
+@script(formats=BOTH)
+def around_write_and_success(job: WrongJob) -> None:
+    """Both stand in one try, so the block ends without success and without an error."""
+    with job.guard() as sw:
+        try:
+            job.append_frame(sw.table, _failing(job.frame()))
+            sw.success()
+        except Exception:
+            _log.exception("could not append")
+
+
+@script(formats=BOTH)
+def around_success(job: WrongJob) -> None:
+    """No statement has written, and the error by which success() says so is swallowed."""
+    with job.guard() as sw, contextlib.suppress(Exception):
+        sw.success()
+
+
+@script(formats=BOTH)
+def around_the_block(job: WrongJob) -> None:
+    """The whole block is in a try, and the job ends with exit code 0."""
+    try:
+        with job.guard() as sw:
+            job.append(sw.table)
+            raise ValueError("a check has failed")
+    except ValueError:
+        _log.exception("could not append")
+
+
+@script(formats=BOTH)
+def keyboard_interrupt(job: WrongJob) -> None:
+    """An interrupt in the block is caught outside, and the job goes on to its end."""
+    try:
+        with job.guard() as sw:
+            job.append(sw.table)
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        print("interrupted")
+
+
+@script(short=("delta",))
+def second_statement(job: WrongJob) -> None:
+    """A block holds one commit; the refusal of the second append is swallowed."""
+    with job.guard() as sw:
+        job.append(sw.table, range(10, 13))
+        with contextlib.suppress(Exception):
+            job.append(sw.table, range(13, 17))
+        sw.success()
+
+
+@script(after=(*MERGED, 15, 16), parts=(MERGED,))
+def append_behind_a_merge(job: WrongJob) -> None:
+    """The second statement is refused, and the first one cannot be taken back."""
+    with job.guard() as sw:
+        job.merge(sw.table)
+        with contextlib.suppress(Exception):
+            job.append(sw.table, range(15, 17))
+        sw.success()
+
+
+@script(after=(3, 4, *range(10, 17)), parts=((3, 4),))
+def append_behind_a_delete(job: WrongJob) -> None:
+    """The old rows are deleted, and the append of the new ones is refused and swallowed."""
+    with job.guard() as sw:
+        job.sql("DELETE FROM {table} WHERE id < 3", sw.table)
+        with contextlib.suppress(Exception):
+            job.append(sw.table)
+        sw.success()
+
+
+@script()
+def refused_then_written_elsewhere(job: WrongJob) -> None:
+    """Where the second half is refused, a fallback writes it to another table."""
+    with job.guard() as sw:
+        job.append(sw.table, range(10, 13))
+        try:
+            job.append(sw.table, range(13, 17))
+        except Exception:
+            job.append_to_other("rejected", range(13, 17))
+        sw.success()
+
+
+@script(formats=BOTH, succeeds=(1, 2))
+def tried_again_in_the_block(job: WrongJob) -> None:
+    """The first try fails in its tasks and is made again in the block: unusual, and right."""
+    with job.guard() as sw:
+        for frame in (_failing(job.frame()), job.frame()):
+            with contextlib.suppress(Exception):
+                job.append_frame(sw.table, frame)
+        sw.success()
+
+
+@script()
+def tried_again_behind_a_write(job: WrongJob) -> None:
+    """A loop appends the rows once more, since a check behind the first append has failed."""
+    with job.guard() as sw:
+        for attempt in range(3):
+            try:
+                job.append(sw.table)
+                if attempt == 0:
+                    raise ValueError("a check that fails once")
+                break
+            except ValueError:
+                continue
+        sw.success()
+
+
+@script(formats=BOTH)
+def success_in_finally(job: WrongJob) -> None:
+    """The success stands in a finally, so it is called behind an error, too."""
+    with job.guard() as sw:
+        try:
+            job.append_frame(sw.table, _failing(job.frame()))
+        finally:
+            sw.success()
+
+
+@script(formats=BOTH)
+def success_in_finally_behind_a_write(job: WrongJob) -> None:
+    """The same, where the rows were written before the error."""
+    with job.guard() as sw:
+        try:
+            job.append(sw.table)
+            raise ValueError("a report could not be sent")
+        finally:
+            sw.success()
+
+
+@script(formats=BOTH, after=(*BASE, *range(10, 24)), parts=((*BASE, *range(10, 17)),))
+def one_of_two_blocks(job: WrongJob) -> None:
+    """The second block fails, and its error is swallowed."""
+    with job.guard(step="first") as sw:
+        job.append(sw.table)
+        sw.success()
+    with contextlib.suppress(Exception), job.guard(step="second") as sw:
+        job.append(sw.table, range(17, 24))
+        if job.attempt == 1:
+            raise ValueError("a check has failed")
+        sw.success()

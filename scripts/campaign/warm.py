@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from scripts.experiment.job import session
 
@@ -15,16 +17,20 @@ __all__ = ["WarmSpark"]
 
 
 class WarmSpark:
-    """The machine of a laboratory. `settings` are those that only a whole Spark context takes."""
+    """The machine of a laboratory. `settings` are those that only a whole Spark context takes; `temporary` is Java's
+    folder for temporary files, if it is none that all share.
+    """
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, settings: Mapping[str, str] | None = None, temporary: str | None = None) -> None:
         self._settings = settings or {}
+        self._temporary = temporary
         self._first: SparkSession | None = None
 
     def session(self, settings: Mapping[str, str]) -> SparkSession:
         """Return a fresh session with some settings; whoever has it may have stopped the context of the last one."""
         if self._first is None or _is_stopped(self._first):
-            self._first = session("local[1]", self._settings, guarded=True)
+            with patch.object(tempfile, "tempdir", self._temporary or tempfile.tempdir):
+                self._first = session("local[1]", self._settings, guarded=True)
         made = self._first.newSession()
         for key, value in settings.items():
             made.conf.set(key, value)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 
+from handler.spark_settings.own_disk import OWN_DISK
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.record.checkpoints import Checkpoints
 from scripts.campaign.record import ScriptAttempt, ScriptRecord
@@ -25,7 +26,6 @@ from scripts.campaign.wrong.job import WrongJob
 from scripts.campaign.wrong.judging import SUCCESS, Told, violations_of
 from scripts.experiment.ground import CHECKPOINTS, Ground
 from scripts.experiment.tables import LAKE, table_of
-from scripts.image.settings import shipped_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,8 +48,10 @@ class WrongLaboratory:
 
     def __enter__(self) -> Self:
         self._ground.__enter__()
-        if _WAREHOUSE not in shipped_settings():  # else tables without a place would lie in this tree
-            self._warm = WarmSpark({_WAREHOUSE: f"file:{self._ground.folder}/warehouse"})
+        # As in the function: whatever is not temporary is no place for a table, nor is the warehouse.
+        temporary = self._ground.folder / "tmp"
+        temporary.mkdir()
+        self._warm = WarmSpark({_WAREHOUSE: f"{self._ground.folder}/warehouse", **OWN_DISK}, str(temporary))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -91,7 +93,7 @@ class _Case:
         self._table = table_of(script.table_format, self._place)
         self._checkpoints = Checkpoints(S3ObjectStore(self._client, CHECKPOINTS, name))
         variables = {**ground.variables(name), "SW_CHECKPOINT_BUCKET": f"{CHECKPOINTS}/{name}"}
-        self._run = Run(variables, folder)
+        self._run = Run(name, variables, folder, self._checkpoints.store)
         self._attempt = 1
 
     def play(self) -> tuple[list[Told], list[ScriptAttempt]]:
@@ -107,7 +109,8 @@ class _Case:
         for self._attempt in range(1, script.attempts + 1):
             if self._attempt > 1 and script.between is not None:
                 script.between(self._job())
-            outcome = attempted(self._run, self._carry_out)
+            code = f"{script.name} {self._attempt if script.is_mended else 1}"
+            outcome = attempted(self._run, code, self._carry_out)
             seen = self._seen(outcome.state.value)
             told.append(seen)
             attempts.append(

@@ -28,7 +28,8 @@ class Script:
     can take back. `others`: the same of other Delta tables after a success, by name.
 
     `attempts`: how many the run has. `succeeds`: those that must succeed, counted from 1. `prepare` makes the table, if
-    it is none with the one column `id`. `between`: what happens to the run before its second attempt.
+    it is none with the one column `id`. `between`: what happens to the run before its second attempt. `is_mended`: the
+    owner has changed the script by then.
     """
 
     family: str
@@ -42,6 +43,7 @@ class Script:
     succeeds: tuple[int, ...] = ()
     prepare: Callable[[WrongJob], None] | None = None
     between: Callable[[WrongJob], None] | None = None
+    is_mended: bool = False
     is_short: bool = False
 
     @property
@@ -69,6 +71,7 @@ def script(
     succeeds: tuple[int, ...] = (),
     prepare: Callable[[WrongJob], None] | None = None,
     between: Callable[[WrongJob], None] | None = None,
+    is_mended: bool = False,
     short: Iterable[Format] = (),
 ) -> Callable[[Callable[[WrongJob], None]], Callable[[WrongJob], None]]:
     """Declare a function as a script of the family that its module is, on tables of some formats.
@@ -90,6 +93,7 @@ def script(
                 succeeds=succeeds,
                 prepare=prepare,
                 between=between,
+                is_mended=is_mended,
                 is_short=table_format in short,
             )
             for table_format in formats

@@ -105,7 +105,7 @@ def parts_that_go_on(job: WrongJob) -> None:
             sw.success()
 
 
-@script(formats=BOTH, parts=((*BASE, 10, 11, 12),))
+@script(formats=BOTH, parts=((*BASE, 10, 11, 12),), is_mended=True)
 def steps_of_other_values(job: WrongJob) -> None:
     """The mended script writes more rows in a step that is committed."""
     first = (10, 11, 12) if job.attempt == 1 else (10, 11, 12, 13, 14)
@@ -119,7 +119,7 @@ def steps_of_other_values(job: WrongJob) -> None:
         sw.success()
 
 
-@script(formats=BOTH, parts=((*BASE, 10, 11, 12),))
+@script(formats=BOTH, parts=((*BASE, 10, 11, 12),), is_mended=True)
 def mended_behind_a_success(job: WrongJob) -> None:
     """The first attempt has written too few rows and succeeded; the mended script is run under the same token."""
     with job.guard() as sw:
@@ -129,7 +129,7 @@ def mended_behind_a_success(job: WrongJob) -> None:
         raise ValueError("rows are missing")
 
 
-@script(formats=BOTH)
+@script(formats=BOTH, is_mended=True)
 def mended_behind_a_failure(job: WrongJob) -> None:
     """The first attempt fails before its write, and the mended script writes all rows under the same token."""
     with job.guard() as sw:

@@ -56,7 +56,7 @@ def _in_another_session(spark: SparkSession, ice: Ice) -> None:
 
 
 STRAYS: list[Callable[[SparkSession, Ice], None]] = [
-    _by_name, _on_a_thread, _in_another_session, _add_files, _cherry_pick, _java,
+    _by_name, _on_a_thread, _add_files, _cherry_pick, _java,
 ]  # fmt: skip
 
 
@@ -113,14 +113,29 @@ def test_a_block_that_fails_behind_such_a_statement_says_what_stays(
 
 
 def test_a_commit_of_another_writer_in_the_same_process_is_no_stray(spark: SparkSession, table: Ice) -> None:
-    """Another session on another thread of the application: a service beside the job."""
+    """Another session of the application, on another thread or on the block's own: a service beside the job."""
     spark.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
     with SafeWriter(spark, table.name, format="iceberg") as block:
         append(spark, block.table, 30, 31)
         elsewhere(lambda: session_of(spark, table).sql(f"DELETE FROM {table.name} WHERE id = 1"))
+        session_of(spark, table).sql(f"DELETE FROM {table.name} WHERE id = 2")
         block.success()
-    assert ids(spark, table.name) == [0, 2, 3, 4, 5, 30]
+    assert ids(spark, table.name) == [0, 3, 4, 5, 30]
     assert table.document().status == "committed"
+
+
+def test_a_statement_of_another_session_was_the_block_s_own_where_that_has_none(
+    spark: SparkSession, table: Ice
+) -> None:
+    """As of a frame in foreachBatch, which belongs to a copy of the session."""
+    with (
+        pytest.raises(NotCommittedError, match=r"snapshot \d+ past the block.* rows stay"),
+        SafeWriter(spark, table.name, format="iceberg") as block,
+    ):
+        _in_another_session(spark, table)
+        block.success()
+    assert table.document().status == "rolled_back"
+    assert table.document().incomplete is not None
 
 
 def test_commits_to_other_tables_and_compactions_are_no_strays(spark: SparkSession, table: Ice) -> None:

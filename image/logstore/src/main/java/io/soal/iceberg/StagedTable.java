@@ -148,7 +148,7 @@ public final class StagedTable extends BaseTable {
   public String shut() {
     StagingCatalog.OPEN.remove(staged);
     shut = true;
-    return strays.found();
+    return strays.found(!reported && Publication.added(operations().current()).findAny().isEmpty());
   }
 
   Strays strays() {

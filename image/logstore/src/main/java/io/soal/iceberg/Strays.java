@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -34,8 +35,10 @@ final class Strays {
   private final Supplier<List<Snapshot>> since;
   private final String journal;
   private final String nonce;
-  /** The snapshots of this thread or session, and whether Iceberg has named the block's table. */
+  /** The snapshots of the block's session, and whether Iceberg has named the block's table. */
   private final Map<Long, Boolean> heard = new ConcurrentHashMap<>();
+  /** The same of other sessions on the block's thread: other writers, unless the block itself has written nothing. */
+  private final Map<Long, Boolean> beside = new ConcurrentHashMap<>();
 
   /**
    * @param table the table's name, without that of its catalog
@@ -60,21 +63,33 @@ final class Strays {
   }
 
   private void hear(CreateSnapshotEvent event) {
-    boolean own = Thread.currentThread() == thread
-        || SparkSession.getActiveSession().exists(active -> active == session);
-    if (!own) {
+    Object active = SparkSession.getActiveSession().getOrElse(() -> null);
+    boolean here = Thread.currentThread() == thread;
+    boolean named = event.tableName() != null && event.tableName().endsWith("." + table);
+    if (active != session && (active != null || !here)) { // a call into Iceberg's own classes has no session
+      if (here) {
+        beside.put(event.snapshotId(), named);
+      }
       return;
     }
-    boolean named = event.tableName() != null && event.tableName().endsWith("." + table);
     heard.put(event.snapshotId(), named);
-    String reason = named ? found() : null; // the table is not read for each commit to another one
+    String reason = named ? found(false) : null; // the table is not read for each commit to another one
     if (reason != null && journal != null) {
       write(reason);
     }
   }
 
-  /** Says which snapshots are strays; null if there are none. */
-  String found() {
+  /**
+   * Says which snapshots are strays; null if there are none.
+   *
+   * @param isIdle whether the block has written nothing: then a statement of another session on its thread, as of a frame
+   *     in {@code foreachBatch}, was to be its own
+   */
+  String found(boolean isIdle) {
+    Map<Long, Boolean> heard = new HashMap<>(this.heard);
+    if (isIdle) {
+      heard.putAll(beside);
+    }
     if (heard.isEmpty()) {
       return null;
     }

@@ -5,6 +5,8 @@ The tables are read by deltalake and pyiceberg, never by the Spark that has writ
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 import time
 import traceback
@@ -13,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
+from unittest.mock import patch
 
 import pyarrow as pa
 
@@ -45,9 +48,12 @@ class WrongLaboratory:
     def __init__(self, s3: str) -> None:
         self._ground = Ground(s3)
         self._warm = WarmSpark()
+        # Python's workers have the packages of this process.
+        self._python = patch.dict(os.environ, PYSPARK_PYTHON=sys.executable)
 
     def __enter__(self) -> Self:
         self._ground.__enter__()
+        self._python.start()
         # As in the function: whatever is not temporary is no place for a table, nor is the warehouse.
         temporary = self._ground.folder / "tmp"
         temporary.mkdir()
@@ -56,6 +62,7 @@ class WrongLaboratory:
 
     def __exit__(self, *_: object) -> None:
         self._warm.stop()
+        self._python.stop()
         self._ground.__exit__()
 
     def carry_out(self, script: Script) -> ScriptRecord:

@@ -149,18 +149,6 @@ def manifest_behind_the_write(job: WrongJob) -> None:
         sw.success()
 
 
-@script(after=())
-def table_dropped_in_the_block(job: WrongJob) -> None:
-    """The block removes the table's folder by Hadoop before it writes the table anew."""
-    with job.guard() as sw:
-        jvm: Any = job.spark._jvm
-        path = jvm.org.apache.hadoop.fs.Path(sw.table)
-        hadoop = job.spark.sparkContext._jsc.hadoopConfiguration()
-        path.getFileSystem(hadoop).delete(path, True)  # noqa: FBT003 - Java's own
-        job.append(sw.table)
-        sw.success()
-
-
 def _delta_table(job: WrongJob, table: str) -> Any:  # noqa: ANN401 - a Java object
     jvm: Any = job.spark._jvm
     return jvm.io.delta.tables.DeltaTable.forPath(job.spark._jsparkSession, table)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from scripts.campaign.wrong.job import WrongJob
 
 _ROWS = (1, 2, 12)
+_CLONED = (1, 2, 3)
 _MADE_ANEW = (1, 12, 13)
 _PART = "CASE WHEN id IN (2, 13) THEN NULL ELSE id DIV 10 END AS part"
 
@@ -83,11 +84,11 @@ def append_before_an_overwrite_of_it(job: WrongJob) -> None:
 
 
 def _clone(job: WrongJob) -> None:
-    job.append_to_other("source", _ROWS)
+    job.append_to_other("source", _CLONED)
     job.spark.sql(f"CREATE TABLE delta.`{job.table}` SHALLOW CLONE delta.`{job.other('source')}`")
 
 
-@script(prepare=_clone, before=_ROWS, after=(1, 12))
+@script(prepare=_clone, before=_CLONED, after=(1, 3))
 def delete_in_a_shallow_clone(job: WrongJob) -> None:
     """The table's files lie in another one's folder; the first attempt deletes rows of them and fails."""
     with job.guard() as sw:
@@ -97,7 +98,7 @@ def delete_in_a_shallow_clone(job: WrongJob) -> None:
         sw.success()
 
 
-@script(prepare=_clone, before=_ROWS, after=(*_ROWS, 21, 22))
+@script(prepare=_clone, before=_CLONED, after=(*_CLONED, 21, 22))
 def append_to_a_shallow_clone(job: WrongJob) -> None:
     """The first attempt appends to such a table and fails."""
     with job.guard() as sw:

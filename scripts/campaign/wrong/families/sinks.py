@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts.campaign.wrong.script import BOTH, ICEBERG, script
+from scripts.campaign.wrong.script import BASE, BATCH, BOTH, ICEBERG, script
 
 if TYPE_CHECKING:
     from scripts.campaign.wrong.job import WrongJob
@@ -133,7 +133,7 @@ def plain_name_as_table(job: WrongJob) -> None:
         sw.success()
 
 
-@script(formats=ICEBERG)
+@script(formats=ICEBERG, parts=((*BASE, *BATCH[3:]),))
 def plain_name_beside_the_blocks(job: WrongJob) -> None:
     """It writes half by the block's name, and half by the table's own."""
     with job.guard() as sw:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["WrongLaboratory"]
 
 _WAREHOUSE: Final = "spark.sql.warehouse.dir"
+_TEMPORARY: Final = "spark.hadoop.hadoop.tmp.dir"
 _SAID_MAX: Final = 4000
 
 
@@ -57,7 +58,8 @@ class WrongLaboratory:
         # As in the function: whatever is not temporary is no place for a table, nor is the warehouse.
         temporary = self._ground.folder / "tmp"
         temporary.mkdir()
-        self._warm = WarmSpark({_WAREHOUSE: f"{self._ground.folder}/warehouse", **OWN_DISK}, str(temporary))
+        settings = {_WAREHOUSE: f"{self._ground.folder}/warehouse", _TEMPORARY: str(temporary), **OWN_DISK}
+        self._warm = WarmSpark(settings, str(temporary))
         return self
 
     def __exit__(self, *_: object) -> None:

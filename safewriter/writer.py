@@ -121,7 +121,11 @@ class SafeWriter:
     def table(self) -> str:
         """The table's path or name, for the write. For Iceberg it is the block's own view of the table, which exists
         only inside the block.
+
+        Raises `UsageError` before the block: a statement there would write the table without a guard.
         """
+        if not self._entered:
+            raise UsageError("no block is open yet: write SafeWriter.table inside `with SafeWriter(...) as sw:`")
         return self._block.session.table
 
     @property
@@ -188,7 +192,10 @@ class SafeWriter:
         else has settled it, `DeadlineError` if the deadline came first and the write was rolled back,
         `UnknownOutcomeError` if nobody could tell in time; the write may be committed then, and a retry finds out.
         """
-        if self.already_committed or (self._ending is not None and self._ending.succeeded):
+        if self.already_committed:
+            self._block.session.check_skipped()
+            return
+        if self._ending is not None and self._ending.succeeded:
             return
         if self._ended or self._ending is None:
             raise UsageError("the block is not open; call success() inside it, after the write")

@@ -146,6 +146,10 @@ class Session(Protocol):
         """Tell whether an error in a skipped block only means that the write was skipped."""
         ...
 
+    def check_skipped(self) -> None:
+        """Raise `NotCommittedError` if the table does not show the skipped write any more, as it did at the begin."""
+        ...
+
     @property
     def has_begun(self) -> bool:
         """Whether a statement may have used the guard."""

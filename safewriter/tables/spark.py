@@ -151,6 +151,9 @@ class SparkScope:
         """Return False, where no statement of a skipped block fails for the skip."""
         return False
 
+    def check_skipped(self) -> None:
+        """Do nothing, where no statement of a skipped block can take the write back."""
+
     def publish(self) -> None:
         """Do nothing, where each statement commits by itself."""
 

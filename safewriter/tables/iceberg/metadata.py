@@ -10,7 +10,7 @@ from safewriter.objects.location import Location
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Fence", "Held", "data_folder", "head_of", "properties", "references"]
+__all__ = ["Fence", "Held", "data_folder", "head_of", "history_of", "properties", "references"]
 
 _MAIN: Final = "main"
 
@@ -66,3 +66,14 @@ def head_of(metadata: Mapping[str, Any], reference: str) -> int | None:
     """Return the snapshot that a branch or tag shows; None if there is no such reference."""
     found = references(metadata).get(reference)
     return None if found is None else int(found["snapshot-id"])
+
+
+def history_of(metadata: Mapping[str, Any], reference: str) -> set[int]:
+    """Return the snapshot that a branch or tag shows, and those before it that the table still lists."""
+    parents = {one["snapshot-id"]: one.get("parent-snapshot-id") for one in metadata.get("snapshots") or ()}
+    found: set[int] = set()
+    at = head_of(metadata, reference)
+    while at is not None and at in parents and at not in found:
+        found.add(at)
+        at = parents[at]
+    return found

@@ -17,9 +17,9 @@ from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.record import journal
 from safewriter.tables.iceberg.catalogs import of_session, open_pointer, without_secrets
-from safewriter.tables.iceberg.metadata import head_of, references
+from safewriter.tables.iceberg.metadata import head_of, history_of, references
 from safewriter.tables.iceberg.name import MAIN, TableName
-from safewriter.tables.iceberg.table import DECIDED_MS, epochs_of, name_of, skipped_name
+from safewriter.tables.iceberg.table import DECIDED_MS, epochs_of, name_of, skipped_name, snapshots_of
 from safewriter.tables.session import TableState
 from safewriter.tables.spark import SparkScope
 
@@ -44,7 +44,7 @@ _REFUSED: Final = (
 merge-on-read statement whose snapshot is no longer in main's history.
 """
 _ELSEWHERE: Final = "UnsupportedOperationException"
-"""`Publication.java` throws this if a statement of the block has staged rows, but not for the block's target."""
+"""Java throws this if a statement of the block still runs, or has staged rows, but not for the block's target."""
 _STRAY_CURE: Final = (
     "Its rows stay, whatever becomes of the block, and a retry would write them again: take them back if they must not"
     " stay, and let the statement write SafeWriter.table"
@@ -92,6 +92,7 @@ class IcebergSession(SparkScope):
         self._sent = False
         self._answered = True
         self._journal: tuple[str, str] | None = None
+        self._skipped: frozenset[int] = frozenset()
 
     @property
     def secrets(self) -> Mapping[str, str]:
@@ -152,6 +153,24 @@ class IcebergSession(SparkScope):
     def skip(self, *, write_key: str, nonce: str) -> None:
         """Let each statement of the block write into a transaction that nobody will publish."""
         self._open(skipped_name(write_key, nonce), str(self.state().table_id), None, skipped=True)
+        if self._held is not None:
+            self._skipped = snapshots_of(self._held, write_key) & history_of(self._held.metadata, self._name.target)
+
+    def check_skipped(self) -> None:
+        """Raise `NotCommittedError` if the target was set back behind the write since the skipped block began.
+
+        Iceberg's procedures for that change the table at once, whatever block is open.
+        """
+        if not self._skipped or (held := self._pointer.read()) is None:
+            return
+        listed = {one["snapshot-id"] for one in held.metadata.get("snapshots") or ()}
+        gone = (self._skipped & listed) - history_of(held.metadata, self._name.target)
+        if gone:
+            raise NotCommittedError(
+                f"{self._name} does not show snapshot {min(gone)} of this write any more: an earlier attempt has"
+                f" committed it, and {self._name.target} was set back while this block was open. Move it there again"
+                " (CALL system.cherrypick_snapshot), and set a table back before the block, not in it"
+            )
 
     def _open(self, attempt: str, table_id: str, until_ms: int | None, *, skipped: bool = False) -> None:
         latest_ms = epoch_ms() + DECIDED_MS  # a fence lives a day longer than that, whatever the deadline is
@@ -166,7 +185,7 @@ class IcebergSession(SparkScope):
             table_id,
             None if self._held is None else self._held.location,
             until_ms,
-            None if self._journal is None else self._journal[0],
+            "" if self._journal is None else self._journal[0],
             skipped,
         )
         self.on_restore(self._staging.shut)
@@ -179,7 +198,12 @@ class IcebergSession(SparkScope):
 
     def has_written(self) -> bool:
         """Tell whether a statement has staged rows, or they were sent."""
-        return self._sent or bool(self._staging.isStaged())
+        try:
+            return self._sent or bool(self._staging.isStaged())
+        except (Py4JJavaError, CapturedException) as error:
+            if _thrown(error)[0] == _ELSEWHERE:
+                return True
+            raise
 
     def seen(self) -> StagingState:
         """Say whether the publication was sent, and which statements have written past the block."""
@@ -209,9 +233,7 @@ class IcebergSession(SparkScope):
             self._mark = self._staging.publish()
             self._answered = True
         except (Py4JJavaError, CapturedException) as error:
-            # pyspark has an exception of its own for some that Java throws.
-            thrown: Any = error._origin if isinstance(error, CapturedException) else error.java_exception  # noqa: SLF001 - as above
-            kind, text = str(thrown.getClass().getSimpleName()), str(thrown.getMessage())
+            kind, text = _thrown(error)
             self._answered = self._answered or kind in _REFUSED
             if kind in _REFUSED or (kind in _GONE and not self._sent):
                 raise ConflictError(f"{self._name} does not hold this block's write: {text}") from error
@@ -230,3 +252,10 @@ class IcebergSession(SparkScope):
                 self.spark.catalog.refreshTable(self._name.quoted)
         except (Py4JError, PySparkException) as error:
             _log.warning("%s: the session may show the table as it was before: %s", self._name, error)
+
+
+def _thrown(error: Py4JJavaError | CapturedException) -> tuple[str, str]:
+    """Return the simple name of the class that Java has thrown, and its message."""
+    # pyspark has an exception of its own for some of them.
+    thrown: Any = error._origin if isinstance(error, CapturedException) else error.java_exception  # noqa: SLF001 - no other way to it
+    return str(thrown.getClass().getSimpleName()), str(thrown.getMessage())

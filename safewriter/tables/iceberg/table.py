@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from safewriter.tables.session import Seen
     from safewriter.tables.table import Intent
 
-__all__ = ["DECIDED_MS", "IcebergTable", "epochs_of", "name_of", "skipped_name"]
+__all__ = ["DECIDED_MS", "IcebergTable", "epochs_of", "name_of", "skipped_name", "snapshots_of"]
 
 _log = logging.getLogger(__name__)
 _DAY_MS: Final = 86_400_000
@@ -232,6 +232,12 @@ def epochs_of(held: Held, write_key: str) -> dict[str, int]:
     """Return the attempts of a write that the table shows, published or fenced, by their names, with their epochs."""
     own = re.compile(rf"{re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}}")
     return {match[0]: int(match[1]) for name in _names(held) if (match := own.fullmatch(name))}
+
+
+def snapshots_of(held: Held, write_key: str) -> frozenset[int]:
+    """Return the snapshots by which the attempts of a write were published, as far as the table tells."""
+    found = [_landed(held, name) for name in epochs_of(held, write_key)]
+    return frozenset(one.commit_version for one in found if one is not None)
 
 
 def _names(held: Held) -> Iterator[str]:

@@ -70,6 +70,11 @@ def _wrong_rows(script: Script, told: Told, allowed: Sequence[Ids]) -> Iterator[
 
 def _contradicts(script: Script, told: Told) -> bool:
     """Tell whether the one write's verdict and the table say two things; what a document calls incomplete says it."""
-    if script.before == script.after or told.is_incomplete or told.verdict not in ("committed", "rolled_back"):
+    if (
+        script.before == script.after
+        or script.is_foreign
+        or told.is_incomplete
+        or told.verdict not in ("committed", "rolled_back")
+    ):
         return False
     return (told.verdict == "committed") is (told.found == script.before)

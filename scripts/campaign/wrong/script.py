@@ -27,6 +27,8 @@ class Script:
     table may hold besides, behind an error: the whole blocks that have landed, or what a statement has left that nobody
     can take back. `others`: the same of other Delta tables after a success, by name.
 
+    `is_foreign`: another job has staged the rows before the run, so its verdicts say nothing of them.
+
     `attempts`: how many the run has. `succeeds`: those that must succeed, counted from 1. `prepare` makes the table, if
     it is none with the one column `id`. `between`: what happens to the run before its second attempt. `is_mended`: the
     owner has changed the script by then.
@@ -39,6 +41,7 @@ class Script:
     after: Ids = (*BASE, *BATCH)
     parts: tuple[Ids, ...] = ()
     others: Mapping[str, Ids] = field(default_factory=dict)
+    is_foreign: bool = False
     attempts: int = 2
     succeeds: tuple[int, ...] = ()
     prepare: Callable[[WrongJob], None] | None = None
@@ -67,6 +70,7 @@ def script(
     after: Ids | None = None,
     parts: tuple[Ids, ...] = (),
     others: Mapping[str, Ids] | None = None,
+    is_foreign: bool = False,
     attempts: int = 2,
     succeeds: tuple[int, ...] = (),
     prepare: Callable[[WrongJob], None] | None = None,
@@ -89,6 +93,7 @@ def script(
                 after=(*before, *BATCH) if after is None else tuple(sorted(after)),
                 parts=tuple(tuple(sorted(part)) for part in parts),
                 others=others or {},
+                is_foreign=is_foreign,
                 attempts=attempts,
                 succeeds=succeeds,
                 prepare=prepare,

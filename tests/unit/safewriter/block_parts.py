@@ -25,6 +25,9 @@ class Session:
     def restore(self) -> None:
         self._done.append("restored")
 
+    def check_skipped(self) -> None:
+        self._done.append("the skipped write is there")
+
     def was_skipped(self, error: BaseException) -> bool:
         return "our table" in str(error)
 

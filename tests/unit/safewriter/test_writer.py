@@ -81,12 +81,23 @@ def test_a_block_that_was_never_entered_has_no_verdict(block: SimpleNamespace) -
     assert block.done == ["restored", CLOSED]
 
 
+def test_no_statement_gets_the_table_before_the_block(block: SimpleNamespace) -> None:
+    """It would write without a guard, and the script would never know."""
+    sw = guarded()
+    with pytest.raises(UsageError, match=r"write SafeWriter\.table inside `with"):
+        _ = sw.table
+    with sw:
+        pass
+    assert sw.table == "s3a://lake/t", "a script may read what it has written"
+
+
 def test_a_block_is_claimed_opened_declared_done_and_ended(block: SimpleNamespace) -> None:
     """Once, however often the script says success."""
     sw = guarded()
     assert sw.checkpoint is None
-    assert (sw.table, sw.checkpoint_uri) == ("s3a://lake/t", "s3://checkpoints/key")
+    assert sw.checkpoint_uri == "s3://checkpoints/key"
     with sw:
+        assert sw.table == "s3a://lake/t"
         assert sw.checkpoint == "the document"
         sw.success()
         sw.success()
@@ -201,7 +212,8 @@ def test_a_write_that_was_committed_before_is_skipped(
         sw.success()
         if error is not None:
             raise error
-    assert block.done == ["verified", "opened to be skipped", "cleaned ('key', 'nonce')", "restored", CLOSED]
+    skipped = ["opened to be skipped", "the skipped write is there", "cleaned ('key', 'nonce')"]
+    assert block.done == ["verified", *skipped, "restored", CLOSED]
 
 
 def test_a_skipped_block_that_cannot_be_opened_settles_nothing(

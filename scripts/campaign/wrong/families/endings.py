@@ -177,9 +177,9 @@ def mode_forgotten_for_a_new_table(job: WrongJob) -> None:
         sw.success()
 
 
-@script(formats=BOTH, attempts=1, short=("delta",))
+@script(formats=BOTH, short=("delta",))
 def block_forgotten(job: WrongJob) -> None:
-    """The guard is made, and its block is never entered: nobody guards the rows, and success() says so."""
+    """The guard is made, and its block is never entered."""
     sw = job.guard()
     job.append(sw.table)
     sw.success()

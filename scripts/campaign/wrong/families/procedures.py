@@ -64,7 +64,7 @@ def _staged_snapshot(job: WrongJob) -> int:
     return int(found.collect()[0][0])
 
 
-@script(formats=ICEBERG, prepare=_staged)
+@script(formats=ICEBERG, prepare=_staged, is_foreign=True)
 def publish_changes(job: WrongJob) -> None:
     """What another job has staged is published in the block by a procedure, and the first attempt fails behind it."""
     with job.guard() as sw:
@@ -74,7 +74,7 @@ def publish_changes(job: WrongJob) -> None:
         sw.success()
 
 
-@script(formats=ICEBERG, prepare=_staged)
+@script(formats=ICEBERG, prepare=_staged, is_foreign=True)
 def cherrypick_snapshot(job: WrongJob) -> None:
     """The same by the number of the snapshot."""
     with job.guard() as sw:
@@ -95,9 +95,9 @@ def _roll_back(job: WrongJob) -> None:
     _call(job, "rollback_to_snapshot", f"snapshot_id => {first.collect()[0][0]}L")
 
 
-@script(formats=ICEBERG, prepare=_of_two_snapshots, after=(0, 1, *BATCH), parts=((0, 1),))
+@script(formats=ICEBERG, prepare=_of_two_snapshots, after=(0, 1, *BATCH), attempts=1, succeeds=(1,))
 def rollback_before_the_write(job: WrongJob) -> None:
-    """Main is set back to its first snapshot in the block, before the append."""
+    """Main is set back to its first snapshot in the block, before the append: right, if nobody does it twice."""
     with job.guard() as sw:
         _roll_back(job)
         job.append(sw.table)

@@ -29,8 +29,8 @@ def _feed(job: WrongJob) -> None:
 
 def _run(job: WrongJob, write: Callable[[DataFrame, int], None]) -> None:
     """Bring whatever is new in the source into the table."""
-    source = job.spark.readStream.format("delta").options(maxFilesPerTrigger=1, startingVersion=0).load(
-        job.other("source")
+    source = (
+        job.spark.readStream.format("delta").options(maxFilesPerTrigger=1, startingVersion=0).load(job.other("source"))
     )
     query = source.writeStream.foreachBatch(write).option("checkpointLocation", job.other("checkpoint"))
     query.trigger(availableNow=True).start().awaitTermination()

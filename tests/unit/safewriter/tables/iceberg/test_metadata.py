@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from safewriter.tables.iceberg.metadata import head_of, properties, references
+from safewriter.tables.iceberg.metadata import head_of, history_of, properties, references
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,19 @@ def test_what_else_is_read() -> None:
     """The table's properties, which may be missing."""
     assert properties({"properties": {"a": "1"}}) == {"a": "1"}
     assert properties({}) == properties({"properties": None}) == {}
+
+
+def test_a_branch_has_the_snapshots_before_its_head() -> None:
+    """As far back as the table lists them, and no further if a parent names one that comes later."""
+    snapshots = [
+        {"snapshot-id": 1, "parent-snapshot-id": 3},
+        {"snapshot-id": 2},
+        {"snapshot-id": 3, "parent-snapshot-id": 1},
+    ]
+    refs = {"main": {"snapshot-id": 3}, "one": {"snapshot-id": 2}, "gone": {"snapshot-id": 9}}
+    metadata = {"refs": refs, "snapshots": snapshots}
+    assert history_of(metadata, "main") == {1, 3}
+    assert history_of(metadata, "one") == {2}
+    assert history_of(metadata, "gone") == set()
+    assert history_of(metadata, "none") == set()
+    assert history_of({"refs": refs}, "main") == set()

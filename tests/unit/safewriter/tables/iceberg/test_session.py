@@ -9,13 +9,21 @@ from typing import Any
 import pytest
 from py4j.clientserver import ClientServer
 
-from safewriter.errors import UnguardedSessionError, UnsupportedError
+from safewriter.errors import NotCommittedError, UnguardedSessionError, UnsupportedError
 from safewriter.tables.iceberg.metadata import Held
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.session import IcebergSession, StagingState
 from safewriter.tables.iceberg.table import DECIDED_MS
 from safewriter.tables.session import TableState
-from tests.unit.safewriter.tables.iceberg.staging import CATALOG, NOW_MS, TABLE, Staging, opened
+from tests.unit.safewriter.tables.iceberg.staging import (
+    CATALOG,
+    NOW_MS,
+    TABLE,
+    JavaError,
+    PySparkError,
+    Staging,
+    opened,
+)
 
 # -- before ------------------------------------------------------------------------------------------------------------
 
@@ -154,7 +162,7 @@ def test_no_block_publishes_once_its_fence_may_have_expired(
 
     assert session._held is not None
     own = ["main", "sw-0-1-2", "uuid", session._held.location, until_ms]
-    assert opened == [None, "lake", ["db", "t"], *own, None, False]
+    assert opened == [None, "lake", ["db", "t"], *own, "", False]
     assert session.table == "`safewriter`.`sw-0-1-2`.`db`.`t`"
     assert kept == {
         "spark.sql.catalog.safewriter": "io.soal.iceberg.StagingCatalog",
@@ -198,6 +206,58 @@ def test_a_block_that_never_opened_is_shut_all_the_same(session: IcebergSession,
     opened(session, done)
     session.shut("its end")
     assert done == ["shut"]
+
+
+KEY = "sw-0123456789abcdef0123456789abcdef"
+SNAPSHOTS = [
+    {"snapshot-id": 5},
+    {"snapshot-id": 6, "parent-snapshot-id": 5, "summary": {"safewriter.attempt": f"{KEY[:15]}-1-0123456789abcdef"}},
+    {"snapshot-id": 7, "parent-snapshot-id": 6},
+]
+
+
+def _at(head: int, since: int = 0) -> dict[str, Any]:
+    """Return a table whose main shows a snapshot; `since`: the first of those that have not expired."""
+    refs = {"main": {"snapshot-id": head, "type": "branch"}}
+    return {**TABLE, "refs": refs, "snapshots": SNAPSHOTS[since:]}
+
+
+@pytest.mark.parametrize(("begun", "ended"), [(_at(7), _at(6)), (_at(5), _at(5)), (_at(7), _at(7, 2)), (_at(7), None)])
+def test_a_skipped_write_that_main_shows_as_before_is_a_success(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch, begun: dict[str, Any], ended: dict[str, Any] | None
+) -> None:
+    """Nothing speaks against it if main had left it before, its snapshot has expired, or the table is gone."""
+    monkeypatch.setattr(session, "_open", lambda *_, skipped: None)
+    show(session, begun)
+    session.skip(write_key=KEY, nonce="nonce")
+    show(session, ended)
+    session.check_skipped()
+
+
+def test_a_skipped_write_from_which_main_was_set_back_is_none(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script that sets its table back in the block does so again on a retry, whose write is skipped."""
+    monkeypatch.setattr(session, "_open", lambda *_, skipped: None)
+    show(session, _at(7))
+    session.skip(write_key=KEY, nonce="nonce")
+    show(session, _at(5))
+    with pytest.raises(NotCommittedError, match="does not show snapshot 6 of this write any more"):
+        session.check_skipped()
+
+
+@pytest.mark.parametrize("kind", [JavaError, PySparkError])
+def test_a_block_whose_statement_runs_or_wrote_elsewhere_has_written(
+    session: IcebergSession, done: list[str], kind: type[JavaError | PySparkError]
+) -> None:
+    """Java answers with an exception then; any other one is no answer."""
+    staging = opened(session, done)
+    assert session.has_written() is True
+    staging.stray = kind("UnsupportedOperationException")
+    assert session.has_written() is True
+    staging.stray = kind("ForbiddenException")
+    with pytest.raises(kind):
+        session.has_written()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.spark.source.SparkTable;
@@ -15,6 +16,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.Write;
@@ -23,12 +25,17 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * A block's table in Spark, which reports each statement that has ended.
+ * A block's table in Spark, which tells the block when a statement begins to write it, and how it ends.
  *
  * <p>Iceberg makes no snapshot for two statements that change nothing: a dynamic overwrite by no row, and a DELETE whose
- * condition is never true. That they have run to their end is the block's only witness of them. All else is Iceberg's.
+ * condition is never true. That they have run to their end is the block's only witness of them. And Iceberg's transaction
+ * takes one change at a time, so the statements of several threads take turns here. All else is Iceberg's.
  */
 final class ReportingTable extends SparkTable {
+  /** The objects on Spark's way from a table to a batch. */
+  private static final List<Class<?>> LEADING =
+      List.of(RowLevelOperation.class, WriteBuilder.class, Write.class, BatchWrite.class);
+
   private final SparkTable shown;
   private final StagedTable staged;
 
@@ -40,34 +47,43 @@ final class ReportingTable extends SparkTable {
 
   @Override
   public void deleteWhere(Predicate[] conditions) {
-    shown.deleteWhere(conditions);
-    staged.report();
+    synchronized (staged) {
+      shown.deleteWhere(conditions);
+      staged.report();
+    }
   }
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return (WriteBuilder) reporting(shown.newWriteBuilder(info));
+    return (WriteBuilder) followed(shown.newWriteBuilder(info));
   }
 
-  /** Returns an object that does the same, and reports when a batch is committed. */
-  private Object reporting(Object made) {
+  /** Returns an object that does the same, and follows what it leads to until a batch is written, or given up. */
+  private Object followed(Object made) {
     Set<Class<?>> kinds = new LinkedHashSet<>();
     for (Class<?> kind = made.getClass(); kind != null; kind = kind.getSuperclass()) {
       kinds.addAll(Set.of(kind.getInterfaces()));
     }
     InvocationHandler handler = (proxy, method, arguments) -> {
-      Object result;
-      try {
-        method.setAccessible(true);
-        result = method.invoke(made, arguments);
-      } catch (InvocationTargetException e) {
-        throw e.getCause();
+      synchronized (staged) {
+        Object result;
+        boolean committed = false;
+        try {
+          method.setAccessible(true);
+          result = method.invoke(made, arguments);
+          committed = method.getName().equals("commit");
+        } catch (InvocationTargetException e) {
+          throw e.getCause();
+        } finally {
+          if (made instanceof BatchWrite && (committed || method.getName().equals("abort"))) {
+            staged.ended(made, committed); // Spark aborts a batch whose commit has failed
+          }
+        }
+        if (result instanceof BatchWrite) {
+          staged.began(result);
+        }
+        return LEADING.stream().anyMatch(kind -> kind.isInstance(result)) ? followed(result) : result;
       }
-      if (made instanceof BatchWrite && method.getName().equals("commit")) {
-        staged.report();
-      }
-      boolean leads = result instanceof WriteBuilder || result instanceof Write || result instanceof BatchWrite;
-      return leads ? reporting(result) : result;
     };
     return Proxy.newProxyInstance(StagedTable.class.getClassLoader(), kinds.toArray(Class<?>[]::new), handler);
   }
@@ -114,7 +130,7 @@ final class ReportingTable extends SparkTable {
 
   @Override
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
-    return shown.newRowLevelOperationBuilder(info); // Iceberg makes a snapshot for each, also without a match
+    return (RowLevelOperationBuilder) followed(shown.newRowLevelOperationBuilder(info));
   }
 
   @Override

@@ -2,8 +2,12 @@ package io.soal.iceberg;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.soal.journal.Journal;
 import java.io.IOException;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Set;
 import java.util.UUID;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
@@ -42,19 +46,26 @@ public final class StagedTable extends BaseTable {
   /** The field in the summary of each of a block's snapshots that holds the attempt's name. */
   static final String SUMMARY = "safewriter.attempt";
 
+  /** The reason for which a statement that has outlived its block is refused. */
+  static final String OVER = "the block of this statement has ended, and nothing of it is published any more";
+
   private final transient TableIdentifier staged;
   private final transient Publication publication;
   private final transient Supplier<Transaction> transactions;
   private final transient Strays strays;
   private final String target;
   private final String attempt;
-  private volatile boolean shut;
-  private volatile boolean reported;
+  private final transient Journal journal;
+  /** The statements that write, and have not ended. */
+  private final transient Set<Object> running = Collections.newSetFromMap(new IdentityHashMap<>());
+  private boolean shut;
+  private boolean reported;
 
   private StagedTable(
-      Publication publication, Supplier<Transaction> transactions, Strays strays, RowsOnly shown, String name,
-      String target, String attempt, TableIdentifier staged) {
+      Publication publication, Supplier<Transaction> transactions, Strays strays, Journal journal, RowsOnly shown,
+      String name, String target, String attempt, TableIdentifier staged) {
     super(shown, name);
+    this.journal = journal;
     this.strays = strays;
     this.target = target;
     this.staged = staged;
@@ -84,12 +95,13 @@ public final class StagedTable extends BaseTable {
    * @param uuid of the table that was claimed
    * @param location of the metadata that the claim has read; null if its catalog does not tell
    * @param untilMs epoch milliseconds after which no publication may start
-   * @param journal the local file that gets a line for each statement past the block; null: none
+   * @param file the job's journal, which gets a line for each statement that is refused, or writes past the block; empty:
+   *     none
    * @param skipped whether an earlier attempt has committed the write
    */
   public static StagedTable open(
       SparkSession spark, String catalog, List<String> identifier, String target, String attempt, String uuid,
-      String location, long untilMs, String journal, boolean skipped) {
+      String location, long untilMs, String file, boolean skipped) {
     Table found = load(spark, catalog, identifier, location);
     if (!found.uuid().equals(UUID.fromString(uuid))) {
       throw new NoSuchTableException("%s was dropped and recreated: its id is %s, it was %s", found.name(), found.uuid(), uuid);
@@ -102,12 +114,12 @@ public final class StagedTable extends BaseTable {
     TableOperations shown = skipped ? publication : ((HasTableOperations) one.table()).operations();
     TableIdentifier staged =
         TableIdentifier.of(Stream.concat(Stream.of(attempt), identifier.stream()).toArray(String[]::new));
-    String nonce = attempt.substring(attempt.lastIndexOf('-') + 1);
-    Strays strays = new Strays(spark, String.join(".", identifier), publication::since, journal, nonce);
+    Journal journal = new Journal(file, attempt.substring(attempt.lastIndexOf('-') + 1));
+    Strays strays = new Strays(spark, String.join(".", identifier), publication::since, journal);
     StagedTable table =
         new StagedTable(
-            publication, skipped ? begin : () -> one, strays, new RowsOnly(shown, operations.io()), found.name(), target,
-            attempt, staged);
+            publication, skipped ? begin : () -> one, strays, journal, new RowsOnly(shown, operations.io()), found.name(),
+            target, attempt, staged);
     StagingCatalog.OPEN.put(staged, table);
     return table;
   }
@@ -145,7 +157,8 @@ public final class StagedTable extends BaseTable {
    *
    * @return which statements have written past the block; null: none
    */
-  public String shut() {
+  public synchronized String shut() {
+    StagingCatalog.ENDED.put(attempt, journal);
     StagingCatalog.OPEN.remove(staged);
     shut = true;
     return strays.found(!reported && Publication.added(operations().current()).findAny().isEmpty());
@@ -155,16 +168,33 @@ public final class StagedTable extends BaseTable {
     return strays;
   }
 
-  /** A statement has ended, whether it has changed anything or not. */
-  void report() {
+  /** A statement begins to write. */
+  synchronized void began(Object batch) {
+    running.add(batch);
+  }
+
+  /** A statement has written its batch, or has given it up. */
+  synchronized void ended(Object batch, boolean committed) {
+    running.remove(batch);
+    reported |= committed;
+  }
+
+  /** A statement has run to its end, whether it has changed anything or not. */
+  synchronized void report() {
     reported = true;
   }
 
   /**
    * Returns whether there is anything to publish: a snapshot of the block's own. A block of statements that changed
-   * nothing gets an empty one, by which the table bears witness of them. Throws if a statement has written another branch.
+   * nothing gets an empty one, by which the table bears witness of them.
+   *
+   * @throws UnsupportedOperationException if a statement has written another branch, or has not ended
    */
-  public boolean isStaged() {
+  public synchronized boolean isStaged() {
+    if (!running.isEmpty()) {
+      throw new UnsupportedOperationException(
+          "a statement of the block is still running: let its thread end before success()");
+    }
     publication.refresh();
     if (reported && Publication.added(operations().current()).findAny().isEmpty()) {
       staged(transactions.get().newFastAppend()).toBranch(target).commit();
@@ -197,7 +227,8 @@ public final class StagedTable extends BaseTable {
 
   private Transaction transaction() {
     if (shut) {
-      throw new IllegalStateException("The block on " + name() + " has ended");
+      journal.tellRefused(OVER);
+      throw new IllegalStateException(OVER);
     }
     return transactions.get();
   }

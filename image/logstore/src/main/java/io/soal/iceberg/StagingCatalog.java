@@ -1,7 +1,11 @@
 package io.soal.iceberg;
 
+import io.soal.journal.Journal;
+import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
@@ -12,6 +16,7 @@ import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.spark.SparkCatalog;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -22,6 +27,19 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public final class StagingCatalog extends SparkCatalog {
   static final Map<TableIdentifier, StagedTable> OPEN = new ConcurrentHashMap<>();
+
+  /** The journals of blocks that are over, by the attempt's name: a statement can outlive its block. */
+  static final Map<String, Journal> ENDED =
+      Collections.synchronizedMap(new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, Journal> eldest) {
+          return size() > ENDED_MAX;
+        }
+      });
+
+  private static final int ENDED_MAX = 100_000;
 
   /** Whether a block is open in this Java machine. */
   public static boolean isAnyOpen() {
@@ -40,6 +58,21 @@ public final class StagingCatalog extends SparkCatalog {
     return found instanceof SparkTable shown && shown.table() instanceof StagedTable staged
         ? new ReportingTable(shown, staged)
         : found;
+  }
+
+  /** Spark calls this for the target of a statement that writes. */
+  @Override
+  public org.apache.spark.sql.connector.catalog.Table loadTable(Identifier name, Set<TableWritePrivilege> writes)
+      throws org.apache.spark.sql.catalyst.analysis.NoSuchTableException {
+    try {
+      return loadTable(name);
+    } catch (org.apache.spark.sql.catalyst.analysis.NoSuchTableException gone) {
+      Journal journal = name.namespace().length == 0 ? null : ENDED.get(name.namespace()[0]);
+      if (journal != null) {
+        journal.tellRefused(StagedTable.OVER);
+      }
+      throw gone;
+    }
   }
 
   private record Blocks(String name) implements Catalog {

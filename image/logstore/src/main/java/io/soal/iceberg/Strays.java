@@ -1,10 +1,8 @@
 package io.soal.iceberg;
 
+import io.soal.journal.Journal;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
+import java.io.UncheckedIOException;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -33,8 +31,7 @@ final class Strays {
   private final Object session;
   private final String table;
   private final Supplier<List<Snapshot>> since;
-  private final String journal;
-  private final String nonce;
+  private final Journal journal;
   /** The snapshots of the block's session, and whether Iceberg has named the block's table. */
   private final Map<Long, Boolean> heard = new ConcurrentHashMap<>();
   /** The same of other sessions on the block's thread: other writers, unless the block itself has written nothing. */
@@ -43,14 +40,13 @@ final class Strays {
   /**
    * @param table the table's name, without that of its catalog
    * @param since reads the snapshots that the block's target has got since the block began
-   * @param journal the local file that gets a line for each stray; null: none
+   * @param journal gets a line for each stray: the supervisor reads it if the job is killed before it can say so
    */
-  Strays(Object session, String table, Supplier<List<Snapshot>> since, String journal, String nonce) {
+  Strays(Object session, String table, Supplier<List<Snapshot>> since, Journal journal) {
     this.session = session;
     this.table = table;
     this.since = since;
     this.journal = journal;
-    this.nonce = nonce;
   }
 
   private static void tell(CreateSnapshotEvent event) {
@@ -74,8 +70,12 @@ final class Strays {
     }
     heard.put(event.snapshotId(), named);
     String reason = named ? found(false) : null; // the table is not read for each commit to another one
-    if (reason != null && journal != null) {
-      write(reason);
+    if (reason != null) {
+      try {
+        journal.tell("stray", reason);
+      } catch (IOException e) {
+        throw new UncheckedIOException(e); // Iceberg logs it; the block itself knows of the stray all the same
+      }
     }
   }
 
@@ -104,16 +104,5 @@ final class Strays {
     }
     String ids = strays.stream().map(String::valueOf).sorted().collect(Collectors.joining(", "));
     return "a statement of the block has written snapshot " + ids + " past the block, by the table's own name";
-  }
-
-  /** The supervisor reads this line if the job is killed before it can say so. */
-  private void write(String reason) {
-    String line = "\n{\"event\":\"stray\",\"atMs\":" + System.currentTimeMillis() + ",\"nonce\":\"" + nonce
-        + "\",\"reason\":\"" + reason + "\"}\n";
-    try {
-      Files.write(Path.of(journal), line.getBytes(StandardCharsets.UTF_8), StandardOpenOption.APPEND);
-    } catch (IOException e) {
-      throw new java.io.UncheckedIOException(e); // Iceberg logs it; the block itself knows of the stray all the same
-    }
   }
 }

@@ -2,12 +2,9 @@ package io.soal.logstore;
 
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.soal.journal.Journal;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Paths;
-import java.nio.file.StandardOpenOption;
 import org.apache.hadoop.fs.Path;
 
 /**
@@ -59,30 +56,11 @@ record Block(
 
   /** The supervisor trusts this line: as long as it is missing, no commit was sent. So it is written first. */
   void announce() throws IOException {
-    tell(line("commit_passed"));
+    lines().tell("commit_passed", null);
   }
 
-  /**
-   * Tells the supervisor that a statement which writes rows was refused: a script may swallow the error, or nobody may ask
-   * the thread for it.
-   */
-  void tellRefused(String reason) {
-    try {
-      tell(line("refused").put("reason", reason));
-    } catch (IOException unwritten) {
-      // The statement fails all the same; the block itself knows of the refusal.
-    }
-  }
-
-  private ObjectNode line(String event) {
-    return JSON.createObjectNode().put("event", event).put("atMs", System.currentTimeMillis()).put("nonce", nonce);
-  }
-
-  private void tell(ObjectNode line) throws IOException {
-    if (!journal.isEmpty()) {
-      // The line break before it keeps a line that a full disk has torn from swallowing this one.
-      String text = "\n" + line + "\n";
-      Files.write(Paths.get(journal), text.getBytes(StandardCharsets.UTF_8), StandardOpenOption.APPEND);
-    }
+  /** The job's journal. */
+  Journal lines() {
+    return new Journal(journal, nonce);
   }
 }

@@ -119,7 +119,7 @@ final class Blocks {
     if (over != null) {
       Refused refused = new Refused("over", "the SafeWriter block of this statement is over, and its write was settled"
           + " without it; nothing of it may be committed any more");
-      over.tellRefused(refused.reason);
+      over.lines().tellRefused(refused.reason);
       throw refused;
     }
   }

@@ -317,7 +317,7 @@ public final class Gate {
     if (refusal.isEmpty()) {
       refusal = refused.reason;
     }
-    block.tellRefused(refused.reason);
+    block.lines().tellRefused(refused.reason);
     return refused;
   }
 }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 from safewriter.block.block import Block
 from safewriter.block.ending import Ending
 from safewriter.block.heartbeat import Heartbeat
-from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping
+from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping, tell_not_entered
 from safewriter.block.registry import Registry
 from safewriter.block.tidy import tidy
 from safewriter.block.watchdog import Watchdog
@@ -145,6 +145,14 @@ class SafeWriter:
 
     def __enter__(self) -> Self:
         """Claim the write and open the gate."""
+        try:
+            self._enter()
+        except BaseException as error:
+            tell_not_entered(self._block, error)
+            raise
+        return self
+
+    def _enter(self) -> None:
         if self._entered:
             raise UsageError("a SafeWriter block can be entered only once; make a new one for another try")
         self._block.check_surroundings()
@@ -158,7 +166,6 @@ class SafeWriter:
                 self._ending.never_began()
             self._close()
             raise
-        return self
 
     def _open(self) -> None:
         claimed = claim(self._block)

@@ -119,7 +119,7 @@ def _verdict(
         return _ended_well(writes, uncommitted, evidence.retry)
     fault = fault_of(evidence, exit_code, signal_number)
     done = len(writes) - len(uncommitted)
-    tail = f"; {done} of {len(writes)} writes are committed and stay" if done else "; no write of it is in a table"
+    tail = f"; {done} of {len(writes)} writes are committed and stay" if done else "; none of its writes is committed"
     return State.FAILED, fault.message + (tail if writes else ""), fault
 
 
@@ -182,9 +182,9 @@ def _cancelled(
     evidence: JobEvidence, writes: tuple[WriteReport, ...], uncommitted: list[WriteReport]
 ) -> tuple[State, str, Fault]:
     kept = len(writes) - len(uncommitted)
-    stand = (
-        f"{kept} of {len(writes)} writes that it began are committed and stay" if kept else "none of its writes is in"
-    )
+    stand = "none of its writes is committed"
+    if kept:
+        stand = f"{kept} of {len(writes)} writes that it began are committed and stay"
     if evidence.turn_lost is not None:
         details = f"{evidence.turn_lost}; {stand}; {evidence.retry}"
         return State.FAILED, details, Fault("TurnLost", evidence.turn_lost, retryable=True)

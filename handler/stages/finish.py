@@ -49,7 +49,8 @@ def record(progress: Progress, outcome: Outcome, services: Services) -> Result:
 def _end(begun: Begun, progress: Progress, outcome: Outcome) -> tuple[str, ...]:
     settled = progress.settled
     is_known = not progress.started or (settled is not None and settled.writes is not None and not settled.problem)
-    has_none = is_known and all(write.status == Status.ROLLED_BACK for write in progress.writes or ())
+    writes = progress.writes or ()
+    has_none = is_known and all(one.status == Status.ROLLED_BACK and one.incomplete is None for one in writes)
     return begun.runs.end(
         begun.run,
         state=outcome.state.value,

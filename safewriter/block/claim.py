@@ -91,7 +91,7 @@ class Claimer:
         trace = self._trace(before, named)
         held = None if self._is_undecided(trace) else self.checkpoints.create(self._first(before, trace))
         if held is not None:
-            return self._claimed(held, before, trace)
+            return _claim_of(held, before)
         for _ in range(_ROUNDS_MAX):
             stored = self.checkpoints.read(self.write.key)
             if stored is None:
@@ -116,16 +116,16 @@ class Claimer:
                 self._check_decided(trace)
                 record = self._record(stored.document.epoch + 1, before)
                 claimed = stored.document.claimed(record, self.commit_point, self.write.run.delivery)
-                held = self.checkpoints.replace(stored, claimed)
+                held = self.checkpoints.replace(stored, self._found(claimed, trace))
             if held is not None:
-                return self._claimed(held, before, trace)
+                return _claim_of(held, before)
         raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again")
 
     def _trace(self, before: TableState, named: int | None) -> Trace | None:
         """Ask the table about a write that it names."""
         if named is None:
             return None
-        return self.recovery.table_of(self._first(before, None)).trace_from(self.write.key, named)
+        return self.recovery.table_of(self._first(before)).trace_from(self.write.key, named)
 
     def _is_undecided(self, trace: Trace | None) -> bool:
         """Tell whether the table holds the write, and nothing tells whether `success()` was called."""
@@ -141,11 +141,14 @@ class Claimer:
                 " commit_point='write', which skips the write; if not, delete its rows and use a new clientToken"
             )
 
-    def _claimed(self, held: HeldCheckpoint, before: TableState, trace: Trace | None) -> Claim:
-        """Return the claim of a write, or settle it as committed if the table holds it: then the document was gone."""
+    def _found(self, claimed: Checkpoint, trace: Trace | None) -> Checkpoint:
+        """Return the document of a claim; one that says committed if the table holds the write.
+
+        One request puts it: nobody can settle an open document of an attempt that has begun behind the commit.
+        """
         if trace is None or trace.landed is None:
-            return Claim(held, before, already_committed=False)
-        document = held.document.moved(
+            return claimed
+        return claimed.moved(
             Status.COMMITTED,
             reason=f"{Cause.RETRY.value}: {FOUND}",
             settled_ms=self.clock(),
@@ -154,10 +157,6 @@ class Claimer:
             cleaned=True,  # this attempt has written nothing; of those before it nobody knows the files
             **asdict(trace.landed),
         )
-        settled = self.checkpoints.replace(held, document)
-        if settled is None:
-            raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} was changed by somebody else; try again")
-        return Claim(settled, before, already_committed=True)
 
     def _take_over(self, stored: StoredCheckpoint) -> None:
         """Return once the write is settled or another process has changed it; raise if its owner lives."""
@@ -218,9 +217,9 @@ class Claimer:
     def _deadline_ms(self) -> int | None:
         return None if self.schedule is None else self.schedule.deadline.at_ms
 
-    def _first(self, before: TableState, trace: Trace | None) -> Checkpoint:
+    def _first(self, before: TableState, trace: Trace | None = None) -> Checkpoint:
         epoch = 1 if trace is None else trace.epoch + 1  # above each attempt whose fence or commit the table holds
-        return Checkpoint(
+        document = Checkpoint(
             run_key=self.write.run.key,
             write_key=self.write.key,
             fingerprint=self.write.fingerprint,
@@ -234,6 +233,7 @@ class Claimer:
             attempts=(self._record(epoch, before),),
             deliveries=(self.write.run.delivery,),
         )
+        return self._found(document, trace)
 
     def _record(self, epoch: int, before: TableState) -> AttemptRecord:
         return AttemptRecord(
@@ -251,3 +251,7 @@ class Claimer:
             properties=before.properties,
             catalog=before.catalog,
         )
+
+
+def _claim_of(held: HeldCheckpoint, before: TableState) -> Claim:
+    return Claim(held, before, already_committed=held.document.status is Status.COMMITTED)

@@ -209,9 +209,10 @@ class Ending:
             return
         if block.turn is not None and not block.session.seen().passed:
             block.turn.check()
-        if no_change and block.session.has_written():
+        if not no_change:
+            block.session.publish()
+        elif block.session.has_written():
             raise UsageError(f"success(no_change=True) is not true: the block has written rows to {block.table}")
-        block.session.publish()
         seen = block.session.seen()
         self._noted = seen.noted
         # Files of an earlier attempt may have arrived after its clean-up.
@@ -323,7 +324,10 @@ class Ending:
         )
 
     def _settle(self, cause: Cause, evidence: Evidence) -> None:
-        self._held = self._block.recovery.settle(self._block.write.key, cause, evidence) or self._held
+        held = self._block.recovery.settle(self._block.write.key, cause, evidence)
+        if held is None:
+            raise UnknownOutcomeError(f"{self._block.checkpoint_uri} is gone, so the write could not be settled")
+        self._held = held
 
     def _clean(self) -> None:
         """Remove the attempt's leftovers, now that all its requests have ended."""

@@ -10,7 +10,14 @@ from safewriter.block.claim import Claim, Claimer
 from safewriter.block.tidy import tidy
 from safewriter.coordination.record import OpenWrite
 from safewriter.deadline import epoch_ms
-from safewriter.errors import SettingError, TooLateError, TryAgainError, UnsupportedError, UsageError
+from safewriter.errors import (
+    SettingError,
+    TooLateError,
+    TryAgainError,
+    UnknownOutcomeError,
+    UnsupportedError,
+    UsageError,
+)
 from safewriter.objects.store import StoreError
 from safewriter.record import journal
 from safewriter.record.document import CommitPoint
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
     from safewriter.coordination.turn import Turn
     from safewriter.tables.session import TableState
 
-__all__ = ["claim", "note_in_turn", "open_gate", "open_skipping"]
+__all__ = ["claim", "note_in_turn", "open_gate", "open_skipping", "tell_not_entered"]
 
 
 def claim(block: Block) -> Claim:
@@ -39,6 +46,8 @@ def claim(block: Block) -> Claim:
             problem = f"{error}. The job needs GetObject, PutObject and DeleteObject there"
             raise SettingError("SW_CHECKPOINT_BUCKET", problem) from error
         raise TryAgainError(f"nothing was written: {error}") from error
+    except UnknownOutcomeError:
+        raise  # the marker stays: by it an operator finds the write, and settles it by hand
     except Exception as error:
         if isinstance(error, TooLateError) and block.journal:
             with suppress(OSError):  # a stream or the user's code may lose the error's type
@@ -80,22 +89,34 @@ def _announce(block: Block) -> None:
     if not block.journal:
         return
     try:
-        journal.append(
-            block.journal,
-            "write_opened",
-            writeKey=block.write.key,
-            nonce=block.attempt.nonce,
-            table=str(block.write.table),
-            format=block.write.format,
-            step=block.write.step,
-            commitPoint=block.commit_point.value,
-            checkpoint=block.checkpoint_uri,
-        )
+        _tell(block.journal, "write_opened", block)
     except FileNotFoundError:
         raise UsageError(
             f"nothing was written: the journal {block.journal}, by which the handler learns of a write, is gone. The"
             " job has deleted its own directory; let it delete only what it has made"
         ) from None
+
+
+def tell_not_entered(block: Block, error: BaseException) -> None:
+    """Tell the supervisor that a block was not entered: a script may swallow the error, and its rows are nowhere."""
+    if block.journal:
+        with suppress(OSError):  # the script gets the error all the same
+            _tell(block.journal, "not_entered", block, type=type(error).__name__, reason=str(error))
+
+
+def _tell(path: str, event: str, block: Block, **fields: str) -> None:
+    journal.append(
+        path,
+        event,
+        writeKey=block.write.key,
+        nonce=block.attempt.nonce,
+        table=str(block.write.table),
+        format=block.write.format,
+        step=block.write.step,
+        commitPoint=block.commit_point.value,
+        checkpoint=block.checkpoint_uri,
+        **fields,
+    )
 
 
 def _check_undoable(block: Block, before: TableState) -> None:
@@ -141,6 +162,9 @@ def open_gate(block: Block, claimed: Claim) -> None:
 
 def open_skipping(block: Block) -> None:
     """Open a block whose write an earlier attempt has committed: no commit passes, and Delta skips the write."""
+    if block.journal:
+        with suppress(OSError):  # a journal that is gone leaves a doubt by itself
+            journal.append(block.journal, "write_skipped", nonce=block.attempt.nonce)
     if block.batch is not None:
         block.session.keep_state()
     block.session.skip(write_key=block.write.key, nonce=block.attempt.nonce)

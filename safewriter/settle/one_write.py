@@ -104,9 +104,13 @@ def settle_or_clean(
         if not checkpoints.sighting(stored).is_dead:
             return Action.ALIVE, "its owner lives; it settles the write itself, or dies and can be recovered"
         # Only the epoch that was found dead: a retry may have claimed the next one since.
-        recovery.settle(document.write_key, cause, Evidence(document.epoch))
+        settled = recovery.settle(document.write_key, cause, Evidence(document.epoch))
     except (SafeWriterError, StoreError) as error:
         return Action.FAILED, str(error)
+    if settled is None:
+        return Action.FAILED, f"{checkpoints.uri(document.write_key)} disappeared while it was settled"
+    if settled.document.status in OPEN:
+        return Action.ALIVE, "a retry has claimed the write since"
     return Action.SETTLED, None
 
 

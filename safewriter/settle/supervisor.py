@@ -6,11 +6,11 @@ The job names each write in its journal before it puts anything of it on S3.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from safewriter.deadline import epoch_ms
-from safewriter.errors import SafeWriterError
+from safewriter.errors import SafeWriterError, UnknownOutcomeError
 from safewriter.objects.s3 import open_store, table_store
 from safewriter.objects.store import StoreError
 from safewriter.record.checkpoints import Checkpoints
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["OpenWrites", "Supervision", "WriteReport"]
 
 _log = logging.getLogger(__name__)
+_ROUNDS_MAX: Final = 20
+_NOT_ENTERED: Final = "not_entered"
 _TEXTS: Final = ("writeKey", "nonce", "table", "format", "checkpoint")
 
 
@@ -124,10 +126,13 @@ class Supervision:
         sent = {_nonce(entry) for entry in entries if entry.event == "commit_passed"}
         unsent = dead - sent if self._journal.is_whole() else set()
         wrong = _Wrong.of(entries)
-        last = {opened.write_key: opened for opened in _opened(entries)}
+        last = {opened.write_key: opened for opened in _opened(entries, "write_opened", _NOT_ENTERED)}
         doubtful = {opened.write_key for opened in _opened(entries) if opened.nonce not in unsent}
         return tuple(
-            self._settled(recovery, opened, dead, unsent, wrong, may_have_sent=opened.write_key in doubtful)
+            wrong.judged(
+                self._settled(recovery, opened, dead, unsent, wrong, may_have_sent=opened.write_key in doubtful),
+                opened,
+            )
             for opened in last.values()
         )
 
@@ -151,56 +156,95 @@ class Supervision:
         """
         try:
             stored = self._checkpoints.read(opened.write_key)
-            # An absent document proves nothing, not even that it was never there.
-            if stored is None and not may_have_sent:
-                return _report(opened, Status.ROLLED_BACK, "the attempt ended before it had claimed the write")
             if stored is None:
-                return _report(opened, Status.UNKNOWN, f"a commit may have been sent, but {opened.checkpoint} is gone")
+                return wrong.without_document(opened, may_have_sent=may_have_sent)
             owner = stored.document.owner
             if stored.document.status in OPEN and owner in dead:
                 evidence = wrong.evidence(stored.document.epoch, owner, nothing_sent=owner in unsent)
                 stored = recovery.settle(opened.write_key, Cause.KILLED, evidence)
                 if stored is None:
                     return _report(opened, Status.UNKNOWN, f"{opened.checkpoint} disappeared while it was settled")
+            document = stored.document
+            if document.status in OPEN:
+                return _report(opened, Status.IN_PROGRESS, f"another attempt ({document.owner}) owns the write")
+            return _verdict(opened, self._told(stored, wrong) if document.owner in dead else document)
         except (SafeWriterError, StoreError) as error:
             return _report(opened, Status.UNKNOWN, str(error))
-        if stored.document.status in OPEN:
-            return _report(opened, Status.IN_PROGRESS, f"another attempt ({stored.document.owner}) owns the write")
-        return _verdict(opened, self._told(stored, wrong) if stored.document.owner in dead else stored.document)
 
     def _told(self, stored: StoredCheckpoint, wrong: _Wrong) -> Checkpoint:
         """Write into a settled document what was refused after the block's end: a retry would skip it without a word.
 
-        If somebody has changed the document meanwhile, this attempt reports it all the same.
+        Raises `StoreError` or `UnknownOutcomeError` if the document does not say it in the end.
         """
-        document = stored.document
-        evidence = wrong.evidence(document.epoch, document.owner, nothing_sent=False)
-        why = evidence.incomplete(document.status)
-        if why is None or document.incomplete is not None:
-            return document
-        told = document.moved(document.status, incomplete=why)
-        try:
-            self._checkpoints.replace(stored, told)
-        except StoreError as error:
-            _log.warning(
-                "%s does not say that its write is not whole: %s", self._checkpoints.uri(document.write_key), error
-            )
-        return told
+        own = stored.document
+        why = wrong.evidence(own.epoch, own.owner, nothing_sent=False).incomplete(own.status)
+        for _ in range(_ROUNDS_MAX):
+            document = stored.document
+            if why is None or document.incomplete is not None:
+                return document
+            told = document.moved(document.status, incomplete=why)
+            if self._checkpoints.replace(stored, told) is not None:
+                return told
+            again = self._checkpoints.read(own.write_key)  # a clean-up has changed it, or a retry that skips the write
+            if again is None or again.document.owner != own.owner:
+                break
+            stored = again
+        where = self._checkpoints.uri(own.write_key)
+        raise UnknownOutcomeError(f"{where} does not say that its write is not whole: {why}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Wrong:
-    """By the nonce of an attempt: why its first refused statement was refused, and what it wrote past its block."""
+    """By the nonce of an attempt: why its first refused statement was refused, and what it wrote past its block; the
+    error of a block that was not entered, with its type; and whether the write was skipped.
+    """
 
     refused: Mapping[str, str]
     strays: Mapping[str, str]
+    not_entered: Mapping[str, tuple[str, str]]
+    skipped: frozenset[str]
 
     @classmethod
     def of(cls, entries: tuple[Entry, ...]) -> _Wrong:
         def first(event: str) -> dict[str, str]:
             return {_nonce(one): str(one.fields.get("reason")) for one in reversed(entries) if one.event == event}
 
-        return cls(first("refused"), first("stray"))
+        refused = [one for one in entries if one.event == _NOT_ENTERED]
+        return cls(
+            first("refused"),
+            first("stray"),
+            {_nonce(one): (str(one.fields.get("type")), str(one.fields.get("reason"))) for one in refused},
+            frozenset(_nonce(one) for one in entries if one.event == "write_skipped"),
+        )
+
+    def judged(self, report: WriteReport, last: _Opened) -> WriteReport:
+        """Return the report on a write, of which `last` is the last block.
+
+        The rows of a block that was not entered are nowhere, also if an earlier block of its name is committed.
+        """
+        if last.nonce not in self.not_entered or report.status is not Status.COMMITTED or report.incomplete is not None:
+            return report
+        return replace(report, incomplete=self._why(last))
+
+    def _why(self, opened: _Opened) -> str:
+        kind, reason = self.not_entered[opened.nonce]
+        return f"the block was not entered ({kind}: {reason})"
+
+    def without_document(self, opened: _Opened, *, may_have_sent: bool) -> WriteReport:
+        """Report on a write without a document, whose absence proves nothing, not even that it was never there.
+
+        `may_have_sent`: an attempt of the job may have sent a commit.
+        """
+        if may_have_sent:
+            return _report(opened, Status.UNKNOWN, f"a commit may have been sent, but {opened.checkpoint} is gone")
+        if opened.nonce in self.skipped:
+            why = f"an earlier attempt has committed the write, but {opened.checkpoint} is gone"
+            return _report(opened, Status.UNKNOWN, why)
+        kind, reason = self.not_entered.get(opened.nonce, ("", ""))
+        if kind == UnknownOutcomeError.__name__:
+            return _report(opened, Status.UNKNOWN, reason)
+        why = self._why(opened) if kind else "the attempt ended before it had claimed the write"
+        return _report(opened, Status.ROLLED_BACK, why)
 
     def evidence(self, epoch: int, nonce: str, *, nothing_sent: bool) -> Evidence:
         """Return what the supervisor knows of an attempt."""
@@ -209,8 +253,10 @@ class _Wrong:
         return Evidence(epoch, nothing_sent=nothing_sent, lost=lost, strays=self.strays.get(nonce))
 
 
-def _opened(entries: tuple[Entry, ...]) -> tuple[_Opened, ...]:
-    """Return the writes that the guard has opened; ignores lines that the guard has not written."""
+def _opened(entries: tuple[Entry, ...], *events: str) -> tuple[_Opened, ...]:
+    """Return the writes that the guard has opened, or those of other events; ignores lines that the guard has not
+    written.
+    """
     return tuple(
         _Opened(
             write_key=entry.fields["writeKey"],
@@ -221,7 +267,7 @@ def _opened(entries: tuple[Entry, ...]) -> tuple[_Opened, ...]:
             checkpoint=entry.fields["checkpoint"],
         )
         for entry in entries
-        if entry.event == "write_opened"
+        if entry.event in (events or ("write_opened",))
         and all(isinstance(entry.fields.get(name), str) for name in _TEXTS)
         and isinstance(entry.fields.get("step"), str | None)
     )

@@ -139,10 +139,6 @@ class SparkScope:
         if failure is not None:
             raise failure
 
-    def named_since(self, write_key: str) -> int | None:  # noqa: ARG002 - of the protocol
-        """Return None, where no version is looked at."""
-        return None
-
     def undo_obstacle(self, before: TableState) -> str | None:  # noqa: ARG002 - of the protocol
         """Return None, where a block leaves nothing to undo before its publication."""
         return None

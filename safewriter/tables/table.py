@@ -111,8 +111,8 @@ class Table(Protocol):
         """
         ...
 
-    def trace_from(self, write_key: str, version: int) -> Trace | None:  # noqa: ARG002 - of the protocol
-        """Look for a write, of any epoch, in a version and all that follow; None, as by default, if they show nothing
-        of it. The session has named the version (`Session.named_since`).
+    def trace_from(self, write_key: str, version: int) -> Trace:
+        """Look for a write, of any epoch, in a version and all that follow; the session has seen it there
+        (`Session.named_since`). Raises `RetentionGapError` if they show nothing of it any more.
         """
-        return None
+        ...

@@ -75,6 +75,15 @@ def test_what_the_retention_has_taken_is_not_asked_for(lake: Bucket) -> None:
     assert asked(lake) == 1 + 2
 
 
+def test_a_version_that_is_gone_between_others_is_an_error(lake: Bucket) -> None:
+    """The retention takes the oldest only, so nobody knows what the missing one has named."""
+    for version in (0, 1, 3):
+        commit(lake, version, None)
+    assert "is gone, and older ones are there" in str(named(lake, KEYS[0], 3))
+    commit(lake, 2, KEYS[0])
+    assert named(lake, KEYS[0], 3) == 2
+
+
 def test_a_version_that_cannot_be_read_is_an_error(lake: Bucket) -> None:
     """It is no version that names nothing; asked again, it is read again."""
     commit(lake, 0, KEYS[0])

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from safewriter.errors import DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
+from safewriter.errors import (
+    DeadlineError,
+    SupersededError,
+    UnguardedSessionError,
+    UnknownOutcomeError,
+    UnsupportedError,
+)
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -77,7 +83,8 @@ class GateState:
         return None
 
     def error_of(self, error: Exception) -> SafeWriterError | None:
-        """Return the gate's refusal in `error` as a typed error that says what to do; None for any other error.
+        """Return the gate's refusal in `error` as a typed error that says what to do; None for any other error, and for
+        the refusal of a block that is over.
 
         It need not be the gate's first refusal.
         """
@@ -91,4 +98,6 @@ class GateState:
             return UnguardedSessionError(text)
         if code == "fenced":
             return SupersededError(text)
+        if code == "gap":
+            return UnknownOutcomeError(text)
         return DeadlineError(text) if code == "late" else None

@@ -68,7 +68,10 @@ class ReadBack:
         statement with `ignore` finds it and writes nothing.
         """
         creator = next((attempt for attempt in document.attempts[:-1] if attempt.may_have_created), None)
-        if creator is None or self.history.read(landed.commit_version).adds:
+        if creator is None:
+            return
+        ours = self.history.read(landed.commit_version)
+        if ours.adds or ours.info.get("operationParameters", {}).get("mode") != "Ignore":
             return
         if all(document.write_key in commit.owners for commit in self.history.since(creator)):
             raise NotCommittedError(

@@ -102,9 +102,12 @@ class DeltaTable(Table):
         """Look for a commit of the write that was not undone, whatever its epoch, and for fences of it."""
         return _trace(self._history.since_ms(since_ms), write_key)
 
-    def trace_from(self, write_key: str, version: int) -> Trace | None:
+    def trace_from(self, write_key: str, version: int) -> Trace:
         """Look for a commit of the write that was not undone, in a version and all that follow."""
-        return _trace(self._history.from_version(version), write_key)
+        trace = _trace(self._history.from_version(version), write_key)
+        if trace is None:
+            raise RetentionGapError(f"the log has named this write in version {version}, and does not any more")
+        return trace
 
 
 def _trace(commits: tuple[Commit, ...], write_key: str) -> Trace | None:

@@ -223,9 +223,12 @@ class IcebergTable(Table):
             raise RetentionGapError(f"{self.name} may have forgotten a write that began so long ago")
         return Trace(max(found.values())) if found else None
 
-    def trace_from(self, write_key: str, version: int) -> Trace | None:  # noqa: ARG002 - the metadata is read whole
+    def trace_from(self, write_key: str, version: int) -> Trace:  # noqa: ARG002 - the metadata is read whole
         """Look for publications and fences of a write that the table has shown a moment ago."""
-        return self.trace(write_key, self.clock())
+        trace = self.trace(write_key, self.clock())
+        if trace is None:
+            raise RetentionGapError(f"{self.name} has named this write, and does not any more")
+        return trace
 
 
 def epochs_of(held: Held, write_key: str) -> dict[str, int]:

@@ -17,7 +17,7 @@ from safewriter.snapshots.errors import PublishCurrentError
 from safewriter.snapshots.keep.leftovers import BuildId
 from safewriter.snapshots.write.publish import Base, Publisher
 from safewriter.tables.session import TableState
-from safewriter.tables.snapshot.table import DECIDED_MS, name_of
+from safewriter.tables.snapshot.table import DECIDED_MS, name_of, names_of
 from safewriter.tables.spark import SparkScope
 
 if TYPE_CHECKING:
@@ -73,6 +73,11 @@ class SnapshotSession(SparkScope):
         """Read `_CURRENT`. In a turn, its token is written there: an earlier holder publishes nothing after that."""
         self._base = self.publisher.base(self._token)
         return TableState(self._base.version, None, (), self.names.document())
+
+    def named_since(self, write_key: str) -> int | None:
+        """Return 0 if `_CURRENT` names an attempt of the write, published or fenced; else None."""
+        current = self._base.current
+        return 0 if current is not None and names_of(current, write_key) else None
 
     def begin(self, opening: Opening) -> None:
         """Take what is current now as the base, and put the build's jobs into a group."""

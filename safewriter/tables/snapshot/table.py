@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from safewriter.tables.session import Seen
     from safewriter.tables.table import Intent
 
-__all__ = ["DECIDED_MS", "SnapshotTable", "name_of"]
+__all__ = ["DECIDED_MS", "SnapshotTable", "name_of", "names_of"]
 
 DECIDED_MS: Final = 6 * 86_400_000
 """How long a build may publish: `_CURRENT` keeps names for a day longer than that."""
@@ -79,6 +79,8 @@ class SnapshotTable(Table):
             if not self.may_go_on():
                 break
             etag, current = self._read()
+            if etag is None and attempt.version_before > 0:
+                raise RetentionGapError(f"{self.store.uri(CURRENT)} is gone, and with it the names of all builds")
             if (publication := current.published.get(name)) is not None:
                 return _landed(publication)
             if self.clock() - attempt.started_ms > DECIDED_MS:
@@ -134,15 +136,27 @@ class SnapshotTable(Table):
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for the names of a write's attempts, which are kept for a week."""
         _, current = self._read()
-        own = re.compile(rf"{re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}}")
-        published = {int(match[1]): told for name, told in current.published.items() if (match := own.fullmatch(name))}
+        named = names_of(current, write_key)
+        published = {epoch: current.published[name] for name, epoch in named.items() if name in current.published}
         if published:
             last = max(published)
             return Trace(last, _landed(published[last]), published[last].version - 1, succeeded=True)
         if self.clock() - since_ms > DECIDED_MS:
             raise RetentionGapError(f"{self.store.uri(CURRENT)} may have forgotten a build that began so long ago")
-        fenced = [int(match[1]) for name in current.fenced if (match := own.fullmatch(name))]
-        return Trace(max(fenced)) if fenced else None
+        return Trace(max(named.values())) if named else None
+
+    def trace_from(self, write_key: str, version: int) -> Trace:  # noqa: ARG002 - `_CURRENT` is read whole
+        """Look for the names of a write that `_CURRENT` has borne a moment ago."""
+        trace = self.trace(write_key, self.clock())
+        if trace is None:
+            raise RetentionGapError(f"{self.store.uri(CURRENT)} has named this build, and does not any more")
+        return trace
+
+
+def names_of(current: Current, write_key: str) -> dict[str, int]:
+    """Return the names of a write's attempts in `_CURRENT`, published or fenced, with their epochs."""
+    own = re.compile(rf"{re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}}")
+    return {match[0]: int(match[1]) for name in (*current.published, *current.fenced) if (match := own.fullmatch(name))}
 
 
 def _landed(publication: Publication) -> Landed:

@@ -26,7 +26,7 @@ def test_a_claimed_write_whose_gate_cannot_be_opened_is_settled(
     monkeypatch.setattr(writer, "open_gate", refuse)
     with pytest.raises(RuntimeError, match="no gate"), guarded():
         pytest.fail("the block has begun")
-    assert block.done == ["verified", "settled: it never began", "restored", CLOSED]
+    assert block.done == ["verified", "settled: it never began", "restored", CLOSED, "not entered: no gate"]
 
 
 def test_a_session_that_cannot_be_put_back_changes_no_verdict(
@@ -72,7 +72,7 @@ def test_a_write_that_cannot_be_claimed_leaves_nothing_to_settle(
     monkeypatch.setattr(writer, "claim", refuse)
     with pytest.raises(TooLateError, match="too late"), guarded():
         pytest.fail("the block has begun")
-    assert block.done == ["verified", "restored", CLOSED]
+    assert block.done == ["verified", "restored", CLOSED, "not entered: too late"]
 
 
 def test_a_block_that_was_never_entered_has_no_verdict(block: SimpleNamespace) -> None:
@@ -113,7 +113,7 @@ def test_a_block_on_a_thread_of_no_batch_is_refused_before_anything_is_done(bloc
     block.check_surroundings = refuse
     with pytest.raises(UsageError, match="no batch"):
         guarded().__enter__()
-    assert block.done == []
+    assert block.done == ["not entered: no batch"]
 
 
 def test_one_block_is_open_on_a_session(block: SimpleNamespace) -> None:
@@ -122,7 +122,8 @@ def test_one_block_is_open_on_a_session(block: SimpleNamespace) -> None:
     second = SafeWriter(first._spark, "s3a://lake/t")
     with pytest.raises(BlockOpenError):
         second.__enter__()
-    assert block.done == ["verified", "opened", "verified"]
+    assert block.done[:3] == ["verified", "opened", "verified"]
+    assert block.done[3].startswith("not entered: another SafeWriter block is open"), "its rows are nowhere"
     first.__exit__(None, None, None)
     second.__enter__()
     assert block.done[-1] == "opened"
@@ -228,4 +229,4 @@ def test_a_skipped_block_that_cannot_be_opened_settles_nothing(
     monkeypatch.setattr(writer, "open_skipping", refuse)
     with pytest.raises(RuntimeError, match="no gate"), guarded():
         pytest.fail("the block has begun")
-    assert block.done == ["verified", "restored", CLOSED]
+    assert block.done == ["verified", "restored", CLOSED, "not entered: no gate"]

@@ -42,7 +42,8 @@ def test_a_write_that_cannot_be_noted_is_settled(block: SimpleNamespace, monkeyp
     block.turn = SimpleNamespace(left_s=9.0)
     with pytest.raises(TurnLostError), guarded():
         pytest.fail("the block has begun")
-    assert block.done == ["verified", "settled: it never began", "restored", CLOSED]
+    told = "not entered: another job has it"
+    assert block.done == ["verified", "settled: it never began", "restored", CLOSED, told]
 
 
 def test_a_write_that_was_committed_before_is_not_noted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -199,6 +200,25 @@ def two_blocks_of_one_name(job: WrongJob) -> None:
     """A loop writes two batches to one table, and names no step."""
     for ids in (BATCH, (20, 21)):
         with job.guard() as sw:
+            job.append(sw.table, ids)
+            sw.success()
+
+
+@script(formats=BOTH, after=(*BASE, *BATCH, 20, 21), parts=((*BASE, *BATCH),), short=("delta",))
+def two_blocks_of_one_name_swallowed(job: WrongJob) -> None:
+    """The same, and the loop logs the error of a day and goes on with the next one."""
+    for ids in (BATCH, (20, 21)):
+        with contextlib.suppress(Exception), job.guard() as sw:
+            job.append(sw.table, ids)
+            sw.success()
+
+
+@script(formats=BOTH, parts=((*BASE, *BATCH[:3]),))
+def block_entered_twice_swallowed(job: WrongJob) -> None:
+    """One guard is used for two blocks, and the error is swallowed."""
+    sw = job.guard()
+    for ids in (BATCH[:3], BATCH[3:]):
+        with contextlib.suppress(Exception), sw:
             job.append(sw.table, ids)
             sw.success()
 

@@ -141,6 +141,22 @@ def two_blocks_in_two_threads(job: WrongJob) -> None:
             done.result()
 
 
+@script(formats=BOTH, after=(*BASE, *BATCH, *_MORE), parts=((*BASE, *BATCH), (*BASE, *_MORE)))
+def two_blocks_in_two_threads_unasked(job: WrongJob) -> None:
+    """The same, and nobody asks the second one, which begins while the first is open."""
+    with job.guard(step="first") as sw:
+
+        def block() -> None:
+            with job.guard(step="second") as other:
+                job.append(other.table, _MORE)
+                other.success()
+
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(block)
+        job.append(sw.table)
+        sw.success()
+
+
 @script(after=(*BASE, *BATCH, *_MORE), parts=((*BASE, *BATCH), (*BASE, *_MORE)), succeeds=(1, 2))
 def two_blocks_on_two_sessions(job: WrongJob) -> None:
     """A thread has a session, a block and a step of its own: unusual, and right."""

@@ -10,7 +10,10 @@ from safewriter.errors import (
 )
 from safewriter.identity import Run
 from safewriter.record.document import NO_CHANGE, CommitPoint, Status
+from safewriter.settle.recovery import Cause
+from safewriter.tables.table import RetentionGapError
 from tests.unit.safewriter.block.claiming import claims, writes
+from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.surroundings import WHOLE_MS
 from tests.unit.safewriter.world import World
@@ -50,6 +53,64 @@ def test_a_claim_writes_down_what_a_settler_must_know() -> None:
     assert (attempt.version_before, attempt.features, attempt.properties) == (1, ("appendOnly",), {"delta.x": "y"})
     assert attempt.table_id == job.state().table_id
     assert (attempt.request_id, attempt.run_id) == ("request", f"run-of-{job.attempt.nonce}")
+
+
+def _landed_without_document(world: World) -> int:
+    """Land a commit, and let somebody empty the checkpoint bucket; return its version."""
+    job = world.job().begin().land()
+    world.owner_dies()
+    for listed in list(world.bucket.list("")):
+        world.bucket.delete(listed.key)
+    return job.slot
+
+
+def test_a_write_that_the_table_holds_is_found_by_one_request() -> None:
+    """An open document in between would name a version behind the commit, and its settler would not look before it."""
+    world = World()
+    version = _landed_without_document(world)
+    network = Network()
+    job = world.job(network)
+    before = job.state()
+    job.claimer.mark()
+    network.sent.clear()
+
+    claim = job.claimer.claim(before, version)
+
+    assert claim.already_committed
+    assert [sent.verb for sent in network.sent if sent.mutates] == ["create"]
+    document = world.document
+    assert (document.status, document.epoch, document.attempt.commit_version) == (Status.COMMITTED, 2, version)
+    assert document.reason == "retry: the table holds it, and its document was gone"
+
+
+def test_a_write_that_was_rolled_back_and_that_the_table_holds_is_found_by_one_request() -> None:
+    """Somebody has put back an old document."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+    world.settle(Cause.KILLED)
+    job = world.job()
+    version = world.log.append(txn=(world.key, 2))
+    before = job.state()
+
+    claim = job.claimer.claim(before, version)
+
+    assert claim.already_committed
+    assert [one.epoch for one in world.document.attempts] == [1, 2]
+    assert world.document.attempt.commit_version == version
+
+
+def test_a_write_that_the_table_names_no_more_is_not_claimed() -> None:
+    """Somebody changes the table: nobody knows what it holds."""
+    world = World()
+    version = _landed_without_document(world)
+    job = world.job()
+    before = job.state()
+    world.lake.delete(key_of(version))
+
+    with pytest.raises(RetentionGapError, match="has named this write in version"):
+        job.claimer.claim(before, version)
+    assert world.checkpoints.read(world.key) is None
 
 
 def test_a_committed_write_is_not_claimed() -> None:

@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping
+from safewriter.block.claim import Claimer
+from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping, tell_not_entered
 from safewriter.coordination.record import OpenWrite
 from safewriter.deadline import Deadline
-from safewriter.errors import SettingError, TooLateError, TryAgainError, TurnLostError, UnsupportedError
+from safewriter.errors import (
+    SettingError,
+    TooLateError,
+    TryAgainError,
+    TurnLostError,
+    UnknownOutcomeError,
+    UnsupportedError,
+)
 from safewriter.identity import Attempt, Run, Write, canonical_table
 from safewriter.objects.store import StoreError
 from safewriter.record.checkpoints import Checkpoints
@@ -121,6 +129,56 @@ def test_what_comes_too_late_is_told_to_the_supervisor(
     nonce = block.attempt.nonce
     expected = [("write_opened", nonce), ("too_late", nonce)] if journalled else []
     assert [(entry.event, entry.fields.get("nonce")) for entry in told(journal)] == expected
+
+
+@pytest.mark.parametrize("journalled", [False, True])
+def test_a_block_that_is_not_entered_is_told_to_the_supervisor(
+    store: MemoryObjectStore, journal: Journal, path: str, *, journalled: bool
+) -> None:
+    """A script may swallow the error, and a thread may keep it for itself."""
+    block = block_of(store, journal=path if journalled else None)
+    tell_not_entered(block, TooLateError("too late"))
+    (entry,) = told(journal) if journalled else [None]
+    if entry is not None:
+        named = {name: entry.fields[name] for name in ("writeKey", "nonce", "type", "reason")}
+        assert entry.event == "not_entered"
+        assert named == {
+            "writeKey": block.write.key,
+            "nonce": block.attempt.nonce,
+            "type": "TooLateError",
+            "reason": "too late",
+        }
+
+
+def test_a_journal_that_is_gone_hides_no_error(store: MemoryObjectStore, tmp_path: Path) -> None:
+    """The script gets its own error all the same."""
+    tell_not_entered(block_of(store, journal=str(tmp_path / "none" / "journal")), TooLateError("too late"))
+
+
+def test_a_skipped_write_is_told_to_the_supervisor(store: MemoryObjectStore, journal: Journal, path: str) -> None:
+    """If its document goes, nothing else says that the table holds the write."""
+    skipped: list[str] = []
+    session = Session()
+    session.skip = lambda *, write_key, nonce: skipped.append(f"{write_key} {nonce}")  # type: ignore[attr-defined]
+    block = block_of(store, journal=path, session=session, batch=None)
+    open_skipping(block)
+    (entry,) = told(journal)
+    assert (entry.event, entry.fields) == ("write_skipped", {"nonce": block.attempt.nonce})
+    assert skipped == [f"{block.write.key} {block.attempt.nonce}"]
+
+
+def test_a_write_that_nobody_can_decide_keeps_its_marker(
+    store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the marker an operator finds it, and sets its verdict by hand."""
+
+    def undecided(*_: object) -> None:
+        raise UnknownOutcomeError("the table holds it")
+
+    monkeypatch.setattr(Claimer, "claim", undecided)
+    with pytest.raises(UnknownOutcomeError):
+        claim(block_of(store))
+    assert [one.key.split("/")[0] for one in store.list("")] == ["open"]
 
 
 @pytest.mark.usefixtures("journal")

@@ -40,6 +40,13 @@ class Child:
 
     def opened(self, job: Job, **more: Any) -> None:
         """Write the line that the guard writes before anything else."""
+        self._tell("write_opened", job, **more)
+
+    def not_entered(self, job: Job, kind: str, reason: str, **more: Any) -> None:
+        """Write the line that the guard writes about a block that was not entered."""
+        self._tell("not_entered", job, type=kind, reason=reason, **more)
+
+    def _tell(self, event: str, job: Job, **more: Any) -> None:
         fields = {
             "writeKey": self.world.key,
             "nonce": job.attempt.nonce,
@@ -49,7 +56,7 @@ class Child:
             "commitPoint": self.world.commit_point.value,
             "checkpoint": self.world.checkpoints.uri(self.world.key),
         }
-        journal.append(self.path, "write_opened", **(fields | more))
+        journal.append(self.path, event, **(fields | more))
 
     def passed(self, job: Job) -> None:
         """Write the line that the gate writes before it sends a commit."""

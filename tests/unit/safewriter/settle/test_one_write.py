@@ -9,7 +9,7 @@ import pytest
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.one_write import Action, Inspection, settle_one
-from safewriter.settle.recovery import Cause
+from safewriter.settle.recovery import Cause, Recovery
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.invariants import check
@@ -223,3 +223,26 @@ def test_a_look_tells_what_the_write_was_and_what_it_is() -> None:
     assert found.before is not None
     assert found.document is not None
     assert (found.before.status, found.document.status) == (Status.IN_PROGRESS, Status.ROLLED_BACK)
+
+
+@pytest.mark.parametrize(
+    ("left", "action", "problem"),
+    [
+        ("nothing", Action.FAILED, "disappeared while it was settled"),
+        ("a claim", Action.ALIVE, "a retry has claimed the write since"),
+    ],
+)
+def test_a_write_that_slips_away_is_not_called_settled(
+    monkeypatch: pytest.MonkeyPatch, left: str, action: Action, problem: str
+) -> None:
+    """Its document is gone, or a retry has settled it and claimed it."""
+    world = World()
+    world.job().begin()
+    world.grace_passes()
+    stored = world.checkpoints.read(world.key)
+    monkeypatch.setattr(Recovery, "settle", lambda *_: None if left == "nothing" else stored)
+
+    found = settle_one(world.checkpoints, world.recovery(), world.key, Cause.SWEEPER, world.clock)
+
+    assert found.action is action
+    assert problem in (found.problem or "")

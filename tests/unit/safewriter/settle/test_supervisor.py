@@ -218,6 +218,94 @@ def test_a_refusal_that_the_script_has_swallowed_is_reported_and_kept(
     check(found.world)
 
 
+def test_a_clean_up_beside_it_does_not_take_the_word_out_of_the_document(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sweep changes the document between the supervisor's read and its write; the retry must still hear of it."""
+    world = World()
+    touched: list[int] = []
+
+    def sweep(number: int) -> None:
+        stored = world.checkpoints.read(world.key)
+        if stored is not None and stored.document.status is Status.COMMITTED and len(touched) < 2:
+            touched.append(number)
+            assert world.checkpoints.touch(stored)
+
+    job = world.job().begin().land()
+    world.settle(Cause.SUCCESS)
+    found = Child(path, monkeypatch, world, Network(before=sweep))
+    found.opened(job)
+    found.passed(job)
+    refused(found, job)
+
+    report = found.settle()
+
+    assert len(touched) == 2
+    assert (
+        world.document.incomplete
+        == report.incomplete
+        == "a statement of the block was refused (thread: another thread's)"
+    )
+
+
+def test_a_refusal_that_no_document_tells_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A retry would skip the write without a word."""
+    world = World()
+    job = world.job().begin().land()
+    world.settle(Cause.SUCCESS)
+    where = world.checkpoints.uri(world.key)
+
+    def expire(number: int) -> None:
+        if number == 2:
+            world.bucket.delete(f"checkpoints/{world.key}.json")
+
+    found = Child(path, monkeypatch, world, Network(before=expire))
+    found.opened(job)
+    found.passed(job)
+    refused(found, job)
+
+    report = found.settle()
+
+    assert report.status == "unknown"
+    assert (report.reason or "").startswith(f"{where} does not say that its write is not whole: a statement")
+
+
+@pytest.mark.parametrize("is_announced", [True, False])
+def test_the_rows_of_a_block_that_was_not_entered_are_missing(
+    path: Path, monkeypatch: pytest.MonkeyPatch, *, is_announced: bool
+) -> None:
+    """An earlier block of its name is committed, and the script has swallowed the error of the second."""
+    found, job = child(path, monkeypatch)
+    found.passed(job)
+    job.land()
+    second = found.world.job()
+    if is_announced:
+        found.opened(second)
+    found.not_entered(second, "StepError", "this run has a block already")
+
+    report = found.settle()
+
+    assert (report.status, report.incomplete) == (
+        "committed",
+        "the block was not entered (StepError: this run has a block already)",
+    )
+    assert found.world.document.incomplete is None, "the write itself is whole, and a retry may skip it"
+
+
+def test_a_block_that_is_entered_at_the_second_try_lacks_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script has waited and tried again."""
+    found = Child(path, monkeypatch, World())
+    found.not_entered(found.world.job(), "BlockOpenError", "another block is open")
+    again = found.world.job().begin()
+    found.opened(again)
+    found.passed(again)
+    again.land()
+
+    report = found.settle()
+
+    assert (report.status, report.incomplete) == ("committed", None)
+
+
 def test_a_refusal_of_a_write_that_is_rolled_back_hides_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The retry writes all rows again."""
     found, job = child(path, monkeypatch)

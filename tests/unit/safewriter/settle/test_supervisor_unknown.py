@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.objects import StoreError
+from safewriter.record import journal
 from safewriter.record.document import Status
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Fault, Network
@@ -65,6 +66,42 @@ def test_a_document_that_goes_while_it_is_settled_is_unknown(path: Path, monkeyp
         "unknown",
         f"{world.checkpoints.uri(world.key)} disappeared while it was settled",
     )
+
+
+def test_a_skipped_write_whose_document_is_gone_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its block has sent nothing, and an earlier attempt has committed it."""
+    found = Child(path, monkeypatch, World())
+    job = found.world.job()
+    found.opened(job)
+    journal.append(path, "write_skipped", nonce=job.attempt.nonce)
+
+    report = found.settle()
+
+    assert (report.status, report.reason) == (
+        "unknown",
+        f"an earlier attempt has committed the write, but {found.world.checkpoints.uri(found.world.key)} is gone",
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "reason"),
+    [
+        ("UnknownOutcomeError", "unknown", "the table holds it"),
+        ("StepError", "rolled_back", "the block was not entered (StepError: the table holds it)"),
+    ],
+)
+def test_a_block_that_was_not_entered_leaves_a_verdict(
+    path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, status: str, reason: str
+) -> None:
+    """Its error may have said that the table holds the write, and that nobody knows whether it should."""
+    found = Child(path, monkeypatch, World())
+    job = found.world.job()
+    found.opened(job)
+    found.not_entered(job, kind, "the table holds it")
+
+    report = found.settle()
+
+    assert (report.status, report.reason) == (status, reason)
 
 
 @pytest.mark.parametrize("body", [b"damaged", b'{"schema_version": 2}'])

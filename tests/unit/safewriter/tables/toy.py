@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import UnsupportedError
 from safewriter.record.document import Status
-from safewriter.tables.table import Landed, Move, Table, Trace
+from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +39,12 @@ class ToyTable(Table):
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         epoch = PUBLISHED.get(write_key)
         return None if epoch is None else Trace(abs(epoch), Landed(epoch) if epoch > 0 else None, succeeded=epoch > 0)
+
+    def trace_from(self, write_key: str, version: int) -> Trace:
+        found = self.trace(write_key, version)
+        if found is None:
+            raise RetentionGapError("a dictionary forgets nothing")
+        return found
 
 
 class _Toy:

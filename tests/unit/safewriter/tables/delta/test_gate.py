@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from safewriter.errors import DeadlineError, SupersededError, UnguardedSessionError, UnsupportedError
+from safewriter.errors import (
+    DeadlineError,
+    SupersededError,
+    UnguardedSessionError,
+    UnknownOutcomeError,
+    UnsupportedError,
+)
 from safewriter.tables.delta.gate import GateState, GateStatus
 
 NOTHING = GateState(GateStatus.NONE, passed=False, version=-1, refusal="thread: a neighbour's", stray="")
@@ -18,6 +24,7 @@ NOTHING = GateState(GateStatus.NONE, passed=False, version=-1, refusal="thread: 
         ("recreated: the table was dropped", UnsupportedError),
         ("fenced: settled by somebody else", SupersededError),
         ("late: the deadline is near", DeadlineError),
+        ("gap: a version is gone", UnknownOutcomeError),
     ],
 )
 def test_a_refusal_of_the_gate_has_a_type_and_its_message(refusal: str, error: type[Exception]) -> None:
@@ -29,7 +36,7 @@ def test_a_refusal_of_the_gate_has_a_type_and_its_message(refusal: str, error: t
     assert str(found) == refusal.partition(": ")[2]
 
 
-@pytest.mark.parametrize("refusal", ["", "shut: the block has failed", "gap: a version is gone"])
+@pytest.mark.parametrize("refusal", ["", "shut: the block has failed", "over: the block has ended"])
 def test_no_refusal_is_no_error(refusal: str) -> None:
     """A gate that the guard itself has shut explains nothing."""
     code, _, text = refusal.partition(": ")

@@ -114,9 +114,10 @@ def test_a_commit_that_lost_is_no_success() -> None:
         read_back(job, gate(passed=True))
 
 
-def filled(job: Job, *files: File) -> GateState:
-    """Land a commit of the block with these files."""
-    version = job.world.log.append(*files, txn=(job.document.write_key, job.document.epoch))
+def filled(job: Job, *files: File, mode: str = "Ignore") -> GateState:
+    """Land a commit of the block with these files, as Delta records a statement of a mode."""
+    txn = (job.document.write_key, job.document.epoch)
+    version = job.world.log.append(*files, txn=txn, operationParameters={"mode": mode})
     return gate("landed", passed=True, version=version)
 
 
@@ -137,6 +138,15 @@ def test_a_retry_that_fills_the_table_of_an_earlier_attempt_is_a_success() -> No
     retry = world.job().begin()
 
     assert read_back(retry, filled(retry, File("a.parquet"))).status is Status.COMMITTED
+
+
+def test_a_retry_that_appends_no_row_to_the_table_of_an_earlier_attempt_is_a_success() -> None:
+    """Its batch is empty, and an append skips nothing for a table that exists."""
+    world = after_a_creation_that_was_taken_back()
+    world.settle(Cause.EXCEPTION)
+    retry = world.job().begin()
+
+    assert read_back(retry, filled(retry, mode="Append")).status is Status.COMMITTED
 
 
 def test_a_table_that_somebody_else_has_filled_since_is_theirs() -> None:

@@ -61,8 +61,12 @@ def test_marks_and_fences_of_other_writes_tell_nothing(bench: Bench) -> None:
 
 
 def test_a_write_that_the_session_has_seen_is_looked_for_whatever_its_age(bench: Bench) -> None:
-    """The metadata is there; that it shows nothing any more is an answer, too."""
-    assert bench.table().trace_from(bench.write.key, 0) is None
+    """That the metadata does not show it any more is no answer: somebody has changed it meanwhile."""
+    with pytest.raises(RetentionGapError, match="has named this write, and does not any more"):
+        bench.table().trace_from(bench.write.key, 0)
+    with bench.load().transaction() as change:
+        change.set_properties({f"safewriter.{bench.write.key[:15]}-3-0123456789abcdef": "7 20 200 1"})
+    assert bench.table().trace_from(bench.write.key, 0) == Trace(3, Landed(7, 20, 200), succeeded=True)
 
 
 def test_a_table_that_is_gone_does_not_tell(bench: Bench) -> None:

@@ -211,3 +211,14 @@ def test_a_build_whose_turn_was_taken_publishes_nothing(
     with pytest.raises(PublishConflictError, match="has token 8, and this build has 7"):
         session.publish()
     assert bench.current.manifest_ref is None
+
+
+def test_a_session_says_whether_the_pointer_names_the_write(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim without a document asks: the bucket may have been emptied."""
+    session = made(bench, monkeypatch)
+    session.state()
+    assert session.named_since(bench.write.key) is None
+    bench.publish(bench.claim())
+    session.state()
+    assert session.named_since(bench.write.key) == 0
+    assert session.named_since("sw-" + "f" * 32) is None

@@ -128,6 +128,26 @@ def test_a_pointer_that_nobody_can_read_decides_nothing(bench: Bench) -> None:
     assert bench.document.status is Status.UNKNOWN
 
 
+def test_a_pointer_that_is_gone_decides_nothing(bench: Bench) -> None:
+    """A snapshot was published before, so somebody has removed `_CURRENT`, and with it the names of all builds."""
+    bench.publish(bench.claim_other())
+    bench.publish(bench.claim())
+    bench.lake.delete(CURRENT)
+    with pytest.raises(UnknownOutcomeError, match="_CURRENT is gone"):
+        bench.settle()
+    assert bench.lake.get(CURRENT) is None
+    assert bench.document.status is Status.UNKNOWN
+
+
+def test_a_build_whose_document_is_gone_is_found_by_its_retry(bench: Bench) -> None:
+    """Published a second time, it would hide a newer snapshot."""
+    held = bench.claim()
+    bench.publish(held)
+    assert bench.table().trace_from(held.document.write_key, 0) == Trace(1, Landed(1, 10, 14), 0, succeeded=True)
+    with pytest.raises(RetentionGapError, match="has named this build, and does not any more"):
+        bench.table().trace_from("sw-" + "f" * 32, 0)
+
+
 def test_success_is_confirmed_by_the_pointer(bench: Bench) -> None:
     """A block that has published nothing is none."""
     held = bench.claim()

@@ -2,7 +2,7 @@ package io.soal.iceberg;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.soal.journal.Journal;
+import io.soal.logstore.Journal;
 import java.io.IOException;
 import java.util.Collections;
 import java.util.IdentityHashMap;

@@ -1,6 +1,6 @@
 package io.soal.iceberg;
 
-import io.soal.journal.Journal;
+import io.soal.logstore.Journal;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;

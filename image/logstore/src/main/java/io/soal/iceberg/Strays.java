@@ -1,6 +1,6 @@
 package io.soal.iceberg;
 
-import io.soal.journal.Journal;
+import io.soal.logstore.Journal;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.HashMap;

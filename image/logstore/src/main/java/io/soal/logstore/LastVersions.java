@@ -127,8 +127,14 @@ public final class LastVersions {
     if (!listed.containsKey(last)) {
       throw new IOException("version " + last + " of " + log + " is gone: the table was dropped or replaced");
     }
-    for (long version = oldest; version < last && !listed.containsKey(version); version++) {
-      named.put(version, Set.of());
+    long begin = oldest;
+    for (; !listed.containsKey(begin); begin++) {
+      named.put(begin, Set.of());
+    }
+    for (long version = begin; version < last; version++) {
+      if (!listed.containsKey(version)) { // retention takes the oldest only
+        throw new IOException("version " + version + " of " + log + " is gone, and older ones are there");
+      }
     }
     listed.keySet().removeAll(named.keySet());
     readAll(listed, conf);

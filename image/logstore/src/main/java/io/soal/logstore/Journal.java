@@ -1,4 +1,4 @@
-package io.soal.journal;
+package io.soal.logstore;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;

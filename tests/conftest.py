@@ -42,6 +42,8 @@ os.environ.update(
     AWS_ENDPOINT_URL="http://127.0.0.1:9",
 )
 
+collect_ignore = ["vendored"]  # Delta's own tests run inside of ours
+
 # No time limit for one example (tests assert no times); a failure prints what to paste to see it again.
 settings.register_profile("soal", deadline=None, print_blob=True)
 settings.load_profile("soal")

@@ -15,9 +15,10 @@ import pytest
 from delta.tables import DeltaTable
 
 from tests.support.lake import LAKE, Lake
+from tests.support.log_stores import OURS, STOCK, log_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-_STORES: Final = ("spark.delta.logStore.s3a.impl", "spark.delta.logStore.s3.impl")
-_STOCK: Final = "io.delta.storage.S3SingleDriverLogStore"
-_DRAWN: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|deletion_vector_.*(?=\.bin)")
+_DRAWN: Final = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|deletion_vector_.*(?=\.bin)|(?<=TimeMs=)\d+"
+)
 _PARTITIONS: Final = "CASE id % 3 WHEN 0 THEN 'a b%20c/d' WHEN 1 THEN 'ä=1' END"
 
 
 @dataclass
 class Run:
-    """One run of the statements, below a folder of its own; what they show, without names that are drawn by chance."""
+    """One run of the statements, below a folder of its own; what they show, without times and names drawn by chance."""
 
     spark: SparkSession
     root: str
@@ -170,22 +171,6 @@ def names(run: Run) -> None:
         run.sql(f"SELECT * FROM delta.`{run.path(name)}`")
 
 
-@pytest.fixture
-def settings(spark: SparkSession) -> Iterator[Callable[[str], None]]:
-    """Have the whole machine use a log store; afterwards it uses ours again."""
-    jvm: Any = spark.sparkContext._jvm
-    conf = jvm.org.apache.spark.SparkEnv.get().conf()
-    ours = {name: conf.get(name) for name in _STORES}
-
-    def use(store: str) -> None:
-        for name in _STORES:
-            conf.set(name, store or ours[name])
-        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-
-    yield use
-    use("")
-
-
 @pytest.mark.parametrize(
     "statements",
     [
@@ -195,7 +180,7 @@ def settings(spark: SparkSession) -> Iterator[Callable[[str], None]]:
     ],
 )
 def test_delta_does_the_same_with_either_store(
-    spark: SparkSession, s3: EmbeddedS3, lake: Lake, settings: Callable[[str], None], statements: Callable[[Run], None]
+    spark: SparkSession, s3: EmbeddedS3, lake: Lake, statements: Callable[[Run], None]
 ) -> None:
     """Rows, answers, errors, and the names of all objects."""
     session = spark.newSession()
@@ -203,10 +188,10 @@ def test_delta_does_the_same_with_either_store(
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # VACUUM's listing: 10,000 tasks
     session.conf.set("spark.databricks.delta.snapshotPartitions", "1")
     runs = []
-    for store in (_STOCK, ""):
-        settings(store)
+    for store in (STOCK, OURS):
         run = Run(session, f"{lake.name}-{uuid.uuid4().hex[:8]}")
-        statements(run)
+        with log_store(spark, store):
+            statements(run)
         run.keys(s3)
         runs.append(run.shown)
     assert runs[1] == runs[0]

@@ -126,7 +126,7 @@ class DeadlineError(SafeWriterError):
 
 
 class NotCommittedError(SafeWriterError):
-    """`success()` was called, but the table does not hold this block's write."""
+    """The table does not hold this block's write, or not all of it, or not it alone."""
 
 
 class SupersededError(SafeWriterError):
@@ -149,4 +149,4 @@ class UnknownVersionError(UnreadableCheckpointError):
 
 
 class UnknownOutcomeError(SafeWriterError):
-    """Neither the table nor the checkpoint tells whether the write landed: manual inspection required."""
+    """Nobody can tell whether the write counts, or whether it landed: look at the table."""

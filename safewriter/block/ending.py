@@ -233,8 +233,8 @@ class Ending:
             self._held = won
 
     def _confirmed(self, seen: Seen) -> Move:
-        if (wrong := seen.strays or seen.lost) is not None:
-            raise NotCommittedError(f"the block's write to {self._block.table} is not whole: {wrong}")
+        if seen.lost is not None:
+            raise NotCommittedError(f"the block's write to {self._block.table} is not whole: {seen.lost}")
         document = self._held.document
         return self._block.recovery.table_of(document).confirm(document, seen)
 

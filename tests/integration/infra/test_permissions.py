@@ -10,7 +10,9 @@ tests/unit/infra/test_permissions.py, which holds every permission against it in
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,7 +38,6 @@ from tests.support.roles import CHECKPOINTS, JOB, LAKE, REQUESTS, ROLES, SCRIPTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from handler.functions.sweeper import SweepResult
 
@@ -49,10 +50,12 @@ KILLING = """
 import os, signal
 
 def kill_all():
-    jvm = os.getppid()
-    with open(f"/proc/{jvm}/stat") as told:
-        handler = int(told.read().rpartition(")")[2].split()[1])
-    for process in (handler, jvm, os.getpid()):
+    # This process and all above it up to the handler, that one first.
+    processes = [os.getpid()]
+    while b"awslambdaric" not in open(f"/proc/{processes[-1]}/cmdline", "rb").read():
+        with open(f"/proc/{processes[-1]}/stat") as told:
+            processes.append(int(told.read().rpartition(")")[2].split()[1]))
+    for process in reversed(processes):
         os.kill(process, signal.SIGKILL)
 """
 
@@ -179,7 +182,8 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
         s3.observer().put_object(Bucket=SCRIPTS, Key="ice.py", Body=ICE_SCRIPT.encode())
         s3.observer().put_object(Bucket=SCRIPTS, Key="snapshot.py", Body=SNAPSHOT_SCRIPT.encode())
         variables = {**environment(s3, JOB), **with_catalog(catalog.uri)}
-        with LambdaEmulator(variables, timeout_s=250, memory_mb=1536) as emulator:
+        # Building a snapshot needs PyArrow, which the slim variant does not have.
+        with LambdaEmulator(variables, timeout_s=250, memory_mb=1536, python=Path(sys.executable)) as emulator:
             emulator.invoke(event)
             assert died.exists(), emulator.tail()
             leave_behind(s3)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 from safewriter.block.block import Block
 from safewriter.block.ending import Ending
 from safewriter.block.heartbeat import Heartbeat
-from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping, tell_not_entered
+from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping, tell_not_entered, tell_not_made
 from safewriter.block.registry import Registry
 from safewriter.block.tidy import tidy
 from safewriter.block.watchdog import Watchdog
@@ -85,17 +85,21 @@ class SafeWriter:
         warn_before_ms: int | None = None,
         turn: Turn | BorrowedTurn | None = None,
     ) -> None:
-        check_for_scripts(format)
-        block = Block.of(
-            spark,
-            table,
-            format=format,
-            step=step,
-            commit_point=commit_point,
-            checkpoint_bucket=checkpoint_bucket,
-            warn_before_ms=warn_before_ms,
-            turn=turn,
-        )
+        try:
+            check_for_scripts(format)
+            block = Block.of(
+                spark,
+                table,
+                format=format,
+                step=step,
+                commit_point=commit_point,
+                checkpoint_bucket=checkpoint_bucket,
+                warn_before_ms=warn_before_ms,
+                turn=turn,
+            )
+        except Exception as error:
+            tell_not_made(table, error)
+            raise
         self._guard(spark, block)
 
     @classmethod
@@ -234,6 +238,9 @@ class SafeWriter:
         if not isinstance(error, Exception) or not self._block.session.was_skipped(error):
             return False
         _log.warning("%s: an earlier attempt has committed this write; the block was left at its statement", self.table)
+        if block.journal:
+            with suppress(OSError):  # it is only a warning
+                journal.append(block.journal, "block_left", nonce=block.attempt.nonce, table=block.table)
         return True
 
     def _end(self, error: BaseException | None) -> None:

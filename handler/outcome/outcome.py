@@ -9,6 +9,7 @@
 | none is committed      | ended by the deadline                  | TIMED_OUT  |
 | one is not committed   | exit 0                                 | FAILED     |
 | one is incomplete      | exit 0                                 | FAILED     |
+| any                    | exit 0, but a guard could not be made  | FAILED     |
 | all committed, or none | exit 0                                 | SUCCESS    |
 | any                    | any other end                          | FAILED     |
 
@@ -116,7 +117,7 @@ def _verdict(
     if deadline:
         return _at_deadline(evidence, writes, uncommitted)
     if exit_code == 0:
-        return _ended_well(writes, uncommitted, evidence.retry)
+        return _ended_well(evidence, writes, uncommitted)
     fault = fault_of(evidence, exit_code, signal_number)
     done = len(writes) - len(uncommitted)
     tail = f"; {done} of {len(writes)} writes are committed and stay" if done else "; none of its writes is committed"
@@ -194,11 +195,18 @@ def _cancelled(
 
 
 def _ended_well(
-    writes: tuple[WriteReport, ...], uncommitted: list[WriteReport], retry: str
+    evidence: JobEvidence, writes: tuple[WriteReport, ...], uncommitted: list[WriteReport]
 ) -> tuple[State, str, Fault | None]:
     """Judge a script that says that all went well: only its writes can say so."""
     if uncommitted:
-        return State.FAILED, *_not_committed(uncommitted, retry)
+        return State.FAILED, *_not_committed(uncommitted, evidence.retry)
+    not_made = next((entry.fields for entry in evidence.journal if entry.event == "not_made"), None)
+    if not_made is not None:
+        message = (
+            f"the script ended with exit code 0, but its guard of {not_made.get('table')} could not be made"
+            f" ({not_made.get('type')}: {not_made.get('reason')})"
+        )
+        return State.FAILED, f"{message}. Mend the script", Fault("WriteNotCommitted", message)
     incomplete = next((write for write in writes if write.incomplete is not None), None)
     if incomplete is not None:
         return State.FAILED, *_incomplete(incomplete)

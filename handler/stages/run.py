@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from handler.spark.missing_dependencies import Missing
     from handler.stages.progress import Configured, Progress
     from handler.stages.reuse import Place, Reuse
-    from safewriter.settle.supervisor import WriteReport
 
 __all__ = ["run"]
 
@@ -150,7 +149,7 @@ class _Run:
                 raise
             settled = progress.settled = self._settle(supervisor, ended)
         kills = before.until(read_counters())
-        progress.warn(*_remarks(ended, settled.writes or (), job_log.lines_dropped, kills))
+        progress.warn(*_remarks(ended, settled, job_log.lines_dropped, kills))
         if reason := why_unused(self._settings.soal_home, self._sandbox.archive_log):
             progress.warn(f"{reason}, so Spark started slowly; scripts/setup, or a new image, makes it again")
         return judge(
@@ -217,7 +216,7 @@ def _since_ms(started_ns: int) -> int:
     return (time.monotonic_ns() - started_ns) // 1_000_000
 
 
-def _remarks(ended: Ended, writes: tuple[WriteReport, ...], lines_dropped: int, kills: MemoryKills) -> Iterator[str]:
+def _remarks(ended: Ended, settled: Settled, lines_dropped: int, kills: MemoryKills) -> Iterator[str]:
     """Yield remarks that the state alone does not make."""
     if kills.own:
         yield f"the kernel killed {kills.own} process(es) of the job for memory"
@@ -231,7 +230,13 @@ def _remarks(ended: Ended, writes: tuple[WriteReport, ...], lines_dropped: int, 
     if ended.survivors:
         pids = ", ".join(str(process.pid) for process in ended.survivors)
         yield f"processes {pids} of the job could not be killed"
-    for write in writes:
+    for entry in settled.journal:
+        if entry.event == "block_left":
+            yield (
+                f"{entry.fields.get('table')}: an earlier attempt had committed this write, and Delta could not skip"
+                " its statement, so the block was left there; nothing of the block behind it was done this time"
+            )
+    for write in settled.writes or ():
         if write.undo_refused is not None:
             yield f"{write.table}: the commit stays, it could not be undone: {write.undo_refused}"
         if write.incomplete is not None:

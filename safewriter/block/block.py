@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from safewriter.coordination.current import turn_of_this_thread
 from safewriter.deadline import Deadline, epoch_ms
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from safewriter.tables.session import MicroBatch, Session
 
 __all__ = ["Block"]
+
+_STEP_MAX: Final = 4096
+"""Journal, document and result hold the step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,8 @@ class Block:
 
         if step is not None and not isinstance(step, str):
             raise UsageError(f"step={step!r} is no text; give the step a name that is the same on a retry")
+        if step is not None and len(step) > _STEP_MAX:
+            raise UsageError(f"a step of {len(step)} characters is too long; name it by at most {_STEP_MAX}")
         table_format = format_of(format)
         named = table_format.parse(table.rstrip("/"))
         settings = Settings.from_environment(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from safewriter.block.claim import Claim, Claimer
 from safewriter.block.tidy import tidy
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from safewriter.coordination.turn import Turn
     from safewriter.tables.session import TableState
 
-__all__ = ["claim", "note_in_turn", "open_gate", "open_skipping", "tell_not_entered"]
+__all__ = ["claim", "note_in_turn", "open_gate", "open_skipping", "tell_not_entered", "tell_not_made"]
+
+_TOLD_MAX: Final = 4000
+"""Characters of an error that the journal holds: a line has a limit, and a plan of Spark's may be longer."""
 
 
 def claim(block: Block) -> Claim:
@@ -101,7 +105,18 @@ def tell_not_entered(block: Block, error: BaseException) -> None:
     """Tell the supervisor that a block was not entered: a script may swallow the error, and its rows are nowhere."""
     if block.journal:
         with suppress(OSError):  # the script gets the error all the same
-            _tell(block.journal, "not_entered", block, type=type(error).__name__, reason=str(error))
+            _tell(block.journal, "not_entered", block, **_named(error))
+
+
+def tell_not_made(table: str, error: BaseException) -> None:
+    """Tell the supervisor of a guard that could not be made, for the same reason."""
+    if path := os.environ.get("SOAL_JOURNAL"):
+        with suppress(OSError):
+            journal.append(path, "not_made", table=str(table)[:_TOLD_MAX], **_named(error))
+
+
+def _named(error: BaseException) -> dict[str, str]:
+    return {"type": type(error).__name__, "reason": str(error)[:_TOLD_MAX]}
 
 
 def _tell(path: str, event: str, block: Block, **fields: str) -> None:

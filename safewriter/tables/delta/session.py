@@ -187,7 +187,8 @@ class DeltaSession(SparkScope):
 
     def _is_about_our_table(self, error: Exception) -> bool:
         ours = canonical_table(self.table)
-        if f"://{ours.bucket}/{ours.key}" in str(error):
+        # The whole path: another table's may begin with ours.
+        if re.search(rf"://{re.escape(ours.bucket)}/{re.escape(ours.key)}/?(?=[\s'\"`,;:)\]]|\.?$|\.\s)", str(error)):
             return True
         try:
             name = error.getMessageParameters()["relationName"]  # type: ignore[attr-defined]

@@ -44,7 +44,9 @@ _REFUSED: Final = (
 merge-on-read statement whose snapshot is no longer in main's history.
 """
 _ELSEWHERE: Final = "UnsupportedOperationException"
-"""Java throws this if a statement of the block still runs, or has staged rows, but not for the block's target."""
+"""Java throws this if a statement of the block still runs, has failed as the last one, or has staged rows for another
+target than the block's.
+"""
 _STRAY_CURE: Final = (
     "Its rows stay, whatever becomes of the block, and a retry would write them again: take them back if they must not"
     " stay, and let the statement write SafeWriter.table"

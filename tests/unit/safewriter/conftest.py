@@ -28,6 +28,7 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         done=done,
         session=Session(done),
         check_surroundings=lambda: None,
+        table="s3a://lake/t",
         write=SimpleNamespace(key="key"),
         schedule=None,
         turn=None,
@@ -56,7 +57,7 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(writer, "Watchdog", Watchdog)
     monkeypatch.setattr(writer, "Heartbeat", Heartbeat)
     monkeypatch.setattr(
-        "safewriter.record.journal.append", lambda where, what, nonce: done.append(f"{what} {where} {nonce}")
+        "safewriter.record.journal.append", lambda where, what, nonce, **_: done.append(f"{what} {where} {nonce}")
     )
     monkeypatch.setattr(writer, "_registry", Registry())
     return made

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from safewriter import SafeWriter, writer
+from safewriter.block.block import Block
 from safewriter.errors import BlockOpenError, TooLateError, UsageError
 from safewriter.record.liveness import LEASE_MS
 from tests.unit.safewriter.block_parts import CLOSED, Spark, guarded
@@ -102,6 +103,23 @@ def test_a_block_is_claimed_opened_declared_done_and_ended(block: SimpleNamespac
         sw.success()
         sw.success()
     assert block.done == ["verified", "opened", "succeeded", "finished", "restored", CLOSED]
+
+
+def test_a_guard_that_cannot_be_made_is_told_to_the_supervisor(
+    block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script may swallow the error; then no block of it is entered."""
+    told: list[tuple[str, str]] = []
+    monkeypatch.setattr(writer, "tell_not_made", lambda table, error: told.append((table, str(error))))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise UsageError("step=5 is no text")
+
+    monkeypatch.setattr(Block, "of", refuse)
+    with pytest.raises(UsageError, match="no text"):
+        guarded()
+    assert told == [("s3a://lake/t", "step=5 is no text")]
+    assert block.done == []
 
 
 def test_a_block_on_a_thread_of_no_batch_is_refused_before_anything_is_done(block: SimpleNamespace) -> None:
@@ -214,7 +232,8 @@ def test_a_write_that_was_committed_before_is_skipped(
         if error is not None:
             raise error
     skipped = ["opened to be skipped", "the skipped write is there", "cleaned ('key', 'nonce')"]
-    assert block.done == ["verified", *skipped, "restored", CLOSED]
+    left = [] if error is None or goes_on else ["block_left journal nonce"]
+    assert block.done == ["verified", *skipped, *left, "restored", CLOSED]
 
 
 def test_a_skipped_block_that_cannot_be_opened_settles_nothing(

@@ -157,3 +157,18 @@ def another_session_before_the_write(job: WrongJob) -> None:
     with job.guard() as sw:
         job.append(sw.table)
         sw.success()
+
+
+@script(others={"second": BATCH, "made": (1, 2)})
+def another_table_that_is_there_in_a_skipped_block(job: WrongJob) -> None:
+    """Behind an append that is skipped another table is there already, whose path begins with that of the block."""
+    session = job.start_spark()
+    with job.guard() as sw:
+        job.append(sw.table)
+        sw.success()
+        job.frame((1, 2)).write.format("delta").save(job.other("made"))
+        with job.guard(job.other("second"), spark=session) as second:
+            if job.attempt == 1:
+                raise ValueError("a check that fails once")
+            session.range(BATCH[0], BATCH[-1] + 1, 1, 1).write.format("delta").mode("append").save(second.table)
+            second.success()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from scripts.campaign.wrong.script import BASE, BOTH, MERGED, script
+from scripts.campaign.wrong.script import BASE, BATCH, BOTH, ICEBERG, MERGED, script
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -186,3 +186,98 @@ def one_of_two_blocks(job: WrongJob) -> None:
         if job.attempt == 1:
             raise ValueError("a check has failed")
         sw.success()
+
+
+@script(formats=BOTH, succeeds=(1, 2), short=("iceberg",))
+def tried_again_behind_a_shuffle(job: WrongJob) -> None:
+    """The first try fails in a stage before that of the write, and is made again in the block: right."""
+    with job.guard() as sw:
+        for frame in (_failing(job.frame()).repartition(3, "id"), job.frame()):
+            with contextlib.suppress(Exception):
+                job.append_frame(sw.table, frame)
+        sw.success()
+
+
+@script(formats=ICEBERG, parts=((*BASE, *BATCH[:3]),), short=ICEBERG)
+def last_part_that_fails(job: WrongJob) -> None:
+    """The first half lands, the second fails in its tasks, and its error is swallowed."""
+    with job.guard() as sw:
+        job.append(sw.table, BATCH[:3])
+        with contextlib.suppress(Exception):
+            job.append_frame(sw.table, _failing(job.frame(BATCH[3:])))
+        sw.success()
+
+
+@script(before=(), after=(*BATCH, 20, 21, 22), parts=(BATCH,), attempts=1)
+def clone_before_the_append(job: WrongJob) -> None:
+    """The table is cloned from another one first. The refusal is swallowed, and the append lands."""
+    job.append_to_other("source", (20, 21, 22))
+    with job.guard() as sw:
+        with contextlib.suppress(Exception):
+            job.spark.sql(f"CREATE TABLE delta.`{sw.table}` SHALLOW CLONE delta.`{job.other('source')}`")
+        job.append(sw.table)
+        sw.success()
+
+
+def _with_bad_rows(job: WrongJob) -> None:
+    job.append(job.table, (0, 1))
+    job.append(job.table, (900, 901))
+
+
+@script(
+    prepare=_with_bad_rows,
+    before=(0, 1, 900, 901),
+    after=(0, 1, *BATCH),
+    parts=((0, 1, *BATCH, 900, 901),),
+    short=("delta",),
+)
+def restore_before_the_append(job: WrongJob) -> None:
+    """The bad rows of yesterday are to be taken back by a RESTORE, whose refusal is swallowed."""
+    with job.guard() as sw:
+        with contextlib.suppress(Exception):
+            job.sql("RESTORE TABLE {table} TO VERSION AS OF 0", sw.table)
+        job.append(sw.table)
+        sw.success()
+
+
+@script(formats=BOTH, short=("delta",))
+def guard_that_cannot_be_made(job: WrongJob) -> None:
+    """The guard's step is no text. The script swallows the error."""
+    with contextlib.suppress(Exception), job.guard(step=5) as sw:  # type: ignore[arg-type]  # the mistake
+        job.append(sw.table)
+        sw.success()
+
+
+@script(formats=BOTH, parts=((*BASE, *BATCH[:3]),))
+def second_guard_that_cannot_be_made(job: WrongJob) -> None:
+    """The first block lands half of the rows, the guard of the second cannot be made, and the error is logged."""
+    for step, ids in (("a", BATCH[:3]), (2, BATCH[3:])):
+        try:
+            with job.guard(step=step) as sw:  # type: ignore[arg-type]  # the mistake
+                job.append(sw.table, ids)
+                sw.success()
+        except Exception:
+            _log.exception("a part is missing")
+
+
+@script()
+def guard_of_a_mistyped_path(job: WrongJob) -> None:
+    """The path has no scheme, and the error is logged."""
+    try:
+        with job.guard(job.table.replace("s3a://", "/")) as sw:
+            job.append(sw.table)
+            sw.success()
+    except Exception:
+        _log.exception("could not append")
+
+
+@script(formats=BOTH)
+def step_that_lists_its_files(job: WrongJob) -> None:
+    """The step names all files of the input, and the error is logged."""
+    step = ",".join(f"s3://landing/orders/2026/11/part-{number:05d}.parquet" for number in range(2000))
+    try:
+        with job.guard(step=step) as sw:
+            job.append(sw.table)
+            sw.success()
+    except Exception:
+        _log.exception("could not append")

@@ -293,3 +293,18 @@ def test_a_script_that_ended_well_is_no_success_beside_a_write_that_is_not_whole
     assert "a statement was refused" in outcome.details
     assert "retry with the same token fails" in outcome.details
     assert judge(evidence(writes=(INCOMPLETE, ROLLED_BACK))).state is State.FAILED
+
+
+@pytest.mark.parametrize("writes", [(), (COMMITTED,)])
+def test_a_guard_that_could_not_be_made_is_no_success(writes: tuple[WriteReport, ...]) -> None:
+    """The script has swallowed the error, and no verdict tells of the rows. Its own failure tells more."""
+    fields = {"table": "s3a://lake/t", "type": "UsageError", "reason": "step=5 is no text"}
+    told = Entry("not_made", 2, fields)
+    found = evidence(writes=writes)
+    outcome = judge(replace(found, journal=(*found.journal, told)))
+    assert outcome.state is State.FAILED
+    assert "its guard of s3a://lake/t could not be made (UsageError: step=5 is no text)" in outcome.details
+    assert outcome.fault is not None
+    assert outcome.fault.type == "WriteNotCommitted"
+    failed = evidence(exit_code=1, writes=writes)
+    assert "guard" not in judge(replace(failed, journal=(*failed.journal, told))).details

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from safewriter.block.claim import Claimer
-from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping, tell_not_entered
+from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping, tell_not_entered, tell_not_made
 from safewriter.coordination.record import OpenWrite
 from safewriter.deadline import Deadline
 from safewriter.errors import (
@@ -18,6 +18,7 @@ from safewriter.errors import (
     TurnLostError,
     UnknownOutcomeError,
     UnsupportedError,
+    UsageError,
 )
 from safewriter.identity import Attempt, Run, Write, canonical_table
 from safewriter.objects.store import StoreError
@@ -148,6 +149,18 @@ def test_a_block_that_is_not_entered_is_told_to_the_supervisor(
             "type": "TooLateError",
             "reason": "too late",
         }
+
+
+def test_a_guard_that_could_not_be_made_is_told_by_its_table(
+    journal: Journal, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no write yet that could be named. A message may be longer than a line of the journal."""
+    tell_not_made("s3a://lake/t", UsageError("nobody is told without a journal"))
+    monkeypatch.setenv("SOAL_JOURNAL", path)
+    tell_not_made("s3a://lake/t", UsageError("x" * 100_000))
+    (entry,) = told(journal)
+    assert entry.event == "not_made"
+    assert entry.fields == {"table": "s3a://lake/t", "type": "UsageError", "reason": "x" * 4000}
 
 
 def test_a_journal_that_is_gone_hides_no_error(store: MemoryObjectStore, tmp_path: Path) -> None:

@@ -169,7 +169,12 @@ def test_a_skipped_block_is_opened_as_the_first_attempt_on_no_table(monkeypatch:
         (f"java.io.IOException: SafeWriter [shut]: {SKIPPED}", True),
         ("java.io.IOException: SafeWriter [shut]: success() was called", False),
         ("[DELTA_PATH_EXISTS] s3a://lake/t exists already", True),
+        ("[DELTA_PATH_EXISTS] Cannot write to already existent path s3a://lake/t.", True),
+        ("[DELTA_PATH_EXISTS] `s3a://lake/t/`: it exists already", True),
         ("[DELTA_PATH_EXISTS] s3a://lake/other exists already", False),
+        ("[DELTA_PATH_EXISTS] s3a://lake/t_rejected exists already", False),
+        ("[DELTA_PATH_EXISTS] s3a://lake/t/inner exists already", False),
+        ("[DELTA_PATH_EXISTS] s3a://lake/t.old exists already", False),
         ("[UNRESOLVED_COLUMN] in s3a://lake/t", False),
     ],
 )

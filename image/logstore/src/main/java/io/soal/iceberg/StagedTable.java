@@ -3,11 +3,11 @@ package io.soal.iceberg;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.soal.logstore.Journal;
+import io.soal.logstore.Statement;
 import java.io.IOException;
-import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.List;
-import java.util.Set;
+import java.util.Map;
 import java.util.UUID;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
@@ -56,10 +56,15 @@ public final class StagedTable extends BaseTable {
   private final String target;
   private final String attempt;
   private final transient Journal journal;
-  /** The statements that write, and have not ended. */
-  private final transient Set<Object> running = Collections.newSetFromMap(new IdentityHashMap<>());
+  /**
+   * The batches that were begun, and neither written nor given up, with the numbers of their executions; null: Spark numbers
+   * none. Spark does not give a batch up if a stage before that of the write fails.
+   */
+  private final transient Map<Object, Long> begun = new IdentityHashMap<>();
   private boolean shut;
   private boolean reported;
+  /** Whether the last statement that wrote has failed. */
+  private boolean failed;
 
   private StagedTable(
       Publication publication, Supplier<Transaction> transactions, Strays strays, Journal journal, RowsOnly shown,
@@ -170,17 +175,26 @@ public final class StagedTable extends BaseTable {
 
   /** A statement begins to write. */
   synchronized void began(Object batch) {
-    running.add(batch);
+    begun.put(batch, Statement.number());
+  }
+
+  private static boolean isOver(Long execution) {
+    return execution != null && !Statement.running().contains(execution);
   }
 
   /** A statement has written its batch, or has given it up. */
   synchronized void ended(Object batch, boolean committed) {
-    running.remove(batch);
-    reported |= committed;
+    begun.remove(batch);
+    failed = !committed;
+    if (committed) {
+      reported = true;
+      begun.values().removeIf(StagedTable::isOver);
+    }
   }
 
   /** A statement has run to its end, whether it has changed anything or not. */
   synchronized void report() {
+    failed = false;
     reported = true;
   }
 
@@ -188,12 +202,17 @@ public final class StagedTable extends BaseTable {
    * Returns whether there is anything to publish: a snapshot of the block's own. A block of statements that changed
    * nothing gets an empty one, by which the table bears witness of them.
    *
-   * @throws UnsupportedOperationException if a statement has written another branch, or has not ended
+   * @throws UnsupportedOperationException if a statement has written another branch, or has not ended, or if the last one
+   *     has failed
    */
   public synchronized boolean isStaged() {
-    if (!running.isEmpty()) {
+    if (!begun.values().stream().allMatch(StagedTable::isOver)) {
       throw new UnsupportedOperationException(
           "a statement of the block is still running: let its thread end before success()");
+    }
+    if (failed || !begun.isEmpty()) {
+      throw new UnsupportedOperationException(
+          "the last statement of the block that writes has failed, and its rows are missing: let its error end the block");
     }
     publication.refresh();
     if (reported && Publication.added(operations().current()).findAny().isEmpty()) {

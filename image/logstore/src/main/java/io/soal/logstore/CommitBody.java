@@ -26,6 +26,9 @@ final class CommitBody {
       "WRITE", "MERGE", "UPDATE", "DELETE", "TRUNCATE", "CREATE TABLE", "CREATE TABLE AS SELECT", "REPLACE TABLE",
       "REPLACE TABLE AS SELECT", "CREATE OR REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT"));
 
+  /** Operations of no block that change the rows of the table all the same. */
+  static final Set<String> CHANGE_ROWS = Set.of("RESTORE", "CLONE", "CONVERT");
+
   /** A domain that only grows: each commit with new rows moves it on. */
   private static final String ROW_IDS = "delta.rowTracking";
 

@@ -271,9 +271,11 @@ public final class Gate {
   }
 
   private synchronized void check(long target, CommitBody commit) throws Refused {
-    if (!commit.writesRows()) { // not remembered: the block's write is whole without it
-      throw new Refused("operation", commit.operation + " is not guarded: a block holds one write ("
+    if (!commit.writesRows()) {
+      Refused refused = new Refused("operation", commit.operation + " is not guarded: a block holds one write ("
           + String.join(", ", CommitBody.GUARDED) + "); run it before the block or after it");
+      // Without any other operation, such as OPTIMIZE, the block's write is whole.
+      throw CommitBody.CHANGE_ROWS.contains(commit.operation) ? remembered(refused) : refused;
     }
     if (!shutBy.isEmpty()) {
       throw refuse("shut", "no commit may start any more: " + shutBy);

@@ -14,7 +14,7 @@ import scala.Option;
  *
  * <p>A script can set none of them: Spark overwrites the numbers at the start of each execution.
  */
-final class Statement {
+public final class Statement {
   private final Thread thread;
   private final Object session;
   private final Set<Long> executions;
@@ -42,8 +42,13 @@ final class Statement {
     return new Statement(Thread.currentThread(), active.get(), executions);
   }
 
+  /** The number of the execution that this thread carries out; null: Spark numbers none. */
+  public static Long number() {
+    return current().executions.stream().findFirst().orElse(null);
+  }
+
   /** The executions that run in this Java machine now. */
-  static Set<Long> running() {
+  public static Set<Long> running() {
     Set<Long> found = new HashSet<>();
     SQLExecution$.MODULE$.executionIdToQueryExecution().keySet().forEach(number -> found.add((Long) number));
     return found;

@@ -121,6 +121,13 @@ def test_a_write_without_a_verdict_may_be_committed(world: World, left: object) 
     assert is_refused(world, world.handle())
 
 
+def test_rows_beside_a_write_that_was_rolled_back_stay(world: World) -> None:
+    """A mended script would bring them in once more."""
+    failed(world, replace(ROLLED_BACK, incomplete="a statement has written past the block"))
+    world.code["job.py"] = MENDED
+    assert is_refused(world, world.handle())
+
+
 def test_what_an_earlier_attempt_has_committed_counts(world: World) -> None:
     """The last attempt alone has left nothing."""
     failed(world, COMMITTED)

@@ -53,6 +53,7 @@ class World:
         self.reports: Any = (COMMITTED,)
         self.invoked: list[tuple[str, Any]] | Exception = []
         self.journal_doubt: str | None = None
+        self.told: list[tuple[str, dict[str, str]]] = []
         self.settled = 0
         self.request_id = "request"
         self.command: Command | None = None
@@ -70,6 +71,8 @@ class World:
         self.properties = Path(options[options.index("--properties-file") + 1]).read_text()
         output.pump(io.BufferedReader(io.BytesIO(self.prints)))
         journal.append(command.variables["SOAL_JOURNAL"], "python_started")
+        for event, fields in self.told:
+            journal.append(command.variables["SOAL_JOURNAL"], event, **fields)
         try:
             yield self
         finally:

@@ -68,6 +68,15 @@ def of(monkeypatch: pytest.MonkeyPatch, session: Session | None = None, **more: 
     return found
 
 
+@pytest.mark.parametrize(
+    ("step", "problem"), [(5, "step=5 is no text"), ("x" * 4097, "of 4097 characters is too long")]
+)
+def test_a_step_is_a_name(monkeypatch: pytest.MonkeyPatch, step: object, problem: str) -> None:
+    """Journal, document and result hold it."""
+    with pytest.raises(UsageError, match=problem):
+        of(monkeypatch, step=step)
+
+
 def test_a_block_is_what_arguments_and_environment_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table as the statements call it, the write by its one name, a nonce of its own."""
     monkeypatch.setenv("SOAL_JOURNAL", "journal.jsonl")

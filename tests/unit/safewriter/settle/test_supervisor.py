@@ -270,6 +270,26 @@ def test_a_refusal_that_no_document_tells_is_unknown(path: Path, monkeypatch: py
     assert (report.reason or "").startswith(f"{where} does not say that its write is not whole: a statement")
 
 
+def test_a_document_that_a_retry_has_claimed_meanwhile_is_its_own(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would write the rows beside the block once more, and nothing tells it so: nobody knows how that ends."""
+    world = World()
+    job = world.job().begin()
+    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True))
+    claimed: list[str] = []
+
+    def claim(number: int) -> None:
+        if number == 2:
+            claimed.append(world.job().claim().held.document.owner)
+
+    found = Child(path, monkeypatch, world, Network(before=claim))
+    found.opened(job)
+    refused(found, job, "stray")
+
+    report = found.settle()
+
+    assert (report.status, world.document.owner, world.document.incomplete) == ("unknown", claimed[0], None)
+
+
 @pytest.mark.parametrize("is_announced", [True, False])
 def test_the_rows_of_a_block_that_was_not_entered_are_missing(
     path: Path, monkeypatch: pytest.MonkeyPatch, *, is_announced: bool

@@ -101,7 +101,7 @@ def test_a_block_that_was_not_entered_leaves_a_verdict(
 
     report = found.settle()
 
-    assert (report.status, report.reason) == (status, reason)
+    assert (report.status, report.reason, report.incomplete) == (status, reason, None)
 
 
 @pytest.mark.parametrize("body", [b"damaged", b'{"schema_version": 2}'])

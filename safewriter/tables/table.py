@@ -111,8 +111,8 @@ class Table(Protocol):
         """
         ...
 
-    def trace_from(self, write_key: str, version: int) -> Trace:
+    def trace_from(self, write_key: str, version: int) -> Trace | None:
         """Look for a write, of any epoch, in a version and all that follow; the session has seen it there
-        (`Session.named_since`). Raises `RetentionGapError` if they show nothing of it any more.
+        (`Session.named_since`). None if the table says that it does not hold it; `RetentionGapError` if it cannot say.
         """
         ...

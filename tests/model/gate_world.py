@@ -210,18 +210,18 @@ class World:
 
     def _check(self, one: _Open, commit: Commit) -> None:
         if code := passing.check(_RULES, one.gate, one.block, commit, late=one.late):
-            self._refuse(one, code)
+            self._refuse(one, code, operation=commit.operation)
 
-    def _refuse(self, one: _Open, code: str, how: str = "") -> None:
+    def _refuse(self, one: _Open, code: str, how: str = "", operation: str = "") -> None:
         self.ends[f"{code} {how}"] += 1
         self.ends["refused again for another reason"] += one.gate.refused not in ("", code)
-        self._tell(one, code)
+        self._tell(one, code, operation)
         raise _RefusedError(code)
 
-    def _tell(self, one: _Open, code: str) -> None:
+    def _tell(self, one: _Open, code: str, operation: str = "") -> None:
         """Let a gate know of a refusal, and its journal: but for maintenance, without which the write is whole."""
-        one.gate = passing.refused(one.gate, code)
-        if code != "operation":
+        one.gate = passing.refused(one.gate, code, operation)
+        if passing.is_remembered(code, operation):
             one.lines += told_refused(one.nonce, code)
             self.ends["a refusal in a journal"] += one.journal == "there"
 

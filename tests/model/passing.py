@@ -46,6 +46,8 @@ CODES: Final = (
     *("session", "thread", "over", "shut", "late", "second", "operation", "recreated", "undo", "gap", "fenced"),
 )
 """Why the gate refuses."""
+CHANGE_ROWS: Final = ("RESTORE", "CLONE", "CONVERT")
+"""Operations of no block that change rows."""
 GUARDED: Final = (
     *("WRITE", "MERGE", "UPDATE", "DELETE", "TRUNCATE"),
     *("CREATE TABLE", "CREATE TABLE AS SELECT", "REPLACE TABLE", "REPLACE TABLE AS SELECT"),
@@ -231,9 +233,14 @@ def needs_note(rules: Collection[Enum], gate: Gate, block: Block) -> bool:
 # -- what becomes of the gate ------------------------------------------------------------------------------------------
 
 
-def refused(gate: Gate, code: str) -> Gate:
-    """Refuse a commit: the first reason stays, and some refuse all that comes. Without maintenance a write is whole."""
-    if code == "operation":
+def is_remembered(code: str, operation: str) -> bool:
+    """Tell whether the block's write is not whole without a refused statement: without maintenance it is."""
+    return code != "operation" or operation in CHANGE_ROWS
+
+
+def refused(gate: Gate, code: str, operation: str = "") -> Gate:
+    """Refuse a commit: the first reason stays, and some refuse all that comes."""
+    if not is_remembered(code, operation):
         return gate
     return gate._replace(refused=gate.refused or code, shut=gate.shut or code in _SHUTTING)
 

@@ -69,9 +69,11 @@ class DeltaHistory:
         return self._after(max(older(listed), default=-1), listed)
 
     def from_version(self, version: int) -> tuple[Commit, ...]:
-        """Return a version and all that follow; `RetentionGapError` if one is missing."""
+        """Return a version and all that follow; `RetentionGapError` if one is missing, that version too."""
         before = version - 1
         listed = _versions(self.store.list("_delta_log/", start_after=f"_delta_log/{before:020}.json"))
+        if version not in listed:
+            raise RetentionGapError(f"{self.store.uri(_key(version))} is gone: the table was dropped or replaced")
         return self._after(before, listed)
 
     def _checkpoint(self) -> int:

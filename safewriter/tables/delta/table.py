@@ -102,12 +102,12 @@ class DeltaTable(Table):
         """Look for a commit of the write that was not undone, whatever its epoch, and for fences of it."""
         return _trace(self._history.since_ms(since_ms), write_key)
 
-    def trace_from(self, write_key: str, version: int) -> Trace:
-        """Look for a commit of the write that was not undone, in a version and all that follow."""
-        trace = _trace(self._history.from_version(version), write_key)
-        if trace is None:
-            raise RetentionGapError(f"the log has named this write in version {version}, and does not any more")
-        return trace
+    def trace_from(self, write_key: str, version: int) -> Trace | None:
+        """Look for a commit of the write that was not undone, in a version and all that follow.
+
+        None is an answer of the log: Java may remember a version of a table that was dropped and made anew since.
+        """
+        return _trace(self._history.from_version(version), write_key)
 
 
 def _trace(commits: tuple[Commit, ...], write_key: str) -> Trace | None:

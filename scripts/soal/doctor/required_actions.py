@@ -50,7 +50,7 @@ JOB: Final = (
     Need("s3:GetObject", "data", (*_TABLE, *_SNAPSHOTS)),
     Need("s3:PutObject", "data", (*_TABLE, *_SNAPSHOTS)),
     Need("s3:DeleteObject", "data"),
-    Need("s3:ListBucket", "data", _TABLE),
+    Need("s3:ListBucket", "data", (*_TABLE, _POINTER)),
     Need("s3:ListBucketMultipartUploads", "data"),
 )
 SWEEPER: Final = (
@@ -63,7 +63,7 @@ SWEEPER: Final = (
     Need("s3:PutObject", "data", ("_delta_log", "metadata", _POINTER, "runs")),
     Need("s3:DeleteObject", "data"),
     Need("s3:AbortMultipartUpload", "data"),
-    Need("s3:ListBucket", "data", ("", "_delta_log")),
+    Need("s3:ListBucket", "data", ("", "_delta_log", "manifests")),
     Need("s3:ListBucketMultipartUploads", "data"),
 )
 

@@ -132,4 +132,5 @@ def test_a_block_is_not_begun_after_the_lead_time(
         "write_opened",
         "too_late",
         "write_closed",
+        "not_entered",
     ]

@@ -14,9 +14,9 @@ from safewriter.errors import StepError, UnsupportedError
 from safewriter.objects.location import Location
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping
 
-__all__ = ["Attempt", "Run", "Write", "canonical_table"]
+__all__ = ["Attempt", "Run", "Write", "attempts_in", "canonical_table"]
 
 _SLASHES: Final = re.compile(r"/{2,}")
 
@@ -130,6 +130,12 @@ class Attempt:
     def file_prefix(self, write_key: str, epoch: int) -> str:
         """Return the prefix of the name of every data file of this attempt."""
         return f"{write_key[:15]}-{epoch}-{self.nonce}-"
+
+
+def attempts_in(names: Iterable[str], write_key: str) -> dict[str, int]:
+    """Return those of some names that attempts at a write bear in their table, with their epochs."""
+    own = re.compile(rf"{re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}}")
+    return {match[0]: int(match[1]) for name in names if (match := own.fullmatch(name))}
 
 
 def _digest(*parts: str | None) -> str:

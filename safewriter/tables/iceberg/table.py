@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import NotCommittedError, SafeWriterError
+from safewriter.identity import attempts_in
 from safewriter.objects.store import StoreError, batches
 from safewriter.record.document import BY_HAND, Status
 from safewriter.tables.iceberg.manifests import names_any
@@ -233,8 +234,7 @@ class IcebergTable(Table):
 
 def epochs_of(held: Held, write_key: str) -> dict[str, int]:
     """Return the attempts of a write that the table shows, published or fenced, by their names, with their epochs."""
-    own = re.compile(rf"{re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}}")
-    return {match[0]: int(match[1]) for name in _names(held) if (match := own.fullmatch(name))}
+    return attempts_in(_names(held), write_key)
 
 
 def snapshots_of(held: Held, write_key: str) -> frozenset[int]:

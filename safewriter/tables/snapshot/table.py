@@ -6,12 +6,12 @@ fenced: a build whose compare-and-swap fails reads `_CURRENT` again, and gives u
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import NotCommittedError
+from safewriter.identity import attempts_in
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.record.document import Status
 from safewriter.snapshots.errors import ManifestParseError
@@ -155,8 +155,7 @@ class SnapshotTable(Table):
 
 def names_of(current: Current, write_key: str) -> dict[str, int]:
     """Return the names of a write's attempts in `_CURRENT`, published or fenced, with their epochs."""
-    own = re.compile(rf"{re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}}")
-    return {match[0]: int(match[1]) for name in (*current.published, *current.fenced) if (match := own.fullmatch(name))}
+    return attempts_in((*current.published, *current.fenced), write_key)
 
 
 def _landed(publication: Publication) -> Landed:

@@ -1,9 +1,8 @@
 package io.soal.iceberg;
 
+import io.soal.logstore.Bounded;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.util.Collections;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.iceberg.inmemory.InMemoryInputFile;
@@ -24,15 +23,7 @@ final class OwnLists implements FileIO {
   private static final int KEPT_MAX = 4;
 
   private final FileIO files;
-  private final transient Map<String, byte[]> written =
-      Collections.synchronizedMap(new LinkedHashMap<>() {
-        private static final long serialVersionUID = 1L;
-
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<String, byte[]> eldest) {
-          return size() > KEPT_MAX;
-        }
-      });
+  private final transient Map<String, byte[]> written = Bounded.map(KEPT_MAX);
 
   OwnLists(FileIO files) {
     this.files = files;

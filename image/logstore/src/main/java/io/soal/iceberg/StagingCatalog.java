@@ -1,8 +1,7 @@
 package io.soal.iceberg;
 
+import io.soal.logstore.Bounded;
 import io.soal.logstore.Journal;
-import java.util.Collections;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -29,17 +28,7 @@ public final class StagingCatalog extends SparkCatalog {
   static final Map<TableIdentifier, StagedTable> OPEN = new ConcurrentHashMap<>();
 
   /** The journals of blocks that are over, by the attempt's name: a statement can outlive its block. */
-  static final Map<String, Journal> ENDED =
-      Collections.synchronizedMap(new LinkedHashMap<>() {
-        private static final long serialVersionUID = 1L;
-
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<String, Journal> eldest) {
-          return size() > ENDED_MAX;
-        }
-      });
-
-  private static final int ENDED_MAX = 100_000;
+  static final Map<String, Journal> ENDED = Bounded.map(100_000);
 
   /** Whether a block is open in this Java machine. */
   public static boolean isAnyOpen() {

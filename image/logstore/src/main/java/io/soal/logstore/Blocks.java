@@ -2,9 +2,7 @@ package io.soal.logstore;
 
 import java.io.IOException;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -36,15 +34,7 @@ final class Blocks {
    * Blocks that are over, by table and file prefix. A statement can outlive its block (a thread of the user's, an
    * interrupt); what it would commit was settled, and perhaps deleted, without it.
    */
-  private final Map<String, Block> ended =
-      Collections.synchronizedMap(new LinkedHashMap<>() {
-        private static final long serialVersionUID = 1L;
-
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<String, Block> eldest) {
-          return size() > ENDED_MAX;
-        }
-      });
+  private final Map<String, Block> ended = Bounded.map(ENDED_MAX);
 
   /** For each table the executions that began in a block of it and ran on at its end: a DELETE brings in no file. */
   private final Map<String, Map<Long, Block>> left = new ConcurrentHashMap<>();

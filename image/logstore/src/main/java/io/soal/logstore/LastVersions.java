@@ -6,10 +6,8 @@ import java.io.InputStreamReader;
 import java.io.InterruptedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashSet;
 import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -42,15 +40,7 @@ public final class LastVersions {
   private static final int READERS = 16;
   private static final Pattern KEY = Pattern.compile("sw-[0-9a-f]{32}");
 
-  private static final Map<String, LastVersions> TABLES =
-      Collections.synchronizedMap(new LinkedHashMap<>(16, 0.75f, true) {
-        private static final long serialVersionUID = 1L;
-
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<String, LastVersions> eldest) {
-          return size() > TABLES_MAX;
-        }
-      });
+  private static final Map<String, LastVersions> TABLES = Bounded.ofLastUsed(TABLES_MAX);
 
   private String id;
   private final TreeMap<Long, Set<String>> named = new TreeMap<>();

@@ -110,9 +110,10 @@ def initialise(environment: Mapping[str, str], services: Services = _SERVICES) -
         if any(clean_all(settings.own_directories, lambda: True)):  # what is there now stays; the sandbox does not
             return
         machine = this_machine(int(environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]))
+        total_ms, inherited = settings.timeout_s * 1000, {**environment, **services.credentials()}
         services.reuse.begin(
             settings.tmp,
-            lambda sandbox: compose_machine(sandbox, settings, machine, settings.timeout_s * 1000, environment),
+            lambda sandbox: compose_machine(sandbox, settings, machine, total_ms, inherited),
             ready_within_s=_READY_TIMEOUT_S if settings.initialization == _PROVISIONED else None,
         )
 

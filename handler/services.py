@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from handler.credentials import credentials_for_java
 from handler.process.child import start
 from handler.secrets import Secrets, read_secrets
 from handler.stages.reuse import Reuse
@@ -35,7 +36,9 @@ def _invoke(function: str, payload: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """S3, the child process, settling, Lambda itself, Secrets Manager, the clock, and the Java machine that waits."""
+    """S3, the child process, settling, Lambda itself, Secrets Manager, the clock, the Java machine that waits, and the
+    variables by which it finds the role's credentials.
+    """
 
     client: Callable[[], Any] = lambda: shared_client(tries=3)
     store: Callable[[Location], ObjectStore] = open_store
@@ -45,3 +48,4 @@ class Services:
     read_secrets: Callable[[Mapping[str, SecretReference]], Secrets] = read_secrets
     clock: Clock = epoch_ms
     reuse: Reuse = field(default_factory=Reuse)
+    credentials: Callable[[], Mapping[str, str]] = credentials_for_java

@@ -45,7 +45,7 @@ def main(module: ModuleType) -> None:
     from handler.process.tree import die_with_parent
 
     die_with_parent()
-    archives = _take_variables()
+    variables, archives = _take_job()
     script = sys.argv[1]
     sys.argv = sys.argv[1:]
     _prefer_installed()
@@ -57,7 +57,7 @@ def main(module: ModuleType) -> None:
     code = 1
     try:
         if joined := "PYSPARK_GATEWAY_PORT" in os.environ:
-            _join_spark(journal)
+            _join_spark(journal, variables)
         _wait_for(os.environ.get("SOAL_GO"))
         _leave_names_to_the_job([str(Path(script).parent), *archives])
         source = Path(script).read_bytes()
@@ -86,15 +86,17 @@ def _run(module: ModuleType, script: str, source: bytes) -> None:
     exec(compile(source, script, "exec", dont_inherit=True), names)  # noqa: S102 - this is what the handler is for
 
 
-def _join_spark(journal: str | None) -> None:
+def _join_spark(journal: str | None, variables: dict[str, str]) -> None:
     from handler.driver import pyspark_errors, pyspark_waits
     from handler.driver.script_settings import OwnSettings
+    from safewriter.coordination.borrowed import VARIABLE as TURN_VARIABLE
 
     pyspark_errors.install()
     pyspark_waits.install()
     if _is_nameless(os.getuid()):
         _log_in()
-    OwnSettings(lambda key, why: _note(journal, "setting_ignored", key=key, why=why)).install()
+    of_workers = {name: value for name, value in variables.items() if name != TURN_VARIABLE}
+    OwnSettings(lambda key, why: _note(journal, "setting_ignored", key=key, why=why), of_workers).install()
 
 
 def _wait_for(go: str | None) -> None:
@@ -122,18 +124,21 @@ def begin_guard() -> None:
     import safewriter.objects.s3  # noqa: F401
 
 
-def _take_variables() -> list[str]:
-    """Take over the variables of this attempt: Java was perhaps started for an earlier one. Return the archives with
-    the job's modules.
+def _take_job() -> tuple[dict[str, str], list[str]]:
+    """Take over the job's variables, which its Java does not have. Return them, and the archives with its modules.
+
+    Variables and properties may be secrets, and a path may be an argument: a file that was read is removed.
     """
     from safewriter.parsing import parsed
 
     given = os.environ.pop("SOAL_JOB", None)
     if given is None:
-        return []
+        return {}, []
     job = parsed(Path(given).read_bytes())
     os.environ.update(job["variables"])
-    return list(job["archives"])
+    for read in (given, job["properties"]):
+        Path(read).unlink(missing_ok=True)
+    return dict(job["variables"]), list(job["archives"])
 
 
 def _prefer_installed() -> None:

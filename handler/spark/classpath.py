@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["OWN", "added_jars", "archived_jars", "find_pyspark", "jars", "lambdas_jar"]
+__all__ = ["LITERAL", "OWN", "added_jars", "archived_jars", "find_pyspark", "jars", "lambdas_jar"]
 
 OWN: Final = "soal-"
 """The prefix of the names of our own jars."""
+LITERAL: Final = "soal-literal.jar"
+"""The classes of Hadoop and Spark that read settings, without the replacement of names in values
+(io.soal.archive.LiteralValues). They stand for the originals, so they come first; `io.soal.host.Host` does not start
+without them.
+"""
 _DIGITS: Final = 16
 
 
@@ -39,7 +44,8 @@ def archived_jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
     found = {jar.name: jar for folder in folders for jar in folder.glob("*.jar") if not jar.name.startswith(OWN)}
     lowered = lambdas_jar(soal_home, found)
     by_size = sorted(found.values(), key=lambda jar: (-jar.stat().st_size, jar.name))
-    return (*((lowered,) if lowered.is_file() else ()), *by_size)
+    first = (jar for jar in (soal_home / "jars" / LITERAL, lowered) if jar.is_file())
+    return (*first, *by_size)
 
 
 def lambdas_jar(soal_home: Path, names: Iterable[str]) -> Path:
@@ -53,7 +59,7 @@ def lambdas_jar(soal_home: Path, names: Iterable[str]) -> Path:
 
 def added_jars(soal_home: Path) -> tuple[Path, ...]:
     """Return our own jars and those that a derived image adds (`SOAL_HOME/extra`)."""
-    own = sorted(soal_home.joinpath("jars").glob(f"{OWN}*.jar"))
+    own = sorted(jar for jar in soal_home.joinpath("jars").glob(f"{OWN}*.jar") if jar.name != LITERAL)
     return (*own, *sorted(soal_home.joinpath("extra").glob("*.jar")))
 
 

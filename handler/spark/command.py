@@ -25,7 +25,6 @@ from handler.spark.environment import AttemptVariables, job_variables, machine_e
 from handler.spark.properties import read_properties, write_properties
 from handler.spark_settings.catalogs import file_io
 from handler.spark_settings.own_disk import OWN_DISK
-from safewriter.coordination.borrowed import VARIABLE as TURN_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +54,6 @@ _C2_LATER: Final = (
 _HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 HOST: Final = "io.soal.host.Host"
 _THREADS: Final = "OMP_NUM_THREADS"
-_WORKERS: Final = "spark.executorEnv."
 _OF_A_CONTEXT: Final = ("spark.sql.", "spark.app.", "spark.ui.")
 RUNNER: Final = ("--class", "io.soal.host.PythonDrivers", "spark-internal")
 """In place of Spark's own PythonRunner, which a Python script as the submission's resource would mean."""
@@ -140,7 +138,7 @@ class Command:
     submission: tuple[str, ...] = field(default=(), compare=False)
     """The arguments for Spark's submission of the job."""
     variables: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """Of the job's Python process."""
+    """Of the job's Python processes."""
 
 
 def check(job: Job, settings: HandlerSettings, machine: Machine) -> None:
@@ -160,9 +158,11 @@ def compose(
     inherited: Mapping[str, str],
     secrets: Secrets = _NO_SECRETS,
 ) -> Command:
-    """Write the files that describe the job to Java and Python, and return the command."""
+    """Write the files that describe the job to Java and Python, and return the command. `inherited`: the function's
+    variables, and those by which Java finds the role's credentials.
+    """
     conf = _conf(job.conf, sandbox, settings, machine, secrets)
-    command = _machine(conf, sandbox, settings, machine, attempt.total_ms, {**inherited, **secrets.variables})
+    command = _machine(conf, sandbox, settings, machine, attempt.total_ms, inherited)
     submission = (
         "--properties-file",
         str(sandbox.properties_file),
@@ -172,17 +172,24 @@ def compose(
         str(files.script),
         *_arguments(job, sandbox),
     )
-    variables = job_variables(job, sandbox, attempt, inherited)
-    of_workers = {f"{_WORKERS}{name}": value for name, value in variables.items() if name != TURN_VARIABLE}
-    write_properties(sandbox.properties_file, {**conf, **of_workers})
+    variables = job_variables(job, sandbox, attempt, {**inherited, **secrets.variables})
+    write_properties(sandbox.properties_file, conf)
     sandbox.submission_file.write_text("".join(f"{word}\0" for word in submission), encoding="utf-8")
-    archives = [str(path) for path in files.py_files if path.suffix != ".py"]
-    sandbox.job_file.write_text(json.dumps({"variables": variables, "archives": archives}), encoding="utf-8")
+    about = {
+        "variables": variables,
+        "archives": [str(path) for path in files.py_files if path.suffix != ".py"],
+        "properties": str(sandbox.properties_file),
+    }
+    sandbox.job_file.write_text(json.dumps(about), encoding="utf-8")
     return replace(command, submission=submission, variables=variables)
 
 
 def compose_machine(
-    sandbox: Sandbox, settings: HandlerSettings, machine: Machine, total_ms: int, inherited: Mapping[str, str]
+    sandbox: Sandbox,
+    settings: HandlerSettings,
+    machine: Machine,
+    total_ms: int,
+    inherited: Mapping[str, str],
 ) -> Command:
     """Return the command of the machine for jobs that bring no settings of their own, before there is one. `total_ms`:
     the whole time of a job.
@@ -310,7 +317,11 @@ def _conf(
         **secrets.spark_settings,
         "spark.master": f"local[{cores}]",
         "spark.driver.memory": f"{_heap_mb(own, machine)}m",
+        # Hadoop's defaults name the first of these in the others, and nothing is replaced in a value here.
         "spark.hadoop.hadoop.tmp.dir": str(sandbox.tmp),
+        "spark.hadoop.fs.s3a.buffer.dir": str(sandbox.tmp / "s3a"),
+        "spark.hadoop.io.seqfile.local.dir": str(sandbox.tmp / "io"),
+        "spark.hadoop.mapreduce.cluster.local.dir": str(sandbox.tmp / "mapred"),
         **_store(settings),
     }
     conf |= file_io(conf)

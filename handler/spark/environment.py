@@ -1,4 +1,8 @@
-"""The environment of a job: a fresh one, in which nothing of an event is a variable."""
+"""The environments of a job: fresh ones, in which nothing of an event is a variable.
+
+The job's Python has the function's variables, and the secrets. Its Java has none of them: Java's libraries replace
+names of variables by their values, in settings, paths and SQL, which may come from an argument or from a bucket.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,14 @@ _WITHHELD: Final = re.compile(
     r"SOAL_.*|SPARK_(?!SCRIPT$).*|PYSPARK_.*|HADOOP_.*|YARN_.*|PYTHON.*|VIRTUAL_ENV|CONDA_.*|JAVA_HOME|HOME|TMP|TEMP|TMPDIR"
     r"|PWD|OLDPWD|SHLVL|_|_HANDLER|_X_AMZN_.*|AWS_LAMBDA_RUNTIME_API|AWS_LAMBDA_LOG_.*|LAMBDA_RUNTIME_DIR|XDG_.*|LC_.*|LANGUAGE"
 )
-_OF_INVOCATION: Final = re.compile(r"_X_AMZN_.*")
+_OF_INVOCATION: Final = re.compile(r"_X_AMZN_.*")  # withheld from Java, which outlives the invocation
+# Java and its Python processes need these when they start; the rest of the function's variables is Python's alone.
+_FOR_JAVA: Final = re.compile(
+    r"PATH|LANG|TZ|LD_.*|MALLOC_.*|GLIBC_TUNABLES|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS|(?i:https?_proxy|no_proxy)"
+    r"|AWS_(?:REGION|DEFAULT_REGION|ENDPOINT_URL.*|USE_\w+_ENDPOINT|RETRY_MODE|MAX_ATTEMPTS|EC2_METADATA_DISABLED"
+    # By which it asks this process for the role's credentials.
+    r"|CONTAINER_CREDENTIALS_FULL_URI|CONTAINER_AUTHORIZATION_TOKEN)"
+)
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -45,8 +56,10 @@ class AttemptVariables:
 
 
 def machine_environment(sandbox: Sandbox, inherited: Mapping[str, str], *, spark_home: Path) -> dict[str, str]:
-    """Build the environment of a Java machine from the function's variables. Nothing of it is of one job alone."""
-    passed = {name: value for name, value in inherited.items() if not _WITHHELD.fullmatch(name)}
+    """Build the environment of a Java machine from the function's variables. Nothing of it is of one job alone, and
+    nothing is a secret that serves anybody outside this machine.
+    """
+    passed = {name: value for name, value in inherited.items() if _FOR_JAVA.fullmatch(name)}
     return {
         "PATH": _PATH,
         "LANG": "C.UTF-8",
@@ -73,9 +86,11 @@ def machine_environment(sandbox: Sandbox, inherited: Mapping[str, str], *, spark
 def job_variables(
     job: Job, sandbox: Sandbox, attempt: AttemptVariables, inherited: Mapping[str, str]
 ) -> dict[str, str]:
-    """Build the variables of a job's Python processes about their attempt."""
+    """Build the variables that a job's Python processes have besides those of their Java machine: the function's, and
+    those about their attempt.
+    """
     return {
-        **{name: value for name, value in inherited.items() if _OF_INVOCATION.fullmatch(name)},
+        **{name: value for name, value in inherited.items() if _is_passed(name)},
         "SOAL_RUN_ID": attempt.run_id,
         "SOAL_RUN_KEY": job.run_key,
         "SOAL_REQUEST_ID": attempt.request_id,
@@ -88,3 +103,7 @@ def job_variables(
         **({} if attempt.turn is None else {TURN_VARIABLE: attempt.turn}),
         **({"SOAL_EVENT_FILE": str(sandbox.event_file)} if job.trigger_event is not None else {}),
     }
+
+
+def _is_passed(name: str) -> bool:
+    return _OF_INVOCATION.fullmatch(name) is not None or _WITHHELD.fullmatch(name) is None

@@ -66,8 +66,9 @@ def run(progress: Progress, environment: Mapping[str, str], services: Services) 
         sandbox = place.sandbox
         files = places_of(requested.job, sandbox)
         attempt = AttemptVariables.of(invocation.run_id, invocation.request_id, invocation.deadline, turn.lend())
+        inherited = {**environment, **services.credentials()}
         command = compose(
-            requested.job, files, sandbox, settings, prepared.machine, attempt, environment, prepared.secrets
+            requested.job, files, sandbox, settings, prepared.machine, attempt, inherited, prepared.secrets
         )
         with Journal(sandbox.journal) as journal:  # before the child starts: it cannot delete an open file
             job = _Run(

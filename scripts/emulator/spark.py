@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from handler.spark.archive import archive_of
 from handler.spark.classpath import jars
 from scripts.image.homes import pyspark_of
-from scripts.image.settings import shipped_settings
+from scripts.image.settings import local_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ def build_session(
         raise RuntimeError("PySpark is not installed; run scripts/setup")
     builder = SparkSession.builder.master(master).appName("soal")
     wanted = {
-        **shipped_settings(),
+        **local_settings(),
         # As the handler does: the class path that the class-data archive was made with, and a quick compiler.
         "spark.driver.extraClassPath": ":".join(str(jar) for jar in (*jars(spark_home, JARS.parent), *more_jars)),
         "spark.driver.extraJavaOptions": f"{_archive()} {_temporary()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
+from handler.credentials import credentials_for_java
 from handler.driver import bootstrap
 from handler.request.event import parse_event
 from handler.request.job import Job
@@ -67,6 +68,7 @@ def train(home: Path, variant: Variant = SLIM, *, names: Path = LIST, log: Path 
     spark_home = pyspark_home()
     copy_unsigned((*spark_home.glob("jars/*.jar"), *home.glob("jars/*.jar")), home / "unsigned")
     with EmbeddedS3(buckets=(_LAKE, _CHECKPOINTS), unlistable=(_CHECKPOINTS,)) as s3:
+        os.environ |= s3.environment()  # Java asks this process for credentials
         variables = {**s3.environment(), "SW_CHECKPOINT_BUCKET": _CHECKPOINTS, "SOAL_JIT": "c1"}
         settings = read_settings({**_java(), **variables, "SOAL_HOME": str(home)})
         fresh = archive.with_suffix(".new")
@@ -96,7 +98,8 @@ def _run(training: Path, settings: HandlerSettings, variables: dict[str, str], a
     with open_sandbox(settings.tmp) as sandbox, Journal(sandbox.journal):
         attempt = AttemptVariables("training", "training", epoch_ms() + _TIMEOUT_S * 1000, _TIMEOUT_S * 1000)
         sandbox.go.touch()
-        command = compose(job, Files(training, ()), sandbox, settings, _MACHINE, attempt, variables)
+        inherited = {**variables, **credentials_for_java()}
+        command = compose(job, Files(training, ()), sandbox, settings, _MACHINE, attempt, inherited)
         # The host is in a jar that may change.
         at = command.submission.index(RUNNER[0])
         submission = (*command.submission[:at], bootstrap.__file__, *command.submission[at + len(RUNNER) :])

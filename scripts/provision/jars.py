@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from handler.spark.classpath import LITERAL
 from scripts.provision.checksums import compare, read_sums, sha256_of
 from scripts.provision.report import Found, SetupError, say
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["LISTS", "LOG_STORE_JAR", "admit", "ensure_jars"]
 
 LOG_STORE_JAR: Final = "soal-logstore.jar"
+_OWN: Final = (LOG_STORE_JAR, LITERAL)
 LISTS: Final = {
     "jars": "image/jars",
     "full-jars": "image/full",
@@ -32,14 +34,14 @@ fetches the image's, `local-jars` and `rest-jars`; who needs another one fetches
 
 
 def ensure_jars(place: Place, maven: Callable[[], Maven], name: str = "jars") -> Found:
-    """Make `.soal/NAME` hold exactly the listed jars (and the log store's, which another step makes).
+    """Make `.soal/NAME` hold exactly the listed jars (and our own, which another step makes).
 
     Every jar is read at every run: 64 MB in about 0.2 s, and nothing can be stale or damaged without being noticed.
     """
     source, target = place.root / LISTS[name], place.home / name
     sums = read_sums(source / "jars.sha256")
     difference = compare(target, sums)
-    stale = [jar for jar in difference.extra if jar != LOG_STORE_JAR]
+    stale = [jar for jar in difference.extra if jar not in _OWN]
     for jar in stale:
         (target / jar).unlink()
     for jar in difference.wrong:

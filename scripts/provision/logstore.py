@@ -1,13 +1,16 @@
-"""The conditional log store: image/logstore/src/main/java -> .soal/jars/soal-logstore.jar.
+"""Our own jars: image/logstore/src/main/java -> .soal/jars/soal-logstore.jar, and soal-literal.jar, which a program in
+it makes of classes of Hadoop and Spark (io.soal.archive.LiteralValues).
 
 javac where there is one; else ECJ, the compiler of Eclipse, which is one jar and needs a Java runtime only.
 """
 
 from __future__ import annotations
 
+import os
 import zipfile
 from typing import TYPE_CHECKING, Final
 
+from handler.spark.classpath import LITERAL
 from scripts.provision.checksums import sha256_of
 from scripts.provision.command import run
 from scripts.provision.jars import LOG_STORE_JAR, admit
@@ -32,22 +35,21 @@ _QUICK: Final = "-XX:TieredStopAtLevel=1"
 _FLAGS: Final = ("--release", "17", "-encoding", "UTF-8", "-proc:none", "-nowarn")
 # Equal sources make an equal jar, whenever and wherever they are compiled: the oldest time that a zip can hold.
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+_LITERAL_SOURCES: Final = ("hadoop-client-api-", "spark-common-utils_")
+_STAMP_S: Final = 1_577_836_800
+"""2020-01-01"""
 
 
 def ensure_logstore(place: Place, java: Java, maven: Callable[[], Maven]) -> Found:
     """Compile when sources, class path or compiler have changed, or when the jar is not the one made from them."""
     main = place.root / "image" / "logstore" / "src" / "main"
     sources = sorted((main / "java").rglob("*.java"))
-    jar = place.jars / LOG_STORE_JAR
+    jar, literal = place.jars / LOG_STORE_JAR, place.jars / LITERAL
     stamp = place.stamp("logstore")
-    if not sources:
-        jar.unlink(missing_ok=True)
-        stamp.clear()
-        return Found(f"no log store sources in {main / 'java'}")
     resources = sorted(path for path in (main / "resources").rglob("*") if path.is_file())
     lists = [place.root / "image" / "jars" / "jars.sha256", place.requirements / "runtime.txt"]
     inputs = fingerprint([*sources, *resources, *lists, java.version, str(java.javac)])
-    if jar.exists() and stamp.matches(f"{inputs} {sha256_of(jar)}"):
+    if all(one.exists() for one in (jar, literal)) and stamp.matches(f"{inputs} {sha256_of(jar)} {sha256_of(literal)}"):
         return Found("log store")
     stamp.clear()
     with place.scratch() as scratch:
@@ -58,8 +60,21 @@ def ensure_logstore(place: Place, java: Java, maven: Callable[[], Maven]) -> Fou
         fresh = scratch / LOG_STORE_JAR
         pack(members, fresh)
         fresh.replace(jar)
-    stamp.write(f"{inputs} {sha256_of(jar)}")
+        _make_literal(place, java, jar, scratch / LITERAL)
+        (scratch / LITERAL).replace(literal)
+    stamp.write(f"{inputs} {sha256_of(jar)} {sha256_of(literal)}")
     return Found(f"log store compiled with {'javac' if java.javac else 'ECJ'}", changed=True)
+
+
+def _make_literal(place: Place, java: Java, tools: Path, jar: Path) -> None:
+    sources = [path for path in _spark_jars(place) if path.name.startswith(_LITERAL_SOURCES)]
+    run(
+        [java.java, _QUICK, "-cp", f"{tools}:{class_path(place)}", "io.soal.archive.LiteralValues", jar, *sources],
+        what=f"making {jar.name}",
+        todo="see above, then run scripts/setup again",
+    )
+    # Java compares the time stamps of jars with those that the class-data archive was made with.
+    os.utime(jar, (_STAMP_S, _STAMP_S))
 
 
 def compile_java(place: Place, java: Java, maven: Callable[[], Maven], sources: list[Path], classes: Path) -> None:
@@ -83,14 +98,18 @@ def pack(members: dict[str, Path], jar: Path) -> None:
 
 
 def class_path(place: Place) -> str:
-    """Return the jars of the image and PySpark's, without the log store's own."""
-    ours = [path for path in place.jars.glob("*.jar") if path.name != LOG_STORE_JAR]
-    spark = list(place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar"))
+    """Return the jars of the image and PySpark's, without our own."""
+    ours = [path for path in place.jars.glob("*.jar") if path.name not in (LOG_STORE_JAR, LITERAL)]
+    return ":".join(str(path) for path in sorted(ours) + _spark_jars(place))
+
+
+def _spark_jars(place: Place) -> list[Path]:
+    spark = sorted(place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar"))
     if not spark:
         raise SetupError(
             f"no jars of PySpark in {place.venv}", todo=f"remove {place.venv}, then run scripts/setup again"
         )
-    return ":".join(str(path) for path in sorted(ours) + sorted(spark))
+    return spark
 
 
 def _ecj(place: Place, maven: Callable[[], Maven]) -> Path:

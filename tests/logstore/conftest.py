@@ -8,7 +8,7 @@ import pytest
 
 from scripts.emulator.rules import Match, Rule
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.image.settings import shipped_settings
+from scripts.image.settings import local_settings
 from tests.support.lake import CHECKPOINTS, LAKE
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def stores(logstore: LogStore) -> Iterator[EmbeddedS3]:
     with EmbeddedS3(buckets=(LAKE, CHECKPOINTS), unlistable=(CHECKPOINTS,)) as s3:
         shipped = {
             key.removeprefix("spark.hadoop."): value
-            for key, value in shipped_settings().items()
+            for key, value in local_settings().items()
             if key.startswith("spark.hadoop.fs.s3")
         }
         ours = {f"fs.s3a.{key}": value for key, value in {**_ONCE, **_LOCAL, "endpoint": s3.endpoint}.items()}

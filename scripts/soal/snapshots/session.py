@@ -11,7 +11,7 @@ import boto3
 from handler.spark.classpath import jars
 from safewriter.environment import variables_set
 from scripts.image.homes import pyspark_of
-from scripts.image.settings import shipped_settings
+from scripts.image.settings import local_settings
 from scripts.soal.console.problem import Problem
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def frame_of(
 
 def _settings(found: Target, class_path: str) -> dict[str, str]:
     settings = {
-        **shipped_settings(),
+        **local_settings(),
         "spark.driver.extraClassPath": class_path,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from handler.spark.classpath import LITERAL
 from scripts.provision.jars import LOG_STORE_JAR
 from scripts.provision.java import Java
 from scripts.provision.logstore import ensure_logstore, pack
@@ -27,6 +28,11 @@ for source; do
 done
 """
 
+# Makes a jar of another one, as our program does: -X… -cp PATH MAIN JAR SOURCE.
+PROGRAM = """#!/bin/sh
+[ "$4" = io.soal.archive.LiteralValues ] && echo "made of $(basename "$6") $(basename "$7")" > "$5"
+"""
+
 
 def no_maven() -> Maven:
     pytest.fail("javac is there: Maven has nothing to do")
@@ -39,16 +45,17 @@ def place(tmp_path: Path) -> Place:
         (tmp_path / folder).mkdir(parents=True)
     for file in ("image/jars/jars.sha256", "requirements/runtime.txt"):
         (tmp_path / file).touch()
-    (tmp_path / ".venv/lib/python3.11/site-packages/pyspark/jars/spark.jar").touch()
+    for jar in ("spark.jar", "spark-common-utils_2.13-4.1.4.jar", "hadoop-client-api-3.4.2.jar"):
+        (tmp_path / ".venv/lib/python3.11/site-packages/pyspark/jars" / jar).touch()
     return place
 
 
 @pytest.fixture
 def java(tmp_path: Path) -> Java:
     (tmp_path / "java" / "bin").mkdir(parents=True)
-    javac = tmp_path / "java" / "bin" / "javac"
-    javac.write_text(COMPILER)
-    javac.chmod(0o755)
+    for name, text in (("javac", COMPILER), ("java", PROGRAM)):
+        (tmp_path / "java" / "bin" / name).write_text(text)
+        (tmp_path / "java" / "bin" / name).chmod(0o755)
     return Java(tmp_path / "java", "17.0.1")
 
 
@@ -84,14 +91,18 @@ def test_a_change_of_an_input_compiles_again(place: Place, java: Java, changed: 
     assert ensure_logstore(place, java, no_maven).changed
 
 
-def test_a_damaged_jar_is_made_again(place: Place, java: Java) -> None:
-    """A jar that is not the one compiled last is replaced."""
+@pytest.mark.parametrize("damaged", [LOG_STORE_JAR, LITERAL])
+def test_a_damaged_jar_is_made_again(place: Place, java: Java, damaged: str) -> None:
+    """A jar that is not the one made last is replaced."""
     source(place, "Store.java", "class Store {}")
     ensure_logstore(place, java, no_maven)
-    (place.jars / LOG_STORE_JAR).write_bytes(b"")
+    (place.jars / damaged).write_bytes(b"")
 
     assert ensure_logstore(place, java, no_maven).changed
     assert members(place)
+    assert (
+        place.jars / LITERAL
+    ).read_text() == "made of hadoop-client-api-3.4.2.jar spark-common-utils_2.13-4.1.4.jar\n"
 
 
 def test_a_class_whose_source_is_gone_is_gone(place: Place, java: Java) -> None:
@@ -112,15 +123,6 @@ def test_a_failed_compilation_tells_the_compilers_words(place: Place, java: Java
 
     path.write_text("class Store {}")
     assert ensure_logstore(place, java, no_maven).changed
-
-
-def test_without_sources_there_is_no_jar(place: Place, java: Java) -> None:
-    """A jar without its sources is stale and removed."""
-    (place.jars / LOG_STORE_JAR).touch()
-
-    ensure_logstore(place, java, no_maven)
-
-    assert not (place.jars / LOG_STORE_JAR).exists()
 
 
 def test_a_jar_depends_on_its_contents_only(tmp_path: Path) -> None:

@@ -2,12 +2,19 @@ package io.soal.disk;
 
 import java.io.IOException;
 import java.io.OutputStream;
+import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
 
-/** Hadoop's files on the local disk, without checksums; it reads all of them, and writes where {@link OwnDisk} lets it. */
+/** Hadoop's files on the local disk, without checksums; it reads and writes them where {@link OwnDisk} lets it. */
 final class GuardedRaw extends RawLocalFileSystem {
+  @Override
+  public FSDataInputStream open(Path path, int bufferSize) throws IOException {
+    OwnDisk.checkRead(pathToFile(path));
+    return super.open(path, bufferSize);
+  }
+
   /** Each creation of a file and each append comes here. */
   @Override
   protected OutputStream createOutputStreamWithMode(Path path, boolean append, FsPermission permission)

@@ -1,6 +1,8 @@
 package io.soal.disk;
 
 import java.io.File;
+import java.io.IOException;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.Path;
 import java.util.Set;
 import org.apache.spark.SparkContext;
@@ -20,6 +22,8 @@ final class OwnDisk {
       "org.apache.spark.SparkContext.setCheckpointDir",
       "org.apache.spark.sql.catalyst.catalog.InMemoryCatalog.createDatabase");
 
+  private static final Path PROCESSES = Path.of("/proc");
+
   private OwnDisk() {}
 
   /** @throws EmptiedDiskException if a file would be gone after the job, although a script may count on it */
@@ -27,6 +31,16 @@ final class OwnDisk {
     Path path = file.toPath(); // Hadoop's paths are absolute, and without dots
     if (!path.startsWith(TEMPORARY) && !isOfCheckpoint(path)) {
       throw new EmptiedDiskException(path, TEMPORARY);
+    }
+  }
+
+  /**
+   * @throws AccessDeniedException for a file in which Linux shows a process: its environment may hold secrets, and the
+   *     path may come from an argument
+   */
+  static void checkRead(File file) throws IOException {
+    if (file.exists() && file.toPath().toRealPath().startsWith(PROCESSES)) {
+      throw new AccessDeniedException(file.getPath(), null, "Spark reads no files of processes; open it in the script");
     }
   }
 

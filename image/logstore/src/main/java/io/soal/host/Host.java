@@ -7,9 +7,12 @@ import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.logging.log4j.LogManager;
 import org.apache.spark.SparkUserAppException;
 import org.apache.spark.deploy.SparkSubmit;
+import org.apache.spark.internal.config.ConfigReader;
 
 /**
  * Runs jobs, one after the other, each as Spark's own submission runs it: its settings, a Spark context of its own, a
@@ -26,6 +29,7 @@ public final class Host {
 
   public static void main(String[] arguments) throws IOException {
     Path job = Path.of(arguments[0]);
+    checkThatValuesAreLiteral();
     PythonDrivers.start(arguments[1], arguments[2]);
     try (OutputStream channel = new FileOutputStream(FileDescriptor.in)) {
       BetweenJobs between = BetweenJobs.atRest();
@@ -45,6 +49,18 @@ public final class Host {
         report(channel);
       }
     } finally {
+      end(1);
+    }
+  }
+
+  /** Else paths, names of objects and options of a job could name secrets: see {@code io.soal.archive.LiteralValues}. */
+  private static void checkThatValuesAreLiteral() {
+    Map<String, String> texts = Map.of("one", "${other}", "other", "replaced");
+    Configuration values = new Configuration(false);
+    texts.forEach(values::set);
+    if (!values.get("one").equals("${other}") || !new ConfigReader(texts).get("one").get().equals("${other}")) {
+      System.err.println("soal: no job runs, since ${...} is replaced in settings and paths; soal-literal.jar must come"
+          + " first on the class path: run scripts/setup, or build the image again");
       end(1);
     }
   }

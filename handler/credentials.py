@@ -1,0 +1,80 @@
+"""The role's credentials for Java, which gets no variable that holds them.
+
+Java's libraries replace names of variables in settings, paths and SQL by their values. So the Java machine of a job has
+an environment without secrets, and asks this process for credentials when it needs them, as AWS's SDKs ask in a
+container: https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html
+"""
+
+from __future__ import annotations
+
+import functools
+import hmac
+import json
+import secrets
+import threading
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["credentials_for_java"]
+
+_PATH: Final = "/role"
+_ASK_AGAIN_AFTER: Final = timedelta(hours=1)
+"""Credentials of variables have no end that this process knows; Lambda replaces them together with the sandbox."""
+
+
+@functools.cache
+def credentials_for_java() -> Mapping[str, str]:
+    """Serve the credentials on the loopback interface until this process ends. Return the variables by which an AWS SDK
+    finds the server: its address, and a token that it asks for.
+    """
+    token = secrets.token_urlsafe()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(token))
+    threading.Thread(target=server.serve_forever, name="soal-credentials", daemon=True).start()
+    return {
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"http://127.0.0.1:{server.server_port}{_PATH}",
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN": token,
+    }
+
+
+def _answering(token: str) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            given = self.headers.get("Authorization", "")
+            if self.path != _PATH or not hmac.compare_digest(given.encode(), token.encode()):
+                self.send_error(HTTPStatus.FORBIDDEN)
+            elif (document := _document()) is None:
+                self.send_error(HTTPStatus.NOT_FOUND, "the function has no credentials")
+            else:
+                body = json.dumps(document).encode()
+                self.send_response(HTTPStatus.OK)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:  # noqa: ANN401 - its signature
+            """Log nothing: the log is the job's."""
+
+    return Handler
+
+
+def _document() -> dict[str, str | None] | None:
+    """Return the credentials that boto3 has now, in the form that the SDKs expect; None if there are none."""
+    found = Session().get_credentials()
+    if found is None:
+        return None
+    frozen = found.get_frozen_credentials()
+    end: datetime = getattr(found, "_expiry_time", None) or datetime.now(UTC) + _ASK_AGAIN_AFTER
+    return {
+        "AccessKeyId": frozen.access_key,
+        "SecretAccessKey": frozen.secret_key,
+        **({"Token": frozen.token} if frozen.token else {}),
+        "Expiration": end.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }

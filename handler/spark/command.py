@@ -270,6 +270,8 @@ def _java_options(
         "-XX:-UsePerfData",
         *archive_options(settings.soal_home, sandbox.archive_log),
         *MODULE_OPTIONS,
+        # io.soal.host.BetweenJobs restores Java's security properties, which have no other way back.
+        "--add-opens=java.base/java.security=ALL-UNNAMED",
         f"-Djava.io.tmpdir={sandbox.tmp}",
         f"-Duser.home={sandbox.home}",
         f"-Dderby.system.home={sandbox.work}",

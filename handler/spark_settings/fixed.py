@@ -87,7 +87,7 @@ def why_replaced(value: str) -> str | None:
     if "${" in value:
         # Hadoop replaces ${env.NAME}, and Spark ${env:NAME}, by variables of the function: its credentials are some.
         return "holds ${, which Spark and Hadoop replace by variables of the function; write the value itself"
-    if value.startswith("env:"):
+    if value.strip().startswith("env:"):  # Spark cuts off blanks
         return "begins with env:, which Iceberg replaces by variables of the function; write the value itself"
     return None
 

@@ -49,6 +49,11 @@ found = {
     "scratch": sorted(name for name in os.listdir(tempfile.gettempdir()) if "left" in name),
     "home": sorted(os.listdir(os.environ["HOME"])),
     "names": sorted(name for name in globals() if name.startswith("left")),
+    "login": jvm.org.apache.hadoop.security.UserGroupInformation.getLoginUser().getCredentials().numberOfSecretKeys(),
+    "levels": str(jvm.java.util.logging.Logger.getLogger("left.behind").getLevel()),
+    "resources": "left-behind.xml" in jvm.org.apache.hadoop.conf.Configuration(False).toString(),
+    "more resources": "left-behind.xml" in sc._jsc.hadoopConfiguration().toString(),
+    "security": [jvm.java.security.Security.getProperty(key) for key in ("left.behind", "networkaddress.cache.ttl")],
 }
 print("FOUND " + json.dumps(found))
 print("HELD", jvm.java.lang.ProcessHandle.current().pid())
@@ -89,6 +94,15 @@ sc.setLogLevel("ERROR")
 jvm.System.setProperty("left.behind", "1")
 jvm.java.util.TimeZone.setDefault(jvm.java.util.TimeZone.getTimeZone("Asia/Tokyo"))
 jvm.java.util.Locale.setDefault(jvm.java.util.Locale("tr"))
+users = jvm.org.apache.hadoop.security.UserGroupInformation
+credentials = jvm.org.apache.hadoop.security.Credentials()
+credentials.addSecretKey(jvm.org.apache.hadoop.io.Text("left.behind"), b"secret")
+users.getLoginUser().addCredentials(credentials)
+logger = jvm.java.util.logging.Logger.getLogger("left.behind")
+logger.setLevel(jvm.java.util.logging.Level.FINEST)
+jvm.org.apache.hadoop.conf.Configuration.addDefaultResource("left-behind.xml")
+jvm.java.security.Security.setProperty("left.behind", "1")
+jvm.java.security.Security.setProperty("networkaddress.cache.ttl", "0")
 spark.udf.register("left_behind", lambda value: value, "int")
 
 def dirty(value):
@@ -140,6 +154,11 @@ from safewriter import SafeWriter
 spark = SparkSession.builder.getOrCreate()
 with SafeWriter(spark, "s3a://lake/undone", commit_point="success") as block:
     spark.range(3).write.format("delta").mode("append").save(block.table)
+""",
+    "a security provider": """
+from pyspark.sql import SparkSession
+jvm = SparkSession.builder.getOrCreate()._jvm
+jvm.java.security.Security.removeProvider("SunPCSC")
 """,
     "a failure": "raise ValueError('no')",
     "another exit code": "import sys; sys.exit(3)",

@@ -2,16 +2,24 @@ package io.soal.host;
 
 import io.soal.iceberg.StagingCatalog;
 import io.soal.logstore.Gate;
+import java.io.IOException;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryUsage;
+import java.lang.reflect.Field;
+import java.security.Provider;
+import java.security.Security;
 import java.util.List;
 import java.util.Locale;
 import java.util.Properties;
 import java.util.TimeZone;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.LogManager;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.logging.log4j.core.config.Configurator;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkContext$;
@@ -31,18 +39,21 @@ final class BetweenJobs {
   private static final long POLL_MS = 3;
   private static final int QUIET_LOOKS = 3;
   private static final double HEAP_SHARE_MAX = 0.5;
+  private static final Pattern HADOOPS_OWN = Pattern.compile("(core|hdfs|mapred|yarn)-(default|site)\\.xml");
 
   private final Threads threads = Threads.atRest();
   private final Properties properties = (Properties) System.getProperties().clone();
   private final TimeZone zone = TimeZone.getDefault();
   private final Locale locale = Locale.getDefault();
+  private final Properties security = (Properties) securityProperties().clone();
+  private final List<Provider> providers = List.of(Security.getProviders());
   private final PrintStream out = System.out;
   private final PrintStream err = System.err;
   private final ClassLoader loader = Thread.currentThread().getContextClassLoader();
 
-  private BetweenJobs() {}
+  private BetweenJobs() throws ReflectiveOperationException {}
 
-  static BetweenJobs atRest() {
+  static BetweenJobs atRest() throws ReflectiveOperationException {
     return new BetweenJobs();
   }
 
@@ -74,8 +85,16 @@ final class BetweenJobs {
     threads.endMonitors();
   }
 
-  private void restore() {
+  private void restore() throws ReflectiveOperationException, IOException {
     System.setProperties((Properties) properties.clone());
+    Properties present = securityProperties();
+    synchronized (present) {
+      present.clear();
+      present.putAll(security);
+    }
+    UserGroupInformation.reset(); // a login user keeps credentials that a job has added
+    hadoopsResources().removeIf(name -> !HADOOPS_OWN.matcher(name).matches());
+    LogManager.getLogManager().readConfiguration();
     TimeZone.setDefault(zone);
     Locale.setDefault(locale);
     System.setOut(out);
@@ -113,7 +132,27 @@ final class BetweenJobs {
     if (!PythonDrivers.process().isAlive()) {
       return "no Python for the next one";
     }
+    if (!providers.equals(List.of(Security.getProviders()))) {
+      return "other security providers";
+    }
     return Gate.isAnyOpen() || StagingCatalog.isAnyOpen() ? "an open block" : null;
+  }
+
+  /** Java hands out single ones, and takes none back. */
+  private static Properties securityProperties() throws ReflectiveOperationException {
+    return (Properties) hidden(Security.class, "props");
+  }
+
+  /** The files from which each configuration of Hadoop's begins; classes of Hadoop add some when they are loaded. */
+  @SuppressWarnings("unchecked")
+  private static List<String> hadoopsResources() throws ReflectiveOperationException {
+    return (List<String>) hidden(Configuration.class, "defaultResources");
+  }
+
+  private static Object hidden(Class<?> type, String name) throws ReflectiveOperationException {
+    Field field = type.getDeclaredField(name);
+    field.setAccessible(true);
+    return field.get(null);
   }
 
   private static List<String> processes() {

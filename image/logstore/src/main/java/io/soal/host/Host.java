@@ -27,7 +27,7 @@ import org.apache.spark.internal.config.ConfigReader;
 public final class Host {
   private Host() {}
 
-  public static void main(String[] arguments) throws IOException {
+  public static void main(String[] arguments) throws IOException, ReflectiveOperationException {
     Path job = Path.of(arguments[0]);
     checkThatValuesAreLiteral();
     PythonDrivers.start(arguments[1], arguments[2]);

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CheckpointBucket"]
 
-_OLD_VERSIONS_DAYS: Final = 7
-# A run renews its leases every few seconds: each renewal leaves an old version.
-_OLD_LEASES_DAYS: Final = 1
+# A run renews its leases, and the holder of a lock its record, every few seconds: each renewal leaves an old version.
+# A lease that has expired means the same as none.
+_RENEWED_DAYS: Final = 1
 # As safewriter/record/checkpoints.py writes it, FINISHED.
 _FINISHED: Final = ("soal", "finished")
 _OF_WRITES: Final = ("checkpoints", "notes")
@@ -39,6 +39,9 @@ _UNLOGGED: Final = (
 class CheckpointBucket(Construct):
     """Finished documents, which the guard has tagged, live for `days`. Open documents never expire, nor do markers
     (`open/`) and the audit log: nobody would find an open write without its marker.
+
+    What the job overwrites or deletes stays as an old version for `days` (of the audit log: for ever), since it is
+    evidence; of leases and locks for a day.
     """
 
     def __init__(self, scope: Construct, name: str, *, days: int, key: kms.IKey | None) -> None:
@@ -57,19 +60,19 @@ class CheckpointBucket(Construct):
                 id=f"old-{folder}",
                 prefix=f"{folder}/",
                 expiration=None if folder in (*_OF_WRITES, "open") else Duration.days(days),
-                noncurrent_version_expiration=Duration.days(_OLD_VERSIONS_DAYS),
+                noncurrent_version_expiration=Duration.days(days),
             )
             for folder in (*_OF_WRITES, "runs", "cancels", "results", "open")
         ]
         leases = s3.LifecycleRule(
             id="leases",
             prefix="leases/",
-            expiration=Duration.days(days),
-            noncurrent_version_expiration=Duration.days(_OLD_LEASES_DAYS),
+            expiration=Duration.days(_RENEWED_DAYS),
+            noncurrent_version_expiration=Duration.days(_RENEWED_DAYS),
         )
         # A lock's record itself never expires: its token must only grow.
         locks = s3.LifecycleRule(
-            id="old-locks", prefix="locks/", noncurrent_version_expiration=Duration.days(_OLD_LEASES_DAYS)
+            id="old-locks", prefix="locks/", noncurrent_version_expiration=Duration.days(_RENEWED_DAYS)
         )
         tidy = s3.LifecycleRule(id="delete-markers", expired_object_delete_marker=True)
         self.bucket = private_bucket(
@@ -96,7 +99,7 @@ class CheckpointBucket(Construct):
                 *(f"{folder}/*" for folder in ("open", "leases", "runs", "results", "audit", "locks")),
             ),
             self._write_what_expires(),
-            place.allow("RemoveMarkers", ["DeleteObject"], "open/*", "leases/*", "notes/*"),
+            place.allow("RemoveMarkers", ["DeleteObject"], "open/*"),
         ]
 
     def sweeper_statements(self) -> list[iam.PolicyStatement]:

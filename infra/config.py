@@ -157,7 +157,7 @@ class Config(BaseModel):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """Which lines the functions log."""
     log_retention_days: int = 30
-    """How long CloudWatch keeps the logs."""
+    """How long CloudWatch keeps the logs. The log groups outlive the stack."""
 
     # Storage.
     data: Annotated[tuple[_Place, ...], _Words] = ()
@@ -171,7 +171,8 @@ class Config(BaseModel):
     scripts: _Place | None = None
     """The place of the job scripts, apart from `data`; without it the stack has a bucket for them."""
     checkpoint_days: Annotated[int, Field(ge=_CHECKPOINT_DAYS_MIN, le=3650)] = 30
-    """How long a finished run's documents live: longer than any event can be delivered again."""
+    """How long a finished run's documents live, longer than any event can be delivered again; and how long the old
+    versions of documents stay."""
     coordination: Literal["s3", "dynamodb"] = "s3"
     """Where jobs take their turns: in the checkpoint bucket, or in a DynamoDB table that the stack makes for it."""
     kms: bool = False

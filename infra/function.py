@@ -11,8 +11,9 @@ from aws_cdk import aws_lambda_destinations as destinations
 from constructs import Construct
 
 from infra.config import FAILURE_QUEUE_DAYS
+from infra.denials import SEND, deny_to_code
 from infra.function_role import FunctionRole, traced
-from infra.interfaces import deny_to_code, interface_statements
+from infra.interfaces import deny_interfaces, interface_statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,20 +107,23 @@ class JobFunction(Construct):
         else:
             for construct in (self.function, self.alias):
                 Validations.of(construct).acknowledge(_no_destination())
-        deny_to_code(self.function, self.role, network)
+        deny_interfaces(self.function, network)
+        # Lambda sends the failures. What the code could send there, a redrive would start.
+        deny_to_code(self, "NoFailures", function=self.function, actions=SEND, resources=[failures.queue_arn])
         arn = self.function.function_arn
         if config.continue_max > 0:
-            self._allow("ContinueRun", ["lambda:InvokeFunction"], [arn, f"{arn}:{_ALIAS}"])
+            self._allow(network, "ContinueRun", ["lambda:InvokeFunction"], [arn, f"{arn}:{_ALIAS}"])
         if durable is not None:
             # An execution's ARN begins with that of a version.
             # https://docs.aws.amazon.com/lambda/latest/dg/durable-security.html
             actions = ["lambda:CheckpointDurableExecution", "lambda:GetDurableExecutionState"]
-            self._allow("KeepSteps", actions, [f"{arn}:*"])
+            self._allow(network, "KeepSteps", actions, [f"{arn}:*"])
 
-    def _allow(self, sid: str, actions: list[str], resources: list[str]) -> None:
+    def _allow(self, network: Network, sid: str, actions: list[str], resources: list[str]) -> None:
         # A policy of its own: the function waits for the role's, which therefore cannot name the function.
         statement = iam.PolicyStatement(sid=sid, actions=actions, resources=resources)
         iam.Policy(self, sid, roles=[self.role], statements=[statement])
+        network.let_call_itself(sid, actions, resources)
 
 
 def _durable(time: timedelta) -> lambda_.DurableConfig:

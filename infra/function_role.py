@@ -40,7 +40,11 @@ class FunctionRole(Construct):
         statements: Iterable[iam.PolicyStatement],
     ) -> None:
         super().__init__(scope, name)
-        self.log_group = logs.LogGroup(self, "Logs", encryption_key=key, removal_policy=RemovalPolicy.DESTROY)
+        # It outlives the stack: its lines say what became of data that is kept. Its name is CloudFormation's, so a new
+        # stack does not meet it; a deployment that fails takes its own away again.
+        self.log_group = logs.LogGroup(
+            self, "Logs", encryption_key=key, removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+        )
         # Days as CloudFormation takes them; the library knows an enumeration of words for them.
         cast("logs.CfnLogGroup", self.log_group.node.default_child).retention_in_days = log_days
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))

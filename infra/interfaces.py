@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 
+from infra.denials import deny_to_code
+
 if TYPE_CHECKING:
     from aws_cdk import aws_lambda as lambda_
 
     from infra.network import Network
 
-__all__ = ["deny_to_code", "interface_statements"]
+__all__ = ["deny_interfaces", "interface_statements"]
 
 _LOOK: Final = ("ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets")
 _CHANGE: Final = ("ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses")
@@ -43,25 +45,7 @@ def interface_statements(network: Network) -> list[iam.PolicyStatement]:
     ]
 
 
-def deny_to_code(function: lambda_.Function, role: iam.IRole, network: Network) -> None:
-    """Deny the same to the function's own code: only its requests carry the function's ARN, Lambda's do not.
-
-    A policy of its own: the function waits for the role's, which therefore cannot name the function.
-    https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
-    """
-    if network.vpc is None:
-        return
-    iam.Policy(
-        function,
-        "NotTheCode",
-        roles=[role],
-        statements=[
-            iam.PolicyStatement(
-                sid="NotTheCode",
-                effect=iam.Effect.DENY,
-                actions=[*_LOOK, _MAKE, *_CHANGE],
-                resources=["*"],
-                conditions={"ArnEquals": {"lambda:SourceFunctionArn": function.function_arn}},
-            )
-        ],
-    )
+def deny_interfaces(function: lambda_.Function, network: Network) -> None:
+    """Deny the same to the function's own code."""
+    if network.vpc is not None:
+        deny_to_code(function, "NotTheCode", function=function, actions=[*_LOOK, _MAKE, *_CHANGE], resources=["*"])

@@ -13,6 +13,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from infra import catalog, secrets
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -41,6 +43,7 @@ class Network(Construct):
     ) -> None:
         super().__init__(scope, name)
         self._buckets, self._locks = buckets, locks
+        self._lambda: ec2.InterfaceVpcEndpoint | None = None
         self.vpc: ec2.IVpc | None = None
         self.subnets: ec2.SubnetSelection | None = None
         self.subnet_ids: list[str] = []
@@ -79,13 +82,24 @@ class Network(Construct):
             dynamodb = vpc.add_gateway_endpoint("DynamoDb", service=ec2.GatewayVpcEndpointAwsService.DYNAMODB)
             actions = ["dynamodb:GetItem", "dynamodb:PutItem"]
             dynamodb.add_to_policy(_ours("TakeTurns", actions, [self._locks.table_arn]))
-        for service, wanted in (
-            (ec2.InterfaceVpcEndpointAwsService.LAMBDA_, config.continue_max > 0),
-            (ec2.InterfaceVpcEndpointAwsService.GLUE, bool(config.glue_databases)),
-            (ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER, bool(config.secrets)),
+        # The job may do all that the sweeper may.
+        for service, rights in (
+            (ec2.InterfaceVpcEndpointAwsService.GLUE, catalog.job_statements(config)),
+            (ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER, secrets.job_statements(config)),
         ):
-            if wanted:
-                self._endpoint(vpc, service, group)
+            # A key of secrets is none of the endpoint's: Secrets Manager uses it.
+            ours = [right for right in rights if right.actions[0].startswith(f"{service.short_name}:")]
+            if ours:
+                endpoint = self._endpoint(vpc, service, group)
+                for right in ours:
+                    endpoint.add_to_policy(_ours(str(right.sid), right.actions, right.resources))
+        if config.continue_max > 0 or config.durable is not None:
+            self._lambda = self._endpoint(vpc, ec2.InterfaceVpcEndpointAwsService.LAMBDA_, group)
+
+    def let_call_itself(self, sid: str, actions: list[str], resources: list[str]) -> None:
+        """Let these requests of the job's function through Lambda's endpoint, if there is one."""
+        if self._lambda is not None:
+            self._lambda.add_to_policy(_ours(sid, actions, resources))
 
     def _ours_on_s3(self) -> list[iam.PolicyStatement]:
         """Allow the roles' rights, in the buckets that the stack knows, with this account's credentials.
@@ -104,7 +118,10 @@ class Network(Construct):
             )
         ]
 
-    def _endpoint(self, vpc: ec2.Vpc, service: ec2.InterfaceVpcEndpointAwsService, jobs: ec2.ISecurityGroup) -> None:
+    def _endpoint(
+        self, vpc: ec2.Vpc, service: ec2.InterfaceVpcEndpointAwsService, jobs: ec2.ISecurityGroup
+    ) -> ec2.InterfaceVpcEndpoint:
+        """Make an endpoint, which lets through everything until it gets the first statement of a policy."""
         name = service.short_name.title().replace(".", "").replace("-", "")
         group = ec2.SecurityGroup(
             self,
@@ -114,7 +131,7 @@ class Network(Construct):
             allow_all_outbound=False,
         )
         group.add_ingress_rule(jobs, ec2.Port.tcp(443), "jobs")
-        vpc.add_interface_endpoint(name, service=service, open=False, security_groups=[group])
+        return vpc.add_interface_endpoint(name, service=service, open=False, security_groups=[group])
 
     def _existing(self, config: Config) -> None:
         # No look-up by id: that would ask the account at every synthesis.

@@ -9,7 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.function_role import FunctionRole, invoke_every, traced
-from infra.interfaces import deny_to_code, interface_statements
+from infra.interfaces import deny_interfaces, interface_statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,4 +68,4 @@ class Sweeper(Construct):
             vpc_subnets=network.subnets,
         )
         invoke_every(self, self.function, minutes=config.sweep_minutes, what="sweep", undelivered=undelivered)
-        deny_to_code(self.function, self.role, network)
+        deny_interfaces(self.function, network)

@@ -11,6 +11,7 @@ from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.denials import CONSUME, deny_to_code
 from infra.failures import private_queue, without_key
 from infra.losses import VISIBILITY_IN_TIMEOUTS
 
@@ -56,6 +57,9 @@ class Triggers(Construct):
             alias.add_event_source(
                 sources.SqsEventSource(without_key(self.queue), batch_size=1, max_concurrency=config.queue_concurrency)
             )
+            # Lambda takes the messages. The code could take, and delete, those of other runs.
+            jobs = [self.queue.queue_arn]
+            deny_to_code(self, "NoMessages", function=alias.lambda_, actions=CONSUME, resources=jobs)
             Validations.of(alias).acknowledge(
                 Acknowledgment(
                     id="Serverless::Serverless-LambdaEventSourceMappingDestination",

@@ -199,7 +199,8 @@ class Runs:
     def end(
         self, run: OpenRun, *, state: str, reason: str | None = None, may_hold_writes: bool = True
     ) -> tuple[str, ...]:
-        """Record how the attempt ended; return warnings, if a later attempt has taken the record over.
+        """Record how the attempt ended; return warnings, if a later attempt has taken the record over. Its lease, which
+        nobody asks for any more, expires by itself.
 
         `may_hold_writes`: False only if every guarded write of the attempt is known to have left nothing.
         """
@@ -215,7 +216,6 @@ class Runs:
             self.store.replace(_record_key(record.run_key), _body(record), etag=run.etag)
         except PreconditionFailed:
             return ("the run's record was taken over by a later attempt; its state is that attempt's",)
-        self.store.delete(_lease_key(record))
         return ()
 
 

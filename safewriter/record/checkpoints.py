@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
@@ -150,9 +151,8 @@ class Checkpoints:
         return Announced(self._parsed(key, found, Marker.from_bytes), found.last_modified, found.server_date)
 
     def unmark(self, write_key: str, nonce: str) -> None:
-        """Remove the marker and the lease of an attempt that needs no more work."""
+        """Remove the marker of an attempt that needs no more work. Its lease expires by itself."""
         self.store.delete(_marker(write_key, nonce))
-        self.store.delete(_lease(write_key, nonce))
 
     def markers_of(self, write_key: str) -> Iterator[ListedMarker]:
         """List the attempts of one write that have a marker, the oldest first. Needs ListBucket."""
@@ -196,8 +196,7 @@ class Checkpoints:
     def forget_leases(self, now_ms: int, may_go_on: Callable[[], bool]) -> None:
         """Remove the leases that nobody has renewed for a day.
 
-        A lease may be written after its attempt was cleaned up, or left by a process that was killed. An expired lease
-        means the same as none. Needs ListBucket.
+        An expired lease means the same as none. Needs ListBucket, and the right to delete, which no job needs here.
         """
         before = datetime.fromtimestamp(now_ms / 1000, UTC) - _OLD_LEASE
         for listed in self.store.list(_LEASES):
@@ -229,8 +228,14 @@ class Checkpoints:
         return None
 
     def forget_note(self, write_key: str, epoch: int) -> None:
-        """Remove the note of a commit that has landed for good."""
-        self.store.delete(self.note_key(write_key, epoch))
+        """Let the note of a commit that has landed for good expire, like a tombstone.
+
+        It is not deleted: whoever may delete notes may lift the fence of a creation.
+        """
+        found = self.store.get(key := self.note_key(write_key, epoch))
+        if found is not None:
+            with suppress(PreconditionFailed):  # another one has tagged it
+                _tagged(lambda tag: self.store.replace(key, found.body, etag=found.etag, tag=tag))
 
     # -- the audit log of rollbacks ----------------------------------------------------------------------------------
 

@@ -91,7 +91,7 @@ class _Runs:
     console: Console
 
     def traced(self, table: str) -> TracedWrite:
-        """Append once; return the requests of the write, from the PUT of its marker to the DELETE of its lease."""
+        """Append once; return the requests of the write, from the PUT of its marker to its DELETE."""
         self._copy(table)
         since = len(self.s3.trace())
         self.succeed(_GUARDED, "tuesday", table)

@@ -84,12 +84,12 @@ class Synthesised:
         policies = self.policies_of(name).values()
         return Access.of(self.resolved(policy["PolicyDocument"]) for policy in policies)
 
-    def gateway(self, service: str) -> Access:
-        """Return what the gateway endpoint of a service lets through."""
+    def endpoint(self, service: str) -> Access:
+        """Return what the endpoint of a service lets through; it must have a policy."""
         (policy,) = (
             each["PolicyDocument"]
             for each in self.of_type("EC2::VPCEndpoint").values()
-            if each["VpcEndpointType"] == "Gateway" and self.resolved(each["ServiceName"]).endswith(f".{service}")
+            if self.resolved(each["ServiceName"]).endswith(f".{service}")
         )
         return Access.of([self.resolved(policy)])
 

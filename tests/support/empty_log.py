@@ -21,7 +21,10 @@ __all__ = ["needs_of_settling"]
 
 
 def needs_of_settling() -> list[Need]:
-    """Settle such writes as either role, without and with a creation note; return what the requests have needed."""
+    """Settle such writes as either role, without and with a creation note; return what the requests have needed.
+
+    A sweep later than a day removes the lease of the dead.
+    """
     permissions = Permissions(ROLES)
     for role in (JOB, SWEEPER):
         for has_note in (False, True):
@@ -37,9 +40,11 @@ def _settle(s3: EmbeddedS3, role: str, *, has_note: bool) -> None:
     assert not has_note or job.note()
     for key, body in world.bucket.contents().items():
         s3.observer().put_object(Bucket=CHECKPOINTS, Key=key, Body=body)
+    s3.observer().put_object(Bucket=CHECKPOINTS, Key=f"leases/{world.key}/{job.attempt.nonce}", Body=b"alive")
     client = s3._client(role)
+    checkpoints = Checkpoints(S3ObjectStore(client, CHECKPOINTS))
     recovery = Recovery(
-        Checkpoints(S3ObjectStore(client, CHECKPOINTS)),
+        checkpoints,
         lambda _: S3ObjectStore(client, LAKE, "tables/t"),
         clock=epoch_ms,
     )
@@ -48,3 +53,6 @@ def _settle(s3: EmbeddedS3, role: str, *, has_note: bool) -> None:
 
     assert settled is not None
     assert settled.document.status is Status.ROLLED_BACK
+    if role == SWEEPER:
+        checkpoints.forget_leases(epoch_ms() + 2 * 86_400_000, lambda: True)
+        assert s3.keys(CHECKPOINTS, "leases/") == ()

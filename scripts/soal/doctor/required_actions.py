@@ -44,7 +44,7 @@ JOB: Final = (
         "s3:PutObject", "checkpoints", ("audit", "checkpoints", "leases", "locks", "notes", "open", "results", "runs")
     ),
     Need("s3:PutObjectTagging", "checkpoints", ("checkpoints", "notes")),
-    Need("s3:DeleteObject", "checkpoints", ("leases", "notes", "open")),
+    Need("s3:DeleteObject", "checkpoints", ("open",)),
     Need("s3:ListBucket", "checkpoints", _ASKED),
     Need("s3:GetObject", "scripts"),
     Need("s3:GetObject", "data", (*_TABLE, *_SNAPSHOTS)),

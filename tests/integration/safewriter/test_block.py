@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import safewriter
 from safewriter import SafeWriter
+from safewriter.record.checkpoints import FINISHED
 from scripts.emulator.rules import Delay, Match, Rule
 from tests.integration.safewriter.appending import append, batch
 from tests.support.hygiene import wait_for_hygiene
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-def test_a_create_and_an_append_land_once_and_are_on_record(spark: SparkSession, lake: Lake) -> None:
-    """Two blocks leave two versions, two committed documents with their figures, no marker, no lease, no note."""
+def test_a_create_and_an_append_land_once_and_are_on_record(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
+    """Two blocks leave two versions, two committed documents with their figures, no marker, and a note that expires."""
     append(spark, lake, 10, "one")
     append(spark, lake, 5, "two")
     wait_for_hygiene()
@@ -35,7 +36,9 @@ def test_a_create_and_an_append_land_once_and_are_on_record(spark: SparkSession,
     assert documents["one"].attempt.version_before == -1
     assert (documents["two"].attempt.commit_version, documents["two"].attempt.rows) == (1, 5)
     assert all(lake.markers(document) == () for document in documents.values())
-    assert not [key for key in lake.checkpoints.store.list("notes/") if documents["one"].write_key in key.key]
+    note = lake.checkpoints.note_key(documents["one"].write_key, 1)
+    tagged = s3.observer().get_object_tagging(Bucket=CHECKPOINTS, Key=note)["TagSet"]
+    assert [f"{tag['Key']}={tag['Value']}" for tag in tagged] == [FINISHED]
     lake.check()
 
 

@@ -53,7 +53,7 @@ def test_the_job_is_told_where_the_locks_are(full: Synthesised) -> None:
 
 def test_a_network_of_its_own_lets_the_table_through_and_no_other(full: Synthesised) -> None:
     """With this account's credentials only."""
-    through = full.gateway("dynamodb")
+    through = full.endpoint("dynamodb")
     ours = {"aws_PrincipalAccount": "123456789012"}
 
     for action in ("dynamodb:GetItem", "dynamodb:PutItem"):

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.cloud import Synthesised
+    from tests.support.statement import Statement
+
+GLUE = "arn:aws:glue:us-east-1:123456789012"
+LAMBDA = "arn:aws:lambda:us-east-1:123456789012"
 
 
 def test_without_a_network_the_functions_are_in_none(plain: Synthesised) -> None:
@@ -42,27 +46,53 @@ def test_both_functions_are_in_it_and_speak_tls_only(full: Synthesised) -> None:
         assert "SecurityGroupIngress" not in properties
 
 
-def test_the_endpoint_of_s3_lets_through_what_the_roles_may_and_no_more(full: Synthesised) -> None:
-    """The buckets that the stack knows, for this account: rows cannot be carried elsewhere, nor by others' keys."""
-    through = full.gateway("s3")
-    ours, others = {"aws_PrincipalAccount": "123456789012"}, {"aws_PrincipalAccount": "999999999999"}
-    rights = [
+def rights_of(stack: Synthesised, service: str) -> list[Statement]:
+    """Return each right of job and sweeper with a service, one action on one resource."""
+    return [
         single
         for role in ("RuntimeJobRole", "SweeperSweepRole")
-        for single in full.access(role).single().statements
-        if single.actions[0].startswith("s3:")
+        for single in stack.access(role).single().statements
+        if single.effect == "Allow" and single.actions[0].startswith(f"{service}:")
     ]
 
-    assert len(rights) > 20
+
+@pytest.mark.parametrize(
+    ("name", "service", "others"),
+    [
+        ("full", "s3", ["arn:aws:s3:::another/x", "arn:aws:s3:::my-lake-2/x", "arn:aws:s3:::another"]),
+        ("full", "dynamodb", ["arn:aws:dynamodb:us-east-1:123456789012:table/another"]),
+        ("full", "glue", [f"{GLUE}:table/hr/t", f"{GLUE}:database/hr", "arn:aws:glue:us-east-1:999999999999:catalog"]),
+        ("full", "lambda", [f"{LAMBDA}:function:another", f"{LAMBDA}:function:another:live"]),
+        ("full", "secretsmanager", ["arn:aws:secretsmanager:us-east-1:123456789012:secret:another-AbCdEf"]),
+        ("durable", "lambda", [f"{LAMBDA}:function:another:7/durable-execution/nightly/3f2c"]),
+    ],
+)
+def test_an_endpoint_lets_through_what_the_roles_may_and_no_more(
+    request: pytest.FixtureRequest, name: str, service: str, others: list[str]
+) -> None:
+    """The named resources, for this account: data cannot be carried elsewhere, nor by others' keys."""
+    stack: Synthesised = request.getfixturevalue(name)
+    through, rights = stack.endpoint(service), rights_of(stack, service)
+    ours, theirs = {"aws_PrincipalAccount": "123456789012"}, {"aws_PrincipalAccount": "999999999999"}
+
+    assert rights
     for right in rights:
         assert through.may(right.actions[0], right.resources[0], **ours)
-        assert not through.may(right.actions[0], right.resources[0], **others)
+        assert not through.may(right.actions[0], right.resources[0], **theirs)
         assert not through.may(right.actions[0], right.resources[0])
+        assert not any(through.may(right.actions[0], other, **ours) for other in others)
     for statement in through.statements:
         assert {*statement.actions} <= {right.actions[0] for right in rights}
-    for bucket in ("another", "my-lake-2"):
-        assert not through.may("s3:PutObject", f"arn:aws:s3:::{bucket}/x", **ours)
-        assert not through.may("s3:ListBucket", f"arn:aws:s3:::{bucket}", **ours)
+        assert "*" not in statement.resources
+
+
+def test_a_function_that_calls_itself_has_a_way_to_lambda(durable: Synthesised) -> None:
+    """A durable one keeps its steps by requests of its own, without which no execution would go on."""
+    (name,) = (key for key in durable.of_type("Lambda::Function") if key.startswith("Runtime"))
+    own = f"{LAMBDA}:function:{name.lower()}:7/durable-execution/nightly/3f2c"
+
+    for action in ("lambda:CheckpointDurableExecution", "lambda:GetDurableExecutionState"):
+        assert durable.endpoint("lambda").may(action, own, aws_PrincipalAccount="123456789012")
 
 
 @pytest.mark.parametrize("name", ["Runtime", "Sweeper"])

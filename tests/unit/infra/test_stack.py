@@ -91,7 +91,7 @@ def test_outputs_say_what_one_needs_next(plain: Synthesised, full: Synthesised) 
 
 
 def test_what_holds_data_is_kept_when_the_stack_goes(full: Synthesised) -> None:
-    """Buckets, the key of what they hold and the locks are retained; everything else goes with the stack."""
+    """Buckets, the key of what they hold and the locks are retained; all else but logs goes with the stack."""
     kept = {
         resource["Type"]
         for resource in full.template["Resources"].values()
@@ -99,3 +99,16 @@ def test_what_holds_data_is_kept_when_the_stack_goes(full: Synthesised) -> None:
     }
 
     assert kept == {"AWS::S3::Bucket", "AWS::KMS::Key", "AWS::DynamoDB::Table", "AWS::Lambda::Version"}
+
+
+def test_logs_outlive_the_stack_and_are_in_no_later_one_s_way(full: Synthesised) -> None:
+    """They say what became of data that is kept. CloudFormation names them, so that a new stack makes others; those of
+    a deployment that failed go with it.
+    """
+    groups = [each for each in full.template["Resources"].values() if each["Type"] == "AWS::Logs::LogGroup"]
+
+    assert len(groups) == 3
+    for group in groups:
+        assert (group["DeletionPolicy"], group["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
+        assert "LogGroupName" not in group["Properties"]
+        assert group["Properties"]["RetentionInDays"] == 30

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from safewriter.objects import StoreError
+from safewriter.record.checkpoints import FINISHED
 from safewriter.settle.recovery import Cause, Evidence
 from tests.support.hygiene import wait_for_hygiene
 from tests.unit.safewriter.block.ending_bench import LANDED, FakeSession, ending, landed
@@ -24,10 +25,7 @@ def test_a_spotless_success_only_takes_its_marker_away() -> None:
 
     assert world.document.attempt.cleaned
     assert world.marked() == ()
-    assert [(sent.verb, sent.key.split("/")[0]) for sent in job.network.sent[asked:]] == [
-        ("delete", "open"),
-        ("delete", "leases"),
-    ]
+    assert [(sent.verb, sent.key.split("/")[0]) for sent in job.network.sent[asked:]] == [("delete", "open")]
 
 
 def test_files_that_a_failed_task_may_have_left_are_looked_for_after_a_success(
@@ -82,19 +80,19 @@ def test_an_earlier_attempt_s_files_are_looked_for_after_a_success() -> None:
     assert world.marked() == ()
 
 
-def test_a_note_goes_when_its_commit_has_landed() -> None:
-    """Its slot is taken for good; a block that wrote none asks for none."""
+def test_a_note_may_expire_when_its_commit_has_landed() -> None:
+    """Its slot is taken for good; until then nothing says so."""
     world = World(existing=False)
     job = world.job().begin().land()
     key = job.checkpoints.note_key(world.key, 1)
-    assert key in world.bucket.contents()
+    assert world.bucket.tags[key] == ""
     end = ending(job, FakeSession(sight=replace(LANDED, version=0, noted=True)))
     end.succeed()
 
     end.finish()
     wait_for_hygiene()
 
-    assert key not in world.bucket.contents()
+    assert world.bucket.tags[key] == FINISHED
 
 
 def test_a_cleaned_success_is_not_cleaned_again_while_an_earlier_attempt_is_not(

@@ -77,7 +77,7 @@ def test_an_unreadable_document_is_left_as_it_is() -> None:
 
 
 def test_each_attempt_has_its_own_marker() -> None:
-    """A marker says what its attempt is, and its removal leaves the others'."""
+    """A marker says what its attempt is, and its removal leaves the others' and the lease, which expires by itself."""
     world = World()
     one, two = world.job(), world.job()
     for job in (one, two):
@@ -92,6 +92,7 @@ def test_each_attempt_has_its_own_marker() -> None:
     assert (announced.since, announced.now) == (world.now(), world.now())
     world.checkpoints.unmark(world.key, one.attempt.nonce)
     assert world.marked() == (two.attempt.nonce,)
+    assert f"leases/{world.key}/{one.attempt.nonce}" in world.bucket.contents()
     assert world.checkpoints.announced(marked) is None
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from safewriter.objects import PreconditionFailed, StoreError
+from safewriter.record.checkpoints import FINISHED
 from scripts.emulator.memory_store import MemoryObjectStore
 from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from safewriter.objects import StoredObject
 
 
 def test_a_creation_that_was_not_sent_is_closed_for_good() -> None:
@@ -46,11 +52,34 @@ def test_a_note_that_goes_meanwhile_is_an_error() -> None:
         world.checkpoints.close_creation("sw-x", 1)
 
 
-def test_the_note_of_a_landed_creation_is_removed() -> None:
-    """Its slot is taken, so it has no more to say."""
+def test_the_note_of_a_landed_creation_may_expire() -> None:
+    """Its slot is taken, so it has no more to say. It stays until then: whoever may delete notes may lift fences."""
     world = World()
-    world.checkpoints.close_creation("sw-x", 1)
+    key = world.checkpoints.note_key("sw-x", 1)
+    world.bucket.create(key, b"note")
 
     world.checkpoints.forget_note("sw-x", 1)
 
-    assert world.bucket.contents() == {}
+    assert world.bucket.contents() == {key: b"note"}
+    assert world.bucket.tags[key] == FINISHED
+    with pytest.raises(PreconditionFailed):
+        world.bucket.create(key, b"a late one")
+
+
+def test_a_note_that_is_gone_or_changes_meanwhile_is_left_alone() -> None:
+    """Whoever has changed it has settled the creation."""
+
+    class Changed(MemoryObjectStore):
+        def get(self, key: str) -> StoredObject | None:
+            found = super().get(key)
+            self.put(key, b"another")
+            return found
+
+    world = World()
+    world.checkpoints.store = changed = Changed()
+    key = world.checkpoints.note_key("sw-x", 1)
+    for _ in ("gone", "changed"):
+        world.checkpoints.forget_note("sw-x", 1)
+        found = changed.get(key)
+        assert found is not None
+        assert (found.body, changed.tags[key]) == (b"another", "")

@@ -65,14 +65,12 @@ def test_a_guard_that_was_frozen_comes_back_for_its_own() -> None:
 def test_whoever_knows_that_all_is_quiet_is_done_at_once() -> None:
     """A guard whose tasks have ended, and that has sent no commit, waits for nothing."""
     world = World()
-    job = world.job().begin()
-    world.checkpoints.renew_lease(world.key, job.attempt.nonce)
+    world.job().begin()
 
     world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True))
 
     assert world.document.attempt.cleaned
     assert world.marked() == ()
-    assert not [key for key in world.bucket.contents() if key.startswith("leases/")]
     nothing_is_left(world)
 
 
@@ -98,4 +96,4 @@ def test_a_marker_goes_after_the_document_was_touched() -> None:
     world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True), network)
 
     writes = [(sent.verb, sent.key.split("/")[0]) for sent in network.sent if sent.mutates]
-    assert writes[-3:] == [("replace", "checkpoints"), ("delete", "open"), ("delete", "leases")]
+    assert writes[-2:] == [("replace", "checkpoints"), ("delete", "open")]

@@ -198,7 +198,6 @@ def test_the_loops_reach_every_kind_of_write() -> None:
         ("delete", "sw"),
         ("abort", "sw"),
         ("delete", "open"),
-        ("delete", "leases"),
     }
 
 

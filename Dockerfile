@@ -136,8 +136,8 @@ COPY --from=trainer /opt/soal/unsigned /opt/soal/unsigned
 COPY --from=trainer /opt/soal/lambdas /opt/soal/lambdas
 COPY --from=trainer /opt/soal/spark /opt/soal/spark
 COPY --from=trainer /opt/soal/spark.jsa /opt/soal/spark.jsa
-# On Lambda /tmp is this function's alone: the handler empties it between jobs.
-ENV PYTHONPATH=/opt/soal/python:/opt/soal/function PYTHONDONTWRITEBYTECODE=1 LANG=C.UTF-8 SOAL_OWN_DIRECTORIES=/tmp \
+# On Lambda /tmp and /dev/shm are this function's alone: the handler empties them between jobs.
+ENV PYTHONPATH=/opt/soal/python:/opt/soal/function PYTHONDONTWRITEBYTECODE=1 LANG=C.UTF-8 SOAL_OWN_DIRECTORIES=/tmp:/dev/shm \
     SOAL_IMAGE_VARIANT=${VARIANT}
 WORKDIR /opt/soal
 ENTRYPOINT ["python3", "-m", "awslambdaric"]

@@ -260,7 +260,8 @@ VARIABLES: Final = (
     Variable(
         "SOAL_OWN_DIRECTORIES",
         "folders, with colons between",
-        "directories that belong to this function alone: the handler empties them between jobs. The image names /tmp",
+        "directories that belong to this function alone: the handler empties them between jobs. The image names /tmp"
+        " and /dev/shm",
         (Reader.JOB,),
         setter=Setter.PLATFORM,
     ),

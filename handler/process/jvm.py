@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import resource
 import select
 import socket
 import subprocess
@@ -151,6 +152,8 @@ def _spawn(command: Command, channel: socket.socket) -> subprocess.Popen[bytes]:
         die_with_parent()
         if os.getppid() != parent:
             os._exit(127)  # the parent died before the line above
+        # A POSIX message queue outlives its job, and only its name would show it: a job makes none.
+        resource.setrlimit(resource.RLIMIT_MSGQUEUE, (0, 0))
         # When memory runs out, the kernel should kill the job and not the process that settles its writes. A copy of a
         # process that is closed to others may not even write to its own files in /proc.
         open_to_others()

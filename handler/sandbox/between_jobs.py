@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from handler.sandbox import shared_memory
+from handler.sandbox import keyrings, shared_memory
 from handler.sandbox.removal import DIRECTORY, empty, tree_of
 from handler.sandbox.sandbox import LASTING
 from safewriter.parsing import parsed
@@ -37,8 +37,8 @@ _RECORD_MAX_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class OwnedDirectory:
-    """A directory that is ours: open, locked for the life of this process. `kept` was there before any job, `shared`
-    before any job of this process.
+    """A directory that is ours: open, locked for the life of this process. `kept` was there before any job; `shared`
+    and `keys` were there before any job of this process.
     """
 
     path: Path
@@ -46,6 +46,7 @@ class OwnedDirectory:
     mode: int
     kept: Tree
     shared: frozenset[shared_memory.Shared]
+    keys: frozenset[keyrings.Key]
 
     @classmethod
     def claim(cls, path: Path) -> OwnedDirectory:
@@ -65,7 +66,7 @@ class OwnedDirectory:
             if kept is None:
                 raise OSError(f"{path} holds more than {_ENTRIES_MAX} entries")  # noqa: TRY301 - closes the handle
             mode = stat.S_IMODE(os.fstat(handle).st_mode)
-            ground = cls(path, handle, mode, {**kept, _RECORD: None}, shared_memory.present())
+            ground = cls(path, handle, mode, {**kept, _RECORD: None}, shared_memory.present(), keyrings.present())
             ground._record()
         except BaseException:
             os.close(handle)  # or its lock would keep every later claim of this process out
@@ -74,14 +75,17 @@ class OwnedDirectory:
 
     def clean(self, may_go_on: Callable[[], bool], sandbox: Path | None = None) -> int:
         """Remove all entries that were not there before the first job, but what a `sandbox` keeps; return how many
-        could not be removed.
+        could not be removed. Raises `TimeoutError` if `may_go_on` has ended it before it was through.
         """
         if stat.S_IMODE(os.fstat(self.handle).st_mode) != self.mode:
             with suppress(PermissionError):
                 os.fchmod(self.handle, self.mode)
         shared_memory.remove_all_but(self.shared)
+        keyrings.remove_all_but(self.keys)
         stuck = empty(self.handle, keep=self._kept_with(sandbox), may_go_on=may_go_on)
         self._record()
+        if not may_go_on():
+            raise TimeoutError("there was no time left, so the next job may find files of this one")
         return stuck
 
     def _kept_with(self, sandbox: Path | None) -> Tree:

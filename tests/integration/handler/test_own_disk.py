@@ -26,13 +26,44 @@ from pyspark.sql import SparkSession
 
 SparkSession.builder.getOrCreate().range(3).write.parquet("output/report")
 """
+# Paths that may be arguments: of Java's own environment, of another process's, and by a link.
+READS = """
+import json, os, tempfile
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+sc = spark.sparkContext
+link = tempfile.gettempdir() + "/link"
+os.symlink("/proc", link)
+places = {
+    "own": "file:/proc/self/environ",
+    "any": "file:/proc/[0-9]*/environ",
+    "link": "file:" + link + "/self/environ",
+}
+ways = {
+    "text": lambda path: spark.read.text(path).collect(),
+    "lines of csv": lambda path: spark.read.csv(path, multiLine=True).collect(),
+    "binaryFile": lambda path: spark.read.format("binaryFile").load(path).collect(),
+    "textFile": lambda path: sc.textFile(path).collect(),
+    "binaryFiles": lambda path: sc.binaryFiles(path).collect(),
+}
+ends = {}
+for place, path in places.items():
+    for way, read in ways.items():
+        try:
+            ends[place + " " + way] = "read" if "LANG=" in str(read(path)) else "empty"
+        except Exception as error:
+            ends[place + " " + way] = "refused" if "Spark reads no files of processes" in str(error) else "fails"
+for end in ends.items():
+    print("TOLD", json.dumps(end))
+"""
 
 
 @pytest.fixture(scope="module")
 def run() -> Iterator[Run]:
     """Run a script in one function, job after job."""
     with EmbeddedS3(buckets=["checkpoints", "scripts", "lake"], unlistable=["checkpoints"]) as s3:
-        for name, text in {"sinks": SINKS, "uses": USES, "fails": FAILS}.items():
+        for name, text in {"sinks": SINKS, "uses": USES, "fails": FAILS, "reads": READS}.items():
             s3.observer().put_object(Bucket="scripts", Key=f"{name}.py", Body=text.encode())
         environment = {**s3.environment(), "SOAL_JIT": "c1", "SW_CHECKPOINT_BUCKET": "checkpoints"}
         with LambdaEmulator(environment, timeout_s=BUSY_S, memory_mb=1769) as function:
@@ -73,6 +104,14 @@ def test_reads_scratch_files_and_sparks_own_files_stay(run: Run) -> None:
     assert len(ends) == 14
     assert {name: text for name, text in ends.items() if text != "written"} == {}
     assert result.warm_start
+
+
+def test_no_way_of_spark_reads_the_environment_of_a_process(run: Run) -> None:
+    """A path may be an argument, and the Python processes of functions have the function's variables."""
+    ends = dict(told(run("reads"), "TOLD"))
+    assert len(ends) == 15
+    assert [name for name, end in ends.items() if end == "read"] == []
+    assert ends["own binaryFile"] == ends["link binaryFile"] == "refused", ends
 
 
 def test_a_job_that_writes_there_fails_with_the_reason(run: Run) -> None:

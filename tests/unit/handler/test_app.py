@@ -227,9 +227,10 @@ def test_secrets_reach_the_job_and_nothing_else(world: World, monkeypatch: pytes
     result = world.handle({**EVENT, "conf": {"spark.sql.shuffle.partitions": "2"}}, SOAL_SECRETS=json.dumps(REFERENCES))
 
     assert world.command is not None
-    assert world.command.environment["PGPASSWORD"] == "pw#1"
-    assert world.command.environment["API_PASS"] == values["API_PASS"]
-    assert "SOAL_SECRETS" not in world.command.environment
+    assert world.command.variables["PGPASSWORD"] == "pw#1"
+    assert world.command.variables["API_PASS"] == values["API_PASS"]
+    assert not {"SOAL_SECRETS", *values} & set(world.command.environment)
+    assert "SOAL_SECRETS" not in world.command.variables
     assert "spark.sql.catalog.lake.credential=id\\:open\\ sesame\n" in world.properties
     assert os.environ["PGPASSWORD"] == "pw#1"  # whoever settles the job's writes is this process
     assert "API_PASS" not in os.environ

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,27 @@ print(__name__, __file__ == sys.argv[0], sys.argv[1:], sys.path[0] == __file__.r
     assert done.stdout.splitlines() == ["[]", "__main__ True ['a b', '--c'] True"], done.stderr
     assert driver.entries()[0][0] == "python_started"
     assert driver.entries()[-1] == ("python_exited", {"exitCode": 0})
+
+
+def test_the_job_s_file_is_read_and_removed(tmp_path: Path) -> None:
+    """It has the function's variables, and the properties beside it may hold secrets: a path of a script's may be an
+    argument.
+    """
+    driver = Driver(
+        tmp_path,
+        "import os; print(os.environ['MODE'], 'SOAL_JOB' in os.environ, sorted(os.listdir(os.environ['HERE'])))",
+    )
+    here = tmp_path / "here"
+    here.mkdir()
+    job, properties = here / "job.json", here / "spark.properties"
+    properties.touch()
+    variables = {"MODE": "prod", "HERE": str(here)}
+    job.write_text(
+        json.dumps({"variables": variables, "archives": [], "properties": str(properties)}), encoding="utf-8"
+    )
+    driver.environment["SOAL_JOB"] = str(job)
+    done = driver.run()
+    assert done.stdout == "prod False []\n", done.stderr
 
 
 def test_the_script_waits_for_the_handler(tmp_path: Path) -> None:

@@ -43,6 +43,20 @@ def test_a_machine_is_asked_and_reports(tmp_path: Path) -> None:
     assert not jvm.is_alive()
 
 
+def test_no_process_of_a_machine_makes_a_message_queue(tmp_path: Path) -> None:
+    """It would outlive the job, and no list shows it."""
+    code = """
+import ctypes, os
+queue = ctypes.CDLL("librt.so.1", use_errno=True).mq_open(b"/soal-left", os.O_CREAT | os.O_RDWR, 0o600, None)
+print(os.strerror(ctypes.get_errno()) if queue < 0 else "made", flush=True)
+"""
+    jvm = machine(tmp_path, code)
+    try:
+        assert jvm.stdout.readline() == b"Too many open files\n"
+    finally:
+        jvm.end()
+
+
 def test_a_machine_is_ready_once_it_says_so(tmp_path: Path) -> None:
     """It is asked for that without a job, and knows its processes from then on."""
     answers = (

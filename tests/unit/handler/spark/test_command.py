@@ -94,11 +94,17 @@ def test_the_machine_finds_the_job_in_a_file(tmp_path: Path) -> None:
         assert command.argv[-3] == str(sandbox.submission_file)
         assert sandbox.submission_file.read_text().split("\0") == [*command.submission, ""]
         assert command.environment["SOAL_JOB"] == str(sandbox.job_file)
-        assert json.loads(sandbox.job_file.read_text()) == {"variables": command.variables, "archives": []}
+        assert json.loads(sandbox.job_file.read_text()) == {
+            "variables": command.variables,
+            "archives": [],
+            "properties": str(sandbox.properties_file),
+        }
 
 
 def test_one_machine_can_run_jobs_that_differ_in_script_and_sql_settings_alone(tmp_path: Path) -> None:
-    """Hadoop keeps its settings for the whole machine; memory, compiler and variables are those it started with."""
+    """Hadoop keeps its settings for the whole machine; memory, compiler and Java's variables are those it started with.
+    Python's are the job's own.
+    """
     with open_sandbox(tmp_path) as sandbox:
 
         def command(
@@ -113,7 +119,8 @@ def test_one_machine_can_run_jobs_that_differ_in_script_and_sql_settings_alone(t
         assert command(job(conf={"spark.driver.memory": "1g"})) != first
         assert command(job(conf={"spark.hadoop.fs.s3a.connection.maximum": "7"})) != first
         assert command(job(), total_ms=60_000) != first
-        assert command(job(), inherited={"AWS_SESSION_TOKEN": "other"}) != first
+        assert command(job(), inherited={"AWS_REGION": "other"}) != first
+        assert command(job(), inherited={"AWS_SESSION_TOKEN": "other", "MODE": "other"}) == first
 
 
 def test_the_class_path_is_jars_and_nothing_else(tmp_path: Path) -> None:

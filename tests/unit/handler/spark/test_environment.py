@@ -12,6 +12,17 @@ SANDBOX = Sandbox(Path("/tmp/soal-x"))
 SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints", "SOAL_ENTRY_POINT": "s3://scripts/e.py"})
 ATTEMPT = AttemptVariables("run-1", "request-1", 1_900_000_000_000, 60_000)
 
+WITHHELD = {
+    "SOAL_ERRORS": "return",
+    "SPARK_SUBMIT_OPTS": "-javaagent:x",
+    "SPARK_REMOTE": "sc://x",
+    "PYSPARK_SUBMIT_ARGS": "x",
+    "HADOOP_CONF_DIR": "/etc",
+    "PYTHONSTARTUP": "x",
+    "AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001",
+    "_HANDLER": "h",
+}
+
 
 def of_the_job(event: object, inherited: dict[str, str] | None = None) -> dict[str, str]:
     job = Job.of(parse_event(event, SETTINGS), SETTINGS, "request-1")
@@ -33,26 +44,36 @@ def test_what_the_job_is_told() -> None:
     assert found["SOAL_JOURNAL"] == "/tmp/soal-x/journal.jsonl"
     assert len(found["SOAL_JOB_FINGERPRINT"]) == 64
     assert found["_X_AMZN_TRACE_ID"] == trace["_X_AMZN_TRACE_ID"]
-    assert not {"SOAL_EVENT_FILE", "MODE"} & set(found)
+    assert found["MODE"] == "prod"
+    assert "SOAL_EVENT_FILE" not in found
 
 
-def test_the_function_s_variables_reach_the_machine_and_the_handler_s_do_not() -> None:
-    """Nor what would make Spark or Python start in another way, or is of one invocation alone."""
+def test_the_function_s_variables_reach_python_and_the_handler_s_do_not() -> None:
+    """Nor what would make Python or Spark start in another way."""
     passed = {"AWS_REGION": "r", "SW_CHECKPOINT_BUCKET": "b", "POWERTOOLS_X": "1", "MODE": "prod", "SPARK_SCRIPT": "s"}
-    withheld = {
-        "SOAL_ERRORS": "return",
-        "SPARK_SUBMIT_OPTS": "-javaagent:x",
-        "SPARK_REMOTE": "sc://x",
-        "PYSPARK_SUBMIT_ARGS": "x",
-        "HADOOP_CONF_DIR": "/etc",
-        "PYTHONSTARTUP": "x",
-        "AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001",
-        "_HANDLER": "h",
-        "_X_AMZN_TRACE_ID": "Root=1-5759e988",
-    }
-    found = of_the_machine({**passed, **withheld, "HOME": "/root", "PYTHONPATH": "/evil"})
+    found = of_the_job("s3://scripts/a.py", {**passed, **WITHHELD})
     assert {name: found.get(name) for name in passed} == passed
-    assert set(withheld) & set(found) == set()
+    assert set(WITHHELD) & set(found) == set()
+
+
+def test_java_has_what_it_starts_with_and_no_variable_that_may_be_a_secret() -> None:
+    """Its libraries replace names of variables by their values: a list says which ones it has, and all others it has
+    not.
+    """
+    given = {"AWS_REGION": "r", "AWS_ENDPOINT_URL_S3": "http://s3", "TZ": "UTC", "LD_LIBRARY_PATH": "/var/lang/lib"}
+    by_address = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1:1/role"}
+    others = {
+        "AWS_ACCESS_KEY_ID": "AKIA",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_SESSION_TOKEN": "token",
+        "PGPASSWORD": "secret",
+        "MODE": "prod",
+        "SW_CHECKPOINT_BUCKET": "b",
+        **WITHHELD,
+    }
+    found = of_the_machine({**given, **by_address, **others, "HOME": "/root", "PYTHONPATH": "/evil"})
+    assert {name: found.get(name) for name in (*given, *by_address)} == {**given, **by_address}
+    assert set(others) & set(found) == set()
     assert (found["HOME"], found["TMPDIR"]) == ("/tmp/soal-x/home", "/tmp/soal-x/tmp")
     assert found["PYTHONPATH"] == "/packages"
 

@@ -134,7 +134,7 @@ def test_a_value_of_another_form_is_refused(key: str, value: str, form: str) -> 
     assert form in str(caught.value)
 
 
-@pytest.mark.parametrize("value", ["env:AWS_SECRET_ACCESS_KEY", "env:"])
+@pytest.mark.parametrize("value", ["env:AWS_SECRET_ACCESS_KEY", "env:", "  env:NAME"])
 def test_iceberg_s_references_are_refused(value: str) -> None:
     """Iceberg puts a variable of the function in the place of a catalog's property that begins so."""
     with pytest.raises(InputError, match="begins with env:"):

@@ -111,7 +111,7 @@ def test_no_way_of_spark_reads_the_environment_of_a_process(run: Run) -> None:
     ends = dict(told(run("reads"), "TOLD"))
     assert len(ends) == 15
     assert [name for name, end in ends.items() if end == "read"] == []
-    assert ends["own binaryFile"] == ends["link binaryFile"] == "refused", ends
+    assert ends["own lines of csv"] == ends["link lines of csv"] == "refused", ends
 
 
 def test_a_job_that_writes_there_fails_with_the_reason(run: Run) -> None:

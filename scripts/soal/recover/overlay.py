@@ -29,8 +29,8 @@ class Overlay:
         self.changes: list[str] = []
         self.changes_more = 0
 
-    def get(self, key: str) -> StoredObject | None:
-        return self._own[key] if key in self._own else self._below.get(key)
+    def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
+        return self._own[key] if key in self._own else self._below.get(key, max_bytes=max_bytes)
 
     def create(self, key: str, body: bytes, *, tag: str = "") -> str:  # noqa: ARG002 - it changes no answer
         if self.get(key) is not None:

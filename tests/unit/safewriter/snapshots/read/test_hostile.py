@@ -12,6 +12,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,7 +42,6 @@ from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from safewriter.snapshots.format.manifest import Manifest
 
@@ -269,9 +269,9 @@ def test_an_object_that_does_not_fit_on_the_disk_is_told(bucket: Bucket) -> None
     """Without a SHA-256 nobody knows its size before."""
     ref = published(bucket, lambda found: replace(found, shards=(replace(found.shards[0], sha256=None),)))
     source = Source(PREFIX, bucket.opened)
-    with open("/dev/full", "r+b", buffering=0) as file:  # noqa: PTH123 - it is no file that a path could open
-        with pytest.raises(ReaderStateError, match=r"shard\.db does not fit on this machine's disk"):
-            fetch(source, source.manifest(ref).shards[0], file)
+    told = r"shard\.db does not fit on this machine's disk"
+    with Path("/dev/full").open("r+b", buffering=0) as file, pytest.raises(ReaderStateError, match=told):
+        fetch(source, source.manifest(ref).shards[0], file)
 
 
 @pytest.mark.parametrize(("key", "most"), [("_CURRENT", CURRENT_MAX_BYTES), ("manifest", MANIFEST_MAX_BYTES)])

@@ -63,9 +63,10 @@ class Snapshot:
             raise self._shards.damaged(shard.db_id, error) from error
         if row is None:
             return None
-        if type(row[0]) is not bytes:
+        value: bytes | None = row[0]
+        if type(value) is not bytes and value is not None:  # other programs let a value be null
             raise self._shards.damaged(shard.db_id, "a value is not bytes")
-        return row[0]
+        return value
 
 
 def _place(routing: Routing, encoding: KeyEncoding) -> Place:

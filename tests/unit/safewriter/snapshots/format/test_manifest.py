@@ -89,6 +89,22 @@ def test_a_manifest_of_another_writer_has_no_digests() -> None:
     assert found == replace(MANIFEST, shards=(replace(SHARD, sha256=None),))
 
 
+def test_a_manifest_of_another_writer_needs_no_checkpoint_id() -> None:
+    """Its columns may be null where ours are not, and it may have tables and columns beside them."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(MANIFEST.encode())
+        connection.executescript(
+            "CREATE TABLE copy (db_id INTEGER NOT NULL PRIMARY KEY, db_url TEXT, attempt INTEGER NOT NULL,"
+            " row_count INTEGER NOT NULL, db_bytes INTEGER NOT NULL, min_key TEXT, max_key TEXT, checkpoint_id TEXT,"
+            " writer_info TEXT NOT NULL DEFAULT '{}', more TEXT);"
+            "INSERT INTO copy SELECT db_id, db_url, attempt, row_count, db_bytes, min_key, max_key, NULL, '{}', 'x'"
+            " FROM shards; DROP TABLE shards; ALTER TABLE copy RENAME TO shards; CREATE TABLE beside (a);"
+        )
+        body = connection.serialize()
+    (found,) = Manifest.decode(body, "m").shards
+    assert found == replace(SHARD, sha256=None, checkpoint_id="", writer_info={})
+
+
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [

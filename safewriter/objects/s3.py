@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from safewriter.objects.location import Location
-from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, StoreError, Upload
+from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, StoreError, TooLarge, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -121,10 +121,13 @@ class S3ObjectStore:
         """The URL that requests go to, wherever it was set."""
         return str(self._client.meta.endpoint_url)
 
-    def get(self, key: str) -> StoredObject | None:
+    def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
         def request() -> StoredObject | None:
             try:
                 answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)
+                if max_bytes is not None and answer["ContentLength"] > max_bytes:
+                    answer["Body"].close()
+                    raise TooLarge(self.uri(key), answer["ContentLength"], max_bytes)
                 body = answer["Body"].read()
             except ClientError as error:
                 if code_of(error) in _MISSING:

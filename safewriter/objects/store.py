@@ -22,6 +22,7 @@ __all__ = [
     "StoreError",
     "StoredObject",
     "StreamingStore",
+    "TooLarge",
     "Upload",
     "batches",
 ]
@@ -44,6 +45,13 @@ class StoreError(Exception):
     def __init__(self, message: str, *, denied: bool = False) -> None:
         super().__init__(message)
         self.denied = denied
+
+
+class TooLarge(StoreError):  # noqa: N818 - as above
+    """The object has more bytes than its reader takes into memory. None of them was read."""
+
+    def __init__(self, where: str, size: int, max_bytes: int) -> None:
+        super().__init__(f"{where} has {size:,} bytes, more than the {max_bytes:,} that such an object may have")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +86,11 @@ class Upload:
 class ObjectStore(Protocol):
     """One bucket, or one prefix of it; keys are relative. Every method may raise `StoreError`."""
 
-    def get(self, key: str) -> StoredObject | None:
-        """Return the object, or None if the store says that there is none: a 404, never a 403."""
+    def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
+        """Return the object, or None if the store says that there is none: a 404, never a 403.
+
+        Raise `TooLarge` if it has more than `max_bytes`.
+        """
         ...
 
     def create(self, key: str, body: bytes, *, tag: str = "") -> str:

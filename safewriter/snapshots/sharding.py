@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -147,7 +148,7 @@ def check_routing_values(values: Sequence[object]) -> None:
         if type(value) is not type(values[0]):
             raise ConfigValidationError(f"the routing values {values[0]!r} and {value!r} have different types")
     if len(set(values)) != len(values):
-        doubled = next(value for number, value in enumerate(values) if value in values[:number])
+        ((doubled, _),) = Counter(values).most_common(1)
         raise ConfigValidationError(f"the routing value {doubled!r} is there twice")
 
 

@@ -17,7 +17,6 @@ import time
 from dataclasses import asdict
 
 import psutil
-from rich.console import Console
 from rich.text import Text
 
 from scripts.demonstration import acts, long_job
@@ -25,6 +24,7 @@ from scripts.demonstration.claims import Claims
 from scripts.demonstration.stage import Demo, opened, source
 from scripts.emulator import EmbeddedS3
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
+from scripts.soal.console.screen import Screen
 from scripts.soal.local.home import Home
 from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, put_sample
 
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("--format", choices=["delta", "iceberg"], default="delta", help="the table's format")
     asked = parser.parse_args()
     as_json = asked.json
-    console = Console(stderr=as_json, highlight=False)
+    console = Screen(stderr=as_json)
     claims = Claims(console)
     started = time.monotonic()
     try:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, Upload
+from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, TooLarge, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,9 +30,11 @@ class MemoryObjectStore:
         self.tags: dict[str, str] = {}
         """The tag with which each object was written last."""
 
-    def get(self, key: str) -> StoredObject | None:
+    def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
         with self._lock:
             found = self._objects.get(key)
+        if found is not None and max_bytes is not None and len(found[0]) > max_bytes:
+            raise TooLarge(self.uri(key), len(found[0]), max_bytes)
         return None if found is None else StoredObject(key, *found, self._now())
 
     def stream(self, key: str) -> Iterator[bytes] | None:

@@ -7,14 +7,13 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from scripts.demonstration.claims import Claims
 from scripts.pictures.claims import claims_of
 from scripts.pictures.facts import Facts, read_facts, write_facts
 from scripts.pictures.kill_picture import kill_picture
 from scripts.pictures.write_picture import write_picture
 from scripts.soal.console.problem import EXIT_FAILED, EXIT_OK
+from scripts.soal.console.screen import Screen
 from scripts.soal.local.home import ROOT
 
 __all__ = ["FACTS", "PICTURES", "main", "pictures_of"]
@@ -30,7 +29,7 @@ def main() -> int:
     parser.add_argument("--redraw", action="store_true", help="run nothing; draw from the existing facts")
     asked = parser.parse_args()
     folder: Path = asked.out
-    console = Console(stderr=True, highlight=False)
+    console = Screen(stderr=True)
     if asked.redraw:
         facts = read_facts(folder / FACTS)
     else:

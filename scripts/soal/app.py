@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import typer
@@ -18,7 +19,8 @@ from scripts.soal.commands.recover import recover
 from scripts.soal.commands.redrive import redrive
 from scripts.soal.commands.snapshot_build import build
 from scripts.soal.console.output import Output
-from scripts.soal.console.problem import Problem
+from scripts.soal.console.problem import EXIT_FAILED, Problem
+from scripts.soal.console.screen import VisibleFormatter, crash
 
 __all__ = ["app", "main"]
 
@@ -56,11 +58,16 @@ app.command()(orphans)
 
 def main() -> None:
     """Run the command line and end the process."""
+    if logging.lastResort is not None:  # nobody else handles what libraries log
+        logging.lastResort.setFormatter(VisibleFormatter())
     try:
         app()
     except Problem as problem:
         Output(as_json=False).problem(problem)
         sys.exit(problem.exit_code)
+    except Exception as error:  # noqa: BLE001 - the end of the command
+        crash(error)
+        sys.exit(EXIT_FAILED)
 
 
 if __name__ == "__main__":

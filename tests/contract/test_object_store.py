@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.objects import ObjectStore, PreconditionFailed, Upload, batches
+from safewriter.objects.store import TooLarge
 from tests.contract.bench import keys
 
 if TYPE_CHECKING:
@@ -28,6 +29,18 @@ def test_what_was_put_is_got(store: ObjectStore) -> None:
 def test_a_missing_object_is_none(store: ObjectStore) -> None:
     """Absence is an answer, not an error."""
     assert store.get("none") is None
+
+
+def test_an_object_that_is_too_large_is_not_read(store: ObjectStore) -> None:
+    """The error says so, and how large it is; one that is as large as it may be is read."""
+    store.put("a", b"12345")
+
+    with pytest.raises(TooLarge, match="has 5 bytes, more than the 4"):
+        store.get("a", max_bytes=4)
+
+    found = store.get("a", max_bytes=5)
+    assert found is not None
+    assert found.body == b"12345"
 
 
 def test_an_empty_object_is_an_object(store: ObjectStore) -> None:

@@ -34,9 +34,9 @@ class Bucket(MemoryObjectStore):
         self.read: list[str] = []
         self.faults: list[Exception] = []
 
-    def get(self, key: str) -> Any:
+    def get(self, key: str, *, max_bytes: int | None = None) -> Any:
         self.read.append(key)
-        return super().get(key)
+        return super().get(key, max_bytes=max_bytes)
 
     def stream(self, key: str) -> Iterator[bytes] | None:
         blocks = super().stream(key)

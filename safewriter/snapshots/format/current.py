@@ -20,10 +20,12 @@ from safewriter.snapshots.format.places import canonical_url
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CONTENT_TYPE", "CURRENT", "Current", "Past", "Publication", "manifest_key", "stamp"]
+__all__ = ["CONTENT_TYPE", "CURRENT", "CURRENT_MAX_BYTES", "Current", "Past", "Publication", "manifest_key", "stamp"]
 
 CONTENT_TYPE: Final = "application/x-sqlite3"
 CURRENT: Final = "_CURRENT"
+CURRENT_MAX_BYTES: Final = 16 << 20
+"""A build of the last week takes about 300 bytes."""
 _FORMAT: Final = 1
 _KEPT_MS: Final = 7 * 86_400_000
 _PAST: Final = 100
@@ -91,14 +93,14 @@ class Current:
                 updated_at=str(found["updated_at"]),
                 version=int(found.get("version", 0 if ref is None else 1)),  # another program counts nothing
                 fencing_token=None if token is None else int(token),
-                published={name: Publication(**told) for name, told in (found.get("published") or {}).items()},
+                published={name: _publication(told) for name, told in (found.get("published") or {}).items()},
                 fenced={name: int(at_ms) for name, at_ms in (found.get("fenced") or {}).items()},
                 history=tuple(
-                    Past(canonical_url(one["manifest_ref"]), str(one["at"])) for one in found.get("history") or ()
+                    Past(canonical_url(one["manifest_ref"]), _moment(one["at"])) for one in found.get("history") or ()
                 ),
                 nonce=str(found.get("nonce", "")),
             )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise ManifestParseError(f"{where} does not say which snapshot is current: {error!r}") from error
         if version != _FORMAT:
             raise ManifestParseError(f"{where} has format_version {version!r}; this code knows {_FORMAT}")
@@ -143,6 +145,18 @@ class Current:
         """Return `fenced` with one more, as above."""
         young = {one: at_ms for one, at_ms in self.fenced.items() if now_ms - at_ms < _KEPT_MS}
         return {**young, name: now_ms}
+
+
+def _publication(told: Mapping[str, Any]) -> Publication:
+    numbers = (told["version"], told["rows"], told["bytes"], told["at_ms"])
+    if not all(type(one) is int for one in numbers):
+        raise TypeError(f"a publication has the numbers {numbers}")
+    return Publication(**{**told, "manifest_ref": canonical_url(told["manifest_ref"])})
+
+
+def _moment(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
 
 
 def stamp(moment: datetime) -> str:

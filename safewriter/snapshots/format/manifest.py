@@ -9,22 +9,30 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.parsing import parsed
 from safewriter.snapshots.errors import ManifestParseError
+from safewriter.snapshots.format import database
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.format.places import canonical_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Manifest", "Shard"]
+__all__ = ["MANIFEST_MAX_BYTES", "Manifest", "Shard"]
+
+MANIFEST_MAX_BYTES: Final = 256 << 20
+"""A shard takes less than 1 KiB, and there are at most 65,536."""
 
 _FORMAT: Final = 4
 _MAGIC: Final = b"SQLite format 3\0"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_TEXTS: Final = ("run_id", "created_at", "s3_prefix", "key_col", "db_path_template", "shard_prefix")
+_TOLD_MAX: Final = 200
 _TABLES: Final = """
 CREATE TABLE build_meta (run_id TEXT NOT NULL, created_at TEXT NOT NULL, num_dbs INTEGER NOT NULL,
  s3_prefix TEXT NOT NULL, key_col TEXT NOT NULL, sharding TEXT NOT NULL, db_path_template TEXT NOT NULL,
@@ -110,17 +118,16 @@ class Manifest:
         """Read a manifest. Raises `ManifestParseError`, which says what is wrong with it."""
         if not body.startswith(_MAGIC):
             raise ManifestParseError(f"{where} is no SQLite file, so it is no manifest")
-        connection = sqlite3.connect(":memory:")
-        connection.row_factory = sqlite3.Row
         try:
-            connection.deserialize(body)
-            metas = connection.execute("SELECT * FROM build_meta").fetchall()
-            rows = connection.execute("SELECT * FROM shards ORDER BY db_id").fetchall()
+            with closing(database.of_bytes(body, ("build_meta", "shards"))) as connection:
+                connection.row_factory = sqlite3.Row
+                metas = connection.execute("SELECT * FROM build_meta").fetchall()
+                rows = connection.execute("SELECT * FROM shards ORDER BY db_id").fetchall()
             return _manifest(metas, rows)
-        except (sqlite3.Error, IndexError, TypeError, ValueError) as error:
-            raise ManifestParseError(f"{where} is no manifest that this code can read: {error}") from error
-        finally:
-            connection.close()
+        except (sqlite3.Error, AttributeError, IndexError, TypeError, ValueError) as error:
+            raise ManifestParseError(
+                f"{where} is no manifest that this code can read: {error}. Go back to another snapshot, or build again"
+            ) from error
 
 
 def _row(shard: Shard) -> tuple[object, ...]:
@@ -142,24 +149,19 @@ def _manifest(metas: list[sqlite3.Row], rows: list[sqlite3.Row]) -> Manifest:
     (meta,) = metas
     if meta["format_version"] != _FORMAT:
         raise ValueError(f"it has format {meta['format_version']!r}; this code knows {_FORMAT}")
-    sharding = parsed(meta["sharding"])
-    if not isinstance(sharding, dict):
-        raise TypeError(f"its sharding is {sharding!r}, and no JSON object")
+    num_dbs = _number(meta, "num_dbs", at_least=1)
     shards = tuple(map(_shard, rows))
-    if any(not 0 <= shard.db_id < meta["num_dbs"] for shard in shards):
-        raise ValueError(f"a shard has a number beyond the {meta['num_dbs']} that there are")
+    if any(shard.db_id >= num_dbs for shard in shards):
+        raise ValueError(f"a shard has a number beyond the {num_dbs} that there are")
+    if any(one.db_id == next_.db_id for one, next_ in pairwise(shards)):
+        raise ValueError("two shards have one db_id")
     return Manifest(
-        run_id=meta["run_id"],
-        created_at=meta["created_at"],
-        num_dbs=meta["num_dbs"],
-        s3_prefix=meta["s3_prefix"],
-        key_col=meta["key_col"],
-        db_path_template=meta["db_path_template"],
-        shard_prefix=meta["shard_prefix"],
+        num_dbs=num_dbs,
+        **{name: _text(meta, name) for name in _TEXTS},
         key_encoding=KeyEncoding(meta["key_encoding"]),
-        sharding=sharding,
+        sharding=_object(meta, "sharding"),
         shards=shards,
-        custom=parsed(meta["custom"]),
+        custom=_object(meta, "custom"),
     )
 
 
@@ -168,17 +170,48 @@ def _shard(row: sqlite3.Row) -> Shard:
     sha256 = row["sha256"] if "sha256" in row.keys() else None  # noqa: SIM118 - a row's `in` asks its values
     if sha256 is not None and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
         raise ValueError(f"the SHA-256 of a shard is {sha256!r}, and not 64 hexadecimal digits")
-    if not isinstance(row["db_bytes"], int) or row["db_bytes"] < 0:
-        raise ValueError(f"the size of a shard is {row['db_bytes']!r}")
     return Shard(
-        db_id=row["db_id"],
-        db_url=canonical_url(row["db_url"]),
-        attempt=row["attempt"],
-        row_count=row["row_count"],
-        db_bytes=row["db_bytes"],
-        min_key=None if row["min_key"] is None else parsed(row["min_key"]),
-        max_key=None if row["max_key"] is None else parsed(row["max_key"]),
-        checkpoint_id=row["checkpoint_id"],
-        writer_info=parsed(row["writer_info"]),
+        db_id=_number(row, "db_id"),
+        db_url=canonical_url(_text(row, "db_url")),
+        attempt=_number(row, "attempt"),
+        row_count=_number(row, "row_count"),
+        db_bytes=_number(row, "db_bytes"),
+        min_key=_key(row, "min_key"),
+        max_key=_key(row, "max_key"),
+        checkpoint_id="" if row["checkpoint_id"] is None else _text(row, "checkpoint_id"),
+        writer_info=_object(row, "writer_info"),
         sha256=sha256,
     )
+
+
+def _number(row: sqlite3.Row, name: str, *, at_least: int = 0) -> int:
+    value = row[name]
+    if not isinstance(value, int) or value < at_least:
+        raise ValueError(f"{name} is {_short(value)}, and no integer from {at_least} on")
+    return value
+
+
+def _text(row: sqlite3.Row, name: str) -> str:
+    value = row[name]
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {_short(value)}, and no text")
+    return value
+
+
+def _object(row: sqlite3.Row, name: str) -> dict[str, Any]:
+    value = parsed(_text(row, name))
+    if not isinstance(value, dict):
+        raise TypeError(f"{name} is {_short(value)}, and no JSON object")
+    return value
+
+
+def _key(row: sqlite3.Row, name: str) -> int | str | None:
+    value = None if row[name] is None else parsed(_text(row, name))
+    if not isinstance(value, int | str | None):
+        raise TypeError(f"{name} is {_short(value)}, and no key")
+    return value
+
+
+def _short(value: object) -> str:
+    told = repr(value)
+    return told if len(told) <= _TOLD_MAX else f"{told[:_TOLD_MAX]}…"

@@ -17,14 +17,15 @@ from safewriter.snapshots.format.current import stamp
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["RunDocument", "ended", "run_key", "told"]
+__all__ = ["RECORD_MAX_BYTES", "RunDocument", "ended", "run_key", "told"]
 
+RECORD_MAX_BYTES: Final = 1 << 20
 _FORMAT: Final = 1
 _MESSAGE_LETTERS: Final = 4000
 # What JSON may hold as it is and YAML may not, or takes for the end of a line.
 # Of YAML as others write the record: one field a line, and whatever goes on behind a line is indented.
 _FIELD: Final = re.compile(
-    r"^(\w+):[ \t]+(?:'([^'\n]*)'|\"([^\"\\\n]*)\"|([^'\"\s#&*!|>%@\[{][^\n]*?))[ \t]*\r?$", re.MULTILINE
+    r"^(\w+):[ \t]+(?:'([^'\n]*)'|\"([^\"\\\n]*)\"|([^'\"\s#&*!|>%@\[{][^\n]*))[ \t]*\r?$", re.MULTILINE
 )
 _ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
@@ -63,7 +64,7 @@ def told(body: bytes) -> dict[str, Any]:
         found = parsed(body)
     except ValueError:
         lines = _FIELD.findall(body.decode())
-        return {name: quoted or double or plain for name, quoted, double, plain in lines}
+        return {name: quoted or double or plain.rstrip() for name, quoted, double, plain in lines}
     return dict(found)
 
 

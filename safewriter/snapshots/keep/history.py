@@ -76,7 +76,11 @@ def _entry(
     match = _KEY.fullmatch(listed.key)
     if match is None:
         return None
-    ref, created = store.uri(listed.key), moment(match[1])
+    try:
+        created = moment(match[1])
+    except ValueError:
+        return None  # a day that there never was, so no build has written it
+    ref = store.uri(listed.key)
     is_current = ref == current.manifest_ref
     was_published = ref in times or (not current.has_all and (earliest is None or created < earliest))
     return Entry(

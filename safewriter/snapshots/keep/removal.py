@@ -11,7 +11,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from safewriter.snapshots.format.current import CURRENT, Current
+from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
 
 if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
@@ -35,7 +35,7 @@ def remove_manifest(store: ObjectStore, key: str) -> bool:
     mark = f"{marks_of(key)}{uuid.uuid4().hex}"
     store.put(mark, b"")
     try:
-        found = store.get(CURRENT)
+        found = store.get(CURRENT, max_bytes=CURRENT_MAX_BYTES)
         is_current = found is None or Current.decode(found.body, CURRENT).manifest_ref == store.uri(key)
         if not is_current:
             store.delete(key)

@@ -136,9 +136,8 @@ def _whole(source: Source, ref: str) -> Manifest:
 
 
 def _is_kept(source: Source, ref: str) -> bool:
-    """Tell whether a manifest is there, and no clean-up removes it. One of another prefix is left to its owner."""
-    root = source.store.uri("")
-    return not ref.startswith(root) or is_kept(source.store, ref.removeprefix(root))
+    """Tell whether a manifest is there, and no clean-up removes it."""
+    return is_kept(source.store, source.key_of(ref))
 
 
 def _removed(ref: str) -> PublishConflictError:

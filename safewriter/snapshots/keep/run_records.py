@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.snapshots.format.run_record import told
+from safewriter.objects.store import TooLarge
+from safewriter.snapshots.format.run_record import RECORD_MAX_BYTES, told
 from safewriter.snapshots.keep.history import moment
 
 if TYPE_CHECKING:
@@ -42,14 +43,14 @@ def recorded_runs(store: ObjectStore, prefix: str, now: datetime) -> Runs:
         match = _KEY.fullmatch(listed.key)
         if match is None:
             continue
-        found = store.get(listed.key)
-        if found is None:
-            continue
         try:
+            found = store.get(listed.key, max_bytes=RECORD_MAX_BYTES)
+            if found is None:
+                continue
             record = told(found.body)
             prefixes.add(str(record["shard_prefix"]))
             lives = _lives(record, found, now)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, OverflowError, TooLarge, TypeError, ValueError):
             unreadable.append(listed.key)
             lives = True
         if lives:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import uuid
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -108,6 +109,12 @@ class CacheFolder:
                 Path(part.name).replace(path)
                 self._known.add((name, os.fstat(part.fileno()).st_ino))
             return CachedFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def free_bytes(self) -> int:
+        """Return how many bytes could come in: what the disk has left, and what `make_room` can remove."""
+        with self._locked():
+            files = sum(path.stat().st_size for path in self._folder.glob("*.db"))
+            return shutil.disk_usage(self._folder).free + files
 
     def remove(self, name: str) -> None:
         """Remove a file that is damaged; who has it open keeps it."""

@@ -37,6 +37,10 @@ def fetch(source: Source, shard: Shard, file: BinaryIO, sleep: Callable[[float],
             if error.denied or pause_s is None:
                 raise
             sleep(pause_s)
+        except OSError as error:
+            raise ReaderStateError(
+                f"{url} does not fit on this machine's disk: {error}. Take another folder"
+            ) from error
     if shard.sha256 is not None and found != shard.sha256:
         raise ShardDamagedError(
             f"{url} has the SHA-256 {found}, and the manifest names {shard.sha256}: somebody has changed the object."
@@ -56,6 +60,11 @@ def _copy(source: Source, shard: Shard, file: BinaryIO) -> str:
         raise ReaderStateError(f"{url} is not there; refresh(), or check the snapshot")
     file.seek(0)
     for block in blocks:
+        if shard.sha256 is not None and file.tell() + len(block) > shard.db_bytes:
+            raise ShardDamagedError(
+                f"{url} has more bytes than the {shard.db_bytes:,} that the manifest names: somebody has changed the"
+                " object. Go back to another snapshot, or build again"
+            )
         digest.update(block)
         file.write(block)
     file.truncate()

@@ -14,6 +14,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.snapshots.errors import ReaderStateError, ShardDamagedError
+from safewriter.snapshots.format import database
 from safewriter.snapshots.read.cache import CachedFile, name_of
 from safewriter.snapshots.read.fetch import fetch
 from safewriter.snapshots.read.source import url_of
@@ -38,11 +39,12 @@ class OpenShard:
     SQLite's own object would not close by itself: it refers to itself, by its cache of statements.
     """
 
-    __slots__ = ("_connection", "_file", "db_id", "execute")
+    __slots__ = ("_connection", "_file", "db_id", "execute", "longest")
 
     def __init__(self, connection: sqlite3.Connection, file: CachedFile, db_id: int) -> None:
         self._connection, self._file, self.db_id = connection, file, db_id
         self.execute = connection.execute
+        self.longest = database.longest(connection)
 
     def __del__(self) -> None:
         self._connection.close()
@@ -99,20 +101,19 @@ class Shards:
 
     def _connected(self, shard: Shard, file: CachedFile) -> OpenShard:
         try:
-            connection = sqlite3.connect(
-                f"{file.path.absolute().as_uri()}?mode=ro&immutable=1",
-                uri=True,
-                isolation_level=None,
-                check_same_thread=False,  # the last one to refer to it may be another thread
-            )
+            # The last one to refer to it may be another thread.
+            connection = database.of_file(file.path, ("kv",), f"mmap_size = {_MMAP_BYTES}")
             opened = OpenShard(connection, file, shard.db_id)
-            connection.execute(f"PRAGMA mmap_size = {_MMAP_BYTES}")
+            ((*_, plan), *_) = connection.execute(f"EXPLAIN QUERY PLAN {SELECT}", (b"",))
+            if not str(plan).startswith("SEARCH"):
+                raise self.damaged(shard.db_id, "k is not the key of its table kv")
             connection.execute(SELECT, (b"",)).fetchone()
+            database.unlimited(connection)
         except sqlite3.Error as error:
             raise self.damaged(shard.db_id, error) from error
         return opened
 
-    def damaged(self, db_id: int, error: sqlite3.Error) -> ShardDamagedError:
+    def damaged(self, db_id: int, error: object) -> ShardDamagedError:
         """Close a shard that SQLite cannot read, and remove its file, so that the next reading fetches it again."""
         shard = self._shards[db_id]
         self._drop(db_id)
@@ -142,6 +143,12 @@ class Shards:
         return file
 
     def _fetched(self, shard: Shard) -> CachedFile:
+        free = self._cache.free_bytes()
+        if shard.db_bytes > free:
+            raise ReaderStateError(
+                f"{url_of(shard)} has {shard.db_bytes:,} bytes by its manifest (db_bytes), and the folder of the cache"
+                f" has room for {free:,}. Take another folder, or go back to another snapshot"
+            )
         while self._cache.make_room(shard.db_bytes) and self._close_one():
             pass
         with self._cache.part(shard.db_bytes) as part:

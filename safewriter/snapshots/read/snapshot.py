@@ -58,8 +58,15 @@ class Snapshot:
         try:
             row = shard.execute(SELECT, (stored,)).fetchone()
         except sqlite3.DatabaseError as error:
+            if len(stored) > shard.longest:
+                return None  # SQLite does not take it; no key of this file is so long
             raise self._shards.damaged(shard.db_id, error) from error
-        return None if row is None else row[0]
+        if row is None:
+            return None
+        value: bytes | None = row[0]
+        if type(value) is not bytes and value is not None:  # other programs let a value be null
+            raise self._shards.damaged(shard.db_id, "a value is not bytes")
+        return value
 
 
 def _place(routing: Routing, encoding: KeyEncoding) -> Place:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from safewriter.objects.location import Location
+from safewriter.objects.store import TooLarge
 from safewriter.snapshots.errors import ManifestParseError, ReaderStateError
-from safewriter.snapshots.format.current import CURRENT, Current
-from safewriter.snapshots.format.manifest import Manifest
+from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
+from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
 from safewriter.snapshots.format.places import prefix_of
 from safewriter.snapshots.format.shard_file import FILE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from safewriter.objects.location import Location
     from safewriter.objects.store import StoredObject, StreamingStore
     from safewriter.snapshots.format.manifest import Shard
 
@@ -59,7 +59,7 @@ class Source:
 
     def current(self) -> tuple[StoredObject, Current]:
         """Read the pointer. Raises `ReaderStateError` if there is none, `ManifestParseError` if it is damaged."""
-        found = self.store.get(CURRENT)
+        found = self._read(CURRENT, CURRENT_MAX_BYTES)
         if found is None:
             raise ReaderStateError(f"there is no {self.store.uri(CURRENT)}: nothing was published yet")
         return found, Current.decode(found.body, self.store.uri(CURRENT))
@@ -72,17 +72,15 @@ class Source:
         return ref
 
     def manifest(self, ref: str) -> Manifest:
-        """Read a manifest. Raises `ManifestParseError` if it is not there, or damaged."""
-        store, key = self._opened(ref)
-        found = store.get(key)
+        """Read a manifest. Raises `ManifestParseError` if it is not there, not below the prefix, or damaged."""
+        found = self._read(self.key_of(ref), MANIFEST_MAX_BYTES)
         if found is None:
             raise ManifestParseError(f"the manifest {ref} is not there")
         return Manifest.decode(found.body, ref)
 
     def stream(self, url: str) -> Iterator[bytes] | None:
         """Return an object in blocks; None if it is not there."""
-        store, key = self._opened(url)
-        return store.stream(key)
+        return self.store.stream(self.key_of(url))
 
     def damage(self, shards: Iterable[Shard]) -> Iterator[str]:
         """Say of each shard that is not there, or not whole, what is wrong, by the sizes of its objects alone."""
@@ -97,22 +95,36 @@ class Source:
     def _sizes(self, folders: Iterable[str]) -> dict[str, dict[str, int]]:
         """Return the sizes of the objects below folders, by one listing of what the folders have in common."""
         found: dict[str, dict[str, int]] = {folder: {} for folder in folders}
-        buckets: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        for folder in found:
-            where = _located(folder)
-            buckets[where.bucket][f"{where.key.rstrip('/')}/"] = folder
-        for bucket, keys in buckets.items():
-            for listed in self.open_store(Location(bucket)).list(_common(list(keys))):
-                key = listed.key
-                while key and key not in keys:
-                    key = key[: key.rstrip("/").rfind("/") + 1]
-                if key:
-                    found[keys[key]][listed.key.removeprefix(key)] = listed.size
+        keys = {f"{self.key_of(folder).rstrip('/')}/": folder for folder in found}
+        if not keys:
+            return found
+        for listed in self.store.list(_common(list(keys))):
+            key = listed.key
+            while key and key not in keys:
+                key = key[: key.rstrip("/").rfind("/") + 1]
+            if key:
+                found[keys[key]][listed.key.removeprefix(key)] = listed.size
         return found
 
-    def _opened(self, url: str) -> tuple[StreamingStore, str]:
-        where = _located(url)
-        return self.open_store(Location(where.bucket)), where.key
+    def _read(self, key: str, max_bytes: int) -> StoredObject | None:
+        try:
+            return self.store.get(key, max_bytes=max_bytes)
+        except TooLarge as error:
+            raise ManifestParseError(f"{error}. Go back to another snapshot, or build again") from error
+
+    def key_of(self, url: str) -> str:
+        """Return the key of an object that `_CURRENT` or a manifest names, or a caller.
+
+        Whoever may write below the prefix leads nobody elsewhere by it: only what lies below the prefix has one.
+        """
+        root = self.store.uri("")
+        key = url.removeprefix(root)
+        if not root.endswith("/") or key in (url, ""):
+            raise ManifestParseError(
+                f"{url} does not lie below {root}, the snapshots' prefix, and nothing else is read. Go back to another"
+                " snapshot, or build again"
+            )
+        return key
 
 
 def _common(keys: list[str]) -> str:
@@ -120,10 +132,3 @@ def _common(keys: list[str]) -> str:
     first, last = min(keys), max(keys)
     same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
     return "".join(one for one, _ in same)
-
-
-def _located(url: str) -> Location:
-    try:
-        return Location.parse(url)
-    except ValueError as error:
-        raise ManifestParseError(f"a snapshot names an object that nobody can find: {error}") from None

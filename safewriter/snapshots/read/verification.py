@@ -17,6 +17,7 @@ from safewriter.snapshots.errors import (
     ReaderStateError,
     ShardDamagedError,
 )
+from safewriter.snapshots.format import database
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.read.fetch import fetch
 from safewriter.snapshots.read.source import url_of
@@ -117,16 +118,16 @@ class _Check:
         if size != self.shard.db_bytes:
             yield f"{url_of(self.shard)} has {size} bytes, and the manifest names {self.shard.db_bytes}"
         try:
-            with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+            with closing(database.of_file(path, ("kv",))) as connection:
                 yield from self._in_file(connection)
         except sqlite3.Error as error:
             yield f"SQLite cannot read it: {error}"
 
     def _in_file(self, connection: sqlite3.Connection) -> Iterator[str]:
-        for (told,) in connection.execute("PRAGMA integrity_check(1)"):
-            if told != "ok":
-                yield f"SQLite finds it damaged: {told}"
-                return
+        told = database.damage(connection, "kv")
+        if told is not None:
+            yield f"SQLite finds it damaged: {told}"
+            return
         (self.rows,) = connection.execute("SELECT count(*) FROM kv").fetchone()
         if self.rows != self.shard.row_count:
             yield f"it has {self.rows} rows, and the manifest names {self.shard.row_count}"
@@ -140,14 +141,16 @@ class _Check:
         for (stored,) in itertools.islice(connection.execute("SELECT k FROM kv"), 0, None, step):
             self.keys += 1
             if self._home(stored) != self.shard.db_id:
-                strays, first = strays + 1, first or bytes(stored)
+                strays, first = strays + 1, first or (stored if isinstance(stored, bytes) else repr(stored).encode())
         if strays:
             yield (
                 f"{strays} keys belong to another shard, or can be no keys of this snapshot; the first one is"
                 f" {first.hex()} as stored"
             )
 
-    def _home(self, stored: bytes) -> int | None:
+    def _home(self, stored: object) -> int | None:
+        if not isinstance(stored, bytes):
+            return None
         try:
             return self.routing.route(_key(stored, self.manifest.key_encoding))
         except KeyRangeError:

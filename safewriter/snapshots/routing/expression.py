@@ -34,6 +34,12 @@ __all__ = ["KEY_VARIABLE", "CelExpression", "EvaluationError", "Tokens"]
 KEY_VARIABLE: Final = "key"
 """The variable that is the key column, whatever that is called: a reader knows no column's name."""
 
+_TEXT_MAX: Final = 16_384
+_WORK_MAX: Final = 10_000
+_TOLD_MAX: Final = 200
+_MACRO: Final = re.compile(r"\b(all|exists|exists_one|filter|map)\b")
+_GROWING: Final = re.compile(r"[,+]")
+
 _HASHED: Final = re.compile(r"\s*shard_hash\s*\((?P<argument>.*)\)\s*%\s*(?P<shards>[1-9][0-9]*)[uU]\s*", re.DOTALL)
 _PYTHON: Final[dict[CelType, type]] = {
     CelType.INT: int,
@@ -210,6 +216,7 @@ def _compiled(
     text: str, variables: Sequence[tuple[str, CelType]], kinds: Sequence[CelType] = _HASHABLE[:3]
 ) -> tuple[Any, CelType, Any]:
     """Return the compiled expression, the type that it gives, and the type of errors."""
+    _check_work(text)
     cel = _library()
     types = {kind: getattr(cel.Type, kind.name) for kind in CelType}
     hashing = cel.FunctionDecl(
@@ -228,6 +235,23 @@ def _compiled(
             " (int, uint) or a routing value (int, uint, string). int(…) and string(…) convert"
         )
     return compiled, kind, cel.Type.ERROR
+
+
+def _check_work(text: str) -> None:
+    """Refuse what may take long or grow large: the library bounds how deep an expression is, and not what it does.
+
+    Only macros repeat anything. Each multiplies work and size by what is written in the expression at most, and every
+    comma and plus sign of it adds one.
+    """
+    if len(text) <= _TEXT_MAX:
+        macros = len(_MACRO.findall(text))
+        if (len(_GROWING.findall(text)) + 1) ** macros <= _WORK_MAX:
+            return
+    told = text if len(text) <= _TOLD_MAX else f"{text[:_TOLD_MAX]}…"
+    raise ConfigValidationError(
+        f"the expression {told!r} may take too long: it has {len(text):,} letters of {_TEXT_MAX:,}, or too many macros"
+        " (all, exists, exists_one, filter, map). Write `key in [...]` instead of macros, or make a column of it"
+    )
 
 
 def _shard_hash(value: Key) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from safewriter.objects.location import Location
 from safewriter.snapshots.errors import ManifestParseError
-from safewriter.snapshots.format.manifest import Manifest, Shard
+from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest, Shard
 from safewriter.snapshots.write.attempt import begin
 from safewriter.snapshots.write.choose_routing import routing_of_build
 from safewriter.snapshots.write.input_check import check_input
@@ -172,7 +172,7 @@ def _earlier(ref: str) -> BuildResult:
     from safewriter.objects.s3 import open_store
 
     where = Location.parse(ref)
-    found = open_store(Location(where.bucket, "")).get(where.key)
+    found = open_store(Location(where.bucket, "")).get(where.key, max_bytes=MANIFEST_MAX_BYTES)
     if found is None:
         raise ManifestParseError(
             f"this run has published {ref} before, and it is not there any more; use a new clientToken for another"

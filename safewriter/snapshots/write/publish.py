@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError, PublishCurrentError
-from safewriter.snapshots.format.current import CURRENT, Current, Publication, manifest_key
+from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current, Publication, manifest_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,7 +162,7 @@ class Publisher:
             )
 
     def _read(self) -> Base:
-        found = self.store.get(CURRENT)
+        found = self.store.get(CURRENT, max_bytes=CURRENT_MAX_BYTES)
         if found is None:
             return Base(None, None)
         return Base(found.etag, Current.decode(found.body, self.store.uri(CURRENT)))

@@ -15,8 +15,8 @@ from safewriter.identity import attempts_in
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.record.document import Status
 from safewriter.snapshots.errors import ManifestParseError
-from safewriter.snapshots.format.current import CURRENT, Current
-from safewriter.snapshots.format.manifest import Manifest
+from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
+from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
 from safewriter.snapshots.keep.leftovers import BuildId
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
@@ -103,7 +103,7 @@ class SnapshotTable(Table):
         raise StoreError(f"{self.store.uri(CURRENT)}: {name} could not be fenced off in time")
 
     def _read(self) -> tuple[str | None, Current]:
-        found = self.store.get(CURRENT)
+        found = self.store.get(CURRENT, max_bytes=CURRENT_MAX_BYTES)
         if found is None:
             return None, Current.absent(datetime.fromtimestamp(self.clock() / 1000, UTC))
         try:
@@ -125,7 +125,7 @@ class SnapshotTable(Table):
             names = BuildId.read(attempt.properties)
             published: Manifest | None = None
             if document.status is Status.COMMITTED and attempt.epoch == document.epoch:
-                found = self.store.get(names.manifest_key)
+                found = self.store.get(names.manifest_key, max_bytes=MANIFEST_MAX_BYTES)
                 if found is None:
                     continue  # the snapshot was removed since, and its shards with it
                 published = Manifest.decode(found.body, self.store.uri(names.manifest_key))

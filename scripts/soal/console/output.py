@@ -9,11 +9,12 @@ import json
 import sys
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
 from rich.text import Text
 
+from scripts.soal.console.screen import Screen, json_visible
+
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from scripts.soal.console.problem import Problem
     from scripts.soal.console.view import View
@@ -31,10 +32,10 @@ class Output:
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        self.talk = Console(stderr=True, highlight=False)
-        self._data = Console(highlight=False)
+        self.talk: Console = Screen(stderr=True)
+        self._data = Screen()
         if not self._data.is_terminal:
-            self._data = Console(highlight=False, width=_PIPE_WIDTH)
+            self._data = Screen(width=_PIPE_WIDTH)
 
     def show(self, view: View) -> None:
         """Show the one view of a command."""
@@ -55,7 +56,7 @@ class Output:
 
     def _put(self, view: View, *, indent: int | None) -> None:
         if self._as_json:
-            sys.stdout.write(json.dumps(view.document, indent=indent, ensure_ascii=False) + "\n")
+            sys.stdout.write(json_visible(json.dumps(view.document, indent=indent, ensure_ascii=False)) + "\n")
             sys.stdout.flush()
         else:
             for part in view.parts:

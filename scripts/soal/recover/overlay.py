@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from safewriter.objects import ListedObject, PreconditionFailed, StoredObject
+from safewriter.objects.store import TooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,8 +30,13 @@ class Overlay:
         self.changes: list[str] = []
         self.changes_more = 0
 
-    def get(self, key: str) -> StoredObject | None:
-        return self._own[key] if key in self._own else self._below.get(key)
+    def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
+        if key not in self._own:
+            return self._below.get(key, max_bytes=max_bytes)
+        found = self._own[key]
+        if found is not None and max_bytes is not None and len(found.body) > max_bytes:
+            raise TooLarge(self.uri(key), len(found.body), max_bytes)
+        return found
 
     def create(self, key: str, body: bytes, *, tag: str = "") -> str:  # noqa: ARG002 - it changes no answer
         if self.get(key) is not None:

@@ -140,8 +140,8 @@ class _Store:
         self._network = network
         self._inner = inner
 
-    def get(self, key: str) -> StoredObject | None:
-        return self._network.call(Sent("get", key, mutates=False), lambda: self._inner.get(key))
+    def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
+        return self._network.call(Sent("get", key, mutates=False), lambda: self._inner.get(key, max_bytes=max_bytes))
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
         sent = Sent("list", prefix, mutates=False)

@@ -40,7 +40,7 @@ def test_a_note_that_goes_meanwhile_is_an_error() -> None:
     """Nothing may be concluded from that."""
 
     class Hidden(MemoryObjectStore):
-        def get(self, key: str) -> None:
+        def get(self, key: str, *, max_bytes: int | None = None) -> None:
             return None
 
     hidden = Hidden()

@@ -189,7 +189,7 @@ def test_a_marker_that_goes_away_meanwhile_is_no_attempt_that_may_claim() -> Non
     done(world)
     announced(world, deadline_ms=None)
     get = world.bucket.get
-    world.bucket.get = lambda key: None if key.startswith("open/") else get(key)  # type: ignore[method-assign]
+    world.bucket.get = lambda key, **_: None if key.startswith("open/") else get(key)  # type: ignore[method-assign]
 
     assert look(world).action is Action.NONE
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from safewriter.snapshots.errors import ManifestParseError
-from safewriter.snapshots.format.current import CONTENT_TYPE, Current, Past, Publication, manifest_key
+from safewriter.snapshots.format.current import CONTENT_TYPE, Current, Past, Publication, manifest_key, stamp
 
 CURRENT = Current(manifest_ref="s3://lake/m", run_id="r", updated_at="2026-11-22T00:00:00.000000Z")
 MOMENT = datetime(2026, 11, 22, 1, 2, 3, 4, tzinfo=UTC)
@@ -36,7 +36,7 @@ def test_current_comes_back_as_it_was() -> None:
         fencing_token=7,
         published=published,
         fenced={"sw-1-1-b": 5},
-        history=(Past("s3://lake/m", "t"),),
+        history=(Past("s3://lake/m", stamp(MOMENT)),),
     )
     for one in (CURRENT, full, Current.absent(MOMENT)):
         assert Current.decode(one.encode(), "c") == one

@@ -89,16 +89,32 @@ def test_a_manifest_of_another_writer_has_no_digests() -> None:
     assert found == replace(MANIFEST, shards=(replace(SHARD, sha256=None),))
 
 
+def test_a_manifest_of_another_writer_needs_no_checkpoint_id() -> None:
+    """Its columns may be null where ours are not, and it may have tables and columns beside them."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(MANIFEST.encode())
+        connection.executescript(
+            "CREATE TABLE copy (db_id INTEGER NOT NULL PRIMARY KEY, db_url TEXT, attempt INTEGER NOT NULL,"
+            " row_count INTEGER NOT NULL, db_bytes INTEGER NOT NULL, min_key TEXT, max_key TEXT, checkpoint_id TEXT,"
+            " writer_info TEXT NOT NULL DEFAULT '{}', more TEXT);"
+            "INSERT INTO copy SELECT db_id, db_url, attempt, row_count, db_bytes, min_key, max_key, NULL, '{}', 'x'"
+            " FROM shards; DROP TABLE shards; ALTER TABLE copy RENAME TO shards; CREATE TABLE beside (a);"
+        )
+        body = connection.serialize()
+    (found,) = Manifest.decode(body, "m").shards
+    assert found == replace(SHARD, sha256=None, checkpoint_id="", writer_info={})
+
+
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
         ("UPDATE build_meta SET format_version = 3", "format 3"),
         ("UPDATE build_meta SET sharding = '[]'", "no JSON object"),
         ("UPDATE shards SET db_id = 8", "beyond the 8"),
-        ("UPDATE shards SET db_id = -1", "beyond the 8"),
+        ("UPDATE shards SET db_id = -1", "db_id is -1"),
         ("ALTER TABLE build_meta DROP COLUMN custom", "No item with that key"),
         ("DELETE FROM build_meta", "values to unpack"),
-        ("DROP TABLE shards", "no such table"),
+        ("DROP TABLE shards", "no plain table shards"),
         ("UPDATE shards SET sha256 = '/etc/' || sha256", "not 64 hexadecimal digits"),
         ("UPDATE shards SET sha256 = upper(replace(sha256, '0', 'a'))", "not 64 hexadecimal digits"),
         ("UPDATE shards SET sha256 = sha256 || char(10)", "not 64 hexadecimal digits"),
@@ -106,9 +122,9 @@ def test_a_manifest_of_another_writer_has_no_digests() -> None:
         ("UPDATE shards SET sha256 = ''", "not 64 hexadecimal digits"),
         ("UPDATE shards SET db_url = '../elsewhere'", "not an S3 path"),
         ("UPDATE shards SET db_url = 'file:///etc'", "not an S3 path"),
-        ("UPDATE shards SET db_url = x'00'", "bytes-like"),
-        ("UPDATE shards SET db_bytes = -1", "size of a shard is -1"),
-        ("UPDATE shards SET db_bytes = 'many'", "size of a shard is 'many'"),
+        ("UPDATE shards SET db_url = x'00'", "no text"),
+        ("UPDATE shards SET db_bytes = -1", "db_bytes is -1"),
+        ("UPDATE shards SET db_bytes = 'many'", "db_bytes is 'many'"),
     ],
 )
 def test_a_manifest_that_cannot_be_right_is_refused(statement: str, problem: str) -> None:

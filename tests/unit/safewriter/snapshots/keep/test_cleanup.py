@@ -196,11 +196,11 @@ def test_a_young_build_protects_no_other_run(world: World) -> None:
 
 
 def test_a_current_manifest_that_lies_elsewhere_keeps_its_shards(world: World) -> None:
-    """A copy of it in another place, for example."""
+    """A copy of it in another place below the prefix, for example."""
     old = world.publish("old")
-    world.bucket.put("elsewhere/manifest", world.folder.get(key_of(old)).body)
+    world.folder.put("copies/manifest", world.folder.get(key_of(old)).body)
     world.publish("new")
-    rollback(world.source, Target(manifest_ref="s3://memory/elsewhere/manifest"), publisher=world.publisher)
+    rollback(world.source, Target(manifest_ref="s3://memory/kv/copies/manifest"), publisher=world.publisher)
     world.passes(days=2)
     assert removed(clean(world), Kind.MANIFEST) == {key_of(old)}
     assert world.read() == ROWS

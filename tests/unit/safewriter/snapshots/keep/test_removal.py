@@ -128,9 +128,9 @@ def test_a_manifest_is_marked_before_the_pointer_is_read(world: World, monkeypat
     for name in ("put", "get", "delete"):
         done = getattr(world.bucket, name)
 
-        def noted(key: str, *rest: Any, name: str = name, done: Any = done) -> Any:
+        def noted(key: str, *rest: Any, name: str = name, done: Any = done, **more: Any) -> Any:
             steps.append((name, key.rpartition("/")[2]))
-            return done(key, *rest)
+            return done(key, *rest, **more)
 
         monkeypatch.setattr(world.bucket, name, noted)
     remove_manifest(world.folder, key_of(old))

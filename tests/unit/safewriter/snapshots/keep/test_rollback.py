@@ -159,11 +159,14 @@ def test_a_publication_meanwhile_wins(world: World, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_manifest_may_lie_elsewhere(world: World) -> None:
-    """No clean-up of this prefix removes it."""
+    """Anywhere below the prefix. What lies beyond it is refused, and the snapshot stays as it was."""
     old, _ = world.publish("old"), world.publish("new")
+    world.folder.put("copies/manifest", world.folder.get(key_of(old)).body)
+    assert back(world, manifest_ref="s3://memory/kv/copies/manifest").is_change
     world.bucket.put("elsewhere/manifest", world.folder.get(key_of(old)).body)
-    assert back(world, manifest_ref="s3://memory/elsewhere/manifest").is_change
-    assert world.current().manifest_ref == "s3://memory/elsewhere/manifest"
+    with pytest.raises(ManifestParseError, match="does not lie below s3://memory/kv/"):
+        back(world, manifest_ref="s3://memory/elsewhere/manifest")
+    assert world.current().manifest_ref == "s3://memory/kv/copies/manifest"
     with pytest.raises(ReaderStateError, match="name another one by its URL"):
         back(world, back=1)
 

@@ -106,7 +106,7 @@ def test_a_record_that_may_not_be_read_judges_no_run(monkeypatch: pytest.MonkeyP
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, record())
 
-    def denied(_: str) -> None:
+    def denied(_: str, **__: object) -> None:
         raise StoreError("GET: denied, or not there", denied=True)
 
     monkeypatch.setattr(store, "get", denied)
@@ -118,5 +118,5 @@ def test_a_record_that_goes_meanwhile_says_nothing(monkeypatch: pytest.MonkeyPat
     """It was listed, and is not there any more."""
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, record())
-    monkeypatch.setattr(store, "get", lambda _: None)
+    monkeypatch.setattr(store, "get", lambda _, **__: None)
     assert recorded_runs(store, "runs", WRITTEN).living == frozenset()

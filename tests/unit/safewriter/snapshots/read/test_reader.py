@@ -166,7 +166,7 @@ def test_the_age_is_that_of_the_last_refresh(bucket: Bucket, folder: Any, monkey
         assert one.age_s == 10
 
 
-def silent(_: str) -> None:
+def silent(_: str, **__: object) -> None:
     raise StoreError("no answer")
 
 

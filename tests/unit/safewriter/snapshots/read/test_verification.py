@@ -76,6 +76,12 @@ def gone(bucket: Bucket, shard: Shard) -> Shard:
 
 
 def changed(bucket: Bucket, shard: Shard) -> Shard:
+    key = url_of(shard).removeprefix("s3://memory/")
+    bucket.put(key, bucket.get(key).body.replace(b"v" * 50, b"w" * 50))
+    return shard
+
+
+def grown(bucket: Bucket, shard: Shard) -> Shard:
     put(bucket, shard, shard_body([(encode(key, KeyEncoding.U64BE), b"w" * 50) for key in ROWS]))
     return shard
 
@@ -119,6 +125,7 @@ def no_key(bucket: Bucket, shard: Shard) -> Shard:
     [
         (gone, "is not there"),
         (changed, "has the SHA-256"),
+        (grown, "has more bytes than the 8,192 that the manifest names"),
         (longer, "and the manifest names"),
         (fewer, r"rows, and the manifest names"),
         (torn, "damaged|cannot read"),
@@ -177,7 +184,7 @@ def test_a_manifest_that_cannot_be_read_is_told(bucket: Bucket) -> None:
         looked_at(bucket, ref)
     with pytest.raises(ManifestParseError, match="is not there"):
         looked_at(bucket, "s3://memory/kv/manifests/none/manifest")
-    with pytest.raises(ManifestParseError, match="nobody can find"):
+    with pytest.raises(ManifestParseError, match="does not lie below"):
         looked_at(bucket, "file:///etc/passwd")
 
 

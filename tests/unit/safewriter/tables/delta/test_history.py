@@ -127,7 +127,7 @@ def test_a_version_that_is_listed_and_gone_is_a_store_error() -> None:
     """The log is being cleaned up, or the table dropped; a version that may not be read is one by itself."""
 
     class Hidden(MemoryObjectStore):
-        def get(self, key: str) -> None:
+        def get(self, key: str, *, max_bytes: int | None = None) -> None:
             return None
 
     store = Hidden()

@@ -113,7 +113,7 @@ def test_the_newest_come_first_and_only_so_many_are_read() -> None:
     reads: list[str] = []
     get = bench.world.bucket.get
 
-    def counted(key: str) -> Any:
+    def counted(key: str, **_: Any) -> Any:
         reads.append(key)
         return get(key)
 

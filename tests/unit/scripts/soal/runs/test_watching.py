@@ -68,7 +68,7 @@ def test_only_what_is_recent_is_read_again() -> None:
     reads: list[str] = []
     read = bench.handlers.store.get
 
-    def counted(key: str) -> StoredObject | None:
+    def counted(key: str, **_: object) -> StoredObject | None:
         reads.append(key)
         return read(key)
 

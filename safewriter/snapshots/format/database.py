@@ -1,0 +1,120 @@
+"""A SQLite file that somebody else may have written: a manifest, or a shard. Every one of them is opened here.
+
+SQLite runs what a file's schema says: a view is a program, and so is a generated column or a virtual table. Pages may
+refer to each other in a circle, and many rows to the same megabyte. So only plain tables are read, within a number of
+steps and with values that a file of that size can hold.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["damage", "longest", "of_bytes", "of_file", "unlimited"]
+
+_STEPS: Final = 10_000
+"""SQLite asks after so many steps of its machine whether to go on. A short row takes about 5 steps a byte."""
+_STEPS_AT_LEAST: Final = 1_000_000
+_STEPS_A_BYTE: Final = 20
+_LONGEST_AT_LEAST: Final = 1 << 20
+_LIMITS: Final = {
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1 << 16,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 50,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+}
+_PRAGMAS: Final = (
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+    "query_only = ON",
+    "ignore_check_constraints = ON",  # a check of the file would run them
+)
+_GENERATED: Final = (2, 3)
+"""How `table_xinfo` marks columns that are computed when they are read."""
+
+
+def of_bytes(body: bytes, tables: Sequence[str]) -> sqlite3.Connection:
+    """Open a file that is in memory. Its pages are checked: then no row is there twice, nor larger than the file.
+
+    Raises `sqlite3.Error`, which says what is wrong with it.
+    """
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.deserialize(body)
+        _guard(connection, len(body), tables)
+        _check(connection, tables)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def of_file(path: Path, tables: Sequence[str], *pragmas: str) -> sqlite3.Connection:
+    """Open a file that nobody changes any more. Its pages are not checked.
+
+    The connection may go from thread to thread, but only one may use it at a time. Raises as `of_bytes` does.
+    """
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False
+    )
+    try:
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+        _guard(connection, path.stat().st_size, tables)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def unlimited(connection: sqlite3.Connection) -> None:
+    """Let statements take any number of steps: those that seek one row by its key, which is never many."""
+    connection.set_progress_handler(None, 0)
+
+
+def damage(connection: sqlite3.Connection, table: str) -> str | None:
+    """Let SQLite check the pages of a table, and the whole file if it holds nothing else; return what is wrong."""
+    (others,) = connection.execute("SELECT count(*) FROM sqlite_master WHERE name <> ?", (table,)).fetchone()
+    # The check computes what the schema of other tables says.
+    (told,) = connection.execute(f"PRAGMA integrity_check({table if others else 1})").fetchone()
+    return None if told == "ok" else _begin(told)
+
+
+def longest(connection: sqlite3.Connection) -> int:
+    """Return how many bytes a value can have here, be it one of the file or of a statement."""
+    return connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
+
+
+def _check(connection: sqlite3.Connection, tables: Sequence[str]) -> None:
+    for table in tables:  # the tables by name: the check computes what the schema of others says
+        (told,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
+        if told != "ok":
+            raise sqlite3.DatabaseError(f"it is damaged: {_begin(told)}")
+
+
+def _begin(told: str) -> str:
+    """SQLite tells of every page below a headline."""
+    return " ".join(told.splitlines()[:2])
+
+
+def _guard(connection: sqlite3.Connection, size: int, tables: Sequence[str]) -> None:
+    left = iter(range((_STEPS_AT_LEAST + _STEPS_A_BYTE * size) // _STEPS))
+    connection.set_progress_handler(lambda: next(left, None) is None, _STEPS)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(size, _LONGEST_AT_LEAST))
+    for limit, most in _LIMITS.items():
+        connection.setlimit(limit, most)
+    for pragma in _PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}")
+    for table in tables:
+        # Not by `type`, which SQLite does not read. It takes care that the statement names what the row names, and
+        # writes every statement that way.
+        told = connection.execute("SELECT sql FROM sqlite_master WHERE lower(name) = ?", (table,)).fetchall()
+        if len(told) != 1 or not str(told[0][0]).startswith("CREATE TABLE "):
+            raise sqlite3.DatabaseError(f"it has no plain table {table}")
+        if any(row[6] in _GENERATED for row in connection.execute(f"PRAGMA table_xinfo({table})")):
+            raise sqlite3.DatabaseError(f"its table {table} has a column that is computed")
+        if any(row[3] == "c" for row in connection.execute(f"PRAGMA index_list({table})")):
+            raise sqlite3.DatabaseError(f"its table {table} has an index beside its keys")

@@ -1,0 +1,414 @@
+"""Whoever may write below a prefix neither hangs nor exhausts a reader, and leads it nowhere else.
+
+A run of these tests without a protection hangs, or takes gigabytes, so each of them is told by the error that it ends
+with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from safewriter.objects.store import TooLarge
+from safewriter.snapshots.errors import (
+    ManifestParseError,
+    ReaderStateError,
+    ShardDamagedError,
+    SnapshotError,
+)
+from safewriter.snapshots.format import database
+from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES
+from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES
+from safewriter.snapshots.keep.cleanup import cleanup
+from safewriter.snapshots.keep.history import history
+from safewriter.snapshots.keep.rollback import Target, rollback
+from safewriter.snapshots.read.fetch import fetch
+from safewriter.snapshots.read.reader import SnapshotReader
+from safewriter.snapshots.read.source import Source
+from safewriter.snapshots.read.verification import verify
+from safewriter.snapshots.routing.expression import CelExpression
+from safewriter.snapshots.write.publish import Publisher
+from tests.support.snapshots import PREFIX, Bucket, Folder, build, publish, shard_body
+from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD, changed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safewriter.snapshots.format.manifest import Manifest
+
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
+T0 = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def file_of(*statements: str) -> bytes:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+        return connection.serialize()
+
+
+def lying() -> bytes:
+    """Return a shard whose schema calls an endless view a table."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE kv (k, v)")
+        connection.execute("PRAGMA writable_schema = ON")
+        view = f"CREATE VIEW kv AS {ENDLESS} SELECT x AS k, x AS v FROM c"
+        connection.execute("UPDATE sqlite_master SET sql = ?, rootpage = 0 WHERE name = 'kv'", (view,))
+        connection.commit()
+        return connection.serialize()
+
+
+def swapped() -> bytes:
+    """Return a shard whose schema has a table by the name, and a view by what SQLite reads."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE kv (k BLOB PRIMARY KEY, v) WITHOUT ROWID")
+        connection.execute("CREATE TABLE real (k BLOB PRIMARY KEY, v)")
+        connection.execute("CREATE VIEW seen AS SELECT k, hex(k) AS v FROM real")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'TABLE kv', 'TABLE zz') WHERE name = 'kv'")
+        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'VIEW seen', 'VIEW kv') WHERE name = 'seen'")
+        connection.commit()
+        return connection.serialize()
+
+
+def with_one_child(body: bytes, root: int, child: int) -> bytes:
+    """Return a file whose page `root` has the same child at each of its places."""
+    changed_body = bytearray(body)
+    size = int.from_bytes(body[16:18], "big")
+    at = (root - 1) * size
+    assert body[at] in (2, 5)  # it has children
+    for number in range(int.from_bytes(body[at + 3 : at + 5], "big")):
+        cell = at + int.from_bytes(body[at + 12 + 2 * number : at + 14 + 2 * number], "big")
+        changed_body[cell : cell + 4] = child.to_bytes(4, "big")
+    return bytes(changed_body)
+
+
+def circular() -> bytes:
+    """Return a shard whose second page, the root of its table, is its own child at all places."""
+    return with_one_child(shard_body((n.to_bytes(8, "big"), b"v" * 900) for n in range(2000)), 2, 2)
+
+
+def repeated() -> bytes:
+    """Return a manifest of which one page of shards is there many times."""
+    shards = tuple(replace(SHARD, db_id=number) for number in range(300))
+    body = replace(MANIFEST, num_dbs=300, shards=shards).encode()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(body)
+        ((root,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'shards'")
+    size = int.from_bytes(body[16:18], "big")
+    return with_one_child(body, root, int.from_bytes(body[(root - 1) * size + 8 : (root - 1) * size + 12], "big"))
+
+
+HOSTILE = {
+    "an endless view": file_of(f"CREATE VIEW kv AS {ENDLESS} SELECT x AS k, x AS v FROM c"),
+    "a view of a gigabyte": file_of("CREATE VIEW kv AS SELECT x'' AS k, zeroblob(1000000000) AS v"),
+    "a view of a table": file_of("CREATE TABLE real (k, v)", "CREATE VIEW kv AS SELECT k, v FROM real"),
+    "a schema that lies": lying(),
+    "a schema that swaps names": swapped(),
+    "a virtual table": file_of("CREATE VIRTUAL TABLE kv USING rtree(k, v, w)"),
+    "a computed column": file_of("CREATE TABLE kv (k BLOB PRIMARY KEY, v AS (zeroblob(1000000000)))"),
+    "an index that computes": file_of("CREATE TABLE kv (k PRIMARY KEY, v)", "CREATE INDEX i ON kv (hex(zeroblob(9)))"),
+    "no key": file_of("CREATE TABLE kv (k, v)"),
+    "pages in a circle": circular(),
+    "no table": file_of("CREATE TABLE other (k, v)"),
+}
+
+
+@pytest.fixture
+def bucket() -> Bucket:
+    return Bucket()
+
+
+def with_shard(bucket: Bucket, body: bytes) -> str:
+    """Publish a snapshot whose only shard has this file."""
+
+    def change(manifest: Manifest) -> Manifest:
+        (shard,) = manifest.shards
+        bucket.put(f"{shard.db_url.removeprefix('s3://memory/')}/shard.db", body)
+        sha256 = hashlib.sha256(body).hexdigest()
+        return replace(manifest, shards=(replace(shard, db_bytes=len(body), sha256=sha256),))
+
+    return published(bucket, change)
+
+
+def published(bucket: Bucket, change: Callable[[Manifest], Manifest], *, num_dbs: int = 1) -> str:
+    folder: Any = Folder(bucket, "kv/")
+    publisher = Publisher(folder, sleep=lambda _: None, now=lambda: T0)
+    return publisher.publish(change(build(folder, {1: b"v"}, "r", created=T0, num_dbs=num_dbs)), publisher.base())
+
+
+def with_manifest(bucket: Bucket, body: bytes) -> str:
+    """Publish a snapshot, and put another manifest in the place of its own."""
+    ref = published(bucket, lambda manifest: manifest)
+    bucket.put(ref.removeprefix("s3://memory/"), body)
+    return ref
+
+
+def read(bucket: Bucket, **how: Any) -> bytes | None:
+    with SnapshotReader(PREFIX, open_store=bucket.opened, **how) as reader:
+        return reader.get(1)
+
+
+@pytest.mark.parametrize("what", [name for name in HOSTILE if name != "pages in a circle"])
+def test_a_shard_is_read_only_if_its_table_is_a_plain_one(bucket: Bucket, what: str) -> None:
+    """Whatever else is behind the name may be a program. Verification says so, too, and goes on."""
+    ref = with_shard(bucket, HOSTILE[what])
+    with pytest.raises(ShardDamagedError, match=r"^s3://memory/kv/shards/.*is no shard that this code can read"):
+        read(bucket)
+    assert not verify(Source(PREFIX, bucket.opened), ref).is_sound
+
+
+def test_pages_in_a_circle_end(bucket: Bucket) -> None:
+    """A reading seeks one key, and SQLite goes at most twenty pages deep. Verification checks the pages first."""
+    ref = with_shard(bucket, HOSTILE["pages in a circle"])
+    with pytest.raises(ShardDamagedError, match="malformed"):
+        read(bucket)
+    assert "damaged" in verify(Source(PREFIX, bucket.opened), ref).faults[0].what
+
+
+def test_a_statement_ends_after_as_many_steps_as_the_file_may_need(tmp_path: Path) -> None:
+    """Whatever makes it go on, of which SQLite knows more ways than anybody."""
+    path = tmp_path / "shard.db"
+    path.write_bytes(shard_body([(bytes([one]), b"") for one in range(100)]))
+    with closing(database.of_file(path, ("kv",))) as connection, pytest.raises(sqlite3.OperationalError, match="inter"):
+        connection.execute("SELECT count(a.k) FROM kv a, kv b, kv c, kv d").fetchone()
+
+
+def test_a_value_is_no_larger_than_its_file(bucket: Bucket) -> None:
+    """A key that is longer is just not there."""
+    with_shard(bucket, shard_body([(b"k", b"v")]))
+    with SnapshotReader(PREFIX, open_store=bucket.opened) as reader:
+        shard = reader._opened()._shards.open(0)
+        assert shard is not None
+        assert shard.longest == 1 << 20
+    folder: Any = Folder(bucket, "kv/")
+    publish(folder, {"a": b"1"}, "text", created=T0, num_dbs=1, encoding=KeyEncoding.UTF8)
+    with SnapshotReader(PREFIX, open_store=bucket.opened) as reader:
+        assert (reader.get("k" * (2 << 20)), reader.get("a")) == (None, b"1")
+
+
+def test_a_value_that_is_no_bytes_is_damage(bucket: Bucket) -> None:
+    """Whoever asks gets bytes; and a key of another type is a stray one."""
+    text = file_of("CREATE TABLE kv (k PRIMARY KEY, v)", "INSERT INTO kv VALUES (x'0000000000000001', 'text')")
+    with_shard(bucket, text)
+    with pytest.raises(ShardDamagedError, match="a value is not bytes"):
+        read(bucket)
+    number = file_of("CREATE TABLE kv (k PRIMARY KEY, v)", f"INSERT INTO kv VALUES ({2**40}, x'')")
+    other = Bucket()
+    (fault,) = verify(Source(PREFIX, other.opened), with_shard(other, number)).faults
+    assert "1 keys belong to another shard" in fault.what
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        (
+            file_of(
+                "CREATE TABLE shards (db_id INTEGER PRIMARY KEY)",
+                f"CREATE VIEW build_meta AS {ENDLESS} SELECT * FROM c",
+            ),
+            "no plain table build_meta",
+        ),
+        (changed("UPDATE build_meta SET num_dbs = 0"), "num_dbs is 0, and no integer from 1 on"),
+        (changed("UPDATE build_meta SET num_dbs = 'many'"), "num_dbs is 'many'"),
+        (changed("UPDATE build_meta SET run_id = x'00'"), "run_id is b'.x00', and no text"),
+        (changed("UPDATE build_meta SET custom = '[]'"), "custom is .*no JSON object"),
+        (changed("UPDATE shards SET row_count = 1.5"), "row_count is 1.5"),
+        (changed("UPDATE shards SET min_key = '[[]]'"), "min_key is .*no key"),
+        (changed(f"UPDATE shards SET max_key = '{'[' * 9000}'"), "nested too deeply|JSON"),
+        (b"SQLite format 3\0" + b"\xff" * 5000, "not a database"),
+        (repeated(), "it is damaged"),
+    ],
+)
+def test_a_manifest_that_lies_is_one_clear_error(bucket: Bucket, body: bytes, what: str) -> None:
+    """For a reader, a verification, a rollback and a clean-up: it names the object and the field, and what to do."""
+    ref = with_manifest(bucket, body)
+    source = Source(PREFIX, bucket.opened)
+    for use in (
+        lambda: read(bucket),
+        lambda: verify(source, ref),
+        lambda: rollback(source, Target(manifest_ref=ref), publisher=Publisher(Folder(bucket, "kv/"))),
+        lambda: cleanup(source),
+    ):
+        with pytest.raises(ManifestParseError, match=rf"^{ref} is no manifest .*{what}.*[Gg]o back to"):
+            use()
+
+
+@pytest.mark.parametrize("size", [2**50, 2**62])
+def test_a_size_that_no_disk_has_is_refused_before_anything_is_fetched(
+    bucket: Bucket, tmp_path: Path, size: int
+) -> None:
+    """The error names the object and the field, and what is in the cache stays."""
+    published(bucket, lambda found: replace(found, shards=(replace(found.shards[0], db_bytes=size),)))
+    (tmp_path / "other.db").write_bytes(b"x")
+    with pytest.raises(ReaderStateError, match=r"shard\.db has .* bytes by its manifest \(db_bytes\).*Take another"):
+        read(bucket, cache=tmp_path, cache_limit_bytes=100_000)
+    assert (tmp_path / "other.db").exists()
+
+
+def test_an_object_is_fetched_no_further_than_its_manifest_says(bucket: Bucket, tmp_path: Path) -> None:
+    """It may be as large as S3 allows."""
+    published(bucket, lambda found: found)
+    (key,) = [listed.key for listed in bucket.list("kv/shards/")]
+    bucket.put(key, b"x" * (8 << 20))
+    with pytest.raises(ShardDamagedError, match="has more bytes than the"):
+        read(bucket, cache=tmp_path)
+
+
+def test_an_object_that_does_not_fit_on_the_disk_is_told(bucket: Bucket) -> None:
+    """Without a SHA-256 nobody knows its size before."""
+    ref = published(bucket, lambda found: replace(found, shards=(replace(found.shards[0], sha256=None),)))
+    source = Source(PREFIX, bucket.opened)
+    told = r"shard\.db does not fit on this machine's disk"
+    with Path("/dev/full").open("r+b", buffering=0) as file, pytest.raises(ReaderStateError, match=told):
+        fetch(source, source.manifest(ref).shards[0], file)
+
+
+@pytest.mark.parametrize(("key", "most"), [("_CURRENT", CURRENT_MAX_BYTES), ("manifest", MANIFEST_MAX_BYTES)])
+def test_an_object_without_end_is_not_read_into_memory(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, key: str, most: int
+) -> None:
+    """Pointer and manifest have a size that no honest one reaches."""
+    published(bucket, lambda found: found)
+    monkeypatch.setattr(bucket, "get", limited(bucket, key, most))
+    with pytest.raises(ManifestParseError, match=rf"{key} has .* bytes, more than the {most:,}.*[Gg]o back"):
+        read(bucket)
+
+
+def limited(bucket: Bucket, name: str, most: int) -> Callable[..., Any]:
+    """Return a `get` to which an object seems larger than `most`."""
+    get = bucket.get
+
+    def asked(key: str, *, max_bytes: int | None = None) -> Any:
+        if key.endswith(name) and max_bytes is not None:
+            assert max_bytes == most
+            raise TooLarge(bucket.uri(key), most + 1, max_bytes)
+        return get(key, max_bytes=max_bytes)
+
+    return asked
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://other-bucket/kv/a", "s3://memory/other/a", "s3://memory/kv2/a", "s3://memory/kv"]
+)
+def test_nothing_leads_beyond_the_prefix(bucket: Bucket, url: str) -> None:
+    """Neither `_CURRENT` nor a shard's `db_url`: a reader may read more than its writers may write."""
+    opened: list[str] = []
+
+    def open_store(where: Any) -> Any:
+        opened.append(str(where))
+        return bucket.opened(where)
+
+    ref = published(bucket, lambda found: replace(found, shards=(replace(found.shards[0], db_url=url),)))
+    source = Source(PREFIX, open_store)
+    for use in (
+        lambda: SnapshotReader(PREFIX, open_store=open_store).get(1),
+        lambda: verify(source, ref),
+        lambda: source.damage(source.manifest(ref).shards),
+    ):
+        with pytest.raises(ManifestParseError, match=rf"^{url}\S* does not lie below s3://memory/kv/.*Go back"):
+            use()
+    body = json.loads(bucket.get(f"kv/{CURRENT}").body)
+    bucket.put(f"kv/{CURRENT}", json.dumps({**body, "manifest_ref": url}).encode())
+    with pytest.raises(ManifestParseError, match="does not lie below s3://memory/kv/"):
+        SnapshotReader(PREFIX, open_store=open_store)
+    assert set(opened) == {PREFIX}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": 1e999},
+        {"version": "many"},
+        {"history": [{"manifest_ref": "s3://memory/kv/m", "at": "yesterday"}]},
+        {"history": [{"manifest_ref": "s3://memory/kv/m", "at": 5}]},
+        {"history": 7},
+        {"published": {"sw-1": {"version": "x", "manifest_ref": "s3://memory/m", "rows": 1, "bytes": 1, "at_ms": 1}}},
+        {"published": {"sw-1": {"version": 1, "manifest_ref": 5, "rows": 1, "bytes": 1, "at_ms": 1}}},
+        {"fenced": {"sw-1": None}},
+        {"manifest_ref": 5},
+    ],
+)
+def test_a_pointer_that_lies_is_one_clear_error(bucket: Bucket, changes: dict[str, object]) -> None:
+    """Whatever stands in the place of a number, a moment or a name."""
+    published(bucket, lambda found: found)
+    body = json.loads(bucket.get(f"kv/{CURRENT}").body)
+    bucket.put(f"kv/{CURRENT}", json.dumps({**body, **changes}).encode())
+    source = Source(PREFIX, bucket.opened)
+    for use in (lambda: read(bucket), lambda: history(source), lambda: cleanup(source)):
+        with pytest.raises(ManifestParseError, match=r"^s3://memory/kv/_CURRENT does not say"):
+            use()
+
+
+def test_an_object_of_a_day_that_there_never_was_is_no_manifest(bucket: Bucket) -> None:
+    """It is neither in the history nor in the way of it."""
+    ref = published(bucket, lambda found: found)
+    bucket.put("kv/manifests/2026-99-99T00:00:00.000000Z_run_id=x/manifest", b"")
+    assert [entry.manifest_ref for entry in history(Source(PREFIX, bucket.opened))] == [ref]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "[0, 1]" + "".join(f".map(x{n}, [x{n}, x{n}])" for n in range(22)) + ".size()",
+        "['a']" + "".join(f".map(x{n}, x{n} + x{n})" for n in range(22)) + "[0].size()",
+        "[" + ", ".join("1" * 999) + "].all(a, [" + ", ".join("1" * 999) + "].all(b, a == b)) ? 0 : 1",
+        "0" + " " * 20_000,
+    ],
+)
+def test_a_rule_that_grows_is_refused_before_it_is_compiled(bucket: Bucket, rule: str) -> None:
+    """In a manifest, and in a build: else the build's snapshot could not be read."""
+    document = {"strategy": "cel", "hash_algorithm": "xxh3_64", "cel_expr": rule, "cel_columns": {"key": "int"}}
+    published(bucket, lambda found: replace(found, sharding=document))
+    with pytest.raises(ManifestParseError, match="may take too long"):
+        read(bucket)
+    with pytest.raises(SnapshotError, match="may take too long"):
+        CelExpression.of(rule, {"key": "int"})
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "['a', 'b', 'c'].exists(x, key.startsWith(x)) || ['d', 'e'].exists(x, key.endsWith(x)) ? 0 : 1",
+        " + ".join(["key"] * 30) + " == 'a' ? 0 : 1",
+        "key in [" + ", ".join(f"'{n}'" for n in range(1500)) + "] ? 0 : 1",
+    ],
+)
+def test_an_honest_rule_is_read(rule: str) -> None:
+    """Long lists, sums of texts and a few macros are nothing to refuse."""
+    assert CelExpression.of(rule, {"key": "string"}).token({"key": "f"}) == 1
+
+
+def test_routing_values_without_end_take_no_time(bucket: Bucket) -> None:
+    """To name the one that is there twice takes one look at each."""
+    values = [str(number) for number in range(200_000)]
+    document = {
+        "strategy": "cel",
+        "hash_algorithm": "xxh3_64",
+        "cel_expr": "string(key)",
+        "cel_columns": {"key": "int"},
+        "routing_values": [*values, values[-1]],
+    }
+    published(bucket, lambda found: replace(found, sharding=document))
+    with pytest.raises(ManifestParseError, match="the routing value '199999' is there twice"):
+        read(bucket)
+
+
+def test_a_record_of_blanks_is_read_in_one_pass(bucket: Bucket) -> None:
+    """A clean-up reads the records of runs; one that is too large counts as unreadable, and its run as living."""
+    published(bucket, lambda found: found)
+    name = "kv/runs/2026-11-20T00:00:00.000000Z_run_id={}_1/run.yaml"
+    bucket.put(name.format("blank"), b"status: a" + b" " * 500_000 + b"x\x7f")
+    bucket.put(name.format("large"), b"#" * (2 << 20))
+    survey = cleanup(Source(PREFIX, bucket.opened)).survey
+    assert survey.living == {"blank", "large"}

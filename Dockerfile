@@ -2,8 +2,10 @@
 #
 # BASE is any image with Python 3.11 or newer as python3: AWS's own, or a relative of Debian. What is installed to build
 # stays in the builder: the image is the base and /opt/soal.
-# The digest is that of the tag in June 2026 (nationalarchives/ds-caselaw-data-enrichment-service, pull request 1948);
-# `soal image pin` writes the present one, on a machine that reaches the registry.
+# The digest is that of the tag in June 2026 as another project has it (nationalarchives/ds-caselaw-data-enrichment-service,
+# pull request 1948): it was written down where no registry could be reached. Docker pulls nothing else by it than what
+# AWS has put into this repository, and `soal image build` refuses a base that is not the system and Python of the tag.
+# `soal image pin` writes the present digest, on a machine that reaches the registry.
 ARG BASE=public.ecr.aws/lambda/python:3.13@sha256:5dd3e2c637709e8437ef7b2ea42ebeee9824e62d2f6ba7afe788a4fd6e2a96f0
 
 FROM ${BASE} AS builder
@@ -36,7 +38,7 @@ RUN jlink --add-modules "$(grep -v '^#' image/java/modules.txt | paste -sd,)" --
         --exclude-files='glob:/java.desktop/lib/lib*.so' \
     && /opt/soal/java/bin/java -Xshare:dump
 
-# Python packages, by hash; PySpark without what image/spark/missing.toml names.
+# Python packages, by hash; PySpark without what image/spark/missing.toml and image/jars/replaced.txt name.
 COPY requirements/uv.txt requirements/build.txt requirements/runtime.txt requirements/
 RUN --mount=type=cache,target=/root/.cache \
     python3 -m venv /opt/uv \
@@ -61,6 +63,7 @@ COPY handler/spark/__init__.py handler/spark/missing_dependencies.py handler/spa
 COPY scripts/__init__.py scripts/
 COPY scripts/image/__init__.py scripts/image/trim.py scripts/image/
 COPY image/spark/missing.toml image/spark/
+COPY image/jars/replaced.txt image/jars/
 # Wheels carry tables for debuggers, forty megabytes of them; what auditwheel has put beside them does not bear the tool.
 RUN python3 -m scripts.image.trim /opt/soal/python/pyspark "$VARIANT" \
     && find /opt/soal/python -name '*.so*' -not -path '*.libs/*' -exec strip --strip-unneeded {} +

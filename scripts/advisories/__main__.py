@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,10 +18,9 @@ from scripts.advisories.osv import SERVICE, Osv, OsvError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import date
 
     from scripts.advisories.artifacts import Coordinates
-    from scripts.advisories.judge import Advisory, Known, Verdicts
+    from scripts.advisories.judge import Advisory, Verdicts
 
 __all__ = ["main"]
 
@@ -35,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="scripts/audit")
     parser.add_argument("--service", default=SERVICE, help="another server that speaks OSV's interface")
     service = parser.parse_args(arguments).service
-    known, today = read_known(_ROOT / _LIST), datetime.now(UTC).date()
+    known = read_known(_ROOT / _LIST)
     try:
         held = inventory(_ROOT, _ROOT / ".soal")
     except UnknownJarError as error:
@@ -47,10 +45,10 @@ def main(arguments: Sequence[str]) -> int:
     listed = known.advisories(coordinates)
     found = {one: _together(asked.get(one, ()), listed.get(one, ())) for one in coordinates}
     verdicts = judge(held.artifacts, found, known)
-    for line in told(verdicts, known, today):
+    for line in told(verdicts):
         _say(line)
     if failure is not None:
-        for line in unreachable(failure, service, where, known, today):
+        for line in unreachable(failure, service, where):
             _say(line)
     else:
         _say(f"{where}: {service} was asked")
@@ -75,7 +73,7 @@ def _together(asked: Sequence[Advisory], listed: Sequence[Advisory]) -> tuple[Ad
     return (*asked, *(one for one in listed if not one.names & names))
 
 
-def told(verdicts: Verdicts, known: Known, today: date) -> Iterator[str]:
+def told(verdicts: Verdicts) -> Iterator[str]:
     """Yield the findings; those that need work come last, where a reader sees them."""
     for assessment, findings in verdicts.assessed:
         yield f"{assessment.verdict}: {assessment.why}"
@@ -84,8 +82,6 @@ def told(verdicts: Verdicts, known: Known, today: date) -> Iterator[str]:
             yield f"  {jar}: {', '.join(names)}"
     for advisory in verdicts.idle:
         yield f"no jar is affected by {advisory} in {advisory.package} any more: remove its row from {_LIST}"
-    if known.is_old(today):
-        yield f"{_LIST} was last compared {known.age_days(today)} days ago, on {known.checked}: compare it again"
     for finding in verdicts.unassessed:
         advisory, artifact = finding.advisory, finding.artifact
         remedy = f"fixed in {advisory.fixed}" if advisory.fixed else "no fixed version is known"
@@ -94,13 +90,10 @@ def told(verdicts: Verdicts, known: Known, today: date) -> Iterator[str]:
         yield f"  To do: take the fixed version, or write into {_LIST} what the advisory means for the image, and why"
 
 
-def unreachable(error: OsvError, service: str, where: str, known: Known, today: date) -> Iterator[str]:
+def unreachable(error: OsvError, service: str, where: str) -> Iterator[str]:
     """Yield which service did not answer, which checks ran without it, and what to do."""
     yield f"failed: the vulnerability database at {service} cannot be reached: {error}"
-    yield (
-        f"  Checked without it: {where} against {_LIST} of {known.checked}"
-        f" ({known.age_days(today)} days old). Nothing published later is in that list"
-    )
+    yield f"  Checked without it: {where} against {_LIST}, which is not complete"
     yield "  To do: run scripts/audit where that address can be reached; HTTPS_PROXY and REQUESTS_CA_BUNDLE are heeded"
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
-from datetime import date
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from univers.version_range import VersionRange
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from scripts.advisories.artifacts import Artifact, Coordinates
 
 __all__ = ["Advisory", "Assessment", "Exposure", "Known", "Verdicts", "judge", "read_known"]
-
-_OLD_DAYS: Final = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +95,13 @@ class Assessment(_Model):
 
 
 class Known(_Model):
-    """The whole list; `checked` is the day on which it was last compared with the published advisories.
+    """The whole list."""
 
-    `unread` are advisories that nobody has assessed yet.
-    """
-
-    checked: date
-    unread: Annotated[tuple[Listed, ...], Field(strict=False)] = ()
     assessments: Annotated[tuple[Assessment, ...], Field(strict=False)]
 
     @property
     def listed(self) -> tuple[Listed, ...]:
-        return (*self.unread, *(one for assessment in self.assessments for one in assessment.advisories))
-
-    def age_days(self, today: date) -> int:
-        return (today - self.checked).days
-
-    def is_old(self, today: date) -> bool:
-        return self.age_days(today) > _OLD_DAYS
+        return tuple(one for assessment in self.assessments for one in assessment.advisories)
 
     def advisories(self, artifacts: Iterable[Coordinates]) -> dict[Coordinates, tuple[Advisory, ...]]:
         """Return those of the list that name one of the artifacts."""

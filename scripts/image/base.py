@@ -33,11 +33,19 @@ DEBOOTSTRAP: Final = "debootstrap"
 MADE: Final = "soal-base:debian12"
 DOCKERFILE: Final = Path(__file__).resolve().parents[2] / "Dockerfile"
 _DEFAULT: Final = re.compile(r"^ARG BASE=(\S+)$", re.MULTILINE)
+_SYSTEM: Final = "amzn 2023"
+"""What AWS's images for Python 3.12 and newer are made of."""
+_LOOK: Final = """
+import platform, sys
+system = platform.freedesktop_os_release()
+print(system.get("ID"), system.get("VERSION_ID"), "python:%d.%d" % sys.version_info[:2])
+"""
 _SUITE: Final = "bookworm"
 _PACKAGES: Final = "ca-certificates,python3"
 _NOT_NEEDED: Final = ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache/apt", "var/lib/apt/lists")
 _PULL_TIMEOUT_S: Final = 600
 _IMPORT_TIMEOUT_S: Final = 600
+_LOOK_TIMEOUT_S: Final = 60
 
 
 def default_base(dockerfile: Path = DOCKERFILE) -> str:
@@ -55,6 +63,7 @@ def pin_base(docker: Docker) -> str:
     """
     tagged = default_base().partition("@")[0]
     docker.read("pull", "--quiet", tagged, timeout_s=_PULL_TIMEOUT_S)
+    _examine(docker, tagged)
     digests = json.loads(docker.read("image", "inspect", "--format", "{{json .RepoDigests}}", tagged))
     text = pinned(DOCKERFILE.read_text(encoding="utf-8"), tagged, digests)
     DOCKERFILE.write_text(text, encoding="utf-8")
@@ -79,16 +88,29 @@ def choose_base(docker: Docker, wanted: str | None, place: Place, say: Callable[
     if wanted == DEBOOTSTRAP:
         return _made(docker, place, say)
     base = wanted or default_base()
-    if docker.has(base):
-        return base
-    try:
-        docker.read("pull", "--quiet", base, timeout_s=_PULL_TIMEOUT_S)
-    except DockerError as error:
-        if wanted is not None:
-            raise
-        say(f"the base {base} cannot be pulled ({_last_line(error)}); building on one made by debootstrap")
-        return _made(docker, place, say)
+    if not docker.has(base):
+        try:
+            docker.read("pull", "--quiet", base, timeout_s=_PULL_TIMEOUT_S)
+        except DockerError as error:
+            if wanted is not None:
+                raise
+            say(f"the base {base} cannot be pulled ({_last_line(error)}); building on one made by debootstrap")
+            return _made(docker, place, say)
+    if wanted is None:
+        _examine(docker, base)
     return base
+
+
+def _examine(docker: Docker, base: str) -> None:
+    """Refuse a default base that is not what its tag says: beside a digest, Docker does not look at the tag."""
+    way = ("run", "--rm", "--network", "none", "--entrypoint", "python3")
+    found = docker.read(*way, base, "-c", _LOOK, timeout_s=_LOOK_TIMEOUT_S).strip()
+    tagged = base.partition("@")[0].rpartition("/")[2]
+    if found != f"{_SYSTEM} {tagged}":
+        raise DockerError(
+            f"the base {base} is not what {DOCKERFILE.name} says: expected {_SYSTEM} {tagged}, found {found};"
+            " take the tag's present digest (soal image pin), or name another base (--base)"
+        )
 
 
 def _made(docker: Docker, place: Place, say: Callable[[str], None]) -> str:

@@ -1,4 +1,5 @@
-"""Trim pip's PySpark for the image: image/spark/missing.toml lists the parts to remove, and why.
+"""Trim pip's PySpark for the image: image/spark/missing.toml lists the parts to remove, and why, and
+image/jars/replaced.txt the jars that the image has in newer versions.
 
 `python -m scripts.image.trim PYSPARK VARIANT` in the Dockerfile.
 """
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
 
     from handler.spark.missing_dependencies import Missing
 
-__all__ = ["MISSING", "UNUSED", "Trimmed", "is_of", "kept", "main", "superseded", "trim"]
+__all__ = ["MISSING", "REPLACED", "UNUSED", "Trimmed", "is_of", "kept", "main", "replaced", "superseded", "trim"]
 
-MISSING: Final = Path(__file__).resolve().parents[2] / "image" / "spark" / "missing.toml"
+_IMAGE: Final = Path(__file__).resolve().parents[2] / "image"
+MISSING: Final = _IMAGE / "spark" / "missing.toml"
+REPLACED: Final = _IMAGE / "jars" / "replaced.txt"
 # Launchers in shell, samples, and the copy of PySpark in a zip file: all of it is in the package itself, compiled.
 # And Spark Connect, whose jar is on the list.
 _FOLDERS: Final = ("bin", "sbin", "data", "examples", "python", "jars/connect-repl", "sql/connect")
@@ -54,9 +57,14 @@ links; Arrow's way to other servers.
 
 
 def kept(names: Iterable[str], missing: Iterable[Missing]) -> tuple[str, ...]:
-    """Return those file names of jars that the image has."""
-    patterns = [pattern for row in missing for pattern in row.jars]
+    """Return those file names of PySpark's jars that the image has."""
+    patterns = [*replaced(), *(pattern for row in missing for pattern in row.jars)]
     return tuple(name for name in names if not any(is_of(name, pattern) for pattern in patterns))
+
+
+def replaced() -> tuple[str, ...]:
+    """Return the names of PySpark's jars that the image has in newer versions."""
+    return tuple(line for line in REPLACED.read_text(encoding="utf-8").splitlines() if line and line[0] != "#")
 
 
 def is_of(jar: str, pattern: str) -> bool:

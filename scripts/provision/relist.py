@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from scripts.image.trim import is_of, replaced
 from scripts.provision.checksums import read_sums, write_sums
 from scripts.provision.jars import LISTS
 from scripts.provision.java import ensure_java
@@ -52,10 +53,14 @@ def _jars(place: Place, name: str) -> tuple[Path, int]:
 
 
 def _beside(place: Place, name: str) -> list[str]:
-    """Return the other jars on the class path of a list's; REST catalog and S3Proxy have class paths of their own."""
+    """Return the other jars on the class path of a list's; REST catalog and S3Proxy have class paths of their own.
+
+    PySpark's jars that image/jars/replaced.txt names are not on it.
+    """
     if name in ("rest-jars", "s3proxy-jars"):
         return []
-    spark = [jar.name for jar in place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar")]
+    pyspark = place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar")
+    spark = [jar.name for jar in pyspark if not any(is_of(jar.name, pattern) for pattern in replaced())]
     return spark if name == "jars" else [*spark, *read_sums(place.root / LISTS["jars"] / "jars.sha256")]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from handler.spark.missing_dependencies import SLIM
 from scripts.image.homes import home_of, python_of, site_of
-from scripts.image.trim import MISSING, trim
+from scripts.image.trim import MISSING, REPLACED, trim
 from scripts.provision.command import run
 from scripts.provision.place import Stamp, fingerprint
 from scripts.provision.python_env import build_options, inputs_of, is_usable
@@ -38,7 +38,7 @@ def ensure_packages(place: Place, variant: Variant) -> Found:
     python, stamp = python_of(home), Stamp(home / "python" / _STAMP)
     names = ("runtime",) if variant == SLIM else ("runtime", "full")
     locks = [place.requirements / f"{name}.txt" for name in names]
-    steps = [MISSING, place.root / "scripts" / "image" / "trim.py", Path(__file__)]
+    steps = [MISSING, REPLACED, place.root / "scripts" / "image" / "trim.py", Path(__file__)]
     inputs = fingerprint([inputs_of(place), *locks, *steps])
     if stamp.matches(inputs) and is_usable(python):
         return Found(f"packages of the variant {variant}")

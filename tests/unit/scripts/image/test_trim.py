@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -7,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import boto3.session
 import botocore.session
 import pytest
+from univers.versions import MavenVersion
 
 from handler.spark.classpath import find_pyspark
 from handler.spark.missing_dependencies import read_missing
-from scripts.image.trim import MISSING, UNUSED, is_of, kept, superseded, trim
+from scripts.image.trim import MISSING, UNUSED, is_of, kept, replaced, superseded, trim
+from scripts.provision.checksums import read_sums
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +22,7 @@ PYSPARK = find_pyspark()
 assert PYSPARK is not None
 SITE = PYSPARK.parent
 JARS = tuple(sorted(jar.name for jar in PYSPARK.glob("jars/*.jar")))
+IMAGE_JARS = MISSING.parents[1] / "jars" / "jars.sha256"
 # What something that runs needs, though it does not look like it.
 NEEDED = (
     "ivy",  # SparkSubmit's own class does not load without it
@@ -56,6 +60,23 @@ def test_each_name_on_the_list_is_a_jar_of_pyspark(pattern: str) -> None:
     assert any(is_of(jar, pattern) for jar in JARS)
 
 
+@pytest.mark.parametrize("name", replaced())
+def test_a_replaced_jar_is_there_in_a_newer_version(name: str) -> None:
+    """An entry whose jars PySpark brings in the same or a newer version by now is noticed."""
+    old = dict(_named(jar) for jar in JARS if is_of(jar, name))
+    new = dict(_named(jar) for jar in read_sums(IMAGE_JARS) if is_of(jar, name))
+    both = old.keys() & new.keys()
+    assert both
+    assert [jar for jar in both if MavenVersion(new[jar]) <= MavenVersion(old[jar])] == []
+    assert not [jar for jar in kept(JARS, ()) if is_of(jar, name)]
+
+
+def _named(jar: str) -> tuple[str, str]:
+    match = re.fullmatch(r"(.+?)-(\d[\w.]*)(?:-.*)?\.jar", jar)
+    assert match is not None
+    return match[1], match[2]
+
+
 @pytest.mark.parametrize("name", NEEDED)
 def test_what_is_needed_stays(name: str) -> None:
     """The list does not reach what other things need."""
@@ -75,8 +96,9 @@ def test_the_full_variant_keeps_what_only_the_slim_one_leaves_out(name: str) -> 
 
 
 def test_an_installed_package_is_trimmed(tmp_path: Path) -> None:
-    """Listed jars, the second copy of PySpark and the launchers go; the rest stays."""
-    for name in ("jars/rocksdbjni-9.8.4.jar", "jars/spark-core_2.13-4.1.4.jar", "bin/spark-submit", "sql/session.py"):
+    """Listed and replaced jars, the second copy of PySpark and the launchers go; the rest stays."""
+    jars = ("jars/rocksdbjni-9.8.4.jar", "jars/netty-common-4.2.7.Final.jar", "jars/spark-core_2.13-4.1.4.jar")
+    for name in (*jars, "bin/spark-submit", "sql/session.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     assert trim(tmp_path, "slim").jars == 1

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from handler.outcome.result import Result
     from handler.runs.record import RunRecord
 
-__all__ = ["count", "log_job_line", "logger", "metrics", "name_run", "print_metric"]
+__all__ = ["NAMESPACE", "count", "log_job_line", "logger", "metrics", "name_run", "print_metric"]
 
 _SERVICE: Final = os.environ.get("POWERTOOLS_SERVICE_NAME", "soal")
-_NAMESPACE: Final = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "SoAL")
+NAMESPACE: Final = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "SoAL")
 
 # Without the deserialiser a line of the job that happens to be JSON, such as "100", would change its type.
 logger: Final = Logger(service=_SERVICE, json_deserializer=str)
-metrics: Final = Metrics(namespace=_NAMESPACE, service=_SERVICE)
+metrics: Final = Metrics(namespace=NAMESPACE, service=_SERVICE)
 
 
 def name_run(record: RunRecord) -> None:
@@ -42,7 +42,7 @@ def log_job_line(line: str, tables: tuple[str, ...] = ()) -> None:
 
 
 def print_metric(line: str) -> None:
-    """Pass a metric of the job's own on: CloudWatch reads it only as a line of its own, unchanged."""
+    """Pass a metric of the job's own on: CloudWatch reads it only as a line of its own."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -13,6 +13,7 @@ and then removes it from the import path and from `sys.modules`: of our packages
 from __future__ import annotations
 
 import gc
+import json
 import os
 import pwd
 import sys
@@ -27,7 +28,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from types import ModuleType, TracebackType
 
-_MESSAGE_MAX_LENGTH: Final = 4000
+_MESSAGE_MAX_BYTES: Final = 60_000
+"""As JSON: a line of the journal has 64 KiB. The handler masks the message before it shortens it."""
+_MESSAGE_CUT: Final = 4000
 _USER: Final = "soal"
 _SHARED: Final = frozenset({"pyspark", "py4j", "safewriter"})
 """A job's own modules of these names are refused before it starts."""
@@ -201,11 +204,13 @@ def _uncaught(error: Exception, message: str, raised: list[dict[str, Any]], scri
     code = code if type(code) is int and 0 < code < 256 else 1  # noqa: PLR2004 - a process's exit codes
     for each in raised:
         _note(journal, "raised", **each)
+    is_cut = len(json.dumps(message)) > _MESSAGE_MAX_BYTES
     _note(
         journal,
         "uncaught",
         type=type(error).__name__,
-        message=message[:_MESSAGE_MAX_LENGTH],
+        message=message[:_MESSAGE_CUT] if is_cut else message,
+        isCut=is_cut,
         exitCode=code,
         retryable=getattr(error, "retryable", None) is True,
         carriesExitCode=hasattr(error, "exit_code"),

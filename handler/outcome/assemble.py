@@ -39,7 +39,7 @@ def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None 
         client_token=None if job is None else job.client_token,
         attempt=None if record is None else record.attempt,
         previous_run_id=None if record is None else record.previous_run_id,
-        name=None if job is None else job.name,
+        name=None if job is None or job.name is None else redact(job.name),
         state=outcome.state,
         state_details=redact(outcome.details),
         exit_code=outcome.exit_code,
@@ -49,7 +49,7 @@ def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None 
         else ErrorResult(
             type=fault.type,
             message=redact(fault.message),
-            field=fault.field,
+            field=None if fault.field is None else redact(fault.field),
             retryable=fault.retryable,
             usage=fault.usage,
         ),

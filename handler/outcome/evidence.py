@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from handler.redaction.redact import Redactor, redact
 from handler.spark.missing_dependencies import Raised
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from safewriter.settle.supervisor import WriteReport
 
 __all__ = ["JobEvidence"]
+
+_MESSAGE_MAX_LENGTH: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class JobEvidence:
     """How to retry the run, for the messages."""
     turn_lost: str | None = None
     """Why the job's turn is lost, or was about to be, at its end."""
+    redactor: Redactor = redact
     missing: tuple[Missing, ...] = ()
     """What the image does not have."""
 
@@ -44,9 +48,14 @@ class JobEvidence:
 
     @property
     def uncaught(self) -> dict[str, Any] | None:
-        """The exception that ended the script: its `type`, `message` and `exitCode`."""
+        """The exception that ended the script: its `type`, its `message` without secrets, and `exitCode`."""
         fields = (entry.fields for entry in self.journal if entry.event == "uncaught")
-        return next((each for each in fields if each.keys() >= {"type", "message", "exitCode"}), None)
+        found = next((each for each in fields if each.keys() >= {"type", "message", "exitCode"}), None)
+        if found is None:
+            return None
+        is_cut = found.get("isCut") is True
+        shown = self.redactor.shortened(str(found["message"]), _MESSAGE_MAX_LENGTH, is_cut=is_cut)
+        return {**found, "message": shown}
 
     @property
     def raised(self) -> tuple[Raised, ...]:

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from handler.redaction.redact import LineRedactor, Redactor
+from handler.redaction.redact import PrivateKeys, Redactor
+from handler.redaction.secret_forms import MASK
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
 __all__ = ["JobLog"]
 
 _CHUNK: Final = 65_536
 _LINE_MAX: Final = 8_192
+_LINE_KEPT: Final = 2 * _LINE_MAX
 _EMF_LINE_MAX: Final = 262_144  # CloudWatch's own bound on an event
 _TAIL_LINES: Final = 50
 _TAIL_LINE_MAX: Final = 1_000
+_TAIL_LINE_KEPT: Final = 3_000
+_END_WITHHELD: Final = 1_000
+"""The end of a text that was cut may hold the beginning of a secret, which has no form any more."""
 _LOGGED_MAX: Final = 16 * 1024 * 1024
+_MASKING_MAX_S: Final = 30.0
+"""Of CPU time, in a run: 16 MiB of ordinary lines take a part of it, lines that are made to be slow much more."""
+_WITHHELD: Final = "(withheld: the job's lines took too long to be searched for secrets)"
+_OURS: Final = "soal"
+"""The namespace that alarms and the sweeper have, whatever the function's own is."""
+_SERVICES: Final = "aws/"
+"""The namespaces of AWS's own metrics."""
 _JAVA_FRAME: Final = re.compile(rb"\s+(?:at [\w$.<>/]+\(|\.\.\. \d+ more)")
 _OUT_OF_MEMORY: Final = b"java.lang.OutOfMemoryError"
 
@@ -29,9 +43,11 @@ _OUT_OF_MEMORY: Final = b"java.lang.OutOfMemoryError"
 class JobLog:
     """Takes the bytes of a stream apart into lines.
 
-    `log` receives each line without its secrets, `metric` each line in CloudWatch's embedded metric format.
+    `log` receives each line without its secrets, `metric` each line in CloudWatch's embedded metric format whose
+    namespaces are the job's own: neither SoAL's, nor `namespace`, which is the handler's, nor AWS's.
     After `logged_max` bytes lines are no longer logged, only counted, so that a flood costs neither money nor time;
-    metrics and the tail continue.
+    metrics and the tail continue. After `masking_max_s` of `cpu` time, lines and metrics are withheld, too, and long
+    lines of the tail.
     """
 
     def __init__(
@@ -40,17 +56,22 @@ class JobLog:
         *,
         log: Callable[[str], None],
         metric: Callable[[str], None],
+        namespace: str = "SoAL",
         logged_max: int = _LOGGED_MAX,
+        masking_max_s: float = _MASKING_MAX_S,
+        cpu: Callable[[], float] = time.thread_time,
     ) -> None:
-        self._redact = LineRedactor(redactor)
-        self._redact_tail = LineRedactor(redactor)
-        self._mask_metric = redactor.metric
+        self._redactor = redactor
+        self._keys = PrivateKeys()
         self._log = log
         self._metric = metric
+        self._namespace = namespace
         self._logged_left = logged_max
-        self._tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
+        self._masking_left_s = masking_max_s
+        self._cpu = cpu
+        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self.lines_dropped = 0
-        """Lines that were not logged, because there were too many."""
+        """Lines that were not logged, because there were too many, or because they took too long."""
         self.saw_out_of_memory = False
         """The Java machine said that its heap is full."""
 
@@ -59,8 +80,9 @@ class JobLog:
         rest = b""
         cut = False  # the line that `rest` begins was longer than allowed, and its beginning has been taken
         while chunk := stream.read1(_CHUNK):  # type: ignore[attr-defined]  # a buffered pipe
-            *lines, rest = (rest + chunk).split(b"\n")
-            if lines and not cut and self._is_plain(chunk):
+            data = rest + chunk
+            *lines, rest = data.split(b"\n")
+            if lines and not cut and self._is_plain(data):
                 self._skip(lines)
                 lines = []
             for line in lines:
@@ -70,54 +92,101 @@ class JobLog:
             if cut:
                 rest = b""
             elif len(rest) > _EMF_LINE_MAX:
-                self._line(rest)
+                self._line(rest, is_cut=True)
                 rest, cut = b"", True
         if rest:
             self._line(rest)
 
-    def _is_plain(self, chunk: bytes) -> bool:
-        """Tell whether the lines of a chunk need no check: none is logged, and none is a metric or part of a key."""
-        return self._logged_left <= 0 and b'"_aws"' not in chunk and b"PRIVATE KEY" not in chunk
+    def _is_plain(self, data: bytes) -> bool:
+        """Tell whether lines need no check: none is logged, and none is a metric or part of a key."""
+        return self._logged_left <= 0 and b'"_aws"' not in data and b"PRIVATE KEY" not in data
 
     def _skip(self, lines: list[bytes]) -> None:
         """Take many lines at once."""
         self.lines_dropped += len(lines)
         for line in lines[-_TAIL_LINES:]:
-            self._remember(line.rstrip())
+            self._remember(line.rstrip(), self._bounded(_text(line.rstrip())))
         self.saw_out_of_memory = self.saw_out_of_memory or any(_OUT_OF_MEMORY in line for line in lines)
 
     def tail(self) -> tuple[str, ...]:
         """Return the last lines, cut and without their secrets."""
-        return tuple(_cut(self._redact_tail(_text(line)), _TAIL_LINE_MAX) for line in self._tail)
+        return tuple(self._shown(line, _TAIL_LINE_KEPT, _TAIL_LINE_MAX) for line in self._tail)
 
-    def _line(self, raw: bytes) -> None:
+    def _line(self, raw: bytes, *, is_cut: bool = False) -> None:
         line = raw.rstrip()
-        if b'"_aws"' in line and (metric := _metric(line)) is not None:
-            masked = self._mask_metric(metric)
-            self._metric(_text(line) if masked == metric else json.dumps(masked, ensure_ascii=False))
+        if b'"_aws"' in line and (metric := self._emf(line)) is not None:
+            self._metric(metric)
             return
         self.saw_out_of_memory = self.saw_out_of_memory or _OUT_OF_MEMORY in line
         if not line:
             return
-        self._remember(line)
-        if self._logged_left <= 0:
+        text = self._bounded(_text(line), is_cut=is_cut)
+        self._remember(line, text)
+        if self._logged_left <= 0 or self._masking_left_s <= 0:
             self.lines_dropped += 1
             return
         self._logged_left -= len(line)
-        self._log(_cut(self._redact(_text(line[: 2 * _LINE_MAX])), _LINE_MAX))
+        with self._metered():
+            shown = self._shown(text, _LINE_KEPT, _LINE_MAX)
+        self._log(shown)
         if self._logged_left <= 0:
             self._log("too much output: further lines are not logged, only the last ones go into the result")
+        elif self._masking_left_s <= 0:
+            self._log("lines that take too long to be searched for secrets: further ones are not logged")
 
-    def _remember(self, line: bytes) -> None:
-        """Keep the line for the tail, except Java's stack frames: the log has them, and the causes are worth more.
-
-        A private key whose first line leaves the tail is still one.
+    def _bounded(self, text: str, *, is_cut: bool = False) -> str:
+        """Return at most the part of a line that is searched for forms. Known secrets are masked before the cut, and
+        where the line has lost its end, so much is left out as the longest known one may have begun there.
         """
-        if not line or _JAVA_FRAME.match(line):
-            return
-        if len(self._tail) == _TAIL_LINES:
-            self._redact_tail(_text(self._tail[0][:_LINE_MAX]) if b"PRIVATE KEY-----" in self._tail[0] else "")
-        self._tail.append(line[: 2 * _LINE_MAX])
+        if self._keys.is_inside(text):
+            return MASK
+        if len(text) <= _TAIL_LINE_KEPT:
+            return text
+        if self._masking_left_s <= 0:
+            return _WITHHELD
+        with self._metered():
+            text = self._redactor.masked_known(text)
+        if is_cut and self._redactor.known:
+            text = text[: -len(self._redactor.known[0])]
+        return text[:_LINE_KEPT]
+
+    def _shown(self, text: str, kept: int, length: int) -> str:
+        masked = self._redactor(text)
+        return _cut(masked[:-_END_WITHHELD] if len(text) >= kept else masked, length)
+
+    @contextmanager
+    def _metered(self) -> Iterator[None]:
+        started = self._cpu()
+        yield
+        self._masking_left_s -= self._cpu() - started
+
+    def _emf(self, line: bytes) -> str | None:
+        """Return a line as a metric without secrets; None if it is no metric, or none that the job may have.
+
+        It is written anew, so that CloudWatch reads what was checked here, also where a name stood twice.
+        """
+        document = _metric(line)
+        if document is None or not self._may_have(document["_aws"].get("CloudWatchMetrics", [])):
+            return None
+        if self._masking_left_s <= 0:
+            return None
+        with self._metered():
+            written = json.dumps(self._redactor.metric(document))
+        return written if len(written) <= _EMF_LINE_MAX else None
+
+    def _may_have(self, directives: object) -> bool:
+        if not isinstance(directives, list):
+            return False
+        names = [one.get("Namespace") if isinstance(one, dict) else None for one in directives]
+        return all(isinstance(name, str) and self._is_of_job(name.strip().casefold()) for name in names)
+
+    def _is_of_job(self, name: str) -> bool:
+        return name not in (_OURS, self._namespace.casefold()) and not name.startswith(_SERVICES)
+
+    def _remember(self, line: bytes, text: str) -> None:
+        """Keep the line for the tail, except Java's stack frames: the log has them, and the causes are worth more."""
+        if line and not _JAVA_FRAME.match(line):
+            self._tail.append(text[:_TAIL_LINE_KEPT])
 
 
 def _metric(line: bytes) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ from handler.redaction.secret_names import is_secret
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["LineRedactor", "Redactor", "redact"]
+__all__ = ["PrivateKeys", "Redactor", "redact"]
 
 _KNOWN_MIN_LENGTH: Final = 6
 """A shorter value occurs in many lines as a word; beside its name it is masked all the same."""
@@ -86,10 +86,21 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Mask everything."""
+        return mask_forms(self.masked_known(text))
+
+    def masked_known(self, text: str) -> str:
+        """Mask the known values: before a text is cut, since half of a value is not found."""
         for value in self.known:
             if value in text:
                 text = _sought(value).sub(MASK, text)
-        return mask_forms(text)
+        return text
+
+    def shortened(self, text: str, length: int, *, is_cut: bool = False) -> str:
+        """Mask everything, then cut. `is_cut`: the text has lost its end, where a known value may have begun."""
+        masked = self(text)
+        if is_cut and self.known:
+            masked = masked[: -len(self.known[0])]
+        return masked[:length]
 
     def metric(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Mask a metric's document: texts and names, but neither numbers nor CloudWatch's own fields."""
@@ -132,17 +143,14 @@ redact: Final = Redactor()
 
 
 @dataclass(slots=True)
-class LineRedactor:
-    """A redactor for lines of one stream, which remembers that it is inside a private key."""
+class PrivateKeys:
+    """Remembers of the lines of one stream that it is inside a private key."""
 
-    redactor: Redactor
-    _inside_key: bool = field(default=False, init=False)
+    _inside: bool = field(default=False, init=False)
 
-    def __call__(self, line: str) -> str:
-        """Mask one line."""
-        if self._inside_key:
-            self._inside_key = "-----END" not in line
-            return MASK
-        if "PRIVATE KEY-----" in line and "-----BEGIN" in line:
-            self._inside_key = "-----END" not in line
-        return self.redactor(line)
+    def is_inside(self, line: str) -> bool:
+        """Tell whether the next line belongs to a key that an earlier one has begun."""
+        was_inside = self._inside
+        if was_inside or ("PRIVATE KEY-----" in line and "-----BEGIN" in line):
+            self._inside = "-----END" not in line
+        return was_inside

@@ -52,14 +52,10 @@ _KEYS_OF_SECRETS: Final = _words("""
     admin aes application auth cipher client consumer crypto data decryption deploy encrypt encryption fernet
     hmac jwt master rsa s3a shared sign signing ssh ssl storage subscription tls webhook
 """)
-# Keys of rows, maps and objects, also in capitals: columns and constants are written so.
-_KEYS_OF_DATA: Final = _words("""
-    artificial attribute bucket business cache candidate checkpoint cluster clustering column composite compound
-    conf config configuration customer date dedup dedupe dict dimension dist distribution entity event fact
-    field foreign group hash idempotency index item join kms lookup map merge message metric natural object
-    option order parent part partition primary product property public range record registry routing row run s3
-    schema search section setting shuffle sort source state stream surrogate table target trace unique user
-""")
+_RANDOM: Final = re.compile(
+    r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=[^0-9]*[0-9])[A-Za-z0-9+=_-]{16,}\Z|[0-9a-fA-F-]{32,}\Z"
+)
+"""The value of a constant or variable such as API_V2_KEY: paths and columns are called so, too (INPUT_KEY)."""
 _KEY_MIN_LENGTH: Final = 8
 _PASS_MIN_LENGTH: Final = 4
 _SCHEMES: Final = _words("""
@@ -91,7 +87,7 @@ def is_secret(name: str, value: str) -> bool:
     match _kind(name[-_NAME_MAX:]):
         case "certain":
             return not (bare.startswith("/") and name.lower().endswith("pwd"))  # the shell's own variables
-        case "key":
+        case "constant" | "key" as kind if kind == "key" or _RANDOM.match(bare):
             return len(bare) >= _KEY_MIN_LENGTH and not bare.startswith("/")
         case "auth":
             return bare.lower() not in _SCHEMES
@@ -111,12 +107,12 @@ def _kind(name: str) -> str:
         return "none"
     if _CERTAIN.search(words):
         return "certain"
-    if _AUTH.search(words):
-        return "auth"
-    if _PASS.search(words):
-        return "pass"
+    for kind, pattern in (("auth", _AUTH), ("pass", _PASS)):
+        if pattern.search(words):
+            return kind
     if found := _KEY.search(words):
         of = found[1].rstrip("0123456789")
-        is_constant = name == name.upper() and of not in _KEYS_OF_DATA
-        return "key" if is_constant or of in _KEYS_OF_SECRETS else "none"
+        if of in _KEYS_OF_SECRETS:
+            return "key"
+        return "constant" if name == name.upper() else "none"
     return "none"

@@ -19,7 +19,7 @@ from pydantic.alias_generators import to_camel
 from handler.declared_turns import UndeclaredTurnError
 from handler.input_errors import InputError, found, problem_of, validated
 from handler.module_names import stored_name
-from handler.request.event_fields import LABEL, FlatDocument, NestedDocument, py_file
+from handler.request.event_fields import LABEL, PY_FILES_MAX, FlatDocument, NestedDocument, py_file
 from handler.request.submit_parameters import parse_submit_parameters
 from handler.request.trigger import Trigger, recognise
 from handler.settings import script_location
@@ -148,6 +148,9 @@ def _request(
             f"have more than {_ARGUMENTS_MAX_BYTES} bytes together; put them in an object on S3",
         )
     submit = parse_submit_parameters(parameters, _below(path, "sparkSubmitParameters"))
+    if (count := len(py_files) + len(submit.py_files)) > PY_FILES_MAX:
+        text = f"has {count} files with those of --py-files; {PY_FILES_MAX} are allowed, put more into a zip"
+        raise InputError(_below(path, "pyFiles"), text)
     files = tuple(Location.parse(uri) for uri in (*py_files, *(_in_parameters(uri, path) for uri in submit.py_files)))
     _check_places(files, entry_point, settings, path)
     _check_py_files(files, entry_point, path)

@@ -13,13 +13,13 @@ from handler.module_names import NATIVE, check_file, stored_name
 from handler.settings import script_location
 from safewriter.objects import Location
 
-__all__ = ["LABEL", "Common", "FlatDocument", "NestedDocument", "py_file"]
+__all__ = ["LABEL", "PY_FILES_MAX", "Common", "FlatDocument", "NestedDocument", "py_file"]
 
 # One argument of execve has at most 128 KiB on Linux, all of them 2 MiB with the environment. They are passed twice.
 _ARGUMENT_MAX_BYTES: Final = 65_536
 _ARGUMENTS_MAX: Final = 200
 _FILE_NAME_MAX_BYTES: Final = 255
-_PY_FILES_MAX: Final = 50
+PY_FILES_MAX: Final = 50
 _PY_FILE_SUFFIXES: Final = (".py", ".zip", ".egg", ".whl")
 _ANY_PLATFORM: Final = "-any.whl"
 
@@ -142,5 +142,5 @@ class FlatDocument(Common):
     """Options of spark-submit in one text: `--conf KEY=VALUE`, `--py-files`, `--name`."""
     conf: dict[str, str] = {}
     """Spark settings of the allow-list."""
-    py_files: Annotated[tuple[_S3PyFile, ...], Field(max_length=_PY_FILES_MAX, strict=False)] = ()
+    py_files: Annotated[tuple[_S3PyFile, ...], Field(max_length=PY_FILES_MAX, strict=False)] = ()
     """Python files on S3 that it imports: `.py`, `.zip`, `.egg`, or a wheel without native code (`-any.whl`)."""

@@ -131,6 +131,7 @@ class _Run:
             self._redactor,
             log=lambda line: observability.log_job_line(line, writes.tables()),
             metric=observability.print_metric,
+            namespace=observability.NAMESPACE,
         )
         before = read_counters()
         # Spark looks for Python files while it starts; only the script has to wait for everything else, Java does not.
@@ -163,6 +164,7 @@ class _Run:
                 memory_kills=kills,
                 saw_java_out_of_memory=job_log.saw_out_of_memory,
                 retry=self._job.retry,
+                redactor=self._redactor,
                 missing=() if ended.exit_code == 0 else self._missing(),
             )
         )

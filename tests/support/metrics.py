@@ -11,7 +11,7 @@ from handler.outcome.state import State
 
 __all__ = ["NAMESPACE", "emitted"]
 
-NAMESPACE = handler.observability._NAMESPACE
+NAMESPACE = handler.observability.NAMESPACE
 
 
 def emitted() -> set[str]:

@@ -59,7 +59,7 @@ def test_texts_are_masked() -> None:
     progress.settled = settled(
         WriteReport("t", "delta", None, Status.UNKNOWN, None, None, None, "r hunter22", "u hunter22", "s3://c/1")
     )
-    result = result_of(progress, Outcome(State.UNKNOWN, "d hunter22", Fault("E", "m hunter22")))
+    result = result_of(progress, Outcome(State.UNKNOWN, "d hunter22", Fault("E", "m hunter22", "conf.hunter22")))
     assert len(result.writes) == len(result.warnings) == 1
     assert "hunter22" not in result.model_dump_json()
 

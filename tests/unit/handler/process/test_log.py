@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import io
+import json
+from itertools import count
+
+import pytest
 
 from handler.process.log import JobLog
-from handler.redaction.redact import redact
+from handler.redaction.redact import Redactor, redact
 
 
 def pumped(data: bytes, *, logged_max: int = 10_000) -> tuple[JobLog, list[str], list[str]]:
@@ -94,3 +98,65 @@ def test_a_line_without_an_end_is_not_kept_whole() -> None:
     lines = pumped(b"x" * 1_000_000 + b"\nend\n", logged_max=2_000_000)[1]
     assert max(map(len, lines)) < 400_000
     assert lines[-1] == "end"
+
+
+SECRET = "".join(f"{number:x}-" for number in range(6_000))
+
+
+def shown(data: bytes) -> str:
+    lines: list[str] = []
+    output = JobLog(Redactor((SECRET,)), log=lines.append, metric=lines.append, logged_max=10_000_000)
+    output.pump(io.BytesIO(data))
+    return "".join((*lines, *output.tail()))
+
+
+@pytest.mark.parametrize("before", [0, 900, 1_990, 2_990, 8_100, 16_300])
+def test_a_known_secret_is_masked_before_its_line_is_cut(before: int) -> None:
+    """Half of it would not be found; it is longer than what is logged of a line."""
+    seen = shown(f"{'x' * before} {SECRET} end\n".encode())
+    assert SECRET[:12] not in seen
+    assert SECRET[-12:] not in seen
+
+
+def test_a_known_secret_in_which_a_line_lost_its_end_is_withheld() -> None:
+    """The masks before it have made room in the part that is shown."""
+    assert "fed-fee" not in shown(f"{SECRET} ".encode() * 40)
+
+
+def test_a_form_that_a_cut_has_divided_is_withheld() -> None:
+    """39 of the 40 characters of a key have no form of their own."""
+    key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+    line = ("password=" + "p" * 500 + " ") * 32
+    assert key[:30] not in shown((line[: 16_384 - 39 - 1] + " " + key + "\n").encode())
+
+
+def test_lines_that_cost_too_much_are_withheld() -> None:
+    """Once the run has spent its time, a line is never shown unmasked; short ones stay in the tail, masked there."""
+    lines: list[str] = []
+    clock = count()
+    output = JobLog(redact, log=lines.append, metric=lines.append, masking_max_s=2, cpu=lambda: next(clock))
+    output.pump(io.BytesIO(b'one\ntwo\nthree\n{"_aws": {}}\n' + b"x" * 5_000))
+    assert lines[:2] == ["one", "two"]
+    assert lines[2].startswith("lines that take too long")
+    assert (len(lines), output.lines_dropped) == (3, 3)
+    assert output.tail()[:3] == ("one", "two", "three")
+    assert output.tail()[-1].startswith("(withheld")
+
+
+@pytest.mark.parametrize("namespace", ["SoAL", " soal ", "AWS/Lambda", 3, None])
+def test_a_metric_in_a_namespace_that_is_not_the_job_s_is_a_line(namespace: object) -> None:
+    """Whoever writes the data could quiet alarms; in the log's own JSON it is a text."""
+    metric = {"_aws": {"CloudWatchMetrics": [{"Namespace": "mine"}, {"Namespace": namespace}]}, "SweepStarted": 1}
+    _, lines, metrics = pumped(json.dumps(metric).encode())
+    assert (len(lines), metrics) == (1, [])
+
+
+def test_a_metric_that_names_two_namespaces_has_the_one_that_was_checked() -> None:
+    """It is written anew: which of two equal names counts is not CloudWatch's to say."""
+    metric = b'{"_aws": {"CloudWatchMetrics": [{"Namespace": "SoAL", "Namespace": "mine"}]}}'
+    assert "SoAL" not in pumped(metric)[2][0]
+
+
+def test_a_metric_without_text_beyond_unicode_ends_no_log() -> None:
+    """A lone surrogate cannot be written as UTF-8."""
+    assert pumped(b'{"_aws": {}, "a": "\\ud800"}')[2] == ['{"_aws": {}, "a": "\\ud800"}']

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from handler.redaction.redact import LineRedactor, Redactor, redact
+from handler.redaction.redact import PrivateKeys, Redactor, redact
 from handler.redaction.secret_names import is_secret
 
 SECRETS = [
@@ -169,9 +169,13 @@ def test_a_metric_keeps_its_numbers_and_loses_its_secrets() -> None:
 
 def test_a_private_key_is_masked_line_by_line() -> None:
     """A stream shows one line at a time."""
-    lines = LineRedactor(redact)
+    keys = PrivateKeys()
     text = "a\n-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nxyz\n-----END RSA PRIVATE KEY-----\nb"
-    assert [lines(line) for line in text.split("\n")] == ["a", *["[redacted]"] * 4, "b"]
+    assert ["[redacted]" if keys.is_inside(line) else redact(line) for line in text.split("\n")] == [
+        "a",
+        *["[redacted]"] * 4,
+        "b",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -240,3 +244,23 @@ def test_the_path_of_a_secret_is_shown() -> None:
     """It tells where to look."""
     line = "no such file /run/secrets/pw"
     assert Redactor.of_environment({"DB_PASSWORD": "/run/secrets/pw"})(line) == line
+
+
+@pytest.mark.parametrize("name", ["INPUT_KEY", "OUTPUT_KEY", "UPSERT_KEY", "S3_KEY", "PARTITION_KEY", "CONSUMED_KEY"])
+@pytest.mark.parametrize("value", ["raw/2026/orders.csv", "customer_id", "order_date_2026", "landing-zone"])
+def test_paths_and_columns_that_are_called_keys_are_shown(name: str, value: str) -> None:
+    """Neither beside the name nor in any other line."""
+    assert redact(f"{name}={value}") == f"{name}={value}"
+    assert Redactor.of_environment({name: value}).known == ()
+
+
+def test_a_constant_that_is_called_a_key_is_secret_if_it_is_random() -> None:
+    """The value decides, where the name may be that of a path."""
+    assert redact("API_V2_KEY=Zm9vYmFyMTIzNDU2Nzg5") == "API_V2_KEY=[redacted]"
+
+
+def test_a_message_is_masked_before_it_is_shortened() -> None:
+    """And where it had lost its end already, the beginning of a known value goes."""
+    known = Redactor(("open sesame, said the thief",))
+    assert known.shortened("x open sesame, said the thief", 8) == "x [redac"
+    assert "open" not in known.shortened("the cave: open sesame, said the", 100, is_cut=True)

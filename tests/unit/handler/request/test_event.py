@@ -216,3 +216,14 @@ def test_a_tag_s_key_is_checked_as_its_value_is() -> None:
     """A reference in it is refused."""
     with pytest.raises(InputError, match="holds"):
         parse_event({"script": SCRIPT, "tags": {"${env.HOME}": "x"}}, PLAIN)
+
+
+def test_files_of_both_ways_share_one_bound() -> None:
+    """`--py-files` is no way around that of `pyFiles`."""
+    event = {
+        "script": SCRIPT,
+        "pyFiles": ["s3://scripts/one.py"],
+        "sparkSubmitParameters": "--py-files " + ",".join(f"s3://scripts/m{number}.py" for number in range(50)),
+    }
+    with pytest.raises(InputError, match="51 files"):
+        parse_event(event, PLAIN)

@@ -5,17 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from handler.declared_turns import Turns
 from handler.input_errors import InputError, validated
 from handler.module_names import check_file
 from handler.secrets import SecretReference, parse_references
@@ -81,16 +72,6 @@ def _permits(value: object) -> object:
     return tuple(Permit.parse(word) for word in value.split()) if isinstance(value, str) else value
 
 
-def _turns(value: object) -> object:
-    if isinstance(value, Turns):
-        return value
-    try:
-        found = parsed(value) if isinstance(value, str) else value
-    except ValueError:
-        found = None
-    return Turns.parse(found)
-
-
 def script_location(value: str) -> Location:
     """Parse the S3 path of a Python script; `ValueError` says what is wrong with it."""
     location = Location.parse(value)
@@ -140,8 +121,6 @@ class HandlerSettings(BaseModel):
     endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL_S3", default=None)
     general_endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL", default=None)
     region: str | None = Field(alias="AWS_REGION", default=None)
-    turns: Annotated[Turns, BeforeValidator(_turns)] = Field(alias="SOAL_TURNS", default=Turns())
-    """The turns of scripts; an event can name one of them, and nothing else."""
     function_name: str | None = Field(alias="AWS_LAMBDA_FUNCTION_NAME", default=None)
     tmp: Annotated[Path, AfterValidator(_directory)] = Field(alias="TMPDIR", default=Path("/tmp"))  # noqa: S108 - the one place on Lambda that can be written
 

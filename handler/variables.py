@@ -202,14 +202,6 @@ VARIABLES: Final = (
         (Reader.JOB, Reader.COMMAND),
         setter=Setter.STACK,
     ),
-    Variable(
-        "SOAL_TURNS",
-        "JSON object: script (its key below SCRIPT_BUCKET, or an s3:// path) to the keys job.coordinator.… of its job,"
-        " or to a list of such objects",
-        "the turns that jobs take on locks; an event can only name one of its script's",
-        (Reader.JOB,),
-        key="turns",
-    ),
     # The redrive's function
     Variable(
         "SOAL_REDRIVE_ATTEMPTS",

@@ -173,12 +173,6 @@ class Config(BaseModel):
     checkpoint_days: Annotated[int, Field(ge=_CHECKPOINT_DAYS_MIN, le=3650)] = 30
     """How long a finished run's documents live, longer than any event can be delivered again; and how long the old
     versions of documents stay."""
-    turns: Annotated[dict[str, dict[str, str] | list[dict[str, str]]], BeforeValidator(_mapping)] = Field(
-        default_factory=dict
-    )
-    """The turns that jobs take on locks: script, as its key below `scripts`, to the keys `job.coordinator.…` of its
-    job, or to a list of such objects. An event can only name one of its script's.
-    """
     coordination: Literal["s3", "dynamodb"] = "s3"
     """Where jobs take their turns: in the checkpoint bucket, or in a DynamoDB table that the stack makes for it."""
     kms: bool = False

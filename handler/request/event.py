@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
-from handler.declared_turns import UndeclaredTurnError
 from handler.input_errors import InputError, found, problem_of, validated
 from handler.module_names import stored_name
 from handler.request.event_fields import LABEL, PY_FILES_MAX, FlatDocument, NestedDocument, py_file
@@ -24,6 +23,8 @@ from handler.request.submit_parameters import parse_submit_parameters
 from handler.request.trigger import Trigger, recognise
 from handler.settings import script_location
 from handler.spark_settings.checked import check_conf
+from safewriter.coordination.configuration import PREFIX, Configuration
+from safewriter.errors import SettingError
 from safewriter.objects import Location
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from handler.request.event_fields import Common
     from handler.settings import HandlerSettings
-    from safewriter.coordination.configuration import Configuration
 
 __all__ = ["Request", "parse_event"]
 
@@ -163,7 +163,7 @@ def _request(
         name=common.name or _name(submit.name, path),
         tags=common.tags,
         accept_changed_script=common.accept_changed_script,
-        coordination=_coordination(common.coordination, entry_point, settings, _below(path, "coordination")),
+        coordination=_coordination(common.coordination, _below(path, "coordination")),
         warnings=tuple(
             f"{to_camel(name)} has a meaning for EMR Serverless only; it was not used"
             for name in _CLOUD_ONLY
@@ -184,13 +184,20 @@ def _conf(
     return {**given, **in_parameters}
 
 
-def _coordination(
-    fields: Mapping[str, str] | None, script: Location, settings: HandlerSettings, path: str
-) -> Configuration | None:
+def _coordination(fields: Mapping[str, str] | None, path: str) -> Configuration | None:
+    if fields is None:
+        return None
+    keys = {key if key.startswith(PREFIX) else PREFIX + key: value for key, value in fields.items()}
+    for key in fields:
+        if key.startswith(PREFIX) and key.removeprefix(PREFIX) in fields:
+            raise InputError(f"{path}.{key}", "stands here with its prefix and without; keep one of the two")
     try:
-        return settings.turns.of(script, settings.script_folder, fields)
-    except UndeclaredTurnError as error:
-        raise InputError(path, str(error)) from None
+        configuration = Configuration.from_mapping(keys)
+    except SettingError as error:
+        raise InputError(f"{path}.{error.name}", error.problem) from None
+    if configuration.backend:
+        raise InputError(f"{path}.{PREFIX}backend", "is the function's to say; set SW_LOCKS for the function")
+    return configuration
 
 
 def _in_parameters(uri: str, path: str) -> str:
@@ -237,12 +244,7 @@ def _triggered(trigger: Trigger, settings: HandlerSettings) -> Request:
             "is missing, and the function names no script for events like this one; add it to the event, or set"
             " SOAL_ENTRY_POINT=s3://bucket/script.py for the function",
         )
-    return Request(
-        entry_point=settings.script,
-        coordination=_coordination(None, settings.script, settings, "coordination"),
-        event_key=trigger.run_key(settings.function_name),
-        trigger=trigger,
-    )
+    return Request(entry_point=settings.script, event_key=trigger.run_key(settings.function_name), trigger=trigger)
 
 
 def _below(prefix: str, name: str) -> str:

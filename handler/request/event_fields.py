@@ -100,8 +100,8 @@ class Common(BaseModel):
     are skipped, and the rest is the new script's.
     """
     coordination: dict[str, str] | None = None
-    """The job, of those that the function's owner has declared for the script (`SOAL_TURNS`): its `name`. Other keys
-    `job.coordinator.…` must be as declared. A script with one job needs no such field.
+    """The job's turn: the keys `job.coordinator.…`, which may leave that prefix out. The handler takes the turn before
+    the job, and gives it back once the job's writes are settled.
     """
     application_id: str | None = None
     """EMR Serverless only; ignored with a warning."""

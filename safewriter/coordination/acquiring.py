@@ -17,7 +17,7 @@ from safewriter.coordination import probe
 from safewriter.coordination.backend import RecordChanged
 from safewriter.coordination.configuration import OnBlocked
 from safewriter.coordination.order import check_startable, obstacle
-from safewriter.coordination.record import WAITERS_MAX, End, Record
+from safewriter.coordination.record import End, Record
 from safewriter.coordination.transitions import end, goes_first, grant, has_completed, join, leave, next_waiter, renew
 from safewriter.deadline import epoch_ms
 from safewriter.errors import TurnBlockedError, TurnSkippedError
@@ -195,10 +195,8 @@ class Acquirer:
             self.backend.write(noted, stored)
 
     def _waiting(self, record: Record, stored: Stored | None) -> Record | None:
-        """Return the change that a waiter makes: it joins the queue, and notes a dead holder's end, or its probe. Where
-        the queue is full the job asks again, behind all that wait.
-        """
-        if len(record.queue) >= WAITERS_MAX or any(waiter.nonce == self.nonce for waiter in record.queue):
+        """Return the change that a waiter makes: it joins the queue, and notes a dead holder's end, or its probe."""
+        if any(waiter.nonce == self.nonce for waiter in record.queue):
             return None if stored is not None and record == stored.record else record
         return join(record, self.configuration, self.nonce, epoch_ms())
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from safewriter.coordination.configuration import PREFIX, Configuration, Edge, FirstRun, Mode
-from safewriter.coordination.record import JOBS_MAX
 from safewriter.errors import SettingError
 
 if TYPE_CHECKING:
@@ -102,15 +101,7 @@ def _ring(record: Record, name: str) -> list[str]:
 
 
 def check_startable(record: Record, configuration: Configuration) -> None:
-    """Raise `SettingError` for a job too many, and for one that closes a ring in which each job waits for another one's
-    first turn.
-    """
-    if configuration.job not in record.jobs and len(record.jobs) >= JOBS_MAX:
-        raise SettingError(
-            f"{PREFIX}name",
-            f"{configuration.job!r} is new, and {record.lock} has {JOBS_MAX} jobs already; use a lock for each table. A"
-            " job that asks for no turn leaves after 30 days",
-        )
+    """Raise `SettingError` if the job closes a ring in which each job waits for another one's first turn."""
     jobs = {**record.jobs, configuration.job: record.job(configuration.job).ordered_by(configuration)}
     ring: list[str] = []
     name: str | None = configuration.job

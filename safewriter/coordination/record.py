@@ -5,7 +5,6 @@ Nobody ever deletes a record: its token must only grow, and its writes must stay
 
 from __future__ import annotations
 
-import hashlib
 import json
 import uuid
 from dataclasses import asdict, dataclass, field, replace
@@ -21,31 +20,11 @@ if TYPE_CHECKING:
 
     from safewriter.coordination.configuration import Configuration
 
-__all__ = [
-    "HISTORY_MAX",
-    "JOBS_MAX",
-    "RUNS_MAX",
-    "UNSEEN_MAX_MS",
-    "WAITERS_MAX",
-    "End",
-    "Holder",
-    "Job",
-    "OpenWrite",
-    "PastTurn",
-    "Record",
-    "Waiter",
-    "run_digest",
-]
+__all__ = ["HISTORY_MAX", "RUNS_MAX", "End", "Holder", "Job", "OpenWrite", "PastTurn", "Record", "Waiter"]
 
 SCHEMA_VERSION: Final = 1
 HISTORY_MAX: Final = 100
 RUNS_MAX: Final = 50
-JOBS_MAX: Final = 100
-"""A record is one item where it is on DynamoDB, with at most 400 KB."""
-WAITERS_MAX: Final = 300
-UNSEEN_MAX_MS: Final = 30 * 86_400_000
-"""A job that has asked for no turn for 30 days leaves the record."""
-_DIGITS: Final = 16
 
 
 class End(StrEnum):
@@ -127,11 +106,7 @@ class Job:
     """The turn that registered last has completed."""
     turns: int = 0
     runs: tuple[str, ...] = ()
-    """The last runs that completed a turn, by `run_digest`, for those of a handler: a second delivery of one does not
-    count.
-    """
-    seen_ms: int = 0
-    """When it asked for a turn, by its own wall clock; 0: a version before this one has written the record."""
+    """The last runs that completed a turn, for those of a handler: a second delivery of one does not count."""
 
     def ordered_by(self, configuration: Configuration) -> Job:
         """Return the job with the order that a configuration asks for."""
@@ -182,19 +157,6 @@ class Record:
         """Return the record with another state of one job."""
         return replace(self, jobs={**self.jobs, name: job})
 
-    def without_unseen(self, now_ms: int) -> Record:
-        """Return the record without jobs that have asked for no turn for long, and neither hold the lock nor wait.
-
-        Such a job begins anew when it comes back, and until then a successor waits: nobody runs that could not before.
-        """
-        present = {waiter.job for waiter in self.queue} | ({self.holder.job} if self.holder else set())
-        kept = {
-            name: job if job.seen_ms else replace(job, seen_ms=now_ms)
-            for name, job in self.jobs.items()
-            if name in present or not 0 < job.seen_ms <= now_ms - UNSEEN_MAX_MS
-        }
-        return replace(self, jobs=kept)
-
     def is_held_by(self, nonce: str) -> bool:
         """Tell whether this grant holds the lock."""
         return self.holder is not None and self.holder.nonce == nonce
@@ -234,11 +196,6 @@ class Record:
             history=tuple(PastTurn(**{**turn, "end": End(turn["end"])}) for turn in found["history"]),
             servers=tuple(map(str, found["servers"])),
         )
-
-
-def run_digest(run: str) -> str:
-    """Return the short form in which a record remembers a run."""
-    return hashlib.sha256(run.encode()).hexdigest()[:_DIGITS]
 
 
 def _writes(found: list[dict[str, Any]]) -> tuple[OpenWrite, ...]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from safewriter.coordination.order import obstacle
-from safewriter.coordination.record import HISTORY_MAX, RUNS_MAX, End, Holder, PastTurn, Waiter, run_digest
+from safewriter.coordination.record import HISTORY_MAX, RUNS_MAX, End, Holder, PastTurn, Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -38,7 +38,7 @@ _COMPLETING: Final = (End.COMPLETED, End.NOTHING)
 def join(record: Record, configuration: Configuration, nonce: str, now_ms: int) -> Record:
     """Let a job wait: at the end of the queue, with the next ticket."""
     waiter = Waiter(configuration.job, nonce, record.tickets + 1, now_ms, configuration.poll_s)
-    job = replace(record.job(configuration.job).ordered_by(configuration), seen_ms=now_ms)
+    job = record.job(configuration.job).ordered_by(configuration)
     return replace(
         record.with_job(configuration.job, job), tickets=waiter.ticket, queue=(*leave(record, nonce).queue, waiter)
     )
@@ -82,15 +82,13 @@ def grant(
     granted = replace(leave(record, nonce), holder=holder)
     if not repeats:
         job = record.job(configuration.job).ordered_by(configuration)
-        granted = granted.with_job(configuration.job, replace(job, is_done=False, seen_ms=now_ms)).without_unseen(
-            now_ms
-        )
+        granted = granted.with_job(configuration.job, replace(job, is_done=False))
     return with_token(granted, holder.token)
 
 
 def has_completed(record: Record, job: str, run: str) -> bool:
     """Tell whether a run was one of the last that completed a turn of the job."""
-    return bool(run) and run_digest(run) in record.job(job).runs
+    return bool(run) and run in record.job(job).runs
 
 
 def with_token(record: Record, token: int) -> Record:
@@ -151,6 +149,5 @@ def _completed(record: Record, holder: Holder) -> Record:
     is_first_since = job.predecessor is not None and record.job(job.predecessor).completed > job.completed
     done = replace(job, completed=number, is_done=True, turns=1 if is_first_since else job.turns + 1)
     if holder.run:
-        this = run_digest(holder.run)
-        done = replace(done, runs=(*(run for run in job.runs if run != this), this)[-RUNS_MAX:])
+        done = replace(done, runs=(*(run for run in job.runs if run != holder.run), holder.run)[-RUNS_MAX:])
     return replace(record, completions=number).with_job(name, done)

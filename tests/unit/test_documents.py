@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from handler.declared_turns import Turns
 from handler.request.event import parse_event
 from handler.settings import read_settings
 from scripts.reference.pages import PARTS
@@ -39,13 +38,6 @@ def test_python_compiles_and_its_imports_exist(document: str, text: str) -> None
         if isinstance(node, ast.ImportFrom):
             module = importlib.import_module(str(node.module))
             assert all(hasattr(module, name.name) for name in node.names)
-
-
-@pytest.mark.parametrize(("document", "text"), blocks("js"))
-def test_a_declaration_of_turns_is_accepted(document: str, text: str) -> None:
-    """It is the value of a context key."""
-    assert document == "coordination.md"
-    assert Turns.parse(json.loads(text)).of_scripts
 
 
 @pytest.mark.parametrize(("document", "text"), blocks("json"))

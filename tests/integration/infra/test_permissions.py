@@ -181,8 +181,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
         s3.observer().put_object(Bucket=SCRIPTS, Key="job.py", Body=SCRIPT.encode())
         s3.observer().put_object(Bucket=SCRIPTS, Key="ice.py", Body=ICE_SCRIPT.encode())
         s3.observer().put_object(Bucket=SCRIPTS, Key="snapshot.py", Body=SNAPSHOT_SCRIPT.encode())
-        turns = {f"s3://{SCRIPTS}/ice.py": {"lock.name": "ice", "name": "ice"}}
-        variables = {**environment(s3, JOB), **with_catalog(catalog.uri), "SOAL_TURNS": json.dumps(turns)}
+        variables = {**environment(s3, JOB), **with_catalog(catalog.uri)}
         # Building a snapshot needs PyArrow, which the slim variant does not have.
         with LambdaEmulator(variables, timeout_s=250, memory_mb=1536, python=Path(sys.executable)) as emulator:
             emulator.invoke(event)
@@ -190,7 +189,10 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
             leave_behind(s3)
             s3.wire.clock_ahead_s = 30  # the leases of the dead have run out, their deadline has not
             retried = emulator.invoke(event)
-            emulator.invoke({"entryPoint": f"s3://{SCRIPTS}/ice.py", "clientToken": "ice"})
+            coordination = {"lock.name": "ice", "name": "ice"}
+            emulator.invoke(
+                {"entryPoint": f"s3://{SCRIPTS}/ice.py", "clientToken": "ice", "coordination": coordination}
+            )
             for moment in ("before", "after"):
                 emulator.invoke(
                     {

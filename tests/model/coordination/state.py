@@ -146,4 +146,4 @@ def plain(record: Record) -> Record:
 
 
 def _known(jobs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: replace(job, seen_ms=0) for name, job in sorted(jobs.items())}
+    return dict(sorted(jobs.items()))

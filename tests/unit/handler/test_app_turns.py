@@ -30,8 +30,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def handled(world: World, **coordination: str) -> Any:
-    """Run the job, whose turn the function's owner has declared."""
-    return world.handle(EVENT, SOAL_TURNS=json.dumps({"s3://scripts/job.py": coordination}))
+    return world.handle({**EVENT, "coordination": coordination})
 
 
 def record(world: World) -> Record:
@@ -149,33 +148,27 @@ def test_a_write_that_only_the_job_s_process_noted_stays_unsettled(
 
 
 @pytest.mark.parametrize(
-    ("asked", "declared", "field"),
+    ("coordination", "field"),
     [
-        ({"name": "Ingestion"}, {"s3://scripts/job.py": LOCK}, "coordination"),
-        ({**LOCK, "predecessor": "Ingestion"}, {"s3://scripts/job.py": LOCK}, "coordination"),
-        (LOCK, {"s3://scripts/other.py": LOCK}, "coordination"),
-        (LOCK, {}, "coordination"),
-        ({"name": "Mutation"}, {"s3://scripts/job.py": {**LOCK, "mode": "loose"}}, "SOAL_TURNS"),
-        (None, {"s3://scripts/job.py": [LOCK, {**LOCK, "name": "Other"}]}, "coordination"),
+        ({"name": "Mutation"}, "coordination.job.coordinator.lock.name"),
+        ({**LOCK, "predecessor": "Mutation"}, "coordination.job.coordinator.predecessor"),
+        ({**LOCK, "mode": "loose"}, "coordination.job.coordinator.mode"),
+        ({}, "coordination.job.coordinator.lock.name"),
+        ({**LOCK, "job.coordinator.name": "Other"}, "coordination.job.coordinator.name"),
+        ({**LOCK, "lease.seconds": "24"}, "coordination.job.coordinator.lease.seconds"),
+        ({**LOCK, "colour": "red"}, "coordination.job.coordinator.colour"),
+        ({**LOCK, "job.coordinator.backend": "s3://mine"}, "coordination.job.coordinator.backend"),
     ],
 )
-def test_a_turn_that_is_not_declared_is_refused(world: World, asked: Any, declared: Any, field: str) -> None:
+def test_a_coordination_that_cannot_be_is_refused_by_its_key(
+    world: World, coordination: dict[str, str], field: str
+) -> None:
     """Nothing was locked, and no job started."""
-    event = EVENT if asked is None else {**EVENT, "coordination": asked}
-    result = world.handle(event, SOAL_TURNS=json.dumps(declared))
+    result = handled(world, **coordination)
 
     assert result.error is not None
     assert (result.error.field, exit_status(result), world.command) == (field, 2, None)
     assert named(world.tmp.name).read("table") is None
-
-
-def test_an_event_of_a_service_has_the_turn_of_the_function_s_script(world: World) -> None:
-    """It has no field that could name one."""
-    result = world.handle(
-        {"any": "event"}, SOAL_ENTRY_POINT="s3://scripts/job.py", SOAL_TURNS=json.dumps({"s3://scripts/job.py": LOCK})
-    )
-    assert result.state == "SUCCESS"
-    assert [past.job for past in record(world).history] == ["Mutation"]
 
 
 def test_a_job_runs_only_as_long_as_its_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,6 @@ OTHER_VALUES: dict[str, Any] = {
     "conf": {"spark.sql.ansi.enabled": "false"},
     "conf_allow": ("spark.sql.shuffle.*", "spark.x=1,2"),
     "secrets": {"PGPASSWORD": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf#password"},
-    "turns": {"a.py": {"lock.name": "L", "name": "A"}},
     "redrive_attempts": 3,
     "log_level": "DEBUG",
 }
@@ -47,7 +46,6 @@ AS_TEXT = {
     "audit_log": "false",
     "conf": '{"spark.sql.ansi.enabled":"false"}',
     "conf_allow": "spark.sql.shuffle.* spark.x=1,2",
-    "turns": '{"a.py":{"lock.name":"L","name":"A"}}',
     "secrets": '{"PGPASSWORD":"arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf#password"}',
 }
 

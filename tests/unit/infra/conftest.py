@@ -53,7 +53,6 @@ FULL = {
     "scripts": "my-scripts/spark",
     "timeout_s": "600",
     "tracing": "true",
-    "turns": '{"mutation.py": {"lock.name": "ORDERS", "name": "Mutation"}}',
     "warn_before_ms": "20000",
 }
 

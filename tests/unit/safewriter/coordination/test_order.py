@@ -11,7 +11,7 @@ import pytest
 from safewriter.coordination import order
 from safewriter.coordination.configuration import Configuration, Edge, FirstRun, Mode
 from safewriter.coordination.order import check_startable, obstacle
-from safewriter.coordination.record import JOBS_MAX, End, Job, Record
+from safewriter.coordination.record import End, Record
 from safewriter.coordination.transitions import end, goes_first, grant, join
 from safewriter.errors import SettingError
 from tests.unit.safewriter.coordination.bench import job
@@ -230,11 +230,3 @@ def test_a_job_behind_a_ring_is_not_the_one_that_closes_it() -> None:
         waits(FREE, after("A", "B")), jobs={n: FREE.job(n).ordered_by(after(n, o)) for n, o in ("AB", "BA")}
     )
     check_startable(record, after("D", "A"))
-
-
-def test_a_lock_has_no_more_than_a_hundred_jobs() -> None:
-    """Those that are there go on; a new one is told what to do."""
-    full = replace(FREE, jobs={f"J{number}": Job() for number in range(JOBS_MAX)})
-    check_startable(full, job("J7"))
-    with pytest.raises(SettingError, match="has 100 jobs already"):
-        check_startable(full, job("J100"))

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.coordination.configuration import Edge
-from safewriter.coordination.order import obstacle
-from safewriter.coordination.record import HISTORY_MAX, UNSEEN_MAX_MS, End, Job, OpenWrite, Record
+from safewriter.coordination.record import HISTORY_MAX, End, OpenWrite, Record
 from safewriter.coordination.transitions import (
     end,
     forget_settled,
@@ -216,18 +215,3 @@ def test_a_run_has_completed_its_turn_as_long_as_its_job_remembers_it() -> None:
     assert not has_completed(done, "B", "b149")
     again = end(grant(done, job("B"), "b", "b199", 7), End.COMPLETED, 8)
     assert again.job("B").runs == done.job("B").runs
-
-
-def test_a_job_that_nobody_has_seen_for_long_leaves_the_record_with_the_next_turn() -> None:
-    """Its successor waits until it comes back. One that waits stays, and so does one of an earlier version, whose time
-    nobody knows.
-    """
-    unseen = UNSEEN_MAX_MS + 1000
-    record = end(grant(FREE, job("Old"), "o", "", 1000), End.COMPLETED, 1001)
-    record = join(record, job("Waits"), "w", 1000).with_job("Earlier", Job(completed=1))
-    early = end(grant(record, job("B"), "b", "", unseen - 1), End.COMPLETED, unseen)
-    assert "Old" in early.jobs
-    late = grant(early, job("B"), "b", "", unseen)
-    assert set(late.jobs) == {"Waits", "Earlier", "B"}
-    assert late.job("Earlier") == Job(completed=1, seen_ms=unseen - 1)
-    assert obstacle(late, "C", Job(predecessor="Old")) is not None
